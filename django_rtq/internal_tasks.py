@@ -19,7 +19,6 @@ from django_rtq.conf.config import get_config
 from django_rtq.inspector.bulk import Bulk
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.dead_letters import STEP
-from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.jobs.context import current_job
 from django_rtq.tasks.django_tasks import on_backend
 from django_rtq.tasks.registry import register
@@ -64,9 +63,7 @@ def cancel_client_jobs(queue: str, client: str, until_ms: int) -> int:
 
     It may be interrupted anywhere and run again: cancelled jobs do not wait any more.
     """
-    return sum(
-        len(step.done) for step in get_inspector().live_jobs.cancel_steps(queue, JobFilter(client=client), until_ms)
-    )
+    return sum(len(step.done) for step in get_inspector().client_jobs.steps(client, [queue], until_ms))
 
 
 @internal_task
@@ -79,6 +76,15 @@ def cancel_task_jobs(queue: str, task: str, until_ms: int) -> int:
 
 
 @internal_task
+def restore_jobs(queue: str, token: str) -> int:
+    """Put back what an action has deleted in a queue: see Undos. Returns how many jobs.
+
+    It may be interrupted anywhere and run again: what is back is not set aside any more.
+    """
+    return sum(len(step.done) for step in get_inspector().undos.steps(queue, token))
+
+
+@internal_task
 def delete_committed_jobs(database: str) -> int:
     """Delete the rows of jobs that committed RTQ["EXACTLY_ONCE_DAYS"] ago and are not in Redis. Returns how many.
 
@@ -88,14 +94,12 @@ def delete_committed_jobs(database: str) -> int:
     rows = apps.get_model("django_rtq", "CommittedJob")._base_manager.using(database)
     before = timezone.now() - timedelta(days=get_config().exactly_once_days)
     old = rows.filter(committed_at__lt=before).order_by("committed_at")
-    deleted, jobs = 0, list(old.values_list("job_id", "queue")[:ROWS_AT_ONCE])
+    deleted, jobs = 0, list(old.values_list("job_id", flat=True)[:ROWS_AT_ONCE])
     while jobs:
-        answers = [get_broker(place).maintenance.are_stored(jobs) for place in places()]
-        stored = [any(of_job) for of_job in zip(*answers, strict=True)]
-        gone = [job_id for (job_id, _), is_stored in zip(jobs, stored, strict=True) if not is_stored]
-        kept = [job_id for (job_id, _), is_stored in zip(jobs, stored, strict=True) if is_stored]
+        stored = set[str]().union(*(get_broker(place).maintenance.find_stored(jobs) for place in places()))
+        gone = [job_id for job_id in jobs if job_id not in stored]
         rows.filter(pk__in=gone).delete()
-        rows.filter(pk__in=kept).update(committed_at=timezone.now())
+        rows.filter(pk__in=stored).update(committed_at=timezone.now())
         deleted += len(gone)
-        jobs = list(old.values_list("job_id", "queue")[:ROWS_AT_ONCE])
+        jobs = list(old.values_list("job_id", flat=True)[:ROWS_AT_ONCE])
     return deleted

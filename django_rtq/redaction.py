@@ -90,13 +90,14 @@ class Secrets:
         """The text with the secrets replaced."""
         if len(self.texts) > MAX_VALUES and text:
             return HIDDEN
+        length, long_ones = len(text), []
         for secret in self.texts:
-            if len(secret) < INSIDE_WORDS:
-                if secret in text:
-                    text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
-            else:
-                text = _without_ends(text.replace(secret, HIDDEN), secret)
-        return text
+            if len(secret) >= INSIDE_WORDS:
+                long_ones.append(secret)
+                text = text.replace(secret, HIDDEN)
+            elif secret in text:
+                text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
+        return _without_ends(text, long_ones, length) if long_ones else text
 
     def hide_in(self, value: Any) -> Any:
         """A copy of a value with the secrets replaced in all its strings."""
@@ -148,6 +149,7 @@ def redacted(job: JobDetails, *, shows_unknown: bool = False) -> JobDetails:
         headers=secrets.hide_in(hidden(job.headers)),
         result=hidden(job.result),
         errors=[{k: secrets.hide(str(v)) if k in texts and v else v for k, v in error.items()} for error in job.errors],
+        log=[replace(line, logger=secrets.hide(line.logger), text=secrets.hide(line.text)) for line in job.log],
         progress=job.progress and replace(job.progress, text=secrets.hide(str(job.progress.text))),
     )
 
@@ -198,21 +200,32 @@ def _written(value: Any) -> Iterator[str]:
             yield repr(value)
 
 
-def _without_ends(text: str, secret: str) -> str:
-    """Long texts are stored truncated, so the beginning of a secret may be at their end, and its end at the start."""
-    if len(text) < CUT_AT_END:
+def _without_ends(text: str, secrets: Sequence[str], length: int) -> str:
+    """Long texts are stored truncated, so the beginning of a secret may be at their end, and its end at the start.
+
+    `length` is that of the stored text. Of all notations of a secret the one that fits most of the text counts.
+    """
+    if length < CUT_AT_END:
         return text
+    begin = max(_cut_at_start(text, secret) for secret in secrets) if length >= CUT_AT_START else 0
+    end = min(_cut_at_end(text, secret) for secret in secrets)
+    return f"{HIDDEN if begin else ''}{text[begin:end]}{HIDDEN if end < len(text) else ''}"
+
+
+def _cut_at_end(text: str, secret: str) -> int:
+    """Where the beginning of a secret begins with which the text ends; the length of the text if there is none."""
     at = text.find(secret[:MIN_LENGTH], max(0, len(text) - len(secret)))
     while at >= 0 and not secret.startswith(text[at:]):
         at = text.find(secret[:MIN_LENGTH], at + 1)
-    if at >= 0:
-        text = text[:at] + HIDDEN
-    if len(text) < CUT_AT_START:
-        return text
+    return at if at >= 0 else len(text)
+
+
+def _cut_at_start(text: str, secret: str) -> int:
+    """Where the end of a secret ends with which the text begins; 0 if there is none."""
     end = text.rfind(secret[-MIN_LENGTH:], 0, len(secret))
     while end >= 0 and not secret.endswith(text[: end + MIN_LENGTH]):
         end = text.rfind(secret[-MIN_LENGTH:], 0, end + MIN_LENGTH - 1)
-    return HIDDEN + text[end + MIN_LENGTH :] if end >= 0 else text
+    return end + MIN_LENGTH if end >= 0 else 0
 
 
 def _like(error: BaseException, secrets: Secrets) -> BaseException:

@@ -22,7 +22,9 @@ job_reclaimed = Signal()  # job_ids, buried_ids, queue, worker ("": expired leas
 job_cancelled = Signal()  # job_id, queue
 job_dropped = Signal()  # job_ids, queue: cancelled by a process whose job took their place (on_full="drop_oldest")
 job_requeued = Signal()  # job_ids, queue
+job_moved = Signal()  # job_ids, queue, target: moved by a person from one queue to another
 job_discarded = Signal()  # job_ids, queue
+job_restored = Signal()  # job_ids, queue: a person has undone their deletion
 job_stale = Signal()  # job_ids, worker: finished after other workers had got them; the results were ignored
 incident_opened = Signal()  # incident: something has been wrong for two views, some seconds apart
 incident_closed = Signal()  # incident: as it was when it opened

@@ -34,8 +34,7 @@ def test_every_option_can_be_set():
         "REDIS": URL,
         "DB": 5,
         "TEST_REDIS": "redis://localhost:6379/15",
-        "SOCKET_TIMEOUT": 0.5,
-        "SOCKET_CONNECT_TIMEOUT": 1,
+        **{"SOCKET_TIMEOUT": 0.5, "SOCKET_CONNECT_TIMEOUT": 1},
         "PREFIX": "app1",
         "DEFAULT_QUEUE": "main",
         "LEASE_SECONDS": 20,
@@ -54,14 +53,15 @@ def test_every_option_can_be_set():
         "QUEUES": {"mail": {"delayed_first": True}},
         "ADMIN_REFRESH_SECONDS": 0,
         "INCIDENTS": {"oldest_seconds": 600},
+        **{"JOB_LOGS": "INFO", "KEEP_ARGS": True},
         "ENQUEUE_ON_COMMIT": "default",
         "OUTBOX": "default",
         "EXACTLY_ONCE_DAYS": 1,
         "MIDDLEWARE": ["shop.queue.tenant_middleware"],
         "TASK_MODULES": ["tasks", "jobs.mail"],
+        "VERSION": "2026.11.3",
     }
     assert set(options) == {option.name.upper() for option in fields(Config)}
-
     config = read_config(options, debug=False)
 
     assert {name: getattr(config, name.lower()) for name in options} == {
@@ -148,6 +148,36 @@ def test_none_is_no_number(name):
 )
 def test_half_a_job_is_refused(name):
     assert refusal(**{name: 2.5}) == f'RTQ["{name}"] is 2.5, but has to be a whole number.'
+
+
+@pytest.mark.parametrize(
+    ("option", "level"), [(None, None), (False, None), (True, 0), ("INFO", 20), ("WARNING", 30), ("CRITICAL", 50)]
+)
+def test_log_lines_are_kept_from_a_level_on(option, level):
+    assert read_config({"REDIS": URL, "JOB_LOGS": option}, debug=False).job_log_level == level
+
+
+@pytest.mark.parametrize("option", [None, "yes", 1])
+def test_whether_arguments_are_kept_is_true_or_false(option):
+    assert refusal(KEEP_ARGS=option) == f'RTQ["KEEP_ARGS"] is {option!r}, but has to be True or False.'
+
+
+@pytest.mark.parametrize("option", ["info", "LOUD", 20, 1.5, [], "NOTSET 5"])
+def test_a_level_that_logging_does_not_know_is_refused(option):
+    assert refusal(JOB_LOGS=option).startswith('RTQ["JOB_LOGS"] is ')
+    assert refusal(JOB_LOGS=option).endswith('the name of a level of logging, like "INFO".')
+
+
+@pytest.mark.parametrize("version", [5, 1.0, True, b"1", "x" * 101, "1\n2", "\ud800"])
+def test_a_version_is_a_short_text(version):
+    assert refusal(VERSION=version) == (
+        f'RTQ["VERSION"] is {version!r}, but has to be a text of up to 100 printable characters.'
+    )
+
+
+@pytest.mark.parametrize("version", [None, "", "x" * 100, "2026.11.3 (béta)"])
+def test_a_project_may_have_a_version(version):
+    assert read_config({"REDIS": URL, "VERSION": version}, debug=False).version == version
 
 
 @pytest.mark.parametrize("prefix", ["", "a b", "a:b", "{a}", "a*", "a?", "a\n", None, 5, b"a"])

@@ -10,7 +10,8 @@ from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
 from django_rtq.exceptions import BrokerUnavailable, JobFailed, JobNotFound, ResultTimeout
-from tests.support.jobs import QUEUE, claim, settle
+from django_rtq.inspector.inspector import Inspector
+from tests.support.jobs import QUEUE, claim, settle, settlement
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import wait_until
 
@@ -173,3 +174,39 @@ def test_redis_away():
 def test_what_is_no_number_of_seconds_is_refused_in_words(timeout):
     with pytest.raises(ValueError, match="has to be a number of seconds, or None to wait without a limit"):
         JobHandle("any", QUEUE).get(timeout)
+
+
+def end_elsewhere(broker, handle):
+    """Move a job to another queue, and let it succeed there."""
+    Inspector(broker).job_mover.move(handle.id, "bulk")
+    assert claim(broker, queues=["bulk"]) == [handle.id]
+    broker.settle("w2", "bulk", settlement("ack", handle, outcome=outcome(3)))
+
+
+def test_a_job_that_is_moved_meanwhile_is_awaited_in_its_new_queue(broker, later):
+    handle = add.delay(1)
+    later(lambda: end_elsewhere(broker, handle))
+
+    assert handle.get(30) == 3
+
+
+def test_async_code_waits_for_a_moved_job_too(broker, later):
+    handle = add.delay(1)
+    later(lambda: end_elsewhere(broker, handle))
+
+    assert asyncio.run(handle.aget(30)) == 3
+
+
+def test_the_result_of_a_job_that_was_moved_before(broker):
+    handle = add.delay(1)
+    end_elsewhere(broker, handle)
+
+    assert handle.get() == handle.result == 3
+
+
+def test_a_job_that_was_moved_and_waits_took_too_long(broker, inspector):
+    handle = add.delay(1)
+    inspector.job_mover.move(handle.id, "bulk")
+
+    with pytest.raises(ResultTimeout):
+        handle.get(0.001)

@@ -128,6 +128,35 @@ def test_a_secret_that_was_cut_at_the_beginning_of_a_traceback_is_replaced():
     assert secrets("hunter22-and-more").hide(text) == f"{HIDDEN} " + "x" * 16_000
 
 
+PEM = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n" * 20 + "-----END PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize("notation", [str, repr, json.dumps])
+@pytest.mark.parametrize("behind", ["", ".", "'", " is no key"])
+def test_a_private_key_is_replaced_wherever_it_stands(notation, behind):
+    shown = secrets(PEM).hide(f"cannot read {notation(PEM)}{behind}")
+    assert "MIIE" not in shown
+    assert "END" not in shown
+
+
+@pytest.mark.parametrize("notation", [str, repr])
+@pytest.mark.parametrize("cut", [60, 29, 4])
+def test_a_private_key_that_was_cut_is_replaced_in_every_notation(notation, cut):
+    written = notation(PEM)
+    ends_with_it = "x" * 300 + " " + written[:-cut]
+    begins_with_it = written[cut:] + " " + "x" * 16_000
+    for text in (ends_with_it, begins_with_it):
+        shown = secrets(PEM).hide(text)
+        assert "MIIE" not in shown
+        assert "END" not in shown
+
+
+def test_a_text_that_becomes_short_without_a_secret_is_searched_for_its_cut_end():
+    key = "k" * 8_000 + "-and-more"
+    shown = secrets(key).hide("and-more " + "x" * 7_000 + " " + key)
+    assert shown == f"{HIDDEN} " + "x" * 7_000 + f" {HIDDEN}"
+
+
 def test_a_text_of_a_job_with_too_many_secrets_is_hidden_as_a_whole():
     many = secrets([f"secret-{n}" for n in range(MAX_VALUES + 1)])
     assert many.hide("anything") == HIDDEN

@@ -32,9 +32,7 @@ class FilterParams:
     def read(cls, data: QueryDict) -> FilterParams:
         """From a query string or a form. Invalid values are ignored."""
         texts = {name: get_text(data, name) for name in ("task", "error", "id")}
-        moments = {name: get_text(data, name, 40) for name in ("since", "until")}
-        valid = {name: text if parse_moment(text) else "" for name, text in moments.items()}
-        return cls(client=get_client(data), **texts, **valid)
+        return cls(client=get_client(data), **texts, **read_moments(data))
 
     @classmethod
     def of(cls, wanted: JobFilter) -> FilterParams | None:
@@ -87,6 +85,12 @@ class FilterParams:
 def _entered(moment: datetime | None) -> str:
     """As a form has it: in the current time zone, to the second."""
     return localtime(moment).replace(tzinfo=None).isoformat(timespec="seconds") if moment else ""
+
+
+def read_moments(data: QueryDict) -> dict[str, str]:
+    """The parameters `since` and `until`, each "" if it is missing or invalid."""
+    moments = {name: get_text(data, name, 40) for name in ("since", "until")}
+    return {name: text if parse_moment(text) else "" for name, text in moments.items()}
 
 
 def parse_moment(text: str) -> datetime | None:

@@ -36,7 +36,7 @@ class CallForm(forms.Form):
         help_text=gettext_lazy('A JSON object, such as {"invoice_id": 42}.'),
     )
 
-    def __init__(self, data: Any = None, *, task: str, args: Any = (), kwargs: Any = None) -> None:
+    def __init__(self, data: Any = None, *, task: str, args: Any = (), kwargs: Any = None, **initial: str) -> None:
         self._task = task
         # Redis may hold any JSON.
         self._given: dict[str, Any] = {
@@ -47,7 +47,8 @@ class CallForm(forms.Form):
             "args": hidden_args(task, self._given["args"], shows_unknown=True),
             "kwargs": hidden(self._given["kwargs"]),
         }
-        super().__init__(data, initial={name: to_editable_json(value) for name, value in self._shown.items()})
+        shown = {name: to_editable_json(value) for name, value in self._shown.items()}
+        super().__init__(data, initial={**initial, **shown})
 
     def clean_args(self) -> list[Any]:
         value = self._read("args", [])

@@ -27,7 +27,7 @@ from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
-from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
+from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import Job
@@ -223,7 +223,7 @@ class Broker(Producer):
         """
         # First: whoever cancels a running job asks the script, then reads here which supervisor to wake. If the info
         # came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
-        info = list(worker_info_commands(self.keys, workers, 4 * self.lease_ms))
+        info = self.maintenance.info_commands(workers)
         commands = [*info, *self.renew_commands(queues, list(workers))]
         if promote:
             commands += [self.maintenance.promote_command(queue) for queue in queues]

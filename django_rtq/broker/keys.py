@@ -49,8 +49,14 @@ class QueueKeys:
     crashes = Key("hash", "id -> number of runs that ended with the death of their worker")
     errors = Key("hash", "id -> the last failures, one JSON a line")
     progress = Key("hash", "id -> when (ms) and what progress the job reported, JSON")
+    log = Key("list", "the last lines that a job logged; expires", per="id")
+    logged = Key("list", "ids of jobs with lines that are over, and not dead, in the order of their ends; expires")
     waiting_since = Key("hash", "id -> since when it waits, ms; only where its id does not tell")
     dead = Key("zset", "id -> time of death, ms")
+
+    # Deleted by a person who may undo it; expires
+    undo = Key("list", "a text for each job: its place, id, record, and what lay beside it", per="token")
+    undos = Key("hash", "token -> bytes of its list, or -1: too many; token reply -> the last reply of restore")
 
     # Waiting for a worker
     bands = Key("zset", "band -> rank; the bands that have work")
@@ -96,7 +102,7 @@ class QueueKeys:
     clock = Key(
         "hash",
         "contact, hold, high, promoted, rotated (ms), anchor: the time that scripts use, and when leases count; "
-        "rolled_up: the first hour that is not in `hours`",
+        "rolled_up, tasks_stored: the first hour that is not in `hours`, or in `task_days`",
     )
 
     # Finished
@@ -121,12 +127,17 @@ class QueueKeys:
     stats = Key("hash", "counters of the queue", per="minute")
     hours = Key("hash", "the same, added up", per="hour")
     tasks = Key("hash", "counters of each task, and its histograms", per="hour")
+    task_days = Key("hash", "task -> for each hour with runs a line: hour, kind, number, ...", per="day")
     totals = Key("hash", "counter of the queue or of a task -> sum; minute, hour -> the first that is not in the sums")
     client_runs = Key("hash", "client -> number of runs; and the number and time (µs) of all runs", per="slice")
     client_time = Key("zset", "client -> how long its runs took together, µs", per="slice")
 
     # Of the default queue only, and only if somebody listens; expires
     incidents = Key("hash", "id -> state (seen, open, closed), token of the call, JSON; '' -> the last view")
+
+    # Of the default queue only, and only with RTQ["VERSION"]; they expire
+    deploys = Key("list", "when a version of the project became the latest (ms), and the version; the newest first")
+    versions = Key("hash", "version of the project -> when a supervisor reported it last, ms")
 
     scratch = Key("none", "never exists: scripts delete it to be allowed to write to a full server")
 
@@ -137,6 +148,10 @@ class QueueKeys:
     def running(self, worker: str) -> bytes:
         """The processing list of one worker."""
         return self.running_of + worker.encode()
+
+    def log_of(self, job_id: str) -> bytes:
+        """The lines that one job logged."""
+        return self.log + job_id.encode()
 
     def stats_of(self, minute: int) -> bytes:
         """The counters of one minute since 1970."""

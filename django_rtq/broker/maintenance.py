@@ -6,12 +6,14 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django_rtq.broker.keys import Keys
+from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.messages import earliest_seconds
 from django_rtq.broker.redis.client import RedisClient, clock_ms
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.task_days import TaskDays
+from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf.config import Config
 
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches (rule 6)
@@ -40,16 +42,19 @@ class Maintenance:
         self._config = config
         self._schedules = schedules
         self._next_roll_up = 0.0  # on time.monotonic()
+        self.task_days = TaskDays(redis, keys)
 
-    def have_outcomes(self, jobs: Sequence[tuple[str, str]]) -> list[bool]:
-        """Whether an outcome is kept of each of these jobs, given as id and queue."""
-        commands: list[Command] = [("HEXISTS", self._keys.of(queue).results, job_id) for job_id, queue in jobs]
-        return [bool(reply) for reply in self._redis.execute(commands, resend=True)]
+    def find_known(self, job_ids: Sequence[str]) -> set[str]:
+        """Those of these jobs that are live, dead letters, or have an outcome that is kept, in any queue."""
+        queues = self._queues()
+        return self._find(job_ids, [key for queue in queues for key in (queue.jobs, queue.results)])
 
-    def are_stored(self, jobs: Sequence[tuple[str, str]]) -> list[bool]:
-        """Whether each of these jobs, given as id and queue, is live or a dead letter."""
-        commands: list[Command] = [("HEXISTS", self._keys.of(queue).jobs, job_id) for job_id, queue in jobs]
-        return [bool(reply) for reply in self._redis.execute(commands, resend=True)]
+    def find_stored(self, job_ids: Sequence[str]) -> set[str]:
+        """Those of these jobs that are live or dead letters, in any queue; all while an undo may restore some."""
+        queues = self._queues()
+        if queues and self._redis.execute_one(("EXISTS", *(queue.undos for queue in queues)), resend=True):
+            return set(job_ids)
+        return self._find(job_ids, [queue.jobs for queue in queues])
 
     def run(self, queues: Sequence[str], *, promote_calls: int = 1) -> MaintenanceResult:
         """Promote, trim, read the version of the stored schedules, and roll up once an hour, in one round trip.
@@ -114,8 +119,7 @@ class Maintenance:
 
     def forget_unused(self, declared: Collection[str]) -> list[str]:
         """Forget the queues that are not declared, and had no worker for a day. Returns their names."""
-        names = [name.decode() for name in self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True)]
-        unknown = sorted(set(names).difference(declared))
+        unknown = sorted(set(self._names()).difference(declared))
         return [name for name in unknown if self.forget(name, idle_ms=UNUSED_MS) == "forgotten"]
 
     def seconds_since_view(self) -> float | None:
@@ -138,12 +142,39 @@ class Maintenance:
         middle = texts.index("") if texts else 0
         return texts[:middle], texts[middle + 1 :]
 
+    def info_commands(self, workers: Mapping[str, WorkerInfo]) -> list[Command]:
+        """What a supervisor stores about its workers, for people; and the version of the project that they run."""
+        kept_ms, version = 4 * int(self._config.lease_seconds * 1000), self._config.version
+        commands = list(worker_info_commands(self._keys, workers, kept_ms))
+        if version and workers:
+            keys = self._keys.of(self._config.default_queue)
+            commands.append(SCRIPTS["note_version"].call(keys, (version, kept_ms)))
+        return commands
+
     def repair_command(self, queue: str, cursor: int) -> Command:
         """The call of the script that repairs some lanes and workers after a torn append-only file.
 
         It replies with the next cursor; 0 when all lanes were checked.
         """
         return SCRIPTS["repair_lanes"].call(self._keys.of(queue), (cursor, MAINTAIN_AT_ONCE))
+
+    # -- inside
+
+    def _names(self) -> list[str]:
+        return [name.decode() for name in self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True)]
+
+    def _queues(self) -> list[QueueKeys]:
+        return [self._keys.of(name) for name in self._names()]
+
+    def _find(self, job_ids: Sequence[str], hashes: Sequence[bytes]) -> set[str]:
+        """Those that are in one of the hashes: a job may have been moved to another queue."""
+        found: set[str] = set()
+        for key in hashes:
+            missing = [job_id for job_id in job_ids if job_id not in found]
+            commands: list[Command] = [("HEXISTS", key, job_id) for job_id in missing]
+            replies = self._redis.execute(commands, resend=True) if commands else []
+            found.update(job_id for job_id, reply in zip(missing, replies, strict=True) if reply)
+        return found
 
 
 def promoted_ids(reply: Sequence[Any]) -> list[str]:

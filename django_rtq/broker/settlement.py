@@ -31,6 +31,8 @@ class Settlement:
     Flat, because a busy worker settles hundreds of jobs in one call, and the list is sent as it is.
     """
 
+    #: What jobs have logged: the arguments of whole calls. Not kept here if they cannot be sent.
+    logs: list[Sequence[Argument]] = field(default_factory=list)
     note_times: list[Argument] = field(default_factory=list)  # of queues whose clients take turns by time
     ack: list[Argument] = field(default_factory=list)
     expire: list[Argument] = field(default_factory=list)
@@ -41,7 +43,7 @@ class Settlement:
     metrics: list[Sequence[Argument]] = field(default_factory=list)  # the arguments of whole calls
 
     def __bool__(self) -> bool:
-        return self.has_outcomes or bool(self.release or self.metrics)
+        return self.has_outcomes or bool(self.release or self.metrics or self.logs)
 
     @property
     def has_outcomes(self) -> bool:
@@ -60,6 +62,8 @@ class Settlement:
         self, keys: QueueKeys, worker: str, *, max_results: int, but: str = ""
     ) -> Iterator[tuple[str, Command]]:
         """Verb and command of each script call that is needed, but for one verb that travels with a claim."""
+        for arguments in self.logs:  # first: who does not hold a job any more cannot add lines to it
+            yield "logs", SCRIPTS["append_log"].call(keys, arguments, worker=worker)
         for verb, width in _WIDTHS.items():
             entries: list[Argument] = [] if verb == but else getattr(self, verb)
             for start in range(0, len(entries), AT_ONCE * width):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -14,36 +14,15 @@ from django.db import DEFAULT_DB_ALIAS
 from django.dispatch import receiver
 
 from django_rtq.conf.incident_options import IncidentOptions, check_incidents
-from django_rtq.conf.queue_options import QueueConfig, check_queues, is_queue_name
+from django_rtq.conf.log_options import job_log_level
+from django_rtq.conf.option_checks import are_names, check_names, check_schedules
+from django_rtq.conf.queue_options import QueueConfig, check_queues
+from django_rtq.conf.rules import RULE, VersionRule, number
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
 from django_rtq.under_test import is_under_test
-from django_rtq.validation import did_you_mean, is_finite
+from django_rtq.validation import did_you_mean
 
 DEBUG_REDIS = "redis://localhost:6379/0"
-
-_RULE = "rule"  # in the metadata of an option
-
-
-@dataclass(frozen=True, slots=True)
-class NumberRule:
-    """Which numbers an option accepts."""
-
-    allows_zero: bool = False
-    is_whole: bool = False
-    is_optional: bool = False  # None is accepted too
-
-    def problem(self, value: object) -> str:
-        """Why a value is not accepted; "" if it is."""
-        if value is None and self.is_optional:
-            return ""
-        if not is_finite(value) or value < 0 or (value == 0 and not self.allows_zero):
-            return "a number, 0 or more" if self.allows_zero else "a number above 0"
-        return "a whole number" if self.is_whole and not isinstance(value, int) else ""
-
-
-def _number(default: float | None, *, zero: bool = False, whole: bool = False) -> Any:
-    rule = NumberRule(allows_zero=zero, is_whole=whole, is_optional=default is None)
-    return field(default=default, metadata={_RULE: rule})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,53 +36,59 @@ class Config:
     #: Where Redis is for tests, in one of the same forms. Not set: a test that would reach REDIS is refused.
     test_redis: str | Mapping[str, Any] = ""
     #: Timeout of Redis commands, and of connecting, in producers, the admin and management commands.
-    socket_timeout: float = _number(5.0)
-    socket_connect_timeout: float = _number(5.0)
+    socket_timeout: float = number(5.0)
+    socket_connect_timeout: float = number(5.0)
     #: What every key starts with.
     prefix: str = "rtq"
     #: The queue of tasks that do not name one.
     default_queue: str = "default"
     #: How long a worker may be silent before its jobs are reclaimed.
-    lease_seconds: float = _number(15.0)
+    lease_seconds: float = number(15.0)
     #: Runs of a job that may fail or time out before it is dead.
-    max_attempts: int = _number(5, whole=True)
+    max_attempts: int = number(5, whole=True)
     #: Runs of a job that may crash their worker before it is dead.
-    max_crashes: int = _number(3, zero=True, whole=True)
+    max_crashes: int = number(3, zero=True, whole=True)
     #: Seconds that a job may run, unless its task says otherwise; None: no limit.
-    time_limit: float | None = _number(None)
+    time_limit: float | None = number(None)
     #: Seconds between the exception of a time limit and the kill, for jobs that ignore the exception.
-    kill_grace_seconds: float = _number(5.0, zero=True)
+    kill_grace_seconds: float = number(5.0, zero=True)
     #: Seconds that results are kept; 0 keeps only the ids, for two minutes.
-    result_ttl: float = _number(3600.0, zero=True)
+    result_ttl: float = number(3600.0, zero=True)
     #: Maximum number of results kept per queue.
-    max_results: int = _number(10_000, whole=True)
+    max_results: int = number(10_000, whole=True)
     #: Maximum number of dead letters kept per queue, and for how long.
-    max_dead_letters: int = _number(100_000, whole=True)
-    dead_letter_days: float = _number(90.0)
+    max_dead_letters: int = number(100_000, whole=True)
+    dead_letter_days: float = number(90.0)
     #: How long it is known that a job of a task with exactly_once has committed.
-    exactly_once_days: float = _number(7.0)
+    exactly_once_days: float = number(7.0)
     #: Maximum size of the arguments of a job, and of a result, in bytes of JSON.
-    max_payload_bytes: int = _number(1024 * 1024, whole=True)
+    max_payload_bytes: int = number(1024 * 1024, whole=True)
     #: Seconds that a job waits for a worker that knows its task, before it is dead.
-    unknown_task_timeout: float = _number(86_400.0, zero=True)
+    unknown_task_timeout: float = number(86_400.0, zero=True)
     #: A worker process that uses more memory is replaced after its job; None: no limit.
-    max_memory_mb: float | None = _number(None)
+    max_memory_mb: float | None = number(None)
     #: Periodic jobs: name -> {"task": …, "cron": … or "every": seconds, "tz", "args", "kwargs", "missed", "overlap"}.
     schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: Options of single queues: name -> {"delayed_first": True}.
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: Seconds between two refreshes of an open page of the admin; 0: no refresh.
-    admin_refresh_seconds: float = _number(5.0, zero=True)
+    admin_refresh_seconds: float = number(5.0, zero=True)
     #: Jobs are sent after the commit of an open transaction of the default database (True), of that database (an
     #: alias), or at once (False). None: at once, and with a warning while DEBUG is on.
     enqueue_on_commit: bool | str | None = None
     #: Jobs of an open transaction of the default database (True) or of that one (an alias) are rows of it, too, until
     #: they are in Redis.
     outbox: bool | str | None = None
+    #: The version of the project, which workers report: deploys are marked in the charts of the admin. None or "": no.
+    version: str | None = field(default=None, metadata={RULE: VersionRule()})
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = field(default=("tasks",))
     #: From when on something is an incident, and which kinds are not reported.
     incidents: Mapping[str, Any] = field(default_factory=dict)
+    #: Keep the arguments of jobs with their results, unless their task says otherwise.
+    keep_args: bool = False
+    #: Keep the last lines that a job logs: all that its loggers let through (True), or those from a level on ("INFO").
+    job_logs: bool | str | None = None
     #: Dotted paths of middleware, the outermost first.
     middleware: tuple[str, ...] = field(default=())
 
@@ -115,6 +100,11 @@ class Config:
     def queue(self, name: str) -> QueueConfig:
         """The options of a queue."""
         return QueueConfig(**self.queues.get(name, {}))
+
+    @property
+    def job_log_level(self) -> int | None:
+        """The lowest level of log lines of jobs that are kept; None: none are."""
+        return job_log_level(self.job_logs)
 
     @property
     def incident_options(self) -> IncidentOptions:
@@ -217,18 +207,21 @@ def _default_redis(*, debug: bool) -> str:
 
 def _check_values(config: Config) -> None:
     for option in fields(Config):
-        value, rule = getattr(config, option.name), option.metadata.get(_RULE)
+        value, rule = getattr(config, option.name), option.metadata.get(RULE)
         if rule is not None and (problem := rule.problem(value)):
             raise ConfigurationError(f'RTQ["{option.name.upper()}"] is {value!r}, but has to be {problem}.')
-    _check_names(config.prefix, config.default_queue, config.task_modules)
-    if not _are_names(config.middleware):
+    check_names(config.prefix, config.default_queue, config.task_modules)
+    if not are_names(config.middleware):
         raise ConfigurationError(
             f'RTQ["MIDDLEWARE"] is {config.middleware!r}, but has to be a list of dotted paths, like '
             '["shop.queue.TenantMiddleware"].'
         )
-    _check_schedules(config.schedules)
+    check_schedules(config.schedules)
     check_queues(config.queues)
     check_incidents(config.incidents)
+    job_log_level(config.job_logs)
+    if not isinstance(config.keep_args, bool):
+        raise ConfigurationError(f'RTQ["KEEP_ARGS"] is {config.keep_args!r}, but has to be True or False.')
     _check_database("ENQUEUE_ON_COMMIT", config.enqueue_on_commit)
     _check_database("OUTBOX", config.outbox)
     awaited = {DEFAULT_DB_ALIAS if rule is True else rule for rule in (config.outbox, config.enqueue_on_commit)}
@@ -241,28 +234,6 @@ def _check_values(config: Config) -> None:
         raise ConfigurationError(
             f'RTQ["LEASE_SECONDS"] is {config.lease_seconds}: a lease under 1 s would run out while a machine '
             "is merely busy. Set it to 5 or more."
-        )
-
-
-def _check_names(prefix: Any, default_queue: Any, modules: Any) -> None:
-    if not isinstance(prefix, str) or not prefix or set(prefix) & set("{}:*? \n"):
-        raise ConfigurationError(f'RTQ["PREFIX"] is {prefix!r}, but has to be a word without {{}}:*? or spaces.')
-    if not is_queue_name(default_queue):
-        raise ConfigurationError(
-            f'RTQ["DEFAULT_QUEUE"] is {default_queue!r}, but has to be 1 to 100 of the letters A-Z and a-z, '
-            "digits, '.', '_' and '-'."
-        )
-    if not _are_names(modules):
-        raise ConfigurationError(f'RTQ["TASK_MODULES"] is {modules!r}, but has to be a list of names, like ["tasks"].')
-
-
-def _check_schedules(schedules: Any) -> None:
-    if not isinstance(schedules, Mapping) or not all(
-        isinstance(name, str) and name and isinstance(options, Mapping) for name, options in schedules.items()
-    ):
-        raise ConfigurationError(
-            'RTQ["SCHEDULES"] has to be a dictionary of names and options, like '
-            '{"report": {"task": "shop.tasks.report", "cron": "0 5 * * *"}}.'
         )
 
 
@@ -279,10 +250,6 @@ def is_database(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and value in settings.DATABASES
 
 
-def _are_names(value: object) -> TypeGuard[Sequence[str]]:
-    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
-
-
 @receiver(setting_changed)
 def forget_config(*, setting: str, **kwargs: object) -> None:
     """Read the settings again when a test overrides them."""
@@ -294,7 +261,7 @@ def task_modules() -> tuple[str, ...]:
     """The modules that are searched for tasks at startup, before the other options are checked."""
     options = getattr(settings, "RTQ", None)
     found = options.get("TASK_MODULES") if isinstance(options, Mapping) else None
-    return tuple(found) if _are_names(found) else ("tasks",)  # a system check reports what is wrong with it
+    return tuple(found) if are_names(found) else ("tasks",)  # a system check reports what is wrong with it
 
 
 def uses_task_backend() -> bool:
@@ -325,7 +292,7 @@ def config_of_backend(own: Mapping[str, Any]) -> Config:
     """The settings with REDIS, DB and PREFIX of a backend in TASKS. Raises ConfigurationError."""
     changes: dict[str, Any] = {name.lower(): value for name, value in own.items()}
     config = replace(get_config(), **({"db": None} | changes if "REDIS" in own else changes))  # DB is about REDIS
-    _check_names(config.prefix, config.default_queue, config.task_modules)
+    check_names(config.prefix, config.default_queue, config.task_modules)
     return config
 
 

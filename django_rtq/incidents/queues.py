@@ -10,11 +10,11 @@ from django_rtq.conf.config import get_config
 from django_rtq.incidents.incident import Action, Incident, Severity
 from django_rtq.incidents.workers import short_name
 from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.metrics import TaskMetrics
+from django_rtq.inspector.metrics.reader import TaskMetrics
+from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import LATELY, Overview, QueueRow
 from django_rtq.inspector.queues import unserved
 from django_rtq.inspector.task_pauses import TaskPause
-from django_rtq.inspector.time_series import Series
 from django_rtq.redaction import redacted
 
 MIN_RUNS = 10  # of a task; with fewer a failure rate means little
@@ -37,15 +37,16 @@ def failing_tasks(overview: Overview) -> Iterator[Incident]:
         if figures.done + figures.failed >= MIN_RUNS and (figures.failure_rate or 0) >= rate
     ]
     for row, task, figures in sorted(found, key=lambda each: -each[2].failed):
-        yield _failing(row, task, figures)
+        yield _failing(overview, row, task, figures)
 
 
-def _failing(row: QueueRow, task: str, figures: TaskMetrics) -> Incident:
+def _failing(overview: Overview, row: QueueRow, task: str, figures: TaskMetrics) -> Incident:
     newest = next((job for job in (row.newest_dead, row.newest_retrying) if job is not None and job.task == task), None)
     is_dead = newest is not None and newest is row.newest_dead
     error_class, error = _error_of(newest)
     of_queue = sum(each.failed for each in row.tasks.values())
     since, began_earlier = streak(row.series, "failed") if figures.failed >= MOST_FAILURES * of_queue else (None, False)
+    version = None if began_earlier else version_before(overview, since)
     return Incident(
         kind="task_failing",
         severity=Severity.CRITICAL if (figures.failure_rate or 0) >= VERY_HIGH_RATE else Severity.WARNING,
@@ -59,11 +60,20 @@ def _failing(row: QueueRow, task: str, figures: TaskMetrics) -> Incident:
             "name": row.details.name,
             "failed": figures.failed,
             "runs": figures.done + figures.failed,
+            **({"version": version} if version else {}),
             **error,
         },
-        also=("newest_error",) if error else (),
+        also=(*(("new_version",) if version else ()), *(("newest_error",) if error else ())),
         actions=(Action.SHOW_DEAD, Action.REQUEUE) if is_dead else (Action.SHOW_RETRYING,),
     )
+
+
+def version_before(overview: Overview, since: datetime | None) -> str | None:
+    """The version of the project that was deployed within STREAK_MINUTES before a minute, or in it; None: none was."""
+    if since is None:
+        return None
+    earliest, latest = since - timedelta(minutes=STREAK_MINUTES), since + timedelta(minutes=1)
+    return next((deploy.version for deploy in overview.deploys if earliest <= deploy.at < latest), None)
 
 
 def new_dead_letters(overview: Overview) -> Iterator[Incident]:

@@ -77,6 +77,7 @@ TEXTS: dict[str, Any] = {
         "percent more slowly for jobs."
     ),
     # Beside the sentence of a kind
+    "new_version": gettext_lazy("It began after the start of version %(version)s."),
     "newest_error": gettext_lazy("Latest error: %(error)s."),
     "newest_failure": gettext_lazy("Latest: %(task)s, %(error)s."),
     "paused_by": gettext_lazy("Paused by %(user)s."),

@@ -11,6 +11,7 @@ from typing import Any
 from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.jobs.failure import Attempt, read_failures
 from django_rtq.jobs.job import JobState, held_since, made_at, moment
+from django_rtq.jobs.log_lines import LogLine
 from django_rtq.jobs.outcome import read_outcome
 from django_rtq.jobs.record import read_leniently
 
@@ -113,6 +114,7 @@ class WorkerDetails:
     supervisor: int = 0  # process id of the supervisor
     slots: int = 1  # jobs that it can run at once
     version: str = ""  # of django_rtq
+    project_version: str = ""  # RTQ["VERSION"]; "": it has none
     memory_bytes: int | None = None
     up_seconds: float | None = None
 
@@ -140,6 +142,7 @@ class JobDetails:
     args: list[Any] = field(default_factory=list)
     kwargs: dict[str, Any] = field(default_factory=dict)
     headers: dict[str, Any] = field(default_factory=dict)
+    has_call: bool = True  # its arguments are known: after a success only with keep_args
     options: dict[str, Any] = field(default_factory=dict)  # options of this call that differ from those of its task
     failures: int = 0
     crashes: int = 0
@@ -165,6 +168,7 @@ class JobDetails:
     lease_left_seconds: float | None = None  # of its worker; below 0: it is about to be reclaimed
     finished_at: datetime | None = None
     forgotten_at: datetime | None = None  # when its outcome expires
+    log: Sequence[LogLine] = ()  # the last lines that it logged, the newest last; only with find_with_position()
     record: str = ""  # the beginning of the stored record
     record_bytes: int = 0  # the full length of the record
 
@@ -256,11 +260,12 @@ class RawJob:
         """None after the outcome's time, though Redis may keep it a little longer, and if it was dropped before."""
         finished_ms, keep_ms, outcome = read_outcome(self.outcome)
         if self.no_outcome:
-            return JobDetails(id=self.id, queue=self.queue, state=JobState.SUCCEEDED, made_at=made_at(self.id))
+            made = made_at(self.id)
+            return JobDetails(id=self.id, queue=self.queue, state=JobState.SUCCEEDED, has_call=False, made_at=made)
         if finished_ms + keep_ms <= self.now_ms:
             return None
         known = outcome.get("state") in list(JobState)
-        call = outcome.get("call", {})  # the rest is there for tasks with keeps_call
+        call = outcome.get("call", {})  # for tasks with keep_args; and the rest for tasks with keeps_call
         return JobDetails(
             id=self.id,
             queue=self.queue,
@@ -271,6 +276,7 @@ class RawJob:
             args=call.get("args", []),
             kwargs=call.get("kwargs", {}),
             headers=call.get("headers", {}),
+            has_call="call" in outcome,
             errors=outcome.get("failures", []),
             claimed_at=moment(outcome.get("claimed_ms")),
             result=outcome.get("result"),

@@ -68,6 +68,11 @@ class HostDetails:
         return sorted({worker.version for worker in self.workers if worker.version})
 
     @property
+    def project_versions(self) -> list[str]:
+        """The versions of the project that its processes run, as far as RTQ["VERSION"] tells."""
+        return sorted({worker.project_version for worker in self.workers if worker.project_version})
+
+    @property
     def up_seconds(self) -> float | None:
         """For how long the oldest of its processes has been running."""
         return max((worker.up_seconds for worker in self.workers if worker.up_seconds is not None), default=None)

@@ -13,7 +13,6 @@ from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector.clients.client_list import ClientListReader
 from django_rtq.inspector.clients.clients import ClientReader
@@ -37,8 +36,10 @@ from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.inspector.jobs.job_list import JobListReader, JobSearch
 from django_rtq.inspector.jobs.job_refs import JobPage
 from django_rtq.inspector.jobs.live_jobs import LiveJobs
+from django_rtq.inspector.jobs.moving import JobMover
 from django_rtq.inspector.jobs.queue_position import QueuePosition
-from django_rtq.inspector.metrics import Clients, MetricsReader
+from django_rtq.inspector.jobs.undo import Undos, script_argument
+from django_rtq.inspector.metrics.reader import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, ask_server
@@ -78,14 +79,16 @@ class Inspector:
         self.client_list = ClientListReader(broker)
         self.client_jobs = ClientCanceller(broker, Inspector)
         self.live_jobs = LiveJobs(broker, Inspector)
+        self.job_mover = JobMover(broker, Inspector, self.live_jobs, self.dead_letters)
+        self.undos = Undos(broker, Inspector)
         self.tasks = TaskReader(broker)
-        self.task_jobs = TaskCanceller(broker, Inspector)
+        self.task_jobs = TaskCanceller(broker, self.live_jobs)
         self.task_pauses = TaskPauses(broker)
 
     # -- look
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
-        """All that is known of a job. Raises JobNotFound."""
+        """All that is known of a job, in any queue; in the named one first. Raises JobNotFound."""
         return self._redis.run(one_job.find(self._broker, job_id, queue))
 
     async def afind(self, job_id: str, queue: str | None = None) -> JobDetails:
@@ -94,23 +97,15 @@ class Inspector:
 
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
         """Block until the job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
-        query = SCRIPTS["find_job"].call(self._keys.of(queue), (job_id,))
-        reply = wait_for_end(self._broker, queue, job_id, timeout, query)
-        return one_job.first_found(job_id, [queue], [reply]) if reply else None
+        return one_job.wait(self._broker, job_id, queue, timeout)
 
     async def await_end(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
         """wait() for coroutines."""
-        query = SCRIPTS["find_job"].call(self._keys.of(queue), (job_id,))
-        reply = await await_end(self._broker, queue, job_id, timeout, query)
-        return one_job.first_found(job_id, [queue], [reply]) if reply else None
+        return await one_job.await_job(self._broker, job_id, queue, timeout)
 
     def find_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
-        """find(), and what the job waits for if it waits. Raises JobNotFound."""
-        names, scripts = self._names(queue), [SCRIPTS[name] for name in ("find_job", "queue_position")]
-        calls = [script.call(self._keys.of(name), (job_id,)) for name in names for script in scripts]
-        replies = self._redis.execute(calls, resend=True)
-        details = one_job.first_found(job_id, names, replies[::2])
-        return details, QueuePosition.read(replies[2 * names.index(details.queue) + 1])
+        """find() with the lines that the job logged, and what it waits for if it waits. Raises JobNotFound."""
+        return self._redis.run(one_job.find_with_position(self._broker, job_id, queue))
 
     def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The states of many jobs, given as (queue, id), in one round trip. Unknown jobs are left out."""
@@ -162,8 +157,7 @@ class Inspector:
 
         Raises JobNotFound, and WrongState for a job that is finished or dead.
         """
-        steps = one_job.cancel(self._broker, job_id, queue, terminate=terminate)
-        answer, cancelled_in = self._redis.run(steps)
+        answer, cancelled_in = self._redis.run(one_job.cancel(self._broker, job_id, queue, terminate=terminate))
         if cancelled_in:
             signals.job_cancelled.send_robust(Inspector, job_id=job_id, queue=cancelled_in)
         return answer
@@ -193,7 +187,7 @@ class Inspector:
 
         The others are not dead (any more), or are unique and another job holds their place.
         """
-        done = lost_replies.send_ids(self._broker, queue, "requeue", latest_ms, job_ids)
+        done = lost_replies.send_ids(self._broker, queue, "requeue", (latest_ms,), job_ids)
         if done:
             signals.job_requeued.send_robust(Inspector, job_ids=done, queue=queue)
         return done
@@ -219,9 +213,10 @@ class Inspector:
             )
         signals.job_requeued.send_robust(Inspector, job_ids=[job_id], queue=queue)
 
-    def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
-        """Delete dead letters. Returns the ids of those that were deleted; the others are not dead (any more)."""
-        done = lost_replies.send_ids(self._broker, queue, "discard", latest_ms, job_ids)
+    def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST, undo: str = "") -> list[str]:
+        """Delete dead letters; with a token `undo` they can be restored, see Undos. Returns the ids that were dead."""
+        arguments = (latest_ms, script_argument(undo))
+        done = lost_replies.send_ids(self._broker, queue, "discard", arguments, job_ids, may_stop=bool(undo))
         if done:
             signals.job_discarded.send_robust(Inspector, job_ids=done, queue=queue)
         return done
@@ -229,7 +224,7 @@ class Inspector:
     def bulk_steps(
         self,
         queue: str,
-        action: BulkAction,
+        action: BulkAction | Act,
         filter: JobFilter = ALL_JOBS,
         *,
         until_ms: int,
@@ -241,18 +236,16 @@ class Inspector:
         The moment comes from dead_letters.select(). Each step searches the next `limit` dead letters, and its cursor
         lets another call continue there. Repeating a step does no harm.
         """
-        act = self._act(action)
+        act = action if callable(action) else self._act(action)
         while True:
             ids, cursor = self.dead_letters.next_ids(queue, filter, until_ms, cursor, limit)
             yield BulkResult(done=act(queue, ids, latest_ms=until_ms), cursor=cursor)
             if not cursor:
                 return
 
-    def bulk_steps_for_ids(
-        self, queues: Iterable[str], action: BulkAction, job_ids: Sequence[str]
-    ) -> Iterator[BulkResult]:
+    def bulk_steps_for_ids(self, queues: Iterable[str], action: BulkAction, ids: Sequence[str]) -> Iterator[BulkResult]:
         """Requeue or discard these dead letters, each of which is in one of the queues."""
-        return steps_for_ids(self._act(action), queues, job_ids)
+        return steps_for_ids(self._act(action), queues, ids)
 
     def run_now(self, job_id: str, queue: str | None = None) -> None:
         """Queue a scheduled or retrying job now.
@@ -260,6 +253,7 @@ class Inspector:
         Raises JobNotFound, and WrongState for jobs in other states and for those that wait for the end of a job of the
         same unique key (G9).
         """
+        has_finished = False
         for name in self._names(queue):
             (reply,), resent_after = lost_replies.send(
                 self._broker, [SCRIPTS["run_now"].call(self._keys.of(name), (job_id,))]
@@ -270,9 +264,10 @@ class Inspector:
             ):
                 signals.job_promoted.send_robust(Inspector, job_ids=[job_id], queue=name)
                 return
-            if answer != "missing":
+            if answer not in ("missing", "finished"):
                 raise WrongState(job_id, one_job.why_not_now(answer))
-        raise JobNotFound(job_id)
+            has_finished = has_finished or answer == "finished"  # or it was moved to one of the others
+        raise WrongState(job_id, one_job.why_not_now("finished")) if has_finished else JobNotFound(job_id)
 
     def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
         """Reclaim the jobs of a worker whose lease has expired, at once. Returns their ids. Raises LeaseNotExpired."""
@@ -298,11 +293,11 @@ class Inspector:
         """Resume a paused queue. False: it was not paused."""
         return bool(self._call(queue, "resume", ()) == b"resumed")
 
-    def purge(self, queue: str, client: str | None = None) -> int:
-        """Delete some of the waiting jobs, of one client if it is given. Returns how many: 0 if none is left."""
+    def purge(self, queue: str, client: str | None = None, *, undo: str = "") -> int:
+        """Delete some waiting jobs, of one client if it is given. Returns how many, 0 at the end. `undo`: see Undos."""
         whose = ("all", "") if client is None else ("client", client)
         while True:
-            deleted, searched = self._call(queue, "purge", (MAINTAIN_AT_ONCE, *whose, ""))
+            deleted, searched = self._call(queue, "purge", (MAINTAIN_AT_ONCE, *whose, script_argument(undo)))
             if deleted or not searched:  # else they had all been cancelled
                 return int(deleted)
 
@@ -320,8 +315,7 @@ class Inspector:
         return self.requeue if action == "requeue" else self.discard
 
     def _send(self, worker: str, command: WorkerCommand) -> None:
-        supervisor = supervisor_of(self._broker, worker)
-        if not supervisor:
+        if not (supervisor := supervisor_of(self._broker, worker)):
             raise WorkerNotFound(worker)
         send_command(self._broker, supervisor, command)
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, NamedTuple
 
 from django_rtq.broker.broker import Broker
@@ -18,11 +19,13 @@ from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails
+from django_rtq.inspector.grouped_reads import Reads
 from django_rtq.inspector.jobs.job_filter import read_dead_letter
-from django_rtq.inspector.metrics import TaskMetrics, read_task_metrics
+from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
+from django_rtq.inspector.metrics.reader import TaskMetrics, read_task_metrics
+from django_rtq.inspector.metrics.time_series import AT_ONCE, Series, TimeSeriesReader, read_period
 from django_rtq.inspector.queues import read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, read_server
-from django_rtq.inspector.time_series import Series, TimeSeriesReader, read_period
 from django_rtq.jobs.job import clock_moment, moment
 from django_rtq.jobs.record import read_head, read_leniently
 
@@ -58,7 +61,7 @@ class QueueRow:
     tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)  # task name -> this hour and the one before it
     newest_dead: JobDetails | None = None  # only the fields that a summary shows
     newest_retrying: JobDetails | None = None  # the one with the latest next attempt
-    totals: list[Any] = field(default_factory=list)  # the reply of the script `update_totals`, if it was asked for
+    totals: list[Any] = field(default_factory=list)  # if asked for: counters to add up, as `update_totals` replies them
     busiest: BusiestClient | None = None  # None: nothing ran lately, or jobs of fewer than two clients wait
 
 
@@ -75,6 +78,7 @@ class Overview:
         None  # since a scheduler looked for due jobs, in the queue where that is longest ago
     )
     unscheduled: list[str] = field(default_factory=list)  # queues in which no scheduler has looked for due jobs lately
+    deploys: list[Deploy] = field(default_factory=list)  # the newest first; none without RTQ["VERSION"]
 
     def ago(self, seconds: float | None) -> datetime | None:
         """The moment so many seconds before the server's time; None if these are unknown."""
@@ -95,27 +99,33 @@ class OverviewReader:
         `with_totals` adds what metrics for Prometheus need, and brings it up to date in Redis.
         """
         minutes, step = read_period(minutes, step)
-        names, known, info, _ = self.read_names(with_info=True)
+        names, known, info, found = self.read_names(with_info=True, also=deploy_commands(self._broker))
+        if minutes > AT_ONCE:  # these are cached then, and only the last steps are read below
+            self.series.read_many(names, minutes, step, info.now_ms)
         replies, notes = self.read_queues(names, known, minutes, step, info.now_ms, with_totals=with_totals)
         series = [
             self.series.read(name, minutes, step, reply) for name, reply in zip(names, replies["history"], strict=True)
         ]
-        return self.make_overview(names, info, replies, notes, series)
+        return self.make_overview(names, info, {**replies, "deploys": found}, notes, series)
 
     def read_queues(
         self, names: Sequence[str], known: Sequence[str], minutes: int, step: int, now_ms: int, *, with_totals: bool
     ) -> tuple[Replies, Notes]:
         """The replies about these queues, by kind, and the notes about all workers, in one round trip."""
-        reads = _Reads()
+        reads = Reads()
         for name in names:
             keys = self._keys.of(name)
             reads.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
             reads.add("history", self.series.command(name, minutes, step, now_ms))
-            reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
-            reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
-            reads.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
             if with_totals:
                 reads.add("totals", SCRIPTS["update_totals"].call(keys, ()))
+                reads.add(
+                    "tasks", ("HGETALL", keys.tasks + b"%d" % (now_ms // 3_600_000 - 1))
+                )  # in a script it takes longer
+            else:
+                reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
+            reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
+            reads.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
         self._add_workers(reads, names, known)
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
         return replies, _notes(known, replies)
@@ -126,7 +136,12 @@ class OverviewReader:
         """The overview from replies about these queues."""
         details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
         workers = _read_workers(names, notes, replies["processing"])
-        tasks = {name: read_task_metrics([reply]) for name, reply in zip(names, replies["tasks"], strict=True)}
+        hours = [[reply] for reply in replies["tasks"]]
+        for reply, of_queue in zip(
+            replies["totals"], hours, strict=False
+        ):  # totals are read for all queues, or for none
+            of_queue.append(reply[2])
+        tasks = {name: read_task_metrics(of_queue) for name, of_queue in zip(names, hours, strict=True)}
         rows = [
             _row(
                 queue,
@@ -141,16 +156,20 @@ class OverviewReader:
             )
         ]
         if replies["totals"]:
-            rows = [replace(row, totals=totals) for row, totals in zip(rows, replies["totals"], strict=True)]
+            rows = [
+                replace(row, totals=[totals, minute, *([hour] if is_added else [])])
+                for row, (totals, minute, hour, is_added) in zip(rows, replies["totals"], strict=True)
+            ]
         workers = _with_usual(workers, tasks)
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
-        return Overview(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
+        facts = {**_liveness(details), "deploys": read_deploys(replies["deploys"])}
+        return Overview(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **facts)
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """The workers of these queues and the jobs that they run. See Inspector.workers()."""
         every, known, _, _ = self.read_names()
         names = every if queues is None else list(queues)
-        reads = _Reads()
+        reads = Reads()
         self._add_workers(reads, names, known)
         for name in names if with_usual else ():
             reads.add("tasks", SCRIPTS["task_metrics"].call(self._keys.of(name), (USUAL_HOURS,)))
@@ -162,8 +181,8 @@ class OverviewReader:
     def time_series(self, queue: str, minutes: int = 60, *, step: int | None = None) -> Series:
         """The counters of one queue, as in read()."""
         minutes, step = read_period(minutes, step)
-        command = SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
-        return self.series.read(queue, minutes, step, self._redis.execute_one(command, resend=True))
+        now_ms = clock_ms(self._redis.execute_one(("TIME",), resend=True))
+        return self.series.read_many([queue], minutes, step, now_ms)[0]
 
     def read_names(
         self, *, with_info: bool = False, also: Sequence[Command] = ()
@@ -183,7 +202,7 @@ class OverviewReader:
 
     # -- inside
 
-    def _add_workers(self, reads: _Reads, queues: Sequence[str], known: Sequence[str]) -> None:
+    def _add_workers(self, reads: Reads, queues: Sequence[str], known: Sequence[str]) -> None:
         for name in queues:
             call = SCRIPTS["list_running"].call(self._keys.of(name), (MAX_RUNNING_SHOWN, _HEAD_BYTES))
             reads.add("processing", call)
@@ -212,28 +231,6 @@ def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]
         replace(_worker_details(name, *notes.get(name, ({}, -1)), running[name], leases[name]), held=held_by[name])
         for name in sorted(running)
     ]
-
-
-_KINDS = ("overview", "history", "processing", "note", "left", "tasks", "failures", "busiest", "totals")
-
-
-class _Reads:
-    """Commands of one round trip, grouped by kind."""
-
-    def __init__(self) -> None:
-        self.commands: list[Command] = []
-        self._kinds: list[str] = []
-
-    def add(self, kind: str, command: Command) -> None:
-        self._kinds.append(kind)
-        self.commands.append(command)
-
-    def replies(self, replies: Iterable[Any]) -> dict[str, list[Any]]:
-        """The replies to the commands of each kind, in order."""
-        of_kind: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
-        for kind, reply in zip(self._kinds, replies, strict=True):
-            of_kind[kind].append(reply)
-        return of_kind
 
 
 def _row(
@@ -277,12 +274,13 @@ def _latest(queue: str, found: list[bytes]) -> JobDetails | None:
 def _with_usual(workers: list[WorkerDetails], metrics: Mapping[str, Mapping[str, TaskMetrics]]) -> list[WorkerDetails]:
     """Add to each running job how long its task usually runs, by the metrics of its queue."""
 
-    def usual(job: RunningJob) -> float | None:
-        of_task = metrics[job.queue].get(job.task)
+    @cache
+    def usual(queue: str, task: str) -> float | None:
+        of_task = metrics[queue].get(task)
         return None if of_task is None else of_task.run_p95
 
     return [
-        replace(worker, running=[replace(job, usual_seconds=usual(job)) for job in worker.running])
+        replace(worker, running=[replace(job, usual_seconds=usual(job.queue, job.task)) for job in worker.running])
         for worker in workers
     ]
 
@@ -336,6 +334,7 @@ def _worker_details(
         supervisor=int(note.get(b"supervisor", b"0")),
         slots=int(note.get(b"slots", b"1")),
         version=note.get(b"version", b"").decode(),
+        project_version=note.get(b"project_version", b"").decode(),
         memory_bytes=int(note[b"memory"]) if note.get(b"memory") else None,
         up_seconds=float(started) + last_seen if started and last_seen is not None else None,
         supervisor_name=note.get(b"supervisor_name", b"").decode(),

@@ -20,8 +20,9 @@ from django_rtq.broker.redis.client import as_dict
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError
+from django_rtq.inspector.metrics.deploys import deploy_commands
+from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import Overview, OverviewReader
-from django_rtq.inspector.time_series import Series
 
 SHARED_SECONDS = 1.0
 GLANCE_SECONDS = 10.0
@@ -52,7 +53,7 @@ class SharedOverview:
     """Reads the overview for the pages of the admin. Any thread may use it."""
 
     def __init__(self, broker: Broker, reader: OverviewReader) -> None:
-        self._keys, self._reader = broker.keys, reader
+        self._broker, self._keys, self._reader = broker, broker.keys, reader
         self._lock = threading.Lock()
         self._latest: Overview | BrokerError | None = None
         self._latest_at = 0.0
@@ -102,8 +103,9 @@ class SharedOverview:
 
     def _read(self, *, fresh: bool) -> Overview:
         watched = list(self._known) if len(self._workers) <= MOST_WORKERS else []
-        names, known, info, found = self._reader.read_names(with_info=True, also=self._pulse_commands(watched))
-        now_ms, *entries = found[0] if found else (info.now_ms,)
+        deploys, pulse = deploy_commands(self._broker), self._pulse_commands(watched)
+        names, known, info, found = self._reader.read_names(with_info=True, also=[*deploys, *pulse])
+        now_ms, *entries = found[-1] if pulse else (info.now_ms,)
         stale = self._note_pulses(dict(zip(watched, entries, strict=False)), now_ms // 60_000)
         if fresh or sorted(known) != self._workers:
             stale = set(names)
@@ -126,7 +128,8 @@ class SharedOverview:
             else series[name]
             for name in names
         ]
-        return self._reader.make_overview(names, info, {**every, "totals": []}, notes, [s for s in whole if s])
+        replied = {**every, "totals": [], "deploys": found[: len(deploys)]}
+        return self._reader.make_overview(names, info, replied, notes, [s for s in whole if s])
 
     def _pulse_commands(self, watched: Sequence[str]) -> list[Command]:
         queues = [self._keys.of(name) for name in watched]

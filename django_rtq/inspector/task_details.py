@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,13 +13,14 @@ from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.jobs.dead_letters import GROUPED_AT_ONCE, DeadGroup, DeadLetters, read_groups
-from django_rtq.inspector.metrics import TaskCounts, TaskMetrics, read_task_metrics
+from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
+from django_rtq.inspector.metrics.reader import TaskCounts, TaskMetrics, read_task_metrics, task_metrics_calls
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.jobs.job import clock_moment
 from django_rtq.jobs.record import read_head
 
 HOUR_MS = 3_600_000
-MAX_HOURS = 48
+MOST_HOURS = 720  # of a task's history
 MAX_SEARCHED = 2000  # jobs of each list that are read, of all queues together
 LEAST_SEARCHED = 25  # the same, of each queue
 MAX_RUNNING = 500  # running jobs of a queue that are read
@@ -26,8 +28,8 @@ _HEAD_BYTES = 400  # read of a running job's record: enough for its header and t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskHour:
-    """The runs of a task in one hour."""
+class TaskStep:
+    """The runs of a task in one hour, or in some."""
 
     begins_at: datetime
     metrics: TaskMetrics
@@ -65,11 +67,13 @@ class TaskDetails:
     """What is known of a task."""
 
     name: str
-    hours: list[TaskHour]  # every hour, the present one last
-    total: TaskMetrics  # of these hours together
+    steps: list[TaskStep]  # every hour, or every step of some hours, the present one last
+    before: list[TaskStep]  # as many, from as long before; [] if they were not asked for
+    total: TaskMetrics  # of `steps` together
     runs: Mapping[int, int]  # bucket of the run time in seconds -> runs
     waits: Mapping[int, int]  # bucket of the wait in ms -> jobs
     queues: list[TaskInQueue]  # every queue
+    deploys: list[Deploy]  # the newest first; none without RTQ["VERSION"]
     groups: list[tuple[str, DeadGroup]]  # the queue and its dead letters of one error, the latest first
 
     @property
@@ -83,40 +87,45 @@ class TaskReader:
 
     def __init__(self, broker: Broker) -> None:
         self._queues, self._dead_letters = QueueReader(broker), DeadLetters(broker)
-        self._redis, self._keys = broker.redis, broker.keys
+        self._broker, self._redis, self._keys = broker, broker.redis, broker.keys
 
-    def get(self, name: str, hours: int = 24) -> TaskDetails:
-        """A task, with its runs in the current hour and so many hours before it. Two round trips."""
-        hours, queues = max(0, min(hours, MAX_HOURS)), self._queues.names()
+    def get(self, name: str, hours: int = 24, *, step: int = 1, compare: bool = False) -> TaskDetails:
+        """A task, with its runs in the current hour and so many hours before it, 720 at most. Two round trips.
+
+        `step` joins so many hours, counted from 1970. `compare` adds as many steps from as long before.
+        """
+        steps, queues = max(0, min(hours, MOST_HOURS)) // step, self._queues.names()
+        hours = min(steps * (2 if compare else 1), MOST_HOURS // step) * step + step - 1
         most = max(LEAST_SEARCHED, min(GROUPED_AT_ONCE, MAX_SEARCHED // max(1, len(queues))))
         commands = [command for queue in queues for command in self._commands(queue, name, hours, most)]
         # Without any queue, it still has to be asked for the time.
-        (seconds, _), *replies = self._redis.execute([("TIME",), *commands], resend=True)
+        deploys = deploy_commands(self._broker)
+        (seconds, _), *replies = self._redis.execute([("TIME",), *deploys, *commands], resend=True)
+        found_deploys, replies = read_deploys(replies[: len(deploys)]), replies[len(deploys) :]
         of_queues = [replies[start : start + 5] for start in range(0, len(replies), 5)]
         now_ms = max((reply[0][0] for reply in of_queues), default=int(seconds) * 1000)
-        by_hour, total = _add_up(reply[0] for reply in of_queues)
-        present = now_ms // HOUR_MS
+        by_step, present = _add_up((reply[0] for reply in of_queues), step), now_ms // HOUR_MS // step
+        total = _total(by_step, range(present - steps, present + 1))
         found = [
             (queue, *_read_jobs(queue, name, most, reply[1:])) for queue, reply in zip(queues, of_queues, strict=True)
         ]
         groups = [(queue, group) for queue, _jobs, of_queue in found for group in of_queue]
         return TaskDetails(
             name=name,
-            hours=[
-                TaskHour(begins_at=clock_moment(hour * HOUR_MS), metrics=by_hour.get(hour, TaskCounts()).metrics())
-                for hour in range(present - hours, present + 1)
-            ],
+            steps=_steps(by_step, range(present - steps, present + 1), step),
+            before=_steps(by_step, range(present - 2 * steps, present - steps + 1), step) if compare else [],
             total=total.metrics(),
             runs=total.runs,
             waits=total.waits,
             queues=[jobs for _queue, jobs, _groups in found],
+            deploys=found_deploys,
             groups=sorted(groups, key=lambda pair: pair[1].last_at, reverse=True),
         )
 
     def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
         """The metrics of all tasks by name, and the queues, which know what is paused. Two round trips."""
-        queues, hours = self._queues.names(), max(0, min(hours, MAX_HOURS))
-        calls = [SCRIPTS["task_metrics"].call(self._keys.of(queue), (hours,)) for queue in queues]
+        queues = self._queues.names()
+        calls = task_metrics_calls(self._keys, queues, hours)
         calls += [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
         replies = self._redis.execute(calls, resend=True)
         found = zip(queues, replies[len(queues) :], strict=True)
@@ -133,17 +142,33 @@ class TaskReader:
         ]
 
 
-def _add_up(replies: Any) -> tuple[dict[int, TaskCounts], TaskCounts]:
-    """The counters of all queues, by hour and together."""
-    by_hour: dict[int, TaskCounts] = {}
-    total = TaskCounts()
-    for _now, *entries in replies:
-        for hour, *pairs in entries:
-            counts = by_hour.setdefault(hour, TaskCounts())
-            for kind, number in zip(pairs[::2], pairs[1::2], strict=True):
-                for sums in (counts, total):
-                    sums.add(kind.decode(), int(number))
-    return by_hour, total
+def _add_up(replies: Iterable[Sequence[Any]], step: int) -> Mapping[int, Mapping[bytes, int]]:
+    """The counters of all queues: step since 1970 -> kind -> number."""
+    by_step: defaultdict[int, defaultdict[bytes, int]] = defaultdict(lambda: defaultdict(int))
+    for _now, *texts in replies:
+        lines = dict(line.split(b" ", 1) for text in texts for line in text.split(b"\n"))
+        for hour, line in lines.items():
+            counts, words = by_step[int(hour) // step], line.split(b" ")
+            for kind, number in zip(words[::2], map(int, words[1::2]), strict=True):
+                counts[kind] += number
+    return by_step
+
+
+def _total(by_step: Mapping[int, Mapping[bytes, int]], places: range) -> TaskCounts:
+    counts: dict[bytes, int] = {}
+    for place in places:
+        for kind, number in by_step.get(place, {}).items():
+            counts[kind] = counts.get(kind, 0) + number
+    return TaskCounts.of(counts)
+
+
+def _steps(by_step: Mapping[int, Mapping[bytes, int]], places: range, step: int) -> list[TaskStep]:
+    return [
+        TaskStep(
+            begins_at=clock_moment(place * step * HOUR_MS), metrics=TaskCounts.of(by_step.get(place, {})).metrics()
+        )
+        for place in places
+    ]
 
 
 def _read_jobs(queue: str, name: str, most: int, replies: Sequence[Any]) -> tuple[TaskInQueue, list[DeadGroup]]:

@@ -13,9 +13,11 @@ from typing import Any
 from django_rtq.exceptions import PayloadError
 from django_rtq.jobs import serializer
 
+MAX_CALL = 10_000  # characters of a call that are kept with a result
 CANCELLED_UNRUN = '{"state":"cancelled"}'
 DROPPED = '{"state":"cancelled","is_dropped":true}'
 _LOST = b'"is_lost":true}'
+_TASK = re.compile(r'^\{"task":"[^"\\]*",?')  # the beginning of the JSON of a record
 _OUTCOME = re.compile(rb"(\d{1,15}) (\d{1,15}) (.*)", re.DOTALL)
 
 # The JSON is formatted by hand: json.dumps() takes four times as long, and this is done for each job. Names of tasks
@@ -38,6 +40,13 @@ def write_details(worker: str, claimed_ms: int, body: str, failures: str) -> str
     """
     lines = ",".join(failures.splitlines())
     return f',"worker":{serializer.dumps(worker)},"claimed_ms":{claimed_ms},"call":{body},"failures":[{lines}]'
+
+
+def write_call(body: str) -> str:
+    """A member of an outcome: the call of a job, from the JSON of its record. "" if it is too long to keep."""
+    if len(body) > MAX_CALL:
+        return ""
+    return f',"call":{_TASK.sub("{", body, count=1)}'  # the outcome has the task already
 
 
 def write_cancelled(task: str, attempt: int) -> str:

@@ -1,4 +1,4 @@
-"""What rtq_jobs does with jobs: requeue and discard dead letters, cancel jobs, run delayed ones now."""
+"""What rtq_jobs does with jobs: requeue and discard dead letters, cancel and move jobs, run delayed ones now."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from django_rtq.management.job_selection import (
     selected_queues,
     selects_only,
 )
+from django_rtq.management.move_target import check_target, warn_if_nobody_serves
 from django_rtq.management.output import ProgressLine, as_json, count, number, one_line
 from django_rtq.management.prompts import check_interactive, confirm
 
 AT_ONCE = 100  # dead letters of one step: what was done before an error is known that exactly
-DONE = {"requeue": "requeued", "discard": "discarded", "cancel": "cancelled", "run": "queued"}
-QUEUED = "queued"  # the answer of run
+DONE = {"requeue": "requeued", "discard": "discarded", "cancel": "cancelled", "run": "queued", "move": "moved"}
+QUEUED, MOVED = "queued", "moved"  # the answers of run and move
 
 
 def act_on_dead_letters(command: RTQCommand, options: dict[str, Any]) -> None:
@@ -119,27 +120,28 @@ def _why_not(inspector: Inspector, name: str, options: dict[str, Any]) -> str:
     return f"Job {name} is still dead: it has died just now, or it is unique and another job of the same key is alive."
 
 
-# -- cancel, run
+# -- cancel, run, move
 
 
 def act_on_jobs(command: RTQCommand, options: dict[str, Any]) -> None:
-    """Cancel the jobs that the options select, or queue them now. Raises CommandError."""
+    """Cancel the jobs that the options select, queue them now, or move them. Raises CommandError."""
     inspector = get_inspector()
+    if options["action"] == "move":
+        check_target(inspector, options["to"], options["queue"])
     for name, cancel_all in (("client", _cancel_client), ("task", _cancel_task)):
         if options["action"] == "cancel" and selects_only(name, options):
             cancel_all(command, inspector, options)
             return
-    act = (
-        partial(_cancel, inspector, options["terminate"]) if options["action"] == "cancel" else partial(_run, inspector)
-    )
     if options["ids"]:
         pairs: list[tuple[str, str | None]] = [(name, options["queue"]) for name in dict.fromkeys(options["ids"])]
     else:
         pairs = _matching(command, inspector, options)
     answers: dict[str, str] = {}
     failed: dict[str, str] = {}
-    stopped_by = _act_on_each(command, pairs, act, options, answers, failed)
+    stopped_by = _act_on_each(command, pairs, _act_of(inspector, options), options, answers, failed)
     _report(command, options, answers, failed)
+    if options["action"] == "move" and answers:
+        warn_if_nobody_serves(command, inspector, options["to"])
     did = DONE[options["action"]]
     if stopped_by is not None:
         raise _stopped(stopped_by, f"{count(len(answers), 'job')} had been {did} before")
@@ -148,14 +150,14 @@ def act_on_jobs(command: RTQCommand, options: dict[str, Any]) -> None:
 
 
 def _cancel_client(command: RTQCommand, inspector: Inspector, options: dict[str, Any]) -> None:
-    """Cancel all waiting jobs of a client, however many there are."""
-    client, queues = options["client"], selected_queues(inspector, options)
+    """Cancel all waiting jobs of a client that exist now, however many there are."""
+    client, queues, until_ms = options["client"], selected_queues(inspector, options), made_ms(new_job_id())
     if options["interactive"]:
         check_interactive()
     total = sum(found.queued + found.scheduled for found in inspector.clients.get(client, queues))
     if total and options["interactive"]:
         confirm(command.stderr, f"This cancels {count(total, 'job')}. Type 'yes' to continue:", expected="yes")
-    _run_cancelling(command, options, inspector.client_jobs.steps(client, queues, total), total)
+    _run_cancelling(command, options, inspector.client_jobs.steps(client, queues, until_ms), total)
 
 
 def _cancel_task(command: RTQCommand, inspector: Inspector, options: dict[str, Any]) -> None:
@@ -180,8 +182,8 @@ def _run_cancelling(
 
 
 def _matching(command: RTQCommand, inspector: Inspector, options: dict[str, Any]) -> list[tuple[str, str | None]]:
-    """Ids and queues of the jobs that match; asks before many are cancelled."""
-    asks = options["action"] == "cancel" and options["interactive"]
+    """Ids and queues of the jobs that match; asks before many are cancelled or moved."""
+    asks = options["action"] != "run" and options["interactive"]
     if asks:
         check_interactive()
     pairs: list[tuple[str, str | None]] = []
@@ -191,7 +193,9 @@ def _matching(command: RTQCommand, inspector: Inspector, options: dict[str, Any]
             if len(pairs) % AT_ONCE == 0:
                 progress.show(len(pairs))
     if asks and pairs:
-        confirm(command.stderr, f"This cancels {count(len(pairs), 'job')}. Type 'yes' to continue:", expected="yes")
+        jobs = count(len(pairs), "job")
+        does = f"moves {jobs} to queue {options['to']}" if options["action"] == "move" else f"cancels {jobs}"
+        confirm(command.stderr, f"This {does}. Type 'yes' to continue:", expected="yes")
     return pairs
 
 
@@ -221,6 +225,12 @@ def _act_on_each(
     return None
 
 
+def _act_of(inspector: Inspector, options: dict[str, Any]) -> Callable[[str, str | None], str]:
+    if options["action"] == "cancel":
+        return partial(_cancel, inspector, options["terminate"])
+    return partial(_move, inspector, options["to"]) if options["action"] == "move" else partial(_run, inspector)
+
+
 def _cancel(inspector: Inspector, terminate: bool, job_id: str, queue: str | None) -> str:
     return inspector.cancel(job_id, queue, terminate=terminate)
 
@@ -228,6 +238,11 @@ def _cancel(inspector: Inspector, terminate: bool, job_id: str, queue: str | Non
 def _run(inspector: Inspector, job_id: str, queue: str | None) -> str:
     inspector.run_now(job_id, queue)
     return QUEUED
+
+
+def _move(inspector: Inspector, target: str, job_id: str, queue: str | None) -> str:
+    inspector.job_mover.move(job_id, target, queue)
+    return MOVED
 
 
 def _report(command: RTQCommand, options: dict[str, Any], answers: dict[str, str], failed: dict[str, str]) -> None:
@@ -239,7 +254,12 @@ def _report(command: RTQCommand, options: dict[str, Any], answers: dict[str, str
         if options.get("terminate")
         else "Asked to stop: job {}."
     )
-    words = {CancelAnswer.CANCELLED: "Cancelled job {}.", CancelAnswer.ASKED: asked, QUEUED: "Queued job {}."}
+    words = {
+        CancelAnswer.CANCELLED: "Cancelled job {}.",
+        CancelAnswer.ASKED: asked,
+        QUEUED: "Queued job {}.",
+        MOVED: f"Moved job {{}} to queue {options.get('to')}.",
+    }
     if options["verbosity"] > 1 or (options["ids"] and options["verbosity"]):
         for name, answer in answers.items():
             command.stdout.write(words[answer].format(one_line(name)))
@@ -249,10 +269,14 @@ def _report(command: RTQCommand, options: dict[str, Any], answers: dict[str, str
         }
         done, asked_to_stop = numbers.values()
         more = f", and asked {count(asked_to_stop, 'job')} to stop" if asked_to_stop else ""
+        more = f" to queue {options['to']}" if options["action"] == "move" else more
         command.stdout.write(f"{DONE[options['action']].capitalize()} {count(done, 'job')}{more}.")
     if options["ids"] or options["verbosity"] > 1:
         for problem in failed.values():
             command.stderr.write(problem)
+    elif failed and options["action"] == "move":
+        problem = next(iter(failed.values()))
+        command.stderr.write(f"{count(len(failed), 'job')} could not be moved. The first one: {problem}")
 
 
 def _stopped(error: BrokerError | KeyboardInterrupt, done: str) -> CommandError:

@@ -21,6 +21,8 @@ ACTIONS = {
     "requeue": "Queue dead letters again, with all their attempts. Needs ids, a filter, or --all.",
     "discard": "Delete dead letters permanently. Needs ids, a filter, or --all; asks for confirmation, except for ids.",
     "run": "Queue scheduled and retrying jobs now. Needs ids, a filter, or --all.",
+    "move": "Move queued, scheduled and retrying jobs to another queue, or requeue dead letters there (by their ids or "
+    "with --state dead). Needs ids, a filter, or --all; asks for confirmation, except for ids.",
 }
 EXIT_CODES = (
     "Exit codes: 0 done, even if there was nothing to do; 1 an id is unknown or its job is not in a state for this, "
@@ -33,6 +35,7 @@ STATES = {
     "list": (("running", "retrying", "queued", "scheduled", "dead"), LISTS),
     "cancel": (WAITING, (*WAITING, "running")),
     "run": (("scheduled", "retrying"), ("scheduled", "retrying")),
+    "move": (WAITING, (*WAITING, "dead")),
 }
 FILTERS = ("queue", "task", "client", "state", "error", "since", "query")
 
@@ -53,7 +56,9 @@ def add_job_arguments(command: ArgumentParser) -> None:
                 help="Kill the process of a running job, if it does not stop when asked. Other jobs of that process "
                 "are queued again.",
             )
-        if name in ("cancel", "discard"):
+        if name == "move":
+            parser.add_argument("--to", required=True, metavar="QUEUE", help="The queue to which they go.")
+        if name in ("cancel", "discard", "move"):
             parser.add_argument(
                 "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask for confirmation."
             )
@@ -135,6 +140,7 @@ _LIMIT_HELP = {
     "discard": "The newest N of them.",
     "cancel": "The first N of them, as list shows them.",
     "run": "The first N of them, as list shows them.",
+    "move": "The first N of them, as list shows them.",
 }
 _JSON_HELP = {
     "list": "Print a JSON list, with arguments and tracebacks; secrets are hidden as in the admin.",
@@ -143,6 +149,7 @@ _JSON_HELP = {
     "requeue": 'Print {"requeued": n, "ids": [...]}.',
     "discard": 'Print {"discarded": n, "ids": [...]}.',
     "run": 'Print {"jobs": {id: "queued"}, "failed": {id: why}}.',
+    "move": 'Print {"jobs": {id: "moved"}, "failed": {id: why}}.',
 }
 
 

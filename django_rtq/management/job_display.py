@@ -87,6 +87,16 @@ def job_dict_in_full(job: JobDetails, waiting_reason: str) -> dict[str, Any]:
             }
             for attempt in job.attempts
         ],
+        "log": [
+            {
+                "attempt": line.attempt,
+                "at": line.at.isoformat() if line.at else None,
+                "level": line.level,
+                "logger": line.logger,
+                "text": line.text,
+            }
+            for line in job.log
+        ],
     }
 
 
@@ -102,6 +112,7 @@ def job_lines(job: JobDetails, waiting_reason: str) -> Iterator[str]:
             f"{duration(attempt.seconds)}: {one_line(heading)}"
         )
         yield from (f"  {one_line(line)}" for line in attempt.traceback.splitlines())
+    yield from _log(job)
 
 
 def _identity(job: JobDetails, waiting_reason: str) -> Iterator[tuple[str, str]]:
@@ -133,6 +144,20 @@ def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
         yield "Ran for", duration(job.seconds)
     if job.state is JobState.SUCCEEDED:
         yield "Result", "(lost)" if job.is_result_lost else as_json(job.result)
+
+
+def _log(job: JobDetails) -> Iterator[str]:
+    if job.log:
+        yield ""
+        yield "Log:"
+    attempt = 1
+    for line in job.log:
+        if line.attempt != attempt:
+            attempt = line.attempt
+            yield f"  -- attempt {attempt} --"
+        first, *others = line.text.splitlines() or [""]
+        yield f"  {_on_clock(line.at)} {one_line(line.level)} {one_line(line.logger)}: {one_line(first)}"
+        yield from (f"    {one_line(other)}" for other in others)
 
 
 _TITLES = {

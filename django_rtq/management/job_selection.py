@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils.translation import override
 
-from django_rtq.exceptions import WrongState
+from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.jobs.job_filter import JobFilter
@@ -26,8 +26,10 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def selected_queues(inspector: Inspector, options: dict[str, Any]) -> list[str]:
-    """The queue that --queue names, or all. Raises CommandError for an unknown one."""
-    return inspector.queues.names() if options["queue"] is None else known_queues(inspector, [options["queue"]])
+    """The queue that --queue names, or all but that of --to. Raises CommandError for an unknown one."""
+    if options["queue"] is None:
+        return [name for name in inspector.queues.names() if name != options.get("to")]
+    return known_queues(inspector, [options["queue"]])
 
 
 def selected_states(options: dict[str, Any]) -> Sequence[str]:
@@ -80,7 +82,10 @@ def _found_by_query(inspector: Inspector, text: str) -> Iterator[JobDetails]:
 
 def find_one(inspector: Inspector, job_id: str, options: dict[str, Any]) -> JobDetails:
     """One job; of any queue, if none is named. Raises JobNotFound."""
-    return inspector.find(job_id, options["queue"])
+    job = inspector.find(job_id, options["queue"])
+    if options["queue"] not in (None, job.queue):
+        raise JobNotFound(job_id)
+    return job
 
 
 def find_dead_letter(inspector: Inspector, job_id: str, options: dict[str, Any]) -> JobDetails:

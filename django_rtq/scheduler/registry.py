@@ -61,7 +61,10 @@ class ScheduledTask:
             return [JobHandle(self.job_id(slot_ms), task.queue, backend=task.backend) for _ in answers]
 
         call = (self.schedule.args, dict(self.schedule.kwargs))
-        send_through_middleware(self.task, [call], send) if uses_middleware(self.task) else send(self.task, [call])
+        if uses_middleware(self.task):
+            send_through_middleware(self.task, [call], send, schedule=self.schedule)
+        else:
+            send(self.task, [call])
         return answers[0]
 
     def _fire(

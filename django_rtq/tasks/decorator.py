@@ -35,6 +35,7 @@ class TaskDecorator:
     exactly_once        True, or an alias of DATABASES: run in a transaction that also commits the job's id, so that a
                         second run changes nothing
     result_ttl          seconds that results are kept; 0: not at all
+    keep_args           keep the arguments with the result, for operators (default: RTQ["KEEP_ARGS"])
     schedule            cron(…) or every(…), or a list of them: periodic jobs
     unique              no second job with the same arguments at a time: True, a list of the names of the arguments to
                         compare, or a function that gets the arguments by name and returns what to compare

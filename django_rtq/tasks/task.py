@@ -78,6 +78,7 @@ class Task(Generic[P, R_co]):
     takes_context: bool = False
     exactly_once: bool | str = ""  # an alias of DATABASES; "": no
     result_ttl: float | None = None  # seconds
+    keep_args: bool | None = None  # with the result
     schedule: Sequence[Schedule] = ()
     unique: UniqueOption = False
     unique_until: Until = "done"
@@ -103,6 +104,7 @@ class Task(Generic[P, R_co]):
             exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
         check_flag(self.name, "takes_context", self.takes_context)
+        check_flag(self.name, "keep_args", False if self.keep_args is None else self.keep_args)
         self._set(**shown_attributes(self.func, takes_context=self.takes_context))
         _ = self.call_signature  # created here, so that invalid options raise at import time
         for entry in self.schedule:

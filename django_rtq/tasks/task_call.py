@@ -16,6 +16,7 @@ from django_rtq.tasks.enqueuing import asend, send
 from django_rtq.transactions.rules import database_to_await, outbox_database
 
 if TYPE_CHECKING:
+    from django_rtq.schedules.schedule import Schedule
     from django_rtq.tasks.task import Task
 
 Arguments = tuple[Sequence[Any], dict[str, Any]]
@@ -29,6 +30,7 @@ class TaskCall:
     task: Task[Any, Any]  # with the options of using()
     arguments: list[Arguments]  # (args, kwargs) for each job
     headers: dict[str, Any]  # of all these jobs
+    schedule: Schedule | None = None  # that fires; None: somebody calls delay()
     _send: Callable[[Task[Any, Any], Iterable[Arguments]], Any] = field(default=send, repr=False)
 
     def send(self) -> Any:
@@ -48,9 +50,10 @@ def send_through_middleware(
     task: Task[Any, Any],
     arguments: Iterable[Arguments],
     send: Callable[[Task[Any, Any], Iterable[Arguments]], Handles] = send,
+    schedule: Schedule | None = None,
 ) -> Handles:
     """Enqueue jobs inside the middleware. Raises what delay() and the middleware raise, and ConfigurationError."""
-    call = TaskCall(task=task, arguments=list(arguments), headers=dict(task.headers), _send=send)
+    call = TaskCall(task=task, arguments=list(arguments), headers=dict(task.headers), schedule=schedule, _send=send)
     return _checked(_chain(get_config().middleware)(call), call)
 
 

@@ -120,15 +120,14 @@ def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
 def _without_ended(
     broker: Broker, calls: Sequence[tuple[_Row, EnqueueCall]]
 ) -> tuple[list[tuple[_Row, EnqueueCall]], list[_Row]]:
-    """The calls whose jobs have to be sent, and the rows of jobs that have run although their rows are left.
+    """The calls whose jobs have to be sent, and the rows of jobs that have run, or were moved.
 
-    When a job is sent, its id is known for two minutes after its end at the least. Its outcome is known for longer.
+    When a job is sent, its id is known for two minutes after its end at the least, and after it has left its queue. Its
+    outcome is known for longer.
     """
     before_ms = time.time_ns() // 1_000_000 - RECENT_MS
-    old = [(row.job_id, row.queue) for row, _ in calls if made_ms(row.job_id) < before_ms]
-    outcomes = zip(old, broker.maintenance.have_outcomes(old), strict=True)
-    ended = {job_id for (job_id, _), has_outcome in outcomes if has_outcome}
-    return [each for each in calls if each[0].job_id not in ended], [row for row, _ in calls if row.job_id in ended]
+    known = broker.maintenance.find_known([row.job_id for row, _ in calls if made_ms(row.job_id) < before_ms])
+    return [each for each in calls if each[0].job_id not in known], [row for row, _ in calls if row.job_id in known]
 
 
 def _send(broker: Broker, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:

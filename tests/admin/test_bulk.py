@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.admin import permissions
 from django_rtq.admin.action_log import LogFilter, read_log
-from django_rtq.admin.pages import bulk_actions
+from django_rtq.admin.pages.bulk import actions as bulk_actions
 from django_rtq.inspector.bulk import VERBS
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.jobs.job import JobState
@@ -18,7 +18,7 @@ from tests.support.jobs import QUEUE, queued_job, scheduled_job
 BULK = "/admin/django_rtq/job/bulk/"
 LIST = f"/admin/django_rtq/queue/{QUEUE}/"
 SAME_FOR_ALL = {"requeue": "deadletter/requeue", "discard": "deadletter/discard"}
-PATHS = {**SAME_FOR_ALL, "run_now": "job/bulk/run-now", "cancel": "job/bulk/cancel"}
+PATHS = {**SAME_FOR_ALL, "run_now": "job/bulk/run-now", "move": "job/bulk/move", "cancel": "job/bulk/cancel"}
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin.action_log import LogFilter, read_log
-from django_rtq.admin.pages import bulk_actions
+from django_rtq.admin.pages.bulk import actions as bulk_actions
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.internal_tasks import run_bulk_action
@@ -78,7 +78,7 @@ def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator,
     html = text(operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": [a, c], "next": back}))
 
     assert inspector.queues.get(QUEUE).dead == 3
-    assert "Discard 2 dead letters permanently?" in html
+    assert "Discard 2 dead letters?" in html
     assert f"<dd>{a}, {c}</dd>" in html
     assert not LogEntry.objects.exists()
     answer = operator.post(f"{PAGE}discard/", hidden_fields(html))
@@ -154,7 +154,7 @@ def test_who_dies_after_the_question_is_left_alone(broker, operator, inspector):
 def test_a_question_without_any_has_no_button(broker, operator):
     die(broker, "a")
     html = text(operator.get(f"{PAGE}discard-all/", {"queue": QUEUE, "error": "Closed"}))
-    assert "Discard 0 dead letters permanently?" in html
+    assert "Discard 0 dead letters?" in html
     assert 'name="until_ms"' not in html
 
 

@@ -31,6 +31,17 @@ def test_workers_are_grouped_by_host(broker, operator):
     assert re.search(r"1 process, 0 of 1 slots? busy", html)
 
 
+def test_workers_tell_the_version_of_the_project(broker, operator):
+    note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE, version="0.9", project_version="2026.11.3")
+
+    both = '<td>2026.11.3<div class="rtq-soft">django_rtq 0.9</div></td>'
+    assert both in text(operator.get(WORKERS))
+    html = text(operator.get(HOST))
+    assert both in html
+    facts = dict(re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", html))
+    assert (facts["Version"], facts["django_rtq"]) == ("2026.11.3", "0.9")
+
+
 def test_a_host_says_what_runs_on_it_and_when_it_is_drained(broker, operator, round_trips):
     html = text(operator.get(HOST))
     assert "Host here" in html

@@ -106,7 +106,7 @@ def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, j
 @pytest.mark.parametrize(
     ("action", "state", "words"),
     [
-        ("discard", "dead", "Discard job {id} permanently?"),
+        ("discard", "dead", "Discard job {id}?"),
         ("cancel", "queued", "Cancel job {id}?"),
         ("cancel", "scheduled", "Cancel job {id}?"),
         ("cancel", "retrying", "Cancel job {id}?"),

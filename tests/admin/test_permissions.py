@@ -11,6 +11,7 @@ from tests.support.snapshots import snapshot
 
 PAGES = dict(every_page())
 LOOKS = [name for name, page in PAGES.items() if page.method == "GET"]
+UNDO = {"deadletter_discard": f"discard-{0:032}", "queue_purge": f"purge-{0:032}"}  # action -> token
 ACTS = [name for name, page in PAGES.items() if page.method != "GET"]
 
 
@@ -25,6 +26,9 @@ def given(name, jobs):
         "job_bulk_run_now_all": {"queue": QUEUE, "until_ms": 10**15},
         "job_bulk_cancel": {"queue": QUEUE, "id": [jobs.queued.id], "confirmed": "yes"},
         "job_bulk_cancel_all": {"queue": QUEUE, "until_ms": 10**15},
+        "job_bulk_move": {"queue": QUEUE, "id": [jobs.queued.id], "confirmed": "yes", "target": "mail"},
+        "job_bulk_move_all": {"queue": QUEUE, "until_ms": 10**15, "target": "mail"},
+        "job_move": {"queue": QUEUE, "target": "mail"},
         "queue_purge": {"name": QUEUE},
         **{f"client_{action}": {"queue": QUEUE, "client": "florist"} for action in ("pause", "purge", "resume")},
         "client_cancel": {"client": "florist", "until_ms": 10**14},
@@ -33,6 +37,7 @@ def given(name, jobs):
         "queue_forget": {"name": "mail"},
         "job_edit": {"queue": QUEUE, "args": '["bakery", 9]', "kwargs": "{}"},
         **{f"registeredtask_{action}": {"until_ms": 10**15} for action in ("cancel", "requeue")},
+        **{f"{action}_undo": {"token": token, "in": QUEUE} for action, token in UNDO.items()},
         "registeredtask_enqueue": {"args": '["bakery", 9]'},
     }.get(name, {"queue": QUEUE})
 
@@ -99,6 +104,8 @@ def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, per
     let_lapse(broker, "w1")
     if name == "queue_resume":
         inspector.pause(QUEUE)
+    if name.endswith("_undo"):
+        inspector.discard(QUEUE, [jobs.dead.id], undo=UNDO[name.removesuffix("_undo")])
     if name == "registeredtask_resume":
         inspector.task_pauses.pause_task(MAIL, QUEUE)
     if name == "client_resume":

@@ -3,16 +3,19 @@
 import re
 
 import pytest
+from django.conf import settings
 from django.contrib.admin.models import LogEntry
+from django.test import override_settings
 
 from django_rtq.admin import permissions
-from django_rtq.admin.display import job_table, overview
+from django_rtq.admin.display import overview
 from django_rtq.admin.display.charts.history import SPANS, history_charts
+from django_rtq.admin.display.jobs import table as job_table
 from django_rtq.inspector import shared_overview
 from tests.admin.conftest import body, logged, text
 from tests.admin.test_dead_letters import said
 from tests.support.jobs import QUEUE, claimed_job, finished_job, let_lapse, queued_job
-from tests.support.single_steps import renew
+from tests.support.single_steps import renew, report_version
 
 OVERVIEW = "/admin/django_rtq/queue/"
 PAGE = f"{OVERVIEW}{QUEUE}/"
@@ -62,6 +65,28 @@ def test_what_people_did_is_marked_in_the_charts(jobs, operator):
     marks = re.findall(r'<path class="rtq-mark" d="M\d+ 0V200"><title>(.*?)</title>', html)
     assert len(marks) == 2  # one in each chart
     assert re.fullmatch(r"\d\d:\d\d user-\d+: .*aused.*", marks[0])
+
+
+def test_deploys_are_marked_in_the_charts(redis, broker, jobs, viewer, round_trips):
+    with override_settings(RTQ={**settings.RTQ, "VERSION": "2026.11.3"}):
+        report_version(broker, "2026.11.3")
+        viewer.get(OVERVIEW)
+        del round_trips[:]
+        html = text(viewer.get(OVERVIEW))
+        again = text(viewer.get(OVERVIEW, headers={"X-RTQ-Refresh": "none"}))
+
+    assert len(round_trips) <= 3
+    for page in (html, again):
+        marks = re.findall(r'<path class="rtq-mark rtq-mark-deploy" d="M\d+ 0V200"><title>(.*?)</title>', page)
+        assert len(marks) == 2  # one in each chart
+        assert re.fullmatch(r"\d\d:\d\d Version 2026\.11\.3 started", marks[0])
+        assert len(re.findall(r'text-anchor="end">2026\.11\.3</text>', page)) == 2
+        assert page.count(f"<td>{marks[0]}</td>") == 2
+
+
+def test_without_a_version_of_the_project_no_deploys_are_read(broker, jobs, viewer):
+    report_version(broker, "1")
+    assert "rtq-mark-deploy" not in text(viewer.get(OVERVIEW))
 
 
 def test_marks_need_the_permission_of_the_log(jobs, operator, person):

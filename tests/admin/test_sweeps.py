@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.admin.pages import sweeps
+from django_rtq.admin.pages.bulk import sweeps
 from django_rtq.inspector.jobs import dead_letters
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.internal_tasks import cancel_client_jobs
@@ -25,11 +25,11 @@ def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operat
 
     operator.post(f"{LIST}cancel/", fields)
 
-    assert "0 jobs were cancelled. Jobs of these queues do the rest: default, low." in said(operator)
-    assert logged()[0] == "0 jobs were cancelled. Jobs of these queues do the rest: default, low."
-    for queue in (QUEUE, "low"):
+    assert "100 jobs were cancelled. Jobs of these queues do the rest: default, low." in said(operator)
+    assert logged()[0] == "100 jobs were cancelled. Jobs of these queues do the rest: default, low."
+    for queue, rest in ((QUEUE, 50), ("low", 150)):
         (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(client="")).jobs
-        assert cancel_client_jobs(*job.args, **job.kwargs) == 150
+        assert cancel_client_jobs(*job.args, **job.kwargs) == rest
     assert {inspector.find(job.id).state for job in later} == {JobState.QUEUED}
     assert [inspector.queues.get(queue).queued for queue in (QUEUE, "low")] == [2, 2]  # with the internal job
     assert inspector.queues.get("zoo").queued == 1

@@ -1,10 +1,13 @@
 """The page of one task."""
 
 import pytest
+from django.conf import settings
 from django.contrib.admin.models import LogEntry
+from django.test import override_settings
 
 from django_rtq.admin import permissions
-from django_rtq.admin.pages import sweeps
+from django_rtq.admin.pages import tasks
+from django_rtq.admin.pages.bulk import sweeps
 from django_rtq.broker.histogram import bucket_of
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.internal_tasks import cancel_task_jobs
@@ -15,6 +18,7 @@ from tests.admin.test_dead_letters import said
 from tests.broker.test_filter_jobs import bury
 from tests.broker.test_task_metrics import tell
 from tests.support.jobs import QUEUE, claimed_job, queued_job, scheduled_job
+from tests.support.single_steps import report_version
 
 LIST = "/admin/django_rtq/registeredtask/"
 PAGE = f"{LIST}{MAIL.replace('_', '_5F')}/"
@@ -32,6 +36,44 @@ def test_it_shows_runs_charts_and_histograms(broker, operator):
     assert [len(chart["rows"]) for chart in answer.context["histograms"]] == [1, 1]
     assert text(answer).count('<svg class="rtq-chart') == 5
     assert "not registered in this process" in text(answer)
+
+
+def test_its_charts_look_back_for_a_month(redis, broker, viewer, round_trips):
+    keys, hour = broker.keys.of(QUEUE), redis.time()[0] // 3600
+    tell(broker, "done ship", 5)
+    redis.hset(keys.clock, "tasks_stored", hour)
+    for back, number in ((24, 48), (24 + 168, 96), (700, 120)):
+        key, line = keys.task_days + str((hour - back) // 24).encode(), f"done {number} failed 2 crashed 1 r12 {number}"
+        redis.hset(key, "ship", f"{hour - back} {line}")
+    viewer.get(OTHER)
+
+    del round_trips[:]
+    pages = {span: viewer.get(OTHER, {"span": span}).context for span in ("24h", "7d", "30d", "x")}
+
+    assert len(round_trips) == 2 * len(pages)
+    assert {span: page["totals"][0]["text"] for span, page in pages.items()} == {
+        "24h": "53",
+        "7d": "53",
+        "30d": "269",
+        "x": "53",
+    }
+    keys = {span: [each["title"] for each in page["charts"][0]["key"]] for span, page in pages.items()}
+    assert keys["24h"] == keys["30d"] == ["succeeded", "failed", "crashed"]
+    assert keys["7d"] == [*keys["24h"], "a week before"]
+    numbers = {span: page["charts"][0]["svg"].count("<rect") for span, page in pages.items()}
+    assert numbers == {"24h": 25, "7d": 84, "30d": 60, "x": 25}
+    assert "succeeded 24 · failed 0.50 · crashed 0.50 · a week before 49" in pages["7d"]["charts"][0]["svg"]
+    assert [each["is_current"] for each in pages["30d"]["spans"]] == [False, False, True]
+
+
+def test_deploys_are_marked_in_its_charts(broker, viewer):
+    tell(broker, "done ship", 6)
+    with override_settings(RTQ={**settings.RTQ, "VERSION": "2026.11.3"}):
+        report_version(broker, "2026.11.3")
+        found = viewer.get(OTHER).context["charts"]
+
+    assert [each["has_marks"] for each in found] == [True] * 3
+    assert [[label["text"] for label in each["labels"]] for each in found] == [["2026.11.3"]] * 3
 
 
 def test_its_jobs_are_counted_with_links_to_the_filtered_lists(broker, operator):
@@ -61,6 +103,17 @@ def test_its_dead_letters_are_grouped_by_error(broker, operator):
     assert "no answer" in html
     assert "ValueError" not in html
     assert f"/admin/django_rtq/deadletter/requeue-all/?queue={QUEUE}&amp;task=ship&amp;error=a.OutOfOrder" in html
+
+
+def test_of_many_groups_the_latest_are_shown(broker, operator, monkeypatch):
+    monkeypatch.setattr(tasks, "MAX_GROUPS", 2)
+    for number in range(5):
+        bury(broker, "ship", kind=f"a.Error{number}")
+
+    answer = operator.get(OTHER)
+
+    assert len(answer.context["groups"]) == 2
+    assert "Older groups: 3</a>" in text(answer)
 
 
 @pytest.mark.parametrize("name", ["nosuch", "a.b.c", "_2F", "x" * 300])

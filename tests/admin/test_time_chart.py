@@ -10,7 +10,7 @@ from django_rtq.admin.display.charts.history import SPANS, history_charts
 from django_rtq.admin.display.charts.svg import Band, Line
 from django_rtq.admin.display.charts.time_chart import Event, Steps, time_chart
 from django_rtq.formatting import format_duration
-from django_rtq.inspector.time_series import Series
+from django_rtq.inspector.metrics.time_series import Series
 
 BEGIN = datetime(2026, 3, 1, 10, 5, tzinfo=timezone.utc)
 
@@ -102,7 +102,28 @@ def test_events_within_the_time_are_marked():
 def test_the_table_has_averages_of_a_twelfth():
     found = chart([1] * 30 + [3] * 30)
     assert len(found["rows"]) == 12
-    assert (found["rows"][0], found["rows"][-1]) == (("10:05", ["1"]), ("11:00", ["3"]))
+    assert (found["rows"][0], found["rows"][-1]) == (("10:05", ["1"], []), ("11:00", ["3"], []))
+    assert (found["has_marks"], found["labels"]) == (False, [])
+
+
+def test_marks_are_in_their_row_of_the_table():
+    events = [Event(BEGIN + timedelta(minutes=m), f"<{m}>") for m in (0, 4.9, 61)]
+    found = chart([1] * 60, events=events)
+
+    marked = {when: titles for when, _, titles in found["rows"] if titles}
+    assert found["has_marks"]
+    assert marked == {"10:05": ["10:05 <0>", "10:09 <4.9>"], "11:00": ["11:05 <61>"]}
+
+
+def test_labels_do_not_overlap_and_stay_within_the_chart():
+    said = [(0, "first"), (10, "no room"), (30, "x" * 40), (42, "no room"), (45, ""), (58, "no room"), (59.5, "last")]
+    labels = chart([1] * 60, events=[Event(BEGIN + timedelta(minutes=m), "", label=text) for m, text in said])["labels"]
+
+    assert [(each["percent"], each["text"], each["anchor"]) for each in labels] == [
+        ("99.2", "last", "end"),
+        ("50.0", "x" * 11 + "…", "middle"),
+        ("16.7", "no room", "middle"),
+    ]
 
 
 def series(number, step_seconds, **counts):

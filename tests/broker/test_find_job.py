@@ -103,14 +103,13 @@ def test_a_record_that_cannot_be_read_is_shown_as_far_as_it_goes(redis, broker, 
     assert (details.state, details.task, details.args) == (JobState.DEAD, "", [])
 
 
-def test_it_is_looked_for_in_all_queues_or_in_one(redis, broker, inspector):
+def test_it_is_looked_for_in_the_named_queue_and_in_all_others(redis, broker, inspector):
     job = queued_job(broker, queue="low")
     queued_job(broker)
 
     assert inspector.find(job.id).queue == "low"
     assert inspector.find(job.id, "low").queue == "low"
-    with pytest.raises(JobNotFound):
-        inspector.find(job.id, QUEUE)
+    assert inspector.find(job.id, QUEUE).queue == "low"
 
 
 def test_an_unknown_job_is_not_found(redis, broker, inspector):

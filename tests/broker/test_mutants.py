@@ -11,9 +11,13 @@ from tests.broker.model.found_by import FOUND_BY
 from tests.broker.model.mutant import mutated
 from tests.broker.model.mutants import MUTANTS
 from tests.broker.model.mutants_limits import LIMIT_MUTANTS
+from tests.broker.model.mutants_logs import LOG_MUTANTS
+from tests.broker.model.mutants_moves import MOVE_MUTANTS
 from tests.broker.model.mutants_outcomes import OUTCOME_MUTANTS
+from tests.broker.model.mutants_search import SEARCH_MUTANTS
 from tests.broker.model.mutants_tasks import TASK_MUTANTS
 from tests.broker.model.mutants_times import TIME_MUTANTS
+from tests.broker.model.mutants_undo import UNDO_MUTANTS
 from tests.broker.model.mutants_waiting import WAITING_MUTANTS
 from tests.broker.model.mutants_weights import WEIGHT_MUTANTS
 from tests.broker.model.parallel_run import ParallelRun, parallel_config
@@ -21,12 +25,15 @@ from tests.broker.model.random_verbs import run_randomly
 from tests.broker.model.scenarios import SCENARIOS as OTHER_SCENARIOS
 from tests.broker.model.scenarios_delayed import DELAYED_SCENARIOS
 from tests.broker.model.scenarios_limits import LIMIT_SCENARIOS
+from tests.broker.model.scenarios_logs import LOG_SCENARIOS
 from tests.broker.model.scenarios_operators import OPERATOR_SCENARIOS
 from tests.broker.model.scenarios_outcomes import OUTCOME_SCENARIOS
 from tests.broker.model.scenarios_rates import RATE_SCENARIOS
+from tests.broker.model.scenarios_search import SEARCH_SCENARIOS
 from tests.broker.model.scenarios_tasks import TASK_SCENARIOS
 from tests.broker.model.scenarios_times import TIME_SCENARIOS
 from tests.broker.model.scenarios_turns import TURN_SCENARIOS
+from tests.broker.model.scenarios_undo import UNDO_SCENARIOS
 from tests.broker.model.scenarios_unique import UNIQUE_SCENARIOS
 from tests.broker.model.scenarios_waiting import WAITING_SCENARIOS
 from tests.broker.model.scenarios_weights import WEIGHT_SCENARIOS
@@ -35,12 +42,15 @@ SCENARIOS = (
     *OTHER_SCENARIOS,
     *DELAYED_SCENARIOS,
     *LIMIT_SCENARIOS,
+    *LOG_SCENARIOS,
     *OUTCOME_SCENARIOS,
     *OPERATOR_SCENARIOS,
     *RATE_SCENARIOS,
+    *SEARCH_SCENARIOS,
     *TASK_SCENARIOS,
     *TIME_SCENARIOS,
     *TURN_SCENARIOS,
+    *UNDO_SCENARIOS,
     *UNIQUE_SCENARIOS,
     *WAITING_SCENARIOS,
     *WEIGHT_SCENARIOS,
@@ -102,7 +112,19 @@ def test_the_scripts_do_what_the_model_says(redis, broker, scenario):
 # An error in the script itself would be found out by anybody: only AssertionError counts.
 @pytest.mark.parametrize(
     "mutant",
-    [*MUTANTS, *OUTCOME_MUTANTS, *LIMIT_MUTANTS, *WAITING_MUTANTS, *WEIGHT_MUTANTS, *TIME_MUTANTS, *TASK_MUTANTS],
+    [
+        *MUTANTS,
+        *OUTCOME_MUTANTS,
+        *LOG_MUTANTS,
+        *LIMIT_MUTANTS,
+        *WAITING_MUTANTS,
+        *WEIGHT_MUTANTS,
+        *TIME_MUTANTS,
+        *TASK_MUTANTS,
+        *MOVE_MUTANTS,
+        *UNDO_MUTANTS,
+        *SEARCH_MUTANTS,
+    ],
     ids=lambda mutant: mutant.name,
 )
 def test_a_wrong_script_is_found_out(redis, broker, mutant):

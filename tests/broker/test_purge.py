@@ -1,8 +1,5 @@
 """queued, scheduled, retrying -> gone."""
 
-from django_rtq import signals
-from django_rtq.inspector.jobs.dead_letters import run_steps
-from django_rtq.jobs.job import JobState
 from tests.support.jobs import (
     QUEUE,
     claim_all,
@@ -123,42 +120,3 @@ def test_the_client_without_a_name_is_purged_alone(broker, inspector):
 
     assert [inspector.purge(QUEUE, ""), inspector.purge(QUEUE, "")] == [1, 0]
     assert inspector.purge(QUEUE, "x") == 1
-
-
-def cancel_all(inspector, client, queues=(QUEUE,), most=None):
-    """The ids of all steps."""
-    return run_steps(inspector.client_jobs.steps(client, queues, most)).done
-
-
-def test_the_jobs_of_a_client_are_cancelled_with_an_outcome(redis, broker, inspector):
-    told = []
-    kept = [claimed_job(broker, client="x"), queued_job(broker, client="y"), scheduled_job(broker, client="y")]
-    jobs = [seed(broker, client="x", priority=5) for seed in (scheduled_job, retrying_job, queued_job)]
-    jobs.append(queued_job(broker, client="x"))
-
-    signals.job_cancelled.connect(note := lambda job_id, **_: told.append(job_id))
-    assert set(cancel_all(inspector, "x")) == {job.id for job in jobs}
-    signals.job_cancelled.disconnect(note)
-
-    assert set(told) == {job.id for job in jobs}
-    assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
-    assert set(live_jobs(redis)) == {job.id for job in kept}
-    (found,) = inspector.clients.get("x", [QUEUE])
-    assert (found.queued, found.scheduled) == (0, 0)
-    assert cancel_all(inspector, "x") == []
-
-
-def test_what_was_cancelled_before_is_not_cancelled_again(redis, broker, inspector):
-    before, job = (queued_job(broker, client="x") for _ in range(2))
-    inspector.cancel(before.id, QUEUE)
-
-    assert cancel_all(inspector, "x") == [job.id]
-    assert "cancelled_in_lane" not in snapshot(redis)
-
-
-def test_no_more_are_cancelled_than_were_counted(broker, inspector):
-    for _ in range(350):
-        queued_job(broker, client="x")
-
-    assert len(cancel_all(inspector, "x", most=150)) == 200  # steps of 100
-    assert len(cancel_all(inspector, "x", queues=["low", QUEUE], most=1000)) == 150

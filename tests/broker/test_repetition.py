@@ -11,7 +11,14 @@ from tests.broker.model.script_calls import SCRIPT_CALLS, prepared
 from tests.support.snapshots import snapshot
 
 ALL = ALL_CALLS
-REFUSED = {"begin_schedule", "enqueue", "enqueue_many", "enqueue_unique", "fire_schedule"}  # when the server is full
+REFUSED = {
+    "append_log",
+    "begin_schedule",
+    "enqueue",
+    "enqueue_many",
+    "enqueue_unique",
+    "fire_schedule",
+}  # when the server is full
 SENT_TWICE = [verb for verb, call in ALL.items() if not call.grows]
 
 

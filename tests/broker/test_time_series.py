@@ -2,6 +2,7 @@
 
 import pytest
 
+from django_rtq.inspector.metrics.time_series import _merged
 from tests.support.jobs import QUEUE
 
 
@@ -71,3 +72,52 @@ def test_30_days_are_the_most(redis, inspector):
     series = inspector.overview.time_series(QUEUE, 1_000_000)
 
     assert (series.steps, series.step_seconds) == (60, 12 * 3600)
+
+
+@pytest.mark.parametrize(("minutes", "step"), [(1440, 20), (2880, 1), (2880, 7), (7 * 1440, 120), (30 * 1440, 720)])
+def test_a_long_history_is_read_in_short_calls_with_the_same_answer(redis, broker, inspector, minute, minutes, step):
+    kept = range(0, 2880, 3)
+    pipe = redis.pipeline(transaction=False)
+    for back in kept:
+        pipe.hset(broker.keys.of(QUEUE).stats_of(minute - back), mapping={"succeeded": back + 1, "failed": back % 2})
+    pipe.execute()
+    reader = inspector.overview.series
+    calls = reader._calls(QUEUE, minutes, step, minute * 60_000)
+
+    series = inspector.overview.time_series(QUEUE, minutes, step=step)
+
+    first = series.last - series.steps + 1
+    expected = [0] * series.steps
+    for back in kept:
+        if (place := (minute - back) // step - first) >= 0:
+            expected[place] += back + 1
+    assert series.of("succeeded") == expected
+    assert len(calls) >= min(minutes, 2880) // 240
+
+
+@pytest.mark.parametrize("hours", [1, 30, 49, 200])
+def test_hours_that_are_rolled_up_are_read_in_short_calls_too(redis, broker, inspector, minute, hours):
+    keys, present = broker.keys.of(QUEUE), minute // 60
+    redis.hset(keys.clock, "rolled_up", present - hours + 1)
+    for back in range(720):
+        redis.hset(
+            keys.hours_of(present - back), "succeeded", 1000
+        )  # of hours that are not rolled up, nobody looks at it
+    for back in range(0, 2880):
+        redis.hset(keys.stats_of(minute - back), "succeeded", 1)
+
+    series = inspector.overview.time_series(QUEUE, 10 * 1440, step=60)
+
+    rolled_up = [1000] * (240 - hours)
+    assert series.of("succeeded")[: len(rolled_up)] == rolled_up
+    single = series.of("succeeded")[len(rolled_up) :]
+    assert sum(single) == sum(1 for back in range(2880) if (minute - back) // 60 > present - hours)
+
+
+def test_a_minute_that_begins_between_two_calls_is_counted_once():
+    first = [60_000_000, 3, [0, b"a", 1], [1, b"a", 2]]
+    second = [60_060_000, 3, [1, b"a", 4], [2, b"b", 8]]
+
+    merged = _merged([first, second], 1)
+
+    assert merged == [60_060_000, 3, [0, b"a", 2], [1, b"a", 4], [2, b"b", 8]]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.single_steps import update_totals
@@ -108,6 +109,18 @@ def test_of_very_many_names_the_later_ones_are_not_added(redis, broker, keys, no
 
     assert "new" not in told
     assert told["filler-1"] == 2
+
+
+def test_the_tasks_of_this_hour_are_told(redis, broker, keys, now):
+    redis.hset(keys.totals, mapping={"minute": now, "hour": now // 60 - 33})
+    for back in range(3):
+        redis.hset(keys.tasks + str(now // 60 - back).encode(), "done ship", 10**back)
+
+    command = SCRIPTS["update_totals"].call(keys, ())
+    _totals, _minute, hour, is_added = broker.redis.execute_one(command)
+
+    assert hour == [b"done ship", b"1"]
+    assert is_added == 0  # earlier hours come first
 
 
 def test_a_forgotten_queue_has_none(redis, broker):

@@ -98,7 +98,7 @@ def test_jobs_that_were_made_after_the_moment_are_kept(redis, broker, inspector)
 
 def test_a_job_that_has_just_started_is_left_alone(redis, broker, inspector):
     job = claimed_job(broker, body=body("ship"))
-    assert inspector.task_jobs._cancel(QUEUE, [job.id.encode()]) == []
+    assert inspector.live_jobs.act(QUEUE, "queued", "cancel", [job.id]) == []
     assert not inspector.find(job.id).is_stopping
 
 

@@ -79,9 +79,9 @@ class AdminServer:
             return answer.status, answer.read().decode()
 
 
-def refresh_every(seconds):
-    """The environment of a server with this refresh interval."""
-    return {"RTQ_TEST_OPTIONS": json.dumps({"ADMIN_REFRESH_SECONDS": seconds})}
+def refresh_every(seconds, **options):
+    """The environment of a server with this refresh interval, and these options in RTQ."""
+    return {"RTQ_TEST_OPTIONS": json.dumps({"ADMIN_REFRESH_SECONDS": seconds, **options})}
 
 
 def answers(port):

@@ -37,8 +37,8 @@ def broker(redis_server):
 
 @pytest.fixture(scope="module")
 def admin_server(request, redis_server, tmp_path_factory):
-    """The admin server, with the refresh interval of the module."""
-    often = refresh_every(request.module.REFRESH_SECONDS)
+    """The admin server, with the refresh interval of the module, and its OPTIONS if it has any."""
+    often = refresh_every(request.module.REFRESH_SECONDS, **getattr(request.module, "OPTIONS", {}))
     admin_server = AdminServer(tmp_path_factory.mktemp("admin_server"), redis_server.url, **often)
     yield admin_server.start()
     admin_server.stop()

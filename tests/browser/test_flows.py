@@ -238,7 +238,7 @@ def test_what_is_discarded_is_confirmed_also_without_javascript(broker, browser,
         page.locator(BOX).nth(0).check()
         page.locator(BOX).nth(1).check()
         page.get_by_role("button", name="Discard selected …").click()
-        shows(page.locator(".rtq-banner"), "Discard 2 dead letters permanently?")
+        shows(page.locator(".rtq-banner"), "Discard 2 dead letters?")
         assert inspector.queues.get(QUEUE).dead == 12
         page.get_by_role("button", name="Discard", exact=True).click()
         shows(page.locator(".messagelist"), "2 dead letters were discarded.")

@@ -1,10 +1,11 @@
 """What operators want to know and do, told in their words. Each takes three clicks from the overview at most."""
 
 from django_rtq.inspector.inspector import Inspector
+from django_rtq.jobs.log_lines import write_line
 from tests.browser.conftest import body
 from tests.browser.test_flows import shows
 from tests.browser.test_pages import violations
-from tests.support.jobs import QUEUE, claimed_job, finished_job, queued_job
+from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job
 
 REFRESH_SECONDS = 60
 OVERVIEW = "/admin/django_rtq/queue/"
@@ -57,3 +58,20 @@ def test_a_rate_limited_queue(broker, inspector, page):
 
     shows(page.locator(".messagelist"), "rate=100/m")
     assert inspector.limits.read(QUEUE).queue["rate"].value == "100/m"
+
+
+def test_what_did_this_job_log_before_it_died(broker, page):
+    job = dead_job(broker, "died", body=body("died"))
+    lines = [write_line(1, 1_800_000_000_000 + n, "INFO", "shop", f"order {n}") for n in range(199)]
+    lines.append(write_line(1, 1_800_000_001_000, "ERROR", "shop.bank", "no money", "Traceback:\n  ValueError"))
+    broker.redis.execute_one(("RPUSH", broker.keys.of(QUEUE).log_of(job.id), *(f"t-1 {line}" for line in lines)))
+    page.goto(OVERVIEW)
+
+    page.get_by_role("link", name=QUEUE, exact=True).click()
+    page.locator(".rtq-tabs a", has_text="Dead").click()
+    page.locator(f"a[href*='{job.id}']").first.click()  # the third click
+
+    shows(page.get_by_role("group", name="Log"), "no money")
+    assert page.locator(".rtq-log li").last.is_visible()
+    assert page.locator(".rtq-log").evaluate("box => box.scrollHeight > box.clientHeight && box.scrollTop === 0")
+    assert violations(page) == []

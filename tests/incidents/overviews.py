@@ -4,9 +4,9 @@ from datetime import datetime, timedelta, timezone
 
 from django_rtq.incidents import find_incidents
 from django_rtq.inspector.details import JobDetails, QueueDetails, RunningJob, WorkerDetails
+from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import UNSCHEDULED, Overview, QueueRow
 from django_rtq.inspector.server_info import ServerDetails
-from django_rtq.inspector.time_series import Series
 from django_rtq.jobs.job import JobState
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
@@ -60,7 +60,7 @@ def failed(task, error_class, error="", **details):
     return JobDetails(id="a", queue="mail", state=JobState.DEAD, task=task, errors=errors, **details)
 
 
-def overview(*rows, workers=None, **server):
+def overview(*rows, workers=None, deploys=(), **server):
     """An overview of these queues, with one worker unless others are given."""
     details = [one.details for one in rows]
     contacts = [one.contact_seconds for one in details if one.contact_seconds is not None]
@@ -69,6 +69,7 @@ def overview(*rows, workers=None, **server):
         queues=list(rows),
         workers=[worker()] if workers is None else workers,
         server=ServerDetails(now_ms=0, **server),
+        deploys=list(deploys),
         contact_seconds=min(contacts, default=None),
         unscheduled=[
             one.name for one in details if one.scheduler_seconds is None or one.scheduler_seconds > UNSCHEDULED

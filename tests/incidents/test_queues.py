@@ -7,7 +7,8 @@ from django.test import override_settings
 
 from django_rtq.incidents import Action, Severity
 from django_rtq.incidents.queues import is_falling_behind
-from django_rtq.inspector.metrics import TaskMetrics
+from django_rtq.inspector.metrics.deploys import Deploy
+from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.overview import BusiestClient
 from django_rtq.inspector.task_pauses import TaskPause
 from tests.incidents.overviews import START, ago, failed, incidents, kinds, minutes, row
@@ -50,6 +51,18 @@ def test_a_failing_task_is_told_with_its_error_and_when_it_began(kind, actions):
     )
     assert (found.since, found.began_earlier) == (START + timedelta(minutes=57), False)
     assert found.actions == actions
+
+
+@pytest.mark.parametrize(("minute", "is_told"), [(46.9, False), (47, True), (57.9, True), (58, False)])
+def test_a_failing_task_is_told_with_the_version_that_was_deployed_before(minute, is_told):
+    deploys = [Deploy(at=START + timedelta(minutes=each), version=f"v{each}") for each in (minute, 1)]
+    counts = {"failed": minutes(4, 0, 7)}
+
+    (found,) = incidents(row(tasks={CHARGE: TaskMetrics(done=2, failed=34)}, counts=counts), deploys=deploys)
+
+    assert found.since == START + timedelta(minutes=57)
+    assert (f"It began after the start of version v{minute}." in found.text) is is_told
+    assert "v1." not in found.text
 
 
 def test_failures_that_began_before_the_series_are_older():

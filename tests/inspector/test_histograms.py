@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from django_rtq.broker.histogram import bucket_of
-from django_rtq.inspector.histograms import bars
+from django_rtq.inspector.metrics.histograms import bars
 
 
 def test_each_duration_lies_between_the_bounds_of_its_bar():

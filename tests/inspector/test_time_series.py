@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.time_series import TimeSeriesReader
+from django_rtq.inspector.metrics.time_series import TimeSeriesReader
 from tests.broker.test_time_series import set_counters
 from tests.support.jobs import QUEUE, queued_job
 
@@ -27,7 +27,7 @@ def asked(broker, monkeypatch):
 
     def noted(self, *args):
         command = ask(self, *args)
-        found.append(command[-2])
+        found.append(command[-4])
         return command
 
     monkeypatch.setattr(TimeSeriesReader, "command", noted)

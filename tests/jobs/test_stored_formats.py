@@ -16,6 +16,7 @@ from django_rtq.jobs.outcome import (
     drop_result,
     is_result_lost,
     read_outcome,
+    write_call,
     write_cancelled,
     write_expired,
     write_succeeded,
@@ -177,6 +178,21 @@ OUTCOMES = [
     (
         write_succeeded(TASK, 'Zo"ë'.encode(), 2, 0.0, '{"a":[1]}'),
         {"state": "succeeded", "task": TASK, "client": 'Zo"ë', "attempt": 2, "seconds": 0.0, "result": {"a": [1]}},
+    ),
+    (
+        write_succeeded(TASK, b"", 1, 0.5, "1", write_call(f'{{"task":"{TASK}","args":[1],"kwargs":{{"a":"\\"x"}}}}')),
+        {
+            **{"state": "succeeded", "task": TASK, "attempt": 1, "seconds": 0.5, "result": 1},
+            "call": {"args": [1], "kwargs": {"a": '"x'}},
+        },
+    ),
+    (
+        write_succeeded(TASK, b"", 1, 0.5, "1", write_call('{"task":"an alias"}')),
+        {"state": "succeeded", "task": TASK, "attempt": 1, "seconds": 0.5, "result": 1, "call": {}},
+    ),
+    (
+        write_succeeded(TASK, b"", 1, 0.5, "1", write_call(f'{{"task":"x","args":["{"y" * 10_000}"]}}')),
+        {"state": "succeeded", "task": TASK, "attempt": 1, "seconds": 0.5, "result": 1},
     ),
     (write_cancelled(TASK, 3), {"state": "cancelled", "task": TASK, "attempt": 3}),
     (write_expired(TASK), {"state": "expired", "task": TASK}),

@@ -8,6 +8,7 @@ import pytest
 from django.utils.translation import override
 
 from django_rtq import task
+from django_rtq.jobs.log_lines import write_line
 from django_rtq.redaction import HIDDEN
 from django_rtq.tasks import registry
 from tests.management.commands import dead_letter, dead_letters, failure, run
@@ -252,6 +253,30 @@ def test_show_prints_json_with_all_failures_and_the_result(broker):
 
     assert [failure["error_class"] for failure in letter["failures"]] == ["shop.errors.OutOfOrder"]
     assert (done["id"], done["state"], done["failures"]) == (finished, "succeeded", [])
+
+
+def test_show_prints_what_a_job_logged(broker):
+    job_id = dead_letter(broker, args=["x"], kwargs={"token": "s3cret-9"})
+    lines = [
+        write_line(1, 1_800_000_000_000, "INFO", "shop", "the token is s3cret-9"),
+        write_line(2, 1_800_000_000_000, "ERROR", "shop\x1b", "failed", "Traceback:\n  last\x07"),
+    ]
+    for line in lines:
+        broker.redis.execute_one(("RPUSH", broker.keys.of("default").log_of(job_id), f"t-1 {line}"))
+
+    printed, (letter,) = run("rtq_jobs", "show", job_id).out, run("rtq_jobs", "show", job_id, "--json").json
+
+    log = re.sub(r"\d{4}-\S+ \S+ ", "", printed.split("Log:\n")[1]).splitlines()
+    assert log == [
+        f"  INFO shop: the token is {HIDDEN}",
+        "  -- attempt 2 --",
+        "  ERROR shop\\x1b: failed",
+        "    Traceback:",
+        "      last\\x07",
+    ]
+    first = {"attempt": 1, "level": "INFO", "logger": "shop", "text": f"the token is {HIDDEN}"}
+    assert letter["log"][0].items() >= first.items()
+    assert letter["log"][0]["at"] == "2027-01-15T08:00:00+00:00"
 
 
 def test_show_tells_which_ids_are_unknown(broker):

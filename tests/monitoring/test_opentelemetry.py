@@ -10,9 +10,6 @@ pytest.importorskip("opentelemetry.sdk")
 from django.conf import settings
 from django.test import override_settings
 from opentelemetry import baggage, context, trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
 from django_rtq import Retry, constant, signals, task
@@ -44,16 +41,6 @@ def login(user, password):
 
 
 both = pytest.mark.parametrize("each", [mail, amail], ids=["function", "coroutine"])
-
-
-@pytest.fixture(scope="session")
-def exporter():
-    """A process has one provider, which cannot be replaced."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    return exporter
 
 
 @pytest.fixture

@@ -75,6 +75,14 @@ def test_it_does_nothing_without_an_sdk():
     with eager():
         assert export.delay().get() == 5
 """
+INSTRUMENTED_TEST = """
+
+def test_all_is_instrumented(settings):
+    from django_rtq.broker.redis.hooks import command_hooks
+
+    assert [each for each in settings.MIDDLEWARE if "opentelemetry" in each]
+    assert len(command_hooks) == 1
+"""
 
 
 def files_of(heading):
@@ -129,4 +137,40 @@ def test_the_example_of_sentry_passes(tmp_path):
 
 def test_the_example_of_opentelemetry_passes(tmp_path):
     pytest.importorskip("opentelemetry")
-    assert passed(tmp_path, {**files_of("## OpenTelemetry"), "shop/test_opentelemetry.py": OPENTELEMETRY_TEST})
+    files = files_of("## OpenTelemetry")
+    del files["shop/apps.py"]
+    assert passed(tmp_path, {**files, "shop/test_opentelemetry.py": OPENTELEMETRY_TEST})
+
+
+def test_the_example_with_other_instrumentations_passes(tmp_path):
+    pytest.importorskip("opentelemetry.instrumentation.django")
+    pytest.importorskip("opentelemetry.instrumentation.redis")
+    files = files_of("## OpenTelemetry")
+    assert passed(tmp_path, {**files, "shop/test_opentelemetry.py": OPENTELEMETRY_TEST + INSTRUMENTED_TEST})
+
+
+LOGGED_RUN = """
+import subprocess, sys
+
+import django
+
+django.setup()
+from django.core.management import call_command
+
+from shop.tasks import charge
+
+job = charge.delay(42)
+subprocess.run([sys.executable, "-m", "django", "rtq_worker", "--burst", "-v0"], check=True, capture_output=True)
+call_command("rtq_jobs", "show", job.id)
+"""
+
+
+def test_what_a_job_logged_is_shown(redis, redis_server, tmp_path):
+    (_, settings), (_, tasks) = blocks(section(PAGE, "## Log lines of a job"))
+    settings = f"{SETTINGS}\n{settings.replace('redis://localhost:6379/0', redis_server.url)}"
+    write_project(tmp_path, {"shop_settings.py": settings, "shop/tasks.py": tasks, "run.py": LOGGED_RUN})
+
+    code, said = run_python(tmp_path, "run.py", DJANGO_SETTINGS_MODULE="shop_settings")
+
+    assert code == 0, said
+    assert re.search(r"\nLog:\n  \S+ \S+ INFO shop: charging order 42\n", said)

@@ -8,20 +8,16 @@ import pytest
 
 sentry_sdk = pytest.importorskip("sentry_sdk")
 
-from sentry_sdk.integrations.dedupe import DedupeIntegration  # noqa: E402
-from sentry_sdk.integrations.logging import LoggingIntegration  # noqa: E402
-from sentry_sdk.transport import Transport  # noqa: E402
-
 from django_rtq import Bury, JobCancelled, Retry, constant, logs, signals, task  # noqa: E402
 from django_rtq.conf import config as conf  # noqa: E402
 from django_rtq.jobs.job import Job  # noqa: E402
-from django_rtq.monitoring.sentry import RTQIntegration  # noqa: E402
-from django_rtq.tasks import registry  # noqa: E402
 from django_rtq.testing import eager  # noqa: E402
 from tests.app import tasks  # noqa: E402
+from tests.monitoring.fake_sentry import events, transactions  # noqa: E402
 from tests.support.waiting import wait_until  # noqa: E402
 
 logger = logging.getLogger("shop")
+pytestmark = pytest.mark.usefixtures("without_sentry")
 
 
 @task(queue_name="mail", client=lambda order: "acme", max_attempts=2, backoff=constant(0))
@@ -45,54 +41,6 @@ async def amail(order):
 @task(max_attempts=1)
 def login(user, password):
     raise ValueError(f"{user} is not let in with {password}")
-
-
-class ListTransport(Transport):
-    """Keeps what would be sent."""
-
-    items = []
-
-    def capture_envelope(self, envelope):
-        self.items += [item.payload.json for item in envelope.items if item.payload.json]
-
-
-@pytest.fixture(autouse=True)
-def isolated(monkeypatch):
-    """Nothing of the integration is left after a test, nor tasks that it declares."""
-    monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
-    monkeypatch.setattr(conf, "_added_middleware", [])
-    for name in ("job_retried", "job_buried", "worker_process_shutdown"):
-        signal = getattr(signals, name)
-        monkeypatch.setattr(signal, "receivers", list(signal.receivers))
-    conf.get_config.cache_clear()
-    yield
-    monkeypatch.undo()
-    conf.get_config.cache_clear()
-
-
-@pytest.fixture
-def sentry(isolated, rtq_settings):
-    """Sentry is on. Gives back what was sent: a list of events and transactions."""
-    ListTransport.items = []
-    RTQIntegration.setup_once()  # the SDK does it once in a process
-    with sentry_sdk.isolation_scope(), sentry_sdk.new_scope():
-        sentry_sdk.init(
-            dsn="http://key@127.0.0.1:1/1",
-            transport=ListTransport,
-            traces_sample_rate=1.0,
-            default_integrations=False,  # most of them patch modules for good
-            integrations=[RTQIntegration(), LoggingIntegration(), DedupeIntegration()],
-        )
-        yield ListTransport.items
-    sentry_sdk.get_global_scope().set_client(None)
-
-
-def events(sent):
-    return [item for item in sent if "exception" in item]
-
-
-def transactions(sent):
-    return [item for item in sent if item.get("type") == "transaction"]
 
 
 @pytest.mark.parametrize("each", [mail, amail], ids=["function", "coroutine"])

@@ -30,14 +30,31 @@ def roll_up(broker, queue=QUEUE):
     return broker.redis.execute_one(broker.maintenance.roll_up_command(queue), resend=True)
 
 
+def store_task_hours(broker):
+    """Store the counters of tasks of past hours."""
+    while not broker.maintenance.task_days.store([QUEUE]):
+        pass
+
+
+def count_tasks_an_hour_ago(broker):
+    """Count runs of tasks in the hour before this one. Returns the jobs: there are none."""
+    hour = int(broker.redis.execute_one(("TIME",))[0]) // 3600
+    key = broker.keys.of(QUEUE).tasks + str(hour - 1).encode()
+    broker.redis.execute_one(("HSET", key, "done ship", 2, "r12 ship", 2))
+    return []
+
+
 def repair_lanes(broker, queue, cursor=0):
     """Repair some lanes and workers after a torn append-only file. Returns the next cursor; 0: all were seen."""
     return broker.redis.execute_one(broker.maintenance.repair_command(queue, cursor), resend=True)
 
 
 def update_totals(broker, queue=QUEUE):
-    """Add past counters to the totals. Returns the totals, and the counters of this minute and this hour."""
-    replies = broker.redis.execute_one(SCRIPTS["update_totals"].call(broker.keys.of(queue), ()), resend=True)
+    """Add past counters to the totals. Returns the totals, the counters of this minute, and those of tasks in this hour
+    if they are to be added."""
+    command = SCRIPTS["update_totals"].call(broker.keys.of(queue), ())
+    totals, minute, hour, is_added = broker.redis.execute_one(command, resend=True)
+    replies = [totals, minute, *([hour] if is_added else [])]
     return [{name.decode(): int(number) for name, number in as_dict(reply).items()} for reply in replies]
 
 
@@ -68,6 +85,18 @@ def see_incidents(broker):
     for second in (1, 2):
         track_incidents(broker, second, "a", "b")
     return []
+
+
+def run_old_version(broker):
+    """A supervisor reports a version. Returns the jobs: there are none."""
+    report_version(broker, "1")
+    return []
+
+
+def report_version(broker, version):
+    """A supervisor reports that its workers run this version."""
+    call = SCRIPTS["note_version"].call(broker.keys.of(QUEUE), (version, 60_000))
+    return broker.redis.execute_one(call, resend=True).decode()
 
 
 def track_incidents(broker, second, *ids):

@@ -109,6 +109,21 @@ def test_a_job_that_has_run_is_not_doubled_when_its_id_is_forgotten(names, redis
     assert not OutboxJob.objects.exists()
 
 
+def test_a_job_that_was_moved_is_not_doubled_when_its_id_is_forgotten(names, redis, inspector):
+    made = time.time_ns() // 1_000_000 - 200_000
+    job = new_job(body='{"task": "tests.app.tasks.note", "args": ["a"]}')._replace(id=job_id("a", made))
+    get_broker().enqueue(QUEUE, [job])
+    inspector.job_mover.move(job.id, "other")
+    assert redis.delete("{rtq:default}:finished")
+    OutboxJob.objects.create(
+        pk=job.id, queue=QUEUE, task="tests.app.tasks.note", job=json.dumps(job), due_at=timezone.now()
+    )
+
+    assert move() == 1
+    assert inspector.queues.get(QUEUE).queued == 0
+    assert not OutboxJob.objects.exists()
+
+
 def test_a_lost_reply_doubles_nothing(leave, names, redis):
     note.delay("known queue")
     leave(lambda: note.delay("a"))

@@ -7,6 +7,7 @@ from django.utils.translation import ngettext
 
 from django_rtq.admin.display.texts import STATE_LABELS
 from django_rtq.formatting import format_number
+from django_rtq.inspector.jobs.undo import MOST_JOBS, OFFERED_SECONDS
 from django_rtq.jobs.job import JobState
 
 
@@ -17,6 +18,7 @@ def bulk_title(verb: str) -> str:
         "discard": _("Discard dead letters"),
         "cancel": _("Cancel jobs"),
         "run_now": _("Run jobs now"),
+        "move": _("Move jobs to another queue"),
     }[verb]
 
 
@@ -27,6 +29,7 @@ def bulk_button(verb: str, state: str) -> str:
         "discard": _("Discard"),
         "cancel": _("Ask to stop") if state == "running" else _("Cancel jobs"),
         "run_now": _("Run now"),
+        "move": _("Move"),
     }[verb]
 
 
@@ -34,37 +37,67 @@ def bulk_question(verb: str, count: int, state: str = "dead", *, is_complete: bo
     """The question on the confirmation page. `is_complete`: all jobs were looked at."""
     texts = {
         "requeue": ngettext("Requeue %(count)s dead letter?", "Requeue %(count)s dead letters?", count),
-        "discard": ngettext(
-            "Discard %(count)s dead letter permanently?", "Discard %(count)s dead letters permanently?", count
-        ),
+        "discard": ngettext("Discard %(count)s dead letter?", "Discard %(count)s dead letters?", count),
         "cancel": ngettext("Cancel %(count)s %(state)s job?", "Cancel %(count)s %(state)s jobs?", count),
         "stop": ngettext("Ask %(count)s running job to stop?", "Ask %(count)s running jobs to stop?", count),
         "run_now": ngettext("Queue %(count)s %(state)s job now?", "Queue %(count)s %(state)s jobs now?", count),
+        "move": ngettext(
+            "Move %(count)s %(state)s job to another queue?", "Move %(count)s %(state)s jobs to another queue?", count
+        ),
     }
     text = texts["stop" if state == "running" else verb] % {"count": format_number(count), "state": label(state)}
     more = "" if is_complete else _("There may be more: not all jobs were looked at.")
     return f"{text} {more}".strip()
 
 
-def bulk_consequence(verb: str, state: str) -> str:
-    """What it means for the jobs."""
+def bulk_consequence(verb: str, state: str, count: int, *, is_complete: bool = True) -> str:
+    """What it means for so many jobs. `is_complete`: all jobs were looked at."""
     if verb == "discard":
-        return _("Their arguments and failures are deleted. This cannot be undone.")
+        return _("Their arguments and failures are deleted. %(undo)s") % {
+            "undo": undo_text(count, is_complete=is_complete)
+        }
+    if verb == "move":
+        return move_consequence(state, count)
     if state == "running":
         return _("When they stop, they are cancelled and never run again, even if their work is incomplete.")
     return _("They will never run, and their arguments are deleted. This cannot be undone.")
 
 
-def bulk_done_text(verb: str, count: int, state: str = "dead") -> str:
-    """The result of a bulk action."""
+def move_consequence(state: str, count: int) -> str:
+    """What a move means for so many jobs of a state."""
+    if state == "dead":
+        return ngettext(
+            "It is queued there, with all its attempts.", "They are queued there, with all their attempts.", count
+        )
+    return ngettext(
+        "It keeps its client, priority, time and failures.",
+        "They keep their client, priority, time and failures.",
+        count,
+    )
+
+
+def undo_text(count: int, *, is_complete: bool = True) -> str:
+    """Whether an action on so many jobs can be undone. `is_complete`: all jobs were looked at."""
+    if not is_complete:
+        return _("This cannot be undone: they may be more than %(most)s jobs.") % {"most": format_number(MOST_JOBS)}
+    if count > MOST_JOBS:
+        return _("This cannot be undone: they are more than %(most)s jobs.") % {"most": format_number(MOST_JOBS)}
+    return _("You can undo this for %(seconds)d seconds.") % {"seconds": OFFERED_SECONDS}
+
+
+def bulk_done_text(verb: str, count: int, state: str = "dead", target: str = "") -> str:
+    """The result of a bulk action. `target`: the queue to which jobs were moved."""
     texts = {
         "requeue": ngettext("%(count)s dead letter was requeued.", "%(count)s dead letters were requeued.", count),
         "discard": ngettext("%(count)s dead letter was discarded.", "%(count)s dead letters were discarded.", count),
         "cancel": ngettext("%(count)s job was cancelled.", "%(count)s jobs were cancelled.", count),
         "stop": ngettext("%(count)s job was asked to stop.", "%(count)s jobs were asked to stop.", count),
         "run_now": ngettext("%(count)s job is queued now.", "%(count)s jobs are queued now.", count),
+        "move": ngettext(
+            "%(count)s job was moved to queue %(queue)s.", "%(count)s jobs were moved to queue %(queue)s.", count
+        ),
     }
-    return texts["stop" if state == "running" else verb] % {"count": format_number(count)}
+    return texts["stop" if state == "running" else verb] % {"count": format_number(count), "queue": target}
 
 
 def bulk_progress_text(verb: str, done: int, total: int, state: str = "dead") -> str:
@@ -74,12 +107,21 @@ def bulk_progress_text(verb: str, done: int, total: int, state: str = "dead") ->
         "discard": _("%(done)s of %(total)s discarded."),
         "cancel": _("%(done)s of %(total)s cancelled."),
         "run_now": _("%(done)s of %(total)s queued."),
+        "move": _("%(done)s of %(total)s moved."),
     }[verb]
     return text % {"done": format_number(done), "total": format_number(total)}
 
 
-def no_longer_text(count: int, state: str) -> str:
+def no_longer_text(count: int, state: str, verb: str = "") -> str:
     """The warning if some of the selected jobs were not in that state any more."""
+    if verb == "move":
+        return ngettext(
+            "%(count)d job was not moved: it runs or is over, is in another queue already, is unique and an equal job "
+            "keeps it out, or its old place in a long lane there cannot be removed.",
+            "%(count)d jobs were not moved: they run or are over, are in another queue already, are unique and equal "
+            "jobs keep them out, or their old places in long lanes there cannot be removed.",
+            count,
+        ) % {"count": count}
     if state == "dead":
         return ngettext(
             "%(count)d of them is no longer dead: someone else may have requeued or discarded it.",

@@ -9,7 +9,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_rtq.admin.display.running_jobs import running_by_worker
+from django_rtq.admin.display.jobs.running import running_by_worker
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.formatting import format_duration, format_number
 from django_rtq.inspector.details import WorkerDetails
@@ -98,13 +98,15 @@ def _busy_text(host: HostDetails) -> str:
 
 
 def _facts(host: HostDetails) -> list[tuple[str, str]]:
-    versions = ", ".join(clean_text(version, 40) for version in host.versions)
+    versions = [("django_rtq", host.versions)] if host.project_versions else [(_("Version"), host.versions)]
+    if host.project_versions:
+        versions.insert(0, (_("Version"), host.project_versions))
     return [
         (_("Processes"), _("%(processes)s of %(workers)s rtq_worker") % {
             "processes": format_number(len(host.workers)), "workers": format_number(host.rtq_workers)
         }),
         (_("Slots"), _busy_text(host)),
         (_("Memory"), filesizeformat(host.memory_bytes)),
-        (_("Version"), versions),
+        *((title, ", ".join(clean_text(each, 40) for each in found)) for title, found in versions),
         (_("Uptime"), format_duration(host.up_seconds)),
     ]  # fmt: skip

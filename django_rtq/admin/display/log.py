@@ -19,6 +19,7 @@ ACTION_LABELS: dict[str, Any] = {
     "enqueue": gettext_lazy("Enqueue"),
     "forget": gettext_lazy("Forget"),
     "limits": gettext_lazy("Limits"),
+    "move": gettext_lazy("Move"),
     "pause": gettext_lazy("Pause"),
     "purge": gettext_lazy("Purge"),
     "quiet": gettext_lazy("Quiet"),
@@ -28,6 +29,7 @@ ACTION_LABELS: dict[str, Any] = {
     "run_now": gettext_lazy("Run now"),
     "stop": gettext_lazy("Stop"),
     "terminate": gettext_lazy("Terminate"),
+    "undo": gettext_lazy("Undo"),
     "wake": gettext_lazy("Wake"),
 }
 _TITLES = {

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq.admin.display.charts.histograms import histogram
-from django_rtq.admin.display.charts.svg import Band, Line
+from django_rtq.admin.display.charts.history import SPANS, Span, deploy_events, outcome_bands
+from django_rtq.admin.display.charts.svg import Line
 from django_rtq.admin.display.charts.time_chart import Steps, time_chart
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import LIST_LABELS, schedule_text
 from django_rtq.admin.urls import PageUrl
 from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, format_percent, names_text
 from django_rtq.inspector.details import QueueDetails
-from django_rtq.inspector.metrics import TaskMetrics
+from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.task_details import TaskDetails, TaskInQueue
 from django_rtq.tasks.task import Task
 
 MAX_QUEUES_NAMED = 5
-_Value = TypeVar("_Value")
+_HOUR = 60  # minutes
+_OUTCOMES = ("done", "failed", "crashed")
+#: How far the charts of a task look back. Its counters are kept by the hour.
+TASK_SPANS = {"24h": replace(SPANS["24h"], step=_HOUR), "7d": SPANS["7d"], "30d": SPANS["30d"]}
 STATES = ("queued", "scheduled", "retrying", "running", "dead")
 
 
@@ -93,26 +97,23 @@ def totals(metrics: TaskMetrics) -> list[dict[str, str]]:
     return [{"title": title, **cell} for title, cell in zip(titles, [done, failed, crashed, rate, *times], strict=True)]
 
 
-def charts(task: TaskDetails) -> list[dict[str, Any]]:
-    """Runs by outcome, and percentiles of run and wait times, by the hour."""
-    steps = Steps(begins_at=task.hours[0].begins_at, seconds=3600, number=len(task.hours))
-    runs = [
-        Band(_("succeeded"), "rtq-band-succeeded", _values(task, lambda hour: hour.done)),
-        Band(_("failed"), "rtq-band-failed", _values(task, lambda hour: max(0, hour.failed - hour.crashed))),
-        Band(_("crashed"), "rtq-band-crashed", _values(task, lambda hour: hour.crashed)),
-    ]
-    run_times = [
-        Line("p50", "rtq-line-p50", _values(task, lambda hour: hour.run_p50)),
-        Line("p95", "rtq-line-p95", _values(task, lambda hour: hour.run_p95)),
-    ]
-    waits = [
-        Line("p50", "rtq-line-p50", _values(task, lambda hour: hour.wait_p50)),
-        Line("p95", "rtq-line-p95", _values(task, lambda hour: hour.wait_p95)),
-    ]
+def charts(task: TaskDetails, span: Span) -> list[dict[str, Any]]:
+    """Runs by outcome, and percentiles of run and wait times. Of steps of some hours, only those that are over."""
+    shown = [step.metrics for step in task.steps][: None if span.step == _HOUR else -1]
+    steps = Steps(begins_at=task.steps[0].begins_at, seconds=60 * span.step, number=len(shown))
+    bands = outcome_bands(*(_per_hour([getattr(each, name) for each in shown], span) for name in _OUTCOMES))
+    events, before = deploy_events(task.deploys), []
+    if task.before:
+        runs = [step.metrics.done + step.metrics.failed for step in task.before]
+        before = [Line(_("a week before"), "rtq-line-before", _per_hour(runs[: len(shown)], span))]
+    run_times, waits = (
+        [Line(name, f"rtq-line-{name}", [getattr(each, f"{kind}_{name}") for each in shown]) for name in ("p50", "p95")]
+        for kind in ("run", "wait")
+    )
     return [
-        time_chart("runs", _("Runs per hour"), steps, runs),
-        time_chart("run-times", _("Run time by the hour"), steps, run_times, write=format_duration),
-        time_chart("wait-times", _("Wait by the hour"), steps, waits, write=format_duration),
+        time_chart("runs", _("Runs per hour"), steps, [*bands, *before], events=events),
+        time_chart("run-times", _("Percentiles of run times"), steps, run_times, events=events, write=format_duration),
+        time_chart("wait-times", _("Percentiles of waits"), steps, waits, events=events, write=format_duration),
     ]
 
 
@@ -166,5 +167,5 @@ def _cell(task: str, found: TaskInQueue, state: str, url: PageUrl) -> dict[str, 
     }
 
 
-def _values(task: TaskDetails, value: Callable[[TaskMetrics], _Value]) -> list[_Value]:
-    return [value(hour.metrics) for hour in task.hours]
+def _per_hour(numbers: Sequence[int], span: Span) -> list[float]:
+    return [number * _HOUR / span.step for number in numbers]

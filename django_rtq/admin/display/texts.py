@@ -53,8 +53,8 @@ CONFIRMATIONS: dict[ConfirmedAction, Confirmation] = {
     "discard": Confirmation(
         page="discard",
         title=gettext_lazy("Discard a dead letter"),
-        question=gettext_lazy("Discard job %(id)s permanently?"),
-        consequence=gettext_lazy("Its arguments and failures are deleted. This cannot be undone."),
+        question=gettext_lazy("Discard job %(id)s?"),
+        consequence=gettext_lazy("Its arguments and failures are deleted. You can undo this for 30 seconds."),
         verb=gettext_lazy("Discard"),
     ),
     "cancel": Confirmation(

@@ -19,9 +19,9 @@ from django_rtq.admin.display.limits import client_rows, limit_label
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import client_consequence, client_question, no_client_jobs_text
 from django_rtq.admin.forms import LimitsForm
-from django_rtq.admin.pages.page_admin import PageAdmin, Route
-from django_rtq.admin.pages.purging import purge_for_a_while
-from django_rtq.admin.pages.sweeps import Sweep, SweepVerb, run_sweep
+from django_rtq.admin.pages.bulk.purging import PurgePages, purge_consequence, purge_fields
+from django_rtq.admin.pages.bulk.sweeps import Sweep, SweepVerb, run_sweep
+from django_rtq.admin.pages.page_admin import Route
 from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.formatting import format_number
 from django_rtq.inspector.clients.limits import Limits
@@ -31,7 +31,7 @@ from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH, is_client_name
 SCOPES = ("client", "each", "queue")  # whose limits a form changes
 
 
-class ClientAdmin(PageAdmin):
+class ClientAdmin(PurgePages):
     """The pages of the clients. A client may have no name, so names are in the query, not in the path."""
 
     def routes(self) -> list[Route]:
@@ -139,11 +139,8 @@ class ClientAdmin(PageAdmin):
         context = {
             "title": _("Purge the jobs of client %(name)s") % {"name": _shown(name)},
             "question": question % {"count": waiting, "name": _shown(name), "queue": queue},
-            "consequence": _(
-                "This includes scheduled jobs and jobs waiting for a retry. They will never run, and this cannot be "
-                "undone. Running jobs and dead letters are kept."
-            ),
-            "fields": [("queue", queue), ("client", name)],
+            "consequence": purge_consequence(waiting),
+            "fields": [("queue", queue), ("client", name), *purge_fields(waiting)],
             "action": self.url("client_purge"),
             "verb": _("Purge"),
             "back": self._page_of(queue, name, "client"),
@@ -208,8 +205,9 @@ class ClientAdmin(PageAdmin):
         return HttpResponseRedirect(self._page_of(queue, name, scope))
 
     def _purge(self, request: HttpRequest, queue: str, name: str) -> HttpResponse:
-        if purge_for_a_while(request, queue, name):
-            return HttpResponseRedirect(self._page_of(queue, name, "client"))
+        back = self._page_of(queue, name, "client")
+        if self.purge_for_a_while(request, queue, name, back=back):
+            return HttpResponseRedirect(back)
         return HttpResponseRedirect(self.url("client_purge", query={"queue": queue, "client": name}))
 
     def _log(

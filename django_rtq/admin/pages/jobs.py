@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from django.contrib import messages
@@ -12,13 +13,16 @@ from django.utils.translation import gettext as _
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
+from django_rtq.admin.display.bulk_texts import move_consequence
 from django_rtq.admin.display.charts.time_bar import time_bar
-from django_rtq.admin.display.running_jobs import running_by_worker
+from django_rtq.admin.display.jobs.running import running_by_worker
+from django_rtq.admin.display.jobs.timeline import steps
 from django_rtq.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
-from django_rtq.admin.display.timeline import steps
 from django_rtq.admin.forms import CallForm, python_call
-from django_rtq.admin.pages.bulk_pages import BulkPages
+from django_rtq.admin.pages.bulk.actions import read_token, undo_token
+from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
+from django_rtq.admin.pages.bulk.pages import BulkPages
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.admin.pages.searching import JobSearch
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
@@ -30,6 +34,7 @@ from django_rtq.redaction import is_unknown, redacted
 from django_rtq.tasks.registry import is_internal
 
 WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
+MOVABLE = (*WAITING, JobState.DEAD)
 
 
 class JobAdmin(BulkPages):
@@ -44,8 +49,10 @@ class JobAdmin(BulkPages):
             Route("search/", "search", self.search),
             *self.bulk_routes("run_now", "bulk/"),
             *self.bulk_routes("cancel", "bulk/"),
+            *self.bulk_routes("move", "bulk/"),
             Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "POST"),
             Route("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
+            Route("<str:job_id>/move/", "move", self.move, permissions.REQUEUE, "BOTH"),
             Route("<str:job_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
             Route("<str:job_id>/terminate/", "terminate", self.terminate, permissions.CANCEL, "BOTH"),
             Route("<str:job_id>/discard/", "discard", self.discard, permissions.DISCARD, "BOTH"),
@@ -79,13 +86,13 @@ class JobAdmin(BulkPages):
         may_edit = request.user.has_perm(permissions.EDIT)
         found, position = get_inspector().find_with_position(job_id, query_params.get_queue_name(request.GET) or None)
         job = redacted(found, shows_unknown=may_edit)
-        has_call = job.state is JobState.DEAD or not job.state.is_final
         context = {
             "title": _("Job %(id)s") % {"id": clean_text(job.id, 40)},
             "breadcrumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
             "job": job,
             "state": str(STATE_LABELS[job.state]),
             "is_waiting": job.state in WAITING,
+            "may_move": job.state in MOVABLE,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
             "time_bar": time_bar(job, datetime.now(timezone.utc)),
@@ -94,7 +101,7 @@ class JobAdmin(BulkPages):
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
             "result": job.result,
             "attempts": job.attempts[::-1],
-            "call": python_call(job.task, job.args, job.kwargs) if has_call else "",
+            "call": python_call(job.task, job.args, job.kwargs) if job.has_call else "",
             "is_known": not is_unknown(job.task),
             "is_internal": is_internal(job.task),
             **self.recent_actions(request, LogFilter(job=job_id)),
@@ -117,9 +124,13 @@ class JobAdmin(BulkPages):
         if request.method != "POST":
             is_dead = job.state is JobState.DEAD
             return self._confirm(request, job, "discard") if is_dead else self._unchanged(request, job_id, queue)
-        if get_inspector().discard(queue, [job_id]):
-            otherwise = self.url("queue_change", queue, query={"state": "dead"})
-            return self._succeeded(request, job, _("Discarded."), _("Job %(id)s was discarded."), otherwise)
+        token = read_token(request.POST, "discard")
+        if get_inspector().discard(queue, [job_id], undo=token):
+            back = query_params.get_next_url(request, self.url("queue_change", queue, query={"state": "dead"}))
+            self._log_job(request, job, _("Discarded."))
+            text = _("Job %(id)s was discarded.") % {"id": clean_text(job.id, 60)}
+            self.say_done(request, text, token, queue, back)
+            return HttpResponseRedirect(back)
         return self._unchanged(request, job_id, queue)
 
     def run_now(self, request: HttpRequest, job_id: str) -> HttpResponse:
@@ -130,6 +141,27 @@ class JobAdmin(BulkPages):
         except WrongState:
             return self._unchanged(request, job_id, job.queue)
         return self._succeeded(request, job, _("Run now."), _("Job %(id)s is queued now."))
+
+    def move(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Move a job that does not run to another queue, which the user chooses."""
+        job = self._find(request, job_id)
+        if job.state not in MOVABLE:
+            return self._unchanged(request, job_id, job.queue)
+        target = read_target(request.POST, job.queue)
+        if not target:
+            if "target" in request.POST:
+                warn_of_target(request, job.queue)
+            return self._choose_target(request, job)
+        try:
+            get_inspector().job_mover.move(job_id, target, job.queue)
+        except WrongState as error:
+            messages.warning(request, _("Nothing was done: %(error)s") % {"error": clean_text(str(error), 300)})
+            return HttpResponseRedirect(self._job_url(job_id, job.queue))
+        self._log_job(request, job, _("Moved to queue %(queue)s.") % {"queue": target}, queues=[target])
+        text = _("Job %(id)s was moved to queue %(queue)s.")
+        messages.success(request, text % {"id": clean_text(job.id, 60), "queue": target})
+        warn_if_nobody_serves(request, target)
+        return HttpResponseRedirect(self._job_url(job_id, target))
 
     def cancel(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Cancel a waiting job or ask a running one to stop, after confirmation."""
@@ -205,9 +237,26 @@ class JobAdmin(BulkPages):
             "consequence": confirmation.consequence,
             "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
             "action": self.url(f"job_{confirmation.page}", job.id),
-            "fields": [("queue", job.queue), *([("next", next_url)] if next_url else [])],
+            "fields": [("queue", job.queue), ("next", next_url), ("undo", undo_token(action, 1))],
             "verb": confirmation.verb,
             "back": next_url or back,
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    def _choose_target(self, request: HttpRequest, job: JobDetails) -> HttpResponse:
+        """The page that asks for the queue to which a job is to be moved. It changes nothing."""
+        context = {
+            "title": _("Move to another queue"),
+            "breadcrumbs": self._breadcrumbs(job),
+            "question": _("Move job %(id)s to another queue?") % {"id": clean_text(job.id, 60)},
+            "consequence": move_consequence(job.state, 1),
+            "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
+            "action": self.url("job_move", job.id),
+            "fields": [("queue", job.queue)],
+            "verb": _("Move"),
+            "back": self._job_url(job.id, job.queue),
+            "is_harmless": True,
+            "targets": move_targets(job.queue),
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
@@ -220,13 +269,14 @@ class JobAdmin(BulkPages):
     def _job_url(self, job_id: str, queue: str) -> str:
         return self.url("job_change", job_id, query={"queue": queue})
 
-    def _succeeded(
-        self, request: HttpRequest, job: JobDetails, log_message: str, message: str, otherwise: str = ""
-    ) -> HttpResponse:
-        facts = {"queue": job.queue, "task": job.task, "client": job.client}
-        log_action(request, models.Job(name=job.id), log_message, **facts)
+    def _succeeded(self, request: HttpRequest, job: JobDetails, log_message: str, message: str) -> HttpResponse:
+        self._log_job(request, job, log_message)
         messages.success(request, message % {"id": clean_text(job.id, 60)})
-        return HttpResponseRedirect(query_params.get_next_url(request, otherwise or self._job_url(job.id, job.queue)))
+        return HttpResponseRedirect(query_params.get_next_url(request, self._job_url(job.id, job.queue)))
+
+    def _log_job(self, request: HttpRequest, job: JobDetails, message: str, queues: Sequence[str] = ()) -> None:
+        facts = {"queue": job.queue, "task": job.task, "client": job.client}
+        log_action(request, models.Job(name=job.id), message, queues=queues, **facts)
 
     def _unchanged(self, request: HttpRequest, job_id: str, queue: str) -> HttpResponse:
         """Report the job's current state: someone else acted first, or the job moved on."""

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, read_log
 from django_rtq.admin.display.log import ACTION_LABELS, log_rows
-from django_rtq.admin.filters import parse_moment
+from django_rtq.admin.filters import parse_moment, read_moments
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 
 PAGE_SIZE = 50
@@ -33,9 +33,7 @@ class LogParams:
     def read(cls, data: QueryDict) -> LogParams:
         """From a query string. Invalid values are ignored."""
         texts = {name: query_params.get_text(data, name) for name in ("user", "action", "queue", "task", "job")}
-        moments = {name: query_params.get_text(data, name, 40) for name in ("since", "until")}
-        valid = {name: text if parse_moment(text) else "" for name, text in moments.items()}
-        return cls(client=query_params.get_client(data), **texts, **valid)
+        return cls(client=query_params.get_client(data), **texts, **read_moments(data))
 
     @property
     def filter(self) -> LogFilter:

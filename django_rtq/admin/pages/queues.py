@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -14,13 +15,13 @@ from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action, read_log
 from django_rtq.admin.display import overview
-from django_rtq.admin.display.charts.history import SPANS, Span, history_charts
+from django_rtq.admin.display.charts.history import SPANS, Span, deploy_events, history_charts, span_links
 from django_rtq.admin.display.charts.time_chart import Event
 from django_rtq.admin.display.incidents import health_of
-from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
+from django_rtq.admin.display.jobs.table import PAGE_SIZE, JobTable
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.pages.page_admin import PageAdmin, Route
-from django_rtq.admin.pages.purging import purge_for_a_while
+from django_rtq.admin.pages.bulk.purging import PurgePages, purge_consequence, purge_fields
+from django_rtq.admin.pages.page_admin import Route
 from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import is_queue_name
@@ -34,15 +35,17 @@ MAX_CLIENTS = 20
 MAX_MARKS = 40  # actions of people in a chart
 
 
-class QueueAdmin(PageAdmin):
+class QueueAdmin(PurgePages):
     """The pages of the queues."""
 
     def routes(self) -> list[Route]:
+        undo = partial(self.undo, verb="purge", entry=models.Queue, home="queue_changelist")
         return [
             Route("", "changelist", self.overview),
             Route("<str:name>/pause/", "pause", self.pause, permissions.PAUSE, "POST"),
             Route("<str:name>/resume/", "resume", self.resume, permissions.PAUSE, "POST"),
             Route("<str:name>/purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
+            Route("<str:name>/purge/undo/", "purge_undo", undo, permissions.PURGE, "POST"),
             Route("<str:name>/forget/", "forget", self.forget, permissions.PURGE, "BOTH"),
             Route("<str:name>/", "change", self.queue),
         ]
@@ -57,20 +60,14 @@ class QueueAdmin(PageAdmin):
         series = [row.series for row in front.queues]
         if chosen != "1h":
             series = shared.history(front, span.read_minutes, span.step)
+        events = [*deploy_events(front.deploys), *_marks(request, span)]
         context = {
             "title": _("Task queues"),
             "health": health_of(find_incidents(front, lag), front, self.url),
             "totals": overview.totals(front, self.url, lag),
             "rows": overview.rows(front, self.url),
-            "charts": history_charts(series, span, _marks(request, span)) if series else [],
-            "spans": [
-                {
-                    "title": each.title,
-                    "url": self.url("queue_changelist", query={"span": key}),
-                    "is_current": key == chosen,
-                }
-                for key, each in SPANS.items()
-            ],
+            "charts": history_charts(series, span, events) if series else [],
+            "spans": span_links(SPANS, chosen, lambda key: self.url("queue_changelist", query={"span": key})),
         }
         return self.render(request, "overview.html", context)
 
@@ -139,6 +136,8 @@ class QueueAdmin(PageAdmin):
                 waiting,
             )
             % {"count": waiting, "name": name},
+            "consequence": purge_consequence(waiting),
+            "fields": purge_fields(waiting),
             "breadcrumbs": [{"url": self.url("queue_change", name), "title": name}],
         }
         return self.render(request, "purge.html", context, is_form=True)
@@ -172,7 +171,7 @@ class QueueAdmin(PageAdmin):
         return HttpResponseRedirect(self.url("queue_changelist"))
 
     def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
-        is_over = purge_for_a_while(request, name)
+        is_over = self.purge_for_a_while(request, name, back=self.url("queue_change", name))
         return HttpResponseRedirect(self.url("queue_change" if is_over else "queue_purge", name))
 
     def _back(self, request: HttpRequest, name: str) -> HttpResponse:

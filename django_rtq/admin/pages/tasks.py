@@ -13,9 +13,12 @@ from django.utils.translation import gettext as _
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
+from django_rtq.admin.display.charts.history import Span, span_links
 from django_rtq.admin.display.dead_groups import group_row
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.task_page import (
+    MAX_QUEUES_NAMED,
+    TASK_SPANS,
     PausedTask,
     charts,
     histograms,
@@ -29,18 +32,18 @@ from django_rtq.admin.display.task_page import (
 )
 from django_rtq.admin.display.texts import no_task_jobs_text, task_consequence, task_question
 from django_rtq.admin.forms import EnqueueForm
+from django_rtq.admin.pages.bulk.sweeps import Sweep, SweepVerb, run_sweep
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
-from django_rtq.admin.pages.sweeps import Sweep, SweepVerb, run_sweep
 from django_rtq.exceptions import InvalidTask, PayloadError, TooManyPausedTasks
 from django_rtq.formatting import names_text
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.metrics import TaskMetrics
+from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.task_details import TaskDetails
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.tasks.task import Task
 
 METRICS_HOURS = 24
-MAX_QUEUES_NAMED = 5
+MAX_GROUPS = 20  # of dead letters of a task, the latest
 
 
 class TaskAdmin(PageAdmin):
@@ -71,7 +74,9 @@ class TaskAdmin(PageAdmin):
 
     def task(self, request: HttpRequest, name: str) -> HttpResponse:
         """One task: its runs, its jobs in all queues, its dead letters. A task that nobody knows is not found."""
-        found, task, paused = _find(name)
+        chosen = query_params.get_choice(request.GET, "span", TASK_SPANS, "24h")
+        span = TASK_SPANS[chosen]
+        found, task, paused = _find(name, span)
         context = {
             "title": _("Task %(name)s") % {"name": clean_text(name, 300).rpartition(".")[2]},
             "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
@@ -82,7 +87,10 @@ class TaskAdmin(PageAdmin):
             "signature": inspect.signature(task.func) if task else "",
             "description": inspect.getdoc(task.func) or "" if task else "",
             "options": ", ".join(task_options(task)) if task else "",
-            "span_text": _("Metrics of the last %(hours)d hours.") % {"hours": METRICS_HOURS},
+            "span_title": span.title,
+            "spans": span_links(
+                TASK_SPANS, chosen, lambda key: self.url("registeredtask_change", name, query={"span": key})
+            ),
             "totals": totals(found.total),
             "paused": paused,
             "is_paused": paused is not None and len(paused.queues) == len(found.queues),
@@ -91,8 +99,9 @@ class TaskAdmin(PageAdmin):
             "is_cut": any(queue.cut for queue in found.queues),
             "has_waiting": any(queue.waiting or queue.is_cut for queue in found.queues),
             "has_dead": any(queue.dead or "dead" in queue.cut for queue in found.queues),
-            "groups": [group_row(queue, group, self.url) for queue, group in found.groups],
-            "charts": charts(found),
+            "groups": [group_row(queue, group, self.url) for queue, group in found.groups[:MAX_GROUPS]],
+            "older_groups": max(0, len(found.groups) - MAX_GROUPS),
+            "charts": charts(found, span),
             "histograms": histograms(found),
             **self.recent_actions(request, LogFilter(task=name)),
         }
@@ -139,7 +148,8 @@ class TaskAdmin(PageAdmin):
         task = all_tasks().get(name)
         if task is None or task.internal:
             raise Http404
-        form = EnqueueForm(request.POST or None, task=name)
+        again = self._job_again(request, name)
+        form = EnqueueForm(request.POST or None, task=name, **again)
         if request.method == "POST" and form.is_valid():
             try:
                 job = task.using(**form.options).delay(*form.cleaned_data["args"], **form.cleaned_data["kwargs"])
@@ -158,9 +168,21 @@ class TaskAdmin(PageAdmin):
             "signature": f"{name}{inspect.signature(task.func)}",
             "description": inspect.getdoc(task.func) or "",
             "form": form,
+            "job": query_params.get_text(request.GET, "job"),
+            "queue": query_params.get_queue_name(request.GET),
             "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
         }
         return self.render(request, "enqueue.html", context, is_form=True)
+
+    def _job_again(self, request: HttpRequest, name: str) -> dict[str, Any]:
+        """What the form starts with if it is about a job that is to run again. Raises JobNotFound."""
+        job_id = request.GET.get("job", "")
+        if not job_id:
+            return {}
+        job = get_inspector().find(job_id, query_params.get_queue_name(request.GET) or None)
+        if job.task != name or not job.has_call:
+            raise Http404
+        return {"args": job.args, "kwargs": job.kwargs, "queue_name": job.queue, "client": job.client}
 
     def sweep(self, request: HttpRequest, name: str, *, verb: SweepVerb) -> HttpResponse:
         """Cancel the waiting jobs of a task in all queues, or requeue its dead letters, after confirmation."""
@@ -203,11 +225,12 @@ class TaskAdmin(PageAdmin):
         log_action(request, _entry(name), text, task=name, count=count)
 
 
-def _find(name: str) -> tuple[TaskDetails, Task[Any, Any] | None, PausedTask | None]:
+def _find(name: str, span: Span = TASK_SPANS["24h"]) -> tuple[TaskDetails, Task[Any, Any] | None, PausedTask | None]:
     """A task: its jobs and runs, itself if it is registered, and its pause. Raises Http404 if nobody knows it."""
     if "\0" in name:  # PostgreSQL could not store it in the log
         raise Http404
-    found, task = get_inspector().tasks.get(name, METRICS_HOURS), all_tasks().get(name)
+    found = get_inspector().tasks.get(name, span.minutes // 60, step=span.step // 60, compare=span.compares)
+    task = all_tasks().get(name)
     paused = paused_tasks([each.queue for each in found.queues]).get(name)
     if task is None and not found.is_known and paused is None:
         raise Http404

@@ -4,7 +4,7 @@
 -- keys: jobs scheduled dead cancelled_in_lane failures crashes errors waiting_since retrying results
 --       recent_results finished finished_before no_outcome workers clock scratch stats running_of waiters
 --       finished_signal due_signal digests unique cancel_requests progress result_times result_expiry
---       scheduled_by_client
+--       scheduled_by_client log
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept
@@ -44,6 +44,7 @@ local is_scheduled = redis.call("ZSCORE", q.scheduled, id)
 if not is_scheduled then redis.call("HSET", q.cancelled_in_lane, id, band .. ":" .. client) end
 store_outcomes(q, { id, keep_ms, outcome }, { 1 }, most, now)
 delete_jobs(q, { id })
+expire_logs(q, { id }, keep_ms)
 if is_scheduled then unschedule(q, client, { id }) end
 count(q.stats, now, "cancelled", 1)
 return { "cancelled", "" }

@@ -3,7 +3,7 @@
 -- uses: prelude known_ids retention outcomes
 -- keys: results recent_results finished finished_before no_outcome no_outcome_before dead jobs failures
 --       crashes errors waiting_since retrying clock scratch waiters finished_signal scheduled due_signal
---       digests unique cancel_requests progress result_times result_expiry scheduled_by_client
+--       digests unique cancel_requests progress result_times result_expiry scheduled_by_client log
 -- ARGV[1] max_dead    dead letters to keep
 -- ARGV[2] dead_ms     how long to keep them
 -- ARGV[3] limit       dead letters in this call, at most 100
@@ -22,6 +22,7 @@ local dead = over > 0 and redis.call("ZRANGE", q.dead, 0, over - 1)
   or redis.call("ZRANGEBYSCORE", q.dead, "-inf", now - dead_ms, "LIMIT", 0, limit)
 if #dead > 0 then
   delete_jobs(q, dead)
+  expire_logs(q, dead, 0)
   redis.call("ZREM", q.dead, unpack(dead))
 end
 return { gone, #dead, (has_more or #dead >= limit) and 1 or 0 }

@@ -2,15 +2,16 @@
 -- uses: prelude metrics
 -- keys: clock scratch stats tasks totals
 --
--- returns {totals, counters of this minute, counters of this hour}, each a list of name, number, ...; the last two are
---         empty while earlier minutes or hours are left to add, so that no sum goes back
+-- returns {totals, counters of this minute, those of tasks in this hour, and whether this hour is to be added to the
+--         totals: 1 or 0}; counters are lists of name, number, ...; those of this minute are empty, and this
+--         hour is not to be added, while earlier minutes or hours are left to add, so that no sum goes back
 -- sent twice: the second call adds nothing
 
 local q = named()
 local now = now_ms(q.clock)
 local MINUTES, HOURS = 300, 2 -- added in one call
 
--- Add the counters of past periods, since the one that `field` names: at first none. Returns those of the present one.
+-- Add the counters of past periods, since the one that `field` names: at first none. Returns whether all of them are added.
 local function add_past(counters, field, present, kept, most)
   local added = tonumber(redis.call("HGET", q.totals, field) or present)
   local from = math.max(added, present - kept)
@@ -22,10 +23,16 @@ local function add_past(counters, field, present, kept, most)
     end
   end
   redis.call("HSET", q.totals, field, string.format("%.0f", ends))
-  return ends == present and redis.call("HGETALL", counters .. string.format("%.0f", present)) or {}
+  return ends == present
 end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-local minute = add_past(q.stats, "minute", math.floor(now / 60000), STATS_SECONDS / 60, MINUTES)
-local hour = add_past(q.tasks, "hour", math.floor(now / HOUR_MS), TASKS_SECONDS / 3600, HOURS)
-return { redis.call("HGETALL", q.totals), minute, hour }
+local minute, hour = math.floor(now / 60000), math.floor(now / HOUR_MS)
+local adds_minute = add_past(q.stats, "minute", minute, STATS_SECONDS / 60, MINUTES)
+local adds_hour = add_past(q.tasks, "hour", hour, TASKS_SECONDS / 3600, HOURS)
+return {
+  redis.call("HGETALL", q.totals),
+  adds_minute and redis.call("HGETALL", q.stats .. string.format("%.0f", minute)) or {},
+  redis.call("HGETALL", q.tasks .. string.format("%.0f", hour)),
+  adds_hour and 1 or 0,
+}

@@ -101,10 +101,7 @@ class ClientCounts:
     def _selected(self, search: str, state: str) -> list[bytes]:
         """In the order of names."""
         found = [client for client, name in self._names.items() if search in name] if search else list(self._names)
-        return [client for client in found if client in self._in_state(state)] if state in STATES else found
-
-    def _in_state(self, state: str) -> set[bytes]:
-        return self._states[state]
+        return [client for client in found if client in self._states[state]] if state in STATES else found
 
     @cached_property
     def _states(self) -> Mapping[str, set[bytes]]:
@@ -172,8 +169,8 @@ class ClientCounts:
                 time=_part(sum(queue.us.get(name, 0) for queue in there), self._all_us),
                 fair=_part(sum(queue.fair_runs.get(name, 0) for queue in there), self._all_runs),
             ),
-            is_paused=name in self._in_state("paused"),
-            is_limited=name in self._in_state("limited"),
+            is_paused=name in self._states["paused"],
+            is_limited=name in self._states["limited"],
             reasons=[(queue, reason) for queue, reason in reasons if reason],
         )
 

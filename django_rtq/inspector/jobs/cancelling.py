@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from django_rtq import signals
@@ -13,11 +13,11 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.jobs.dead_letters import LATEST, BulkResult
 from django_rtq.inspector.jobs.job_filter import JobFilter, RedisJobFilter
 from django_rtq.inspector.jobs.job_list import JobSearch
+from django_rtq.inspector.jobs.live_jobs import LiveJobs
 from django_rtq.jobs.job import HELD_FROM, made_ms
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 WALKED_AT_ONCE = 200  # ids of which one step reads the records
-CANCELLED_AT_ONCE = 50  # calls of `cancel` in a round trip; Redis serves nobody else between them
 
 
 class ClientCanceller:
@@ -26,38 +26,41 @@ class ClientCanceller:
     def __init__(self, broker: Broker, sender: type) -> None:
         self._broker, self._sender = broker, sender
 
-    def steps(self, client: str, queues: Iterable[str], most: int | None = None) -> Iterator[BulkResult]:
-        """Cancel the waiting jobs of a client in these queues, `most` in all, give or take one step.
+    def steps(self, client: str, queues: Iterable[str], until_ms: int = LATEST) -> Iterator[BulkResult]:
+        """Cancel the waiting jobs of a client in these queues, as far as they were made up to a moment, by their ids.
 
-        Without `most` it goes on for as long as the client enqueues faster. Running jobs go on. Repeating a step does
-        no harm.
+        Running jobs go on. Repeating a step does no harm. Without a moment it goes on for as long as the client
+        enqueues faster.
         """
-        left = most
         for queue in queues:
-            while left is None or left > 0:
-                searched, ids = self._step(client, queue)
-                if not searched:
-                    break
-                left = None if left is None else left - len(ids)
-                yield BulkResult(done=ids, cursor=queue)
+            is_cut = True
+            while is_cut:  # claims that shorten a lane meanwhile let a pass overlook jobs behind those that stay
+                at, is_cut, has_cancelled = b"scheduled 0", False, False
+                while at:
+                    at, ids = self._step(client, queue, until_ms, at)
+                    is_cut = is_cut or (at != b"" and not at.endswith(b" 0"))
+                    has_cancelled = has_cancelled or bool(ids)
+                    yield BulkResult(done=ids, cursor=queue)
+                is_cut = is_cut and has_cancelled
         yield BulkResult()
 
-    def _step(self, client: str, queue: str) -> tuple[int, list[str]]:
+    def _step(self, client: str, queue: str, until_ms: int, at: bytes) -> tuple[bytes, list[str]]:
         config = self._broker.config
-        outcomes = f"{config.max_results} {config.cancelled_ttl_ms} {CANCELLED_UNRUN}"
-        call = SCRIPTS["purge"].call(self._broker.keys.of(queue), (MAINTAIN_AT_ONCE, "client", client, outcomes))
-        _, searched, *cancelled = self._broker.redis.execute_one(call, resend=True)
+        outcome = (config.max_results, config.cancelled_ttl_ms, CANCELLED_UNRUN)
+        arguments = (MAINTAIN_AT_ONCE, client, until_ms, at, *outcome)
+        call = SCRIPTS["cancel_client_jobs"].call(self._broker.keys.of(queue), arguments)
+        at, *cancelled = self._broker.redis.execute_one(call, resend=True)
         ids = [job_id.decode() for job_id in cancelled]
         for job_id in ids:
             signals.job_cancelled.send_robust(self._sender, job_id=job_id, queue=queue)
-        return int(searched), ids
+        return at, ids
 
 
 class TaskCanceller:
     """Cancels the queued, scheduled and retrying jobs of tasks. Any thread may use it. Raises BrokerUnavailable."""
 
-    def __init__(self, broker: Broker, sender: type) -> None:
-        self._broker, self._sender = broker, sender
+    def __init__(self, broker: Broker, live_jobs: LiveJobs) -> None:
+        self._broker, self._live_jobs = broker, live_jobs
 
     def steps(self, task: str, queues: Iterable[str], until_ms: int = LATEST) -> Iterator[BulkResult]:
         """Cancel the waiting jobs of a task in these queues, as far as they were made up to a moment, by their ids.
@@ -70,7 +73,8 @@ class TaskCanceller:
             # Claims hold back jobs of a paused task meanwhile: they go from the lanes to the end of the scheduled ones.
             for ids in chain(self._scheduled(queue), self._queued(queue), self._scheduled(queue, (HELD_FROM, ""))):
                 meant = [job_id for job_id in ids if made_ms(job_id.decode(errors="replace")) <= until_ms]
-                yield BulkResult(done=self._cancel(queue, wanted.matching(meant)), cursor=queue)
+                matching = [job_id.decode() for job_id in wanted.matching(meant)]
+                yield BulkResult(done=self._live_jobs.act(queue, "queued", "cancel", matching), cursor=queue)
         yield BulkResult()
 
     def _scheduled(self, queue: str, at: tuple[float, str] | tuple[()] = ()) -> Iterator[list[bytes]]:
@@ -93,18 +97,3 @@ class TaskCanceller:
                 return
             at = (since, lane, seen)
             yield ids
-
-    def _cancel(self, queue: str, ids: Collection[bytes]) -> list[str]:
-        """Cancel those that do not run. After a lost reply they are sent again, and are cancelled already."""
-        config, keys = self._broker.config, self._broker.keys.of(queue)
-        arguments = (config.cancelled_ttl_ms, CANCELLED_UNRUN, "leave")
-        calls = [SCRIPTS["cancel"].call(keys, (config.max_results, job_id, *arguments)) for job_id in ids]
-        done: list[str] = []
-        for start in range(0, len(calls), CANCELLED_AT_ONCE):
-            part = list(ids)[start : start + CANCELLED_AT_ONCE]
-            replies = self._broker.redis.execute(calls[start : start + CANCELLED_AT_ONCE], resend=True)
-            cancelled = (b"cancelled", b"already")
-            done += [job_id.decode() for job_id, (word, _) in zip(part, replies, strict=True) if word in cancelled]
-        for cancelled_id in done:
-            signals.job_cancelled.send_robust(self._sender, job_id=cancelled_id, queue=queue)
-        return done

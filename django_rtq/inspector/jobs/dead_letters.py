@@ -94,6 +94,8 @@ class BulkResult:
     """What a bulk action did: in one step, or in all steps together."""
 
     done: list[str] = field(default_factory=list)  # ids
+    left_out: int = 0  # how many an undo could not put back
+    refused: int = 0  # how many others it found and did nothing with
     cursor: str = ""  # where the next step begins; "": there is none
     stopped_by: BrokerError | KeyboardInterrupt | None = None  # what was done before stays done
 
@@ -232,18 +234,20 @@ def run_steps(
 
     Errors do not hide what was done before: they are part of the result. `show` is called with the number so far.
     """
-    ends, done, cursor = time.monotonic() + seconds, [], ""
+    ends, done, left_out, refused, cursor = time.monotonic() + seconds, [], 0, 0, ""
     try:
         for step in steps:
             done += step.done
+            left_out += step.left_out
+            refused += step.refused
             cursor = step.cursor
             if show is not None:
                 show(len(done))
             if time.monotonic() > ends:
                 break
     except (BrokerError, KeyboardInterrupt) as error:
-        return BulkResult(done=done, cursor=cursor, stopped_by=error)
-    return BulkResult(done=done, cursor=cursor)
+        return BulkResult(done=done, left_out=left_out, refused=refused, cursor=cursor, stopped_by=error)
+    return BulkResult(done=done, left_out=left_out, refused=refused, cursor=cursor)
 
 
 def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any], *, most_bytes: int) -> str:

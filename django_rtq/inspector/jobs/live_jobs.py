@@ -6,7 +6,6 @@ A bulk action works on a snapshot: it leaves out jobs that were made after a mom
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -25,7 +24,6 @@ from django_rtq.jobs.job import JobState, made_ms
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 LiveAction = Literal["cancel", "run_now"]
-_CANCELLED_IN_STEP = 200
 _AT_ONCE = 50  # calls of a script in one round trip; Redis serves nobody else meanwhile
 
 
@@ -55,17 +53,6 @@ class LiveJobs:
             done += self._cancel(queue, part, how) if action == "cancel" else self._run_now(queue, part)
         return done
 
-    def cancel_steps(self, queue: str, filter: JobFilter, until_ms: int) -> Iterator[BulkResult]:
-        """Cancel the waiting jobs of a queue that match and were made up to a moment, some hundred in each step.
-
-        Running jobs go on. Repeating a step does no harm.
-        """
-        for state in ("scheduled", "retrying", "queued"):
-            found = self.found(queue, state, filter, until_ms=until_ms)
-            for step in found.steps("cancel", limit=_CANCELLED_IN_STEP):
-                yield replace(step, cursor=queue)
-        yield BulkResult()
-
     # -- inside
 
     def _cancel(self, queue: str, job_ids: Sequence[str], how: str) -> list[str]:
@@ -73,12 +60,13 @@ class LiveJobs:
         keys, most, keep_ms = self._broker.keys.of(queue), config.max_results, config.cancelled_ttl_ms
         arguments = [(most, each, keep_ms, CANCELLED_UNRUN, how) for each in job_ids]
         calls = [SCRIPTS["cancel"].call(keys, each) for each in arguments]
-        replies = self._broker.redis.execute(calls, resend=True)
+        replies, resent_after = lost_replies.send(self._broker, calls)
         answers = {each: word for each, (word, _) in zip(job_ids, replies, strict=True)}
         for worker in {worker for word, worker in replies if word == b"asked"}:
             self._broker.redis.run(wake_supervisor_of(self._broker, worker.decode()))
         for each in job_ids:
-            if answers[each] == b"cancelled":
+            # After a lost reply, what is cancelled already was cancelled by the first call.
+            if answers[each] == b"cancelled" or (resent_after is not None and answers[each] == b"already"):
                 signals.job_cancelled.send_robust(self._sender, job_id=each, queue=queue)
         return [each for each in job_ids if answers[each] in (b"cancelled", b"asked", b"already")]
 
@@ -124,9 +112,16 @@ class FoundJobs:
 
         Repeating a step does no harm.
         """
+        return self.steps_of(partial(self._act, action), cursor=cursor, limit=limit)
+
+    def steps_of(
+        self, act: Callable[[Sequence[str]], list[str]], *, cursor: str = "", limit: int = STEP
+    ) -> Iterator[BulkResult]:
+        """steps() of another action, which returns the ids that it acted on."""
         while True:
             ids, cursor, _ = self._next(cursor, limit)
-            yield BulkResult(done=self._act(action, ids), cursor=cursor)
+            done = act(ids)
+            yield BulkResult(done=done, refused=len(ids) - len(done), cursor=cursor)
             if not cursor:
                 return
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.client import ConnectionLost
-from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.jobs import record as stored
 
@@ -33,21 +33,32 @@ def send(broker: Broker, commands: Sequence[Command]) -> tuple[list[Any], float 
 
 
 def send_ids(
-    broker: Broker, queue: str, name: Literal["requeue", "discard"], latest_ms: int, ids: Sequence[str]
+    broker: Broker,
+    queue: str,
+    name: Literal["requeue", "discard"],
+    arguments: Sequence[Argument],
+    ids: Sequence[str],
+    *,
+    may_stop: bool = False,
 ) -> list[str]:
-    """Call a script for these jobs. Returns the ids that it acted on.
+    """Call a script for these jobs, with their ids behind these arguments. Returns the ids that it acted on.
 
-    Some ids at a time, each call in its own round trip: Redis serves others in between.
+    Some ids at a time, each call in its own round trip: Redis serves others in between. `may_stop`: a call may
+    end after some jobs, one at least; the next call gets the ids behind the last of them.
     """
     was_done = {"requeue": requeued, "discard": discarded}[name]
     done: list[str] = []
-    for start in range(0, len(ids), MAINTAIN_AT_ONCE):
-        step = ids[start : start + MAINTAIN_AT_ONCE]
-        (reply,), resent_after = send(broker, [SCRIPTS[name].call(broker.keys.of(queue), (latest_ms, *step))])
+    left = list(ids)
+    while left:
+        step, known = left[:MAINTAIN_AT_ONCE], len(done)
+        (reply,), resent_after = send(broker, [SCRIPTS[name].call(broker.keys.of(queue), (*arguments, *step))])
         done += [job_id.decode() for job_id in reply]
         if resent_after is not None:
             unclear = [job_id for job_id in step if job_id not in set(done)]
             done += was_done(broker, queue, unclear, resent_after) if unclear else []
+        acted = set(done[known:]) if may_stop else ()
+        last = max((place for place, job_id in enumerate(step) if job_id in acted), default=len(step) - 1)
+        left = left[last + 1 :]
     return done
 
 

@@ -1,30 +1,86 @@
-"""Finds and cancels one job: the commands and what Redis replies, for threads and for coroutines."""
+"""Finds, awaits and cancels one job: the commands and what Redis replies, for threads and for coroutines.
+
+A job is first looked for in the queue that the caller knows. If it is not there, a person may have moved it.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import wake_supervisor_of
+from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.redis.steps import Steps, checked
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.details import JobDetails, read_found
+from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.jobs.job import CancelAnswer
+from django_rtq.jobs.log_lines import MAX_LINES, LogLine
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
-
-_NOT_CANCELLED = {
-    "dead": "is dead: discard it instead.",
-    "finished": "has finished already.",
-}
 
 
 def find(broker: Broker, job_id: str, queue: str | None) -> Steps[JobDetails]:
-    """All that is known of a job, in any queue unless it is named. Raises JobNotFound."""
+    """All that is known of a job, in any queue; in the named one first. Raises JobNotFound."""
     names = yield from _names(broker, queue)
     calls = [SCRIPTS["find_job"].call(broker.keys.of(name), (job_id,)) for name in names]
-    return first_found(job_id, names, checked((yield calls)))
+    try:
+        return first_found(job_id, names, checked((yield calls)))
+    except JobNotFound:
+        if queue is None:
+            raise
+    return (yield from find(broker, job_id, None))
+
+
+def find_with_position(broker: Broker, job_id: str, queue: str | None) -> Steps[tuple[JobDetails, QueuePosition]]:
+    """find() with the lines that it logged, and what the job waits for if it waits. Raises JobNotFound."""
+    names = yield from _names(broker, queue)
+    calls: list[Command] = []
+    for keys in map(broker.keys.of, names):
+        calls += [SCRIPTS[name].call(keys, (job_id,)) for name in ("find_job", "queue_position")]
+        calls.append(("LRANGE", keys.log_of(job_id), -MAX_LINES, -1))
+    replies = checked((yield calls))
+    try:
+        details = first_found(job_id, names, replies[::3])
+    except JobNotFound:
+        if queue is None:
+            raise
+        return (yield from find_with_position(broker, job_id, None))
+    place = 3 * names.index(details.queue)
+    lines = [line for stored in replies[place + 2] if (line := LogLine.read(stored))]
+    return replace(details, log=lines), QueuePosition.read(replies[place + 1])
+
+
+def wait(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+    """Block until a job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
+    until = None if timeout is None else time.monotonic() + timeout
+    while True:
+        query = SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,))
+        reply = wait_for_end(broker, queue, job_id, _left(until), query)
+        details = read_found(job_id, queue, reply) if reply else None
+        if details or not reply:
+            return details
+        queue = broker.redis.run(find(broker, job_id, None)).queue
+
+
+async def await_job(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+    """wait() for coroutines."""
+    until = None if timeout is None else time.monotonic() + timeout
+    while True:
+        query = SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,))
+        reply = await await_end(broker, queue, job_id, _left(until), query)
+        details = read_found(job_id, queue, reply) if reply else None
+        if details or not reply:
+            return details
+        queue = (await broker.async_redis.run(find(broker, job_id, None))).queue
+
+
+def _left(until: float | None) -> float | None:
+    return None if until is None else until - time.monotonic()
 
 
 def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -> Steps[tuple[CancelAnswer, str]]:
@@ -32,6 +88,7 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
 
     Raises JobNotFound and WrongState.
     """
+    has_finished = False
     config = broker.config
     arguments = (
         config.max_results,
@@ -48,9 +105,22 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
             return CancelAnswer.ASKED, ""
         if answer in ("cancelled", "already"):
             return CancelAnswer.CANCELLED, name if answer == "cancelled" else ""
-        if answer != "missing":
-            raise WrongState(job_id, _NOT_CANCELLED[answer])
-    raise JobNotFound(job_id)
+        if answer == "dead":
+            raise WrongState(job_id, "is dead: discard it instead.")
+        has_finished = has_finished or answer == "finished"  # or it was moved to one of the other queues
+    place = queue and (yield from _other_place(broker, job_id, queue))
+    if place:
+        return (yield from cancel(broker, job_id, place, terminate=terminate))
+    raise WrongState(job_id, "has finished already.") if has_finished else JobNotFound(job_id)
+
+
+def _other_place(broker: Broker, job_id: str, queue: str) -> Steps[str]:
+    """The other queue in which a job is; "" if there is none."""
+    try:
+        found = (yield from find(broker, job_id, None)).queue
+    except JobNotFound:
+        return ""
+    return "" if found == queue else found
 
 
 def first_found(job_id: str, queues: Sequence[str], replies: Sequence[Any]) -> JobDetails:

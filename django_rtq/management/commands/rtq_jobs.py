@@ -1,4 +1,4 @@
-"""manage.py rtq_jobs: list and show jobs, cancel them, requeue or discard dead letters, run delayed jobs now."""
+"""manage.py rtq_jobs: list, show, cancel and move jobs, requeue or discard dead letters, run delayed jobs now."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ NO_MATCH = "No job matches."
 
 
 class Command(RTQCommand):
-    help = "List, show and cancel jobs, requeue or discard dead letters (jobs that failed permanently), run jobs now."
+    help = (
+        "List, show, cancel and move jobs, requeue or discard dead letters (jobs that failed too often), run jobs now."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = EXIT_CODES

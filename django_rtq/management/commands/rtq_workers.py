@@ -36,7 +36,10 @@ COLUMNS = [
     Column("MEMORY", right=True),
     Column("STATE"),
 ]
-FACTS = ("name", "supervisor_name", "host", "pid", "supervisor", "queues", "slots", "jobs_done", "version")
+FACTS = (
+    *("name", "supervisor_name", "host", "pid", "supervisor", "queues", "slots", "jobs_done"),
+    *("version", "project_version"),
+)
 NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -40,6 +42,8 @@ TASK_COUNTERS = {
 # Powers of two, because the buckets in Redis end there. Runs are counted in seconds, waits in milliseconds.
 RUN_BOUNDS = [2.0**power for power in (-10, -8, *range(-6, 9), 10, 12)]
 WAIT_BOUNDS_MS = [2.0**power for power in (0, 2, *range(4, 19), 20, 22)]
+RUN_LABELS = [*map(str, RUN_BOUNDS), "+Inf"]
+WAIT_LABELS = [*(str(bound / 1000) for bound in WAIT_BOUNDS_MS), "+Inf"]
 
 
 class RTQCollector(Collector):
@@ -108,7 +112,7 @@ def _task_counters(queues: Sequence[QueueNumbers]) -> Iterator[Metric]:
         metric = CounterMetricFamily(name, text, labels=["queue", "task"])
         for queue in queues:
             for task, numbers in sorted(queue.tasks.items()):
-                metric.add_metric([queue.details.name, task], numbers.get(counter, 0))
+                metric.add_metric([queue.details.name, task], numbers.outcomes.get(counter, 0))
         yield metric
 
 
@@ -117,27 +121,27 @@ def _histograms(queues: Sequence[QueueNumbers]) -> Iterator[Metric]:
     run = HistogramMetricFamily("rtq_task_run_seconds", "How long runs took.", labels=["task"])
     text = "How long jobs that succeeded had waited for their first run."
     wait = HistogramMetricFamily("rtq_queue_wait_seconds", text, labels=["queue"])
-    runs: dict[str, Counter[str]] = {}
+    runs: dict[str, tuple[Counter[int], list[int]]] = {}  # task -> buckets, and µs in all queues
     for queue in queues:
-        waits: Counter[str] = Counter()
+        waits: Counter[int] = Counter()
         for task, numbers in queue.tasks.items():
-            waits.update(numbers)
-            runs.setdefault(task, Counter()).update(numbers)
-        seconds = waits["wait_ms"] / 1000
-        wait.add_metric([queue.details.name], _buckets(waits, "w", WAIT_BOUNDS_MS, 1000), seconds)
-    for task, numbers in sorted(runs.items()):
-        run.add_metric([task], _buckets(numbers, "r", RUN_BOUNDS, 1), numbers["run_us"] / 1_000_000)
+            waits.update(numbers.waits)
+            buckets, us = runs.setdefault(task, (Counter(), []))
+            buckets.update(numbers.runs)
+            us.append(numbers.outcomes.get("run_us", 0))
+        ms = sum(numbers.outcomes.get("wait_ms", 0) for numbers in queue.tasks.values())
+        wait.add_metric([queue.details.name], _buckets(waits, WAIT_BOUNDS_MS, WAIT_LABELS), ms / 1000)
+    for task, (buckets, us) in sorted(runs.items()):
+        run.add_metric([task], _buckets(buckets, RUN_BOUNDS, RUN_LABELS), sum(us) / 1_000_000)
     yield from (run, wait)
 
 
-def _buckets(numbers: Mapping[str, int], kind: str, bounds: Sequence[float], unit: int) -> list[tuple[str, float]]:
+def _buckets(counts: Mapping[int, int], bounds: Sequence[float], labels: Sequence[str]) -> list[tuple[str, float]]:
     """Cumulative buckets: upper bound in seconds, and the number of all that took no longer."""
-    counted: list[tuple[float, int]] = []
-    for name, number in numbers.items():
-        if name.startswith(kind) and name[1:].lstrip("-").isdigit():
-            counted.append((upper_bound(int(name[1:])), number))
-    below = [(str(bound / unit), float(sum(number for end, number in counted if end <= bound))) for bound in bounds]
-    return [*below, ("+Inf", float(sum(number for _, number in counted)))]
+    numbers = [0] * len(labels)
+    for bucket, number in counts.items():
+        numbers[bisect_left(bounds, upper_bound(bucket))] += number
+    return list(zip(labels, map(float, accumulate(numbers)), strict=True))
 
 
 def _worker_gauges(workers: Iterable[WorkerDetails]) -> Iterator[Metric]:

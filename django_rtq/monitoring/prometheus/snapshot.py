@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django_rtq.broker.redis.client import as_dict
 from django_rtq.incidents import Incident, find_incidents
 from django_rtq.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.metrics.reader import TaskCounts, add_counters
 from django_rtq.transactions.outbox import outbox_lag
 
 _UNTIL = ("minute", "hour")  # entries of the totals that are no counters
@@ -21,7 +21,7 @@ class QueueNumbers:
 
     details: QueueDetails
     counters: Mapping[str, int]  # enqueued, succeeded, … -> since the first scrape
-    tasks: Mapping[str, Mapping[str, int]]  # task -> done, failed, …, r<bucket>, w<bucket> -> since the first scrape
+    tasks: Mapping[str, TaskCounts]  # since the first scrape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +47,10 @@ def read_snapshot() -> Snapshot:
 
 
 def _queue_numbers(details: QueueDetails, totals: Sequence[list[Any]]) -> QueueNumbers:
-    counters: dict[str, int] = {}
-    tasks: dict[str, dict[str, int]] = {}
+    found: dict[str, TaskCounts] = {}
     for part in totals:
-        for field_name, number in as_dict(part).items():
-            kind, is_of_task, task = field_name.decode(errors="replace").partition(" ")
-            sums = tasks.setdefault(task, {}) if is_of_task else counters
-            sums[kind] = sums.get(kind, 0) + int(number)
+        add_counters(found, part)
+    counters = found.pop("", TaskCounts()).outcomes
     for each in _UNTIL:
         counters.pop(each, None)
-    return QueueNumbers(details=details, counters=counters, tasks=tasks)
+    return QueueNumbers(details=details, counters=counters, tasks=found)

@@ -52,6 +52,7 @@ class SharedOptions(CallOptions, total=False):
     give_up_on: Errors
     exactly_once: bool | str
     schedule: Schedule | Sequence[Schedule]
+    keep_args: bool | None
 
 
 class TaskOptions(SharedOptions, total=False):

@@ -27,6 +27,7 @@ from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.os_signals import ignore_signal
+from django_rtq.worker.process.job_logs import collect_logs
 from django_rtq.worker.process.run import runs_of
 from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
 from django_rtq.worker.process.running.runner import Runner, exit_out_of_memory
@@ -60,11 +61,7 @@ class WorkerProcess:
         self._runner: Runner = make_runner(broker.config, shared, self._session, options.concurrency)
         # Between two signs of life: well within a lease.
         self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)
-        self._reader = WorkSignalReader(
-            broker,
-            options.queues,
-            on_connect=self._session.reconcile_soon,
-        )
+        self._reader = WorkSignalReader(broker, options.queues, on_connect=self._session.reconcile_soon)
         self._backoff = ReconnectDelay()
         self._is_stopping = False
         self._is_waiting = False
@@ -97,6 +94,7 @@ class WorkerProcess:
 
     def run(self) -> int:
         """Steps 1 to 4. Returns the exit code of the process."""
+        self._session.logs = collect_logs(self._broker.config, self._session.send_logs)
         try:
             self._retry_until_connected(self._sign_on)
             while not self._is_stopping and not self._must_recycle() and not self._is_orphan():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextvars import Context
 from dataclasses import replace
 from functools import cached_property
@@ -11,6 +12,7 @@ from django_rtq.broker.messages import Claimed
 from django_rtq.conf.config import Config
 from django_rtq.jobs.context import Interruptible, JobContext
 from django_rtq.jobs.job import Job
+from django_rtq.jobs.outcome import write_call, write_details
 from django_rtq.jobs.record import read_call, read_record
 from django_rtq.tasks import registry
 from django_rtq.tasks.task import Task
@@ -29,6 +31,9 @@ class Run:
     is_open = False  # the record was read, and the task found
     history = ""  # its earlier failures, one JSON a line, if a task with keeps_call has read them
     variables: Context | None = None  # of its function, and of the receivers of its signals
+    log_lines: deque[Any] | None = None  # what it has logged and nobody has sent; None: nothing so far
+    log_over_ms: int | None = None  # how long its lines are kept, if the job is over
+    log_secrets: Any = None  # what is redacted in its lines, once it was needed
 
     def __init__(
         self,
@@ -115,6 +120,13 @@ class Run:
     def body(self) -> str:
         """The JSON of its record."""
         return self.record.partition(b"\n")[2].decode()
+
+    def details(self, *, keep_args: bool) -> str:
+        """What its outcome tells beside the result. `keep_args`: as the settings say it."""
+        task = self.task
+        if task.keeps_call:
+            return write_details(self.worker, self.now_ms, self.body, self.history)
+        return write_call(self.body) if (keep_args if task.keep_args is None else task.keep_args) else ""
 
     def _report(self, line: str) -> None:
         if self.progress is not None:

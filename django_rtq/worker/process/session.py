@@ -18,6 +18,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.worker.exit_codes import EXIT_FORKED
 from django_rtq.worker.outcome import Acked, Outcome, UnknownTask
+from django_rtq.worker.process.job_logs import JobLogs
 from django_rtq.worker.process.metrics import RunMetrics
 from django_rtq.worker.process.outcome_recorder import OutcomeRecorder, decide_unknown_task, send_outcome
 from django_rtq.worker.process.progress import ProgressReports
@@ -43,6 +44,7 @@ class WorkerSession:
         self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, without an outcome
         self._metrics = RunMetrics()
         self._record = OutcomeRecorder(broker.config, shared, self._metrics).record
+        self.logs: JobLogs | None = None  # what jobs log, if it is kept
         self._timed: set[str] = set()  # queues in which clients take turns by time
         self._perhaps_settled: set[str] = set()  # ids that were sent without a reply: they may be stale for that reason
         self._last_queue = ""  # the last one that had work
@@ -77,8 +79,10 @@ class WorkerSession:
                 self._release_unknown()
 
     def close(self) -> None:
-        """End the thread."""
+        """End the threads."""
         self._reconciler.stop()
+        if self.logs is not None:
+            self.logs.stop()
 
     # -- outcomes
 
@@ -101,6 +105,8 @@ class WorkerSession:
             if settlement is None:
                 settlement = self._settlements[run.queue] = Settlement()
             self._record(settlement, run, outcome)
+            if self.logs is not None:
+                self.logs.end(run, outcome)
             if run.queue in self._timed:
                 settlement.note_times += (run.job_id, f"{run.seconds * 1000:.3f}")
         if type(outcome) is not Acked or signals.job_succeeded.receivers:
@@ -118,9 +124,8 @@ class WorkerSession:
                     released.setdefault(queue, []).append(job_id)
         if signals.job_released.receivers:
             for queue, ids in released.items():
-                signals.job_released.send_robust(
-                    WorkerSession, job_ids=[job_id.decode(errors="replace") for job_id in ids], queue=queue
-                )
+                texts = [job_id.decode(errors="replace") for job_id in ids]
+                signals.job_released.send_robust(WorkerSession, job_ids=texts, queue=queue)
 
     def disown(self, job_ids: Iterable[bytes]) -> None:
         """Drop these jobs: the supervisor gives them back under our name. We take a new name before the next claim."""
@@ -163,10 +168,7 @@ class WorkerSession:
 
     def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int, is_woken: bool = False) -> ClaimResult:
         with self._lock:
-            for queue, calls in self._metrics.take_due().items():
-                self._settlements.setdefault(queue, Settlement()).metrics += calls
-            settlements, self._settlements = self._settlements, {}
-            over = self._shared.take_finished()
+            settlements, over = self._take(), self._shared.take_finished()
         asked_at = time.monotonic()
         self._shared.set_alive(asked_at)
         try:
@@ -185,6 +187,8 @@ class WorkerSession:
         if fetched.error is not None:
             self._note_perhaps_settled(settlements)
         with self._lock:
+            if self.logs is not None:
+                self.logs.confirm()
             self._shared.confirm_reported(over)
             self._put_back(settlements)
         if fetched.stale:
@@ -194,14 +198,22 @@ class WorkerSession:
         self.hold(fetched, asked_at=asked_at)
         return fetched
 
+    def _take(self) -> dict[str, Settlement]:
+        """What there is to send. Needs the lock."""
+        for queue, calls in self._metrics.take_due().items():
+            self._settlements.setdefault(queue, Settlement()).metrics += calls
+        if self.logs is not None:
+            self.logs.take(self._settlements, self.worker)
+        taken, self._settlements = self._settlements, {}
+        return taken
+
     def _likely(self, queues: Sequence[str]) -> Sequence[str]:
         """The queues up to the one that had work lately."""
         return queues[: queues.index(self._last_queue) + 1] if self._last_queue in queues else queues
 
     def _note_perhaps_settled(self, settlements: Mapping[str, Settlement]) -> None:
-        self._perhaps_settled.update(
-            job_id.decode(errors="replace") for s in settlements.values() for job_id in s.job_ids()
-        )
+        sent = [job_id for settlement in settlements.values() for job_id in settlement.job_ids()]
+        self._perhaps_settled.update(job_id.decode(errors="replace") for job_id in sent)
 
     def _on_stale(self, job_ids: Sequence[str]) -> None:
         """Jobs that we settled are not ours any more: others have them, or Redis has older data."""
@@ -233,17 +245,25 @@ class WorkerSession:
     def settle(self) -> None:
         """Send all outcomes, without claiming. Raises BrokerUnavailable."""
         with self._round_trip:  # outcomes that another thread is sending come back if that fails
-            if self._settlements:
+            if self._settlements or (self.logs is not None and not self.logs.is_empty):
                 fetched = self.fetch(0, idle=0)
                 if fetched.error is not None:
                     raise BrokerUnavailable(str(fetched.error)) from fetched.error
 
+    def send_logs(self, logs: JobLogs) -> None:
+        """Send what running jobs have logged, and no outcomes. Raises BrokerUnavailable."""
+        settlements: dict[str, Settlement] = {}
+        with self._round_trip:
+            with self._lock:
+                logs.take(settlements, self.worker)
+            self._broker.claim(self.worker, (), 0, settlements=settlements)
+            logs.confirm()
+
     def report_progress(self, reports: ProgressReports) -> None:
         """Write the progress of jobs, claimed under this name or a former one. Raises BrokerUnavailable."""
         for worker in {worker for worker, _, _ in reports}:
-            self._broker.report_progress(
-                worker, [(q, job, line) for (w, q, job), line in reports.items() if w == worker]
-            )
+            of_worker = [(q, job, line) for (w, q, job), line in reports.items() if w == worker]
+            self._broker.report_progress(worker, of_worker)
 
     def report_metrics(self) -> None:
         """Send outcomes and metrics now, without claiming. Raises BrokerUnavailable."""
@@ -324,6 +344,7 @@ class WorkerSession:
     def _put_back(self, settlements: dict[str, Settlement]) -> None:
         """Keep what could not be sent for the next round trip, before what was added meanwhile. Needs the lock."""
         for queue, settlement in settlements.items():
+            settlement.logs.clear()  # the lines that were not confirmed are sent again anyway
             if settlement:
                 later = self._settlements.get(queue)
                 self._settlements[queue] = settlement.joined(later) if later else settlement

@@ -103,6 +103,8 @@ class Heartbeat(Loop):
             "up_seconds": f"{time.monotonic() - shared.made_at:.0f}",
         }
         memory = memory_bytes(pid)
+        if version := self._broker.config.version:
+            info["project_version"] = version
         if memory is not None:
             info["memory"] = memory
         if claimed_at:

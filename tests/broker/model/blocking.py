@@ -221,8 +221,11 @@ class Blocking(Times):
         """One that has jobs."""
         if client is None:
             return min(self.waiting, key=lambda lane: (self.waiting[lane], lane_name(lane)), default=None)
-        bands = [*sorted(self.bands), *(band for band in self.blocked.get(client, ()) if band not in self.bands)]
-        return next(((band, client) for band in bands if self.lanes[band, client]), None)
+        return next(((band, client) for band in self.bands_of(client) if self.lanes[band, client]), None)
+
+    def bands_of(self, client: str) -> list[int]:
+        """Those in which it may have jobs."""
+        return [*sorted(self.bands), *(band for band in self.blocked.get(client, ()) if band not in self.bands)]
 
     def _end_run(self, worker: str, job_ids: Sequence[str], *, are_unrun: bool = False) -> None:
         """The jobs leave the processing list, and others may start in their places."""

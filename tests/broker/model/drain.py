@@ -12,6 +12,7 @@ ROUNDS = 500
 
 def drain(parallel: ParallelRun) -> None:
     """Everything is worked off, within the limits that let every client go on."""
+    restore_all(parallel)
     for queue in QUEUES:
         limits = parallel.models[queue].limit_sources
         texts = {name: f"{name} {text}" for name, text in limits.items()}
@@ -43,7 +44,15 @@ def drain(parallel: ParallelRun) -> None:
         while parallel.models[queue].results:
             parallel.trim(queue)
     left = {key for key in read_keyspace(parallel.redis) if not is_fixed(key)}
+    left -= {f"{{rtq:{queue}}}:log:{job_id}" for queue in QUEUES for job_id in parallel.left_out}
     assert left == {"rtq:queues"}, left
+
+
+def restore_all(parallel: ParallelRun) -> None:
+    """What people have deleted for now comes back."""
+    for queue in QUEUES:
+        for token in [token for token, jobs in parallel.models[queue].aside.items() if jobs]:
+            parallel.restore(queue, token, "last")
 
 
 def promote_all(parallel: ParallelRun) -> None:
@@ -71,4 +80,4 @@ def held_by(parallel: ParallelRun, queue: str) -> list[tuple[str, int, str]]:
 def is_fixed(key: str) -> bool:
     """Whether a key may stay when there is no job."""
     name = key.rpartition("}:")[2]
-    return name in FIXED or name.startswith(("stats:", "hours:", "tasks:"))
+    return name in FIXED or name.startswith(("stats:", "hours:", "tasks:", "log:"))

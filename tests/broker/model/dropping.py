@@ -59,7 +59,7 @@ class Dropping(Parts):
     def _oldest_lane(self, client: str | None) -> Lane | None:
         if client is None:
             return min(self.waiting, key=lambda lane: (self.waiting[lane], lane_name(lane)), default=None)
-        bands = [*sorted(self.bands), *(band for band in self.blocked.get(client, ()) if band not in self.bands)]
+        bands = self.bands_of(client)
         lanes = [(band, client) for band in bands if (band, client) in self.waiting]
         return min(lanes, key=lambda lane: self.waiting[lane], default=None)
 

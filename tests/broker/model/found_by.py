@@ -3,7 +3,34 @@
 A mutant that is not here, or that its scenario does not find any more, only takes longer: all scenarios are played.
 """
 
+from __future__ import annotations
+
+from tests.broker.model.found_by_undo import UNDO_FOUND_BY
+
 FOUND_BY = {
+    **UNDO_FOUND_BY,
+    "people_search_waiting_jobs": """
+        any_id_is_found who_was_seen_is_found_again times_of_lists_do_not_count searched_since_without_that_moment
+        searched_until_without_that_moment times_of_records_count_as_well numbers_are_those_of_the_part
+        a_search_begins_again retrying_jobs_are_scheduled_ones no_retrying_job_is_known
+        who_is_due_with_the_last_is_left_out lists_end_with_the_first_step lists_never_end_at_one_client
+    """,
+    "people_search_running_and_dead_jobs": """
+        the_oldest_dead_come_first who_died_with_the_last_is_left_out who_was_claimed_with_the_last_is_left_out
+        who_was_claimed_with_the_last_is_found_again running_jobs_end_with_the_first_step
+    """,
+    "people_search_finished_jobs": "the_last_word_decides no_word_of_an_id_is_found",
+    "long_searches_stop_in_between": "a_search_that_stops_is_over searches_do_not_stop a_part_is_passed_over",
+    "jobs_log_lines": """
+        lines_of_others lines_are_added_again parts_are_compared_as_texts lines_of_another_process_are_known
+        lines_without_end one_line_too_many
+    """,
+    "lines_of_many_jobs_are_kept": """
+        noted_without_lines noted_again lines_of_too_many too_many_are_noted their_lines_stay
+    """,
+    "lines_go_with_their_jobs": """
+        discard_keeps_lines trim_keeps_lines purge_keeps_lines cancelled_jobs_lose_their_lines
+    """,
     "a_full_client_wakes_nobody": """
         full_clients_wake_workers one_of_several_is_full rates_wake_nobody
     """,
@@ -119,6 +146,20 @@ FOUND_BY = {
         reclaim_child_ignores_the_wish stopped_jobs_are_not_counted progress_of_others
         who_was_cancelled_is_taken_for_finished forget_keeps_the_wish forget_keeps_progress
     """,
+    "people_move_jobs": """
+        what_runs_is_moved who_was_moved_is_missing they_waited_for_the_move the_dead_expire_there
+        moved_and_not_retrying the_dead_keep_their_counts counts_stay_behind errors_stay_behind moved_and_unknown
+        moved_from_the_middle moved_and_first the_next_waits_as_long moved_and_scheduled moved_and_dead
+        moves_are_not_counted lines_stay_behind back_and_finished back_twice back_and_cancelled
+    """,
+    "people_move_jobs_back": """
+        who_ended_there_is_missing moved_to_no_queue moved_again back_later_and_finished the_lane_behind_waits_as_long
+    """,
+    "people_move_jobs_that_have_waited": "the_held_stay_held the_held_waited_for_the_move moved_ahead",
+    "people_move_unique_jobs": """
+        successors_leave successors_are_left moved_beside_one_like_it the_dead_enter_beside_one_like_them
+        moved_without_its_digest the_dead_enter_without_their_digest moved_without_its_note
+    """,
     "people_forget_a_queue": """
         forget_overlooks_jobs forget_overlooks_a_pause forget_overlooks_workers forget_overlooks_finished_ids
         forget_overlooks_outcomes
@@ -216,7 +257,13 @@ FOUND_BY = {
         some_of_all_or_none none_said_to_be_stored
     """,
     "people_cancel_all_of_a_client": """
-        purge_keeps_no_outcomes purge_counts_cancelled_as_purged
+        skipped_too_many trimmed_ids_stay_noted an_empty_lane_stays_indexed
+        cancelled_without_an_outcome cancelled_is_purged cancelled_and_still_scheduled skipped_too_many_of_a_lane
+    """,
+    "people_cancel_what_a_client_had_at_a_moment": """
+        a_later_job_is_cancelled an_id_without_a_time_is_later later_jobs_leave_the_lane looked_at_again_and_again
+        soonest_first those_behind_are_not_noted trimmed_in_the_middle each_band_is_started_later one_band_only
+        started_with_the_first_band
     """,
     "unique_jobs_of_a_full_queue": """
         unique_jobs_ignore_limits duplicates_are_refused a_second_run_needs_no_place

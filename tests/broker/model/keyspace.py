@@ -23,7 +23,7 @@ return taken
 _COUNTED_SECONDS = {"stats": 172_800, "hours": 2_678_400, "tasks": 180_000}
 # What a drained queue still has: times, turns, counters, and ids of finished jobs until their time is over.
 FINISHED = {"finished", "finished_before", "no_outcome", "no_outcome_before"}
-FIXED = {"turn", "clock", "due_signal", "work_signal", "workers", "signed_on", *FINISHED}
+FIXED = {"turn", "clock", "due_signal", "work_signal", "workers", "signed_on", "logged", "undos", *FINISHED}
 # What lies beside the record of a job, and goes with it.
 BESIDE_JOBS = (
     *("failures", "crashes", "errors", "waiting_since", "retrying"),
@@ -32,7 +32,7 @@ BESIDE_JOBS = (
 _KINDS = {
     "string": {"turn", "unique"},
     "set": {"queues", "finished", "finished_before"},
-    "list": {"lane", "recent_results", "no_outcome", "no_outcome_before"},
+    "list": {"lane", "log", "logged", "undo", "recent_results", "no_outcome", "no_outcome_before"},
     "hash": {
         "jobs",
         "waiting_since",
@@ -51,6 +51,7 @@ _KINDS = {
         "cancel_requests",
         "progress",
         "paused",
+        "undos",
         *("limits", "waiting_limits", "limit_sources", "running_counts", "blocked", "job_times"),
     },
     "zset": {
@@ -70,7 +71,7 @@ def read_keyspace(redis: Any) -> dict[str, Any]:
         assert family in _KINDS[kind.decode()], f"{name} is a {kind.decode()}"
         if family in _COUNTED_SECONDS:
             assert 0 < ttl <= _COUNTED_SECONDS[family]
-        elif family == "unique":
+        elif family in ("unique", "log", "logged", "undo", "undos"):
             assert ttl >= 0, f"{name} stays for ever"
         else:
             assert ttl == -1, f"{name} goes away"

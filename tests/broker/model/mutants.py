@@ -293,8 +293,6 @@ MUTANTS = (
         "purge_takes_others_scheduled", "local scheduled = is_of_client and", "local scheduled = false and", ("purge",)
     ),
     Mutant("purge_overlooks_blocked_clients", "if not known[band] then bands", "if false then bands", ("purge",)),
-    Mutant("purge_keeps_no_outcomes", "#places > 0 then store_outcomes", "false then store_outcomes", ("purge",)),
-    Mutant("purge_counts_cancelled_as_purged", 'outcome and "cancelled" or "purged"', '"purged"', ("purge",)),
     Mutant("purge_keeps_cancelled_ids", 'redis.call("HDEL", q.cancelled_in_lane, unpack(ids))', NOTHING, ("purge",)),
     Mutant("since_is_kept", "q.has_waiting_since then", "false then"),
     # time

@@ -84,4 +84,31 @@ TASK_MUTANTS = (
     Mutant(
         "the_resumed_do_not_run_now", ' and pause_of(q, record) ~= "" then return "paused"', ' then return "paused"'
     ),
+    # cancelling the jobs of a client
+    *(
+        Mutant(name, old, new, ("cancel_client_jobs",))
+        for name, old, new in (
+            ("a_later_job_is_cancelled", "<= until_ms then", "<= 1e15 then"),
+            ("an_id_without_a_time_is_later", "16) or 0) <=", "16) or 1e15) <="),
+            ("later_jobs_leave_the_lane", "    if record then break end\n", NOTHING),
+            ("looked_at_again_and_again", "skip + #ids - #cancelled", "skip + 0"),
+            ("skipped_too_many", "skip + #ids - #cancelled", "skip + #ids"),
+            ("skipped_too_many_of_a_lane", "start + #ids - trimmed", "start + #ids"),
+            ("trimmed_in_the_middle", "tonumber(start) == 0 and trim_front", "trim_front"),
+            ("each_band_is_started_later", "i == first and skip or 0", "skip"),
+            ("started_with_the_first_band", "if band == place then first = i end", NOTHING),
+            ("soonest_first", "ZREVRANGE", "ZRANGE"),
+            ("those_behind_are_not_noted", "if lane then", "if false then"),
+            ("trimmed_ids_stay_noted", 'redis.call("HDEL", q.cancelled_in_lane, unpack(passed))', NOTHING),
+            ("an_empty_lane_stays_indexed", 'redis.call("ZREM", q.lanes, lane)', NOTHING),
+            ("cancelled_without_an_outcome", "  store_outcomes(q, list, places, most, now)\n", NOTHING),
+            ("cancelled_is_purged", '"cancelled", #cancelled', '"purged", #cancelled'),
+            ("cancelled_and_still_scheduled", "if #cancelled > 0 then unschedule", "if false then unschedule"),
+            (
+                "one_band_only",
+                "for i = math.max(first, 1), #bands do",
+                "for i = math.max(first, 1), math.max(first, 1) do",
+            ),
+        )
+    ),
 )

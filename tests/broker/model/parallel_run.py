@@ -16,10 +16,10 @@ from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.outcome import CANCELLED_UNRUN, DROPPED
 from tests.broker.model.keyspace import differences, problems, read_keyspace
-from tests.broker.model.pausing import Pausing
-from tests.broker.model.queries import overview_of, seconds, settlement, state_in
+from tests.broker.model.queries import overview_of, seconds, settlement
 from tests.broker.model.queue import Queue, claim
 from tests.broker.model.state import DEAD_MS, LEASE_MS, RESULT_MS, Clock, Limits, lane_name
+from tests.broker.model.undoing import Undoing
 from tests.support.single_steps import promote, renew
 
 QUEUES = ("mail", "bulk")
@@ -35,7 +35,7 @@ def parallel_config(url: str) -> Config:
     return Config(redis=url, lease_seconds=LEASE_MS / 1000, queues={"bulk": {"delayed_first": True}}, **kept)
 
 
-class ParallelRun(Pausing):
+class ParallelRun(Undoing):
     """Two queues and their models, at a time that stands still until `advance`."""
 
     def __init__(self, redis: Any, broker: Broker) -> None:
@@ -49,6 +49,7 @@ class ParallelRun(Pausing):
         self._last_moment = self.clock.now + LONGEST_MS
         self._turns: dict[str, int] = {}
         self.is_sound = True
+        self.left_out: set[str] = set()  # jobs that an undo could not put back
         broker.register_queues(QUEUES)
         self.advance(0)
 
@@ -212,6 +213,8 @@ class ParallelRun(Pausing):
     def cancel(self, queue: str, job_id: str, *, terminate: bool = False) -> None:
         how = "terminate" if terminate else "ask"
         expected = self.models[queue].cancel(job_id, RESULT_MS, CANCELLED_UNRUN, how)
+        if expected in ("missing", "finished") and (place := self._place_of(job_id)) not in (queue, None):
+            expected = self.models[place].cancel(job_id, RESULT_MS, CANCELLED_UNRUN, how)
         try:
             answer = str(self.inspector.cancel(job_id, queue, terminate=terminate))
         except JobNotFound:
@@ -237,12 +240,6 @@ class ParallelRun(Pausing):
 
     def discard(self, queue: str, job_ids: Sequence[str]) -> None:
         self.same(self.inspector.discard(queue, job_ids), self.models[queue].discard(job_ids))
-
-    def pause(self, queue: str) -> None:
-        self.same(self.inspector.pause(queue), self.models[queue].pause())
-
-    def resume(self, queue: str) -> None:
-        self.same(self.inspector.resume(queue), self.models[queue].resume())
 
     def change_limits(self, queue: str, entries: Mapping[str, str]) -> None:
         """And let those go on that may. Limits that name no source are changed at run time."""
@@ -271,33 +268,6 @@ class ParallelRun(Pausing):
                 turn = turns.get(client.encode(), 1e15)
                 model.turns.pop((band, client), None)
                 model.turns |= {(band, client): turn} if turn < 1e15 else {}
-
-    def forget(self, queue: str, idle_ms: int = 0, *, discard: bool = False) -> None:
-        expected = self.models[queue].forget(idle_ms, discard=discard)
-        if expected in ("forgotten", "missing"):
-            self._turns.pop(queue, None)
-        self.same(self._script(queue, "forget", idle_ms, "1" if discard else "").decode(), expected)
-
-    def purge(self, queue: str, limit: int = 100, client: str | None = None, outcome: str = "") -> None:
-        whose = ("all", "") if client is None else ("client", client)
-        outcomes = outcome and f"{self.broker.config.max_results} {RESULT_MS} {outcome}"
-        deleted, searched, *ids = self._script(queue, "purge", limit, *whose, outcomes)
-        expected = self.models[queue].purge(limit, client, outcome)
-        self.same([deleted, searched, *map(bytes.decode, ids)], expected)
-
-    def find(self, queue: str, job_id: str) -> None:
-        """What is told of a job."""
-        try:
-            details = self.inspector.find(job_id, queue)
-        except JobNotFound:
-            assert state_in(self.models[queue], job_id) is None
-            return
-        model = self.models[queue]
-        assert details.state is state_in(model, job_id)
-        assert details.is_stopping is (job_id in model.cancel_requests)
-        assert details.failures == model.failures.get(job_id, 0)
-        assert details.crashes == model.crashes.get(job_id, 0)
-        assert len(details.errors) == len(model.errors.get(job_id, ()))
 
     # -- the comparison
 

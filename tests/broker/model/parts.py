@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django_rtq.broker.messages import NewJob, UniqueJob
-from tests.broker.model.holding import Holding
+from tests.broker.model.logs import Logs
 from tests.broker.model.state import Lane, Note, Record, due_at, in_order, made_at
 
 SKEW_MS = 1000  # a job whose id tells another time than the server's notes since when it waits
@@ -20,7 +20,7 @@ READ_AT_ONCE = 100  # outcomes that trim reads
 Entry = tuple[str, int, str]  # id, ms to keep or failures to count, outcome or failure
 
 
-class Parts(Holding):
+class Parts(Logs):
     """One queue, and the steps of which the verbs are made."""
 
     def _whose_turn(self) -> Lane | None:

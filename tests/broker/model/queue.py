@@ -10,15 +10,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import ceil
 
-from tests.broker.model.enqueuing import Enqueuing
 from tests.broker.model.holding import HELD
 from tests.broker.model.parts import Entry
-from tests.broker.model.state import RESULT_MS, Ahead, due_at, in_order, lane_name, with_task
+from tests.broker.model.purging import Purging
+from tests.broker.model.state import Ahead, due_at, in_order, lane_name, with_task
 
 WORKERS_AT_ONCE = 10  # whose leases ran out, in one call of reclaim
 
 
-class Queue(Enqueuing):
+class Queue(Purging):
     """One queue, and all that may happen to its jobs."""
 
     # -- by workers
@@ -179,6 +179,7 @@ class Queue(Enqueuing):
         over = len(self.dead) - self.limits.max_dead_letters
         dead = in_order(self.dead)[:over] if over > 0 else due_at(self.dead, self.clock.now - self.limits.dead_ms)
         self._forget(dead[:limit])
+        self.delete_logs(dead[:limit])
         return [gone, len(dead[:limit]), int(has_more or len(dead) >= limit)]
 
     def roll_up(self, most: int) -> int:
@@ -288,6 +289,7 @@ class Queue(Enqueuing):
     def discard(self, job_ids: Sequence[str]) -> list[str]:
         gone = [job_id for job_id in job_ids if job_id in self.dead]
         self._forget(gone)
+        self.delete_logs(gone)
         if gone:
             self._count("discarded", len(gone))
         return gone
@@ -300,21 +302,6 @@ class Queue(Enqueuing):
     def resume(self) -> bool:
         changed, self.paused, self.work_signal = self.paused is not None, None, True
         return changed
-
-    def purge(self, limit: int, client: str | None = None, outcome: str = "") -> list[int | str]:
-        """First what is scheduled, then lane after lane. Rings keep the clients until a claim comes by."""
-        job_ids = in_order(self.scheduled if client is None else self.scheduled_of(client))[:limit]
-        if not job_ids and (lane := self.lane_to_purge(client)):
-            job_ids, self.lanes[lane] = self.lanes[lane][:limit], self.lanes[lane][limit:]
-            if not self.lanes[lane]:
-                del self.waiting[lane]
-        thrown = [job_id for job_id in job_ids if not self.cancelled_in_lane.pop(job_id, None)]
-        if outcome and thrown:
-            self._remember([(job_id, RESULT_MS, with_task(outcome, self.jobs[job_id].body)) for job_id in thrown])
-        self._forget(thrown)
-        if job_ids:
-            self._count("cancelled" if outcome else "purged", len(thrown))
-        return [len(thrown), len(job_ids), *(thrown if outcome else ())]
 
 
 def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> dict[int, tuple[str, dict[str, str]]]:

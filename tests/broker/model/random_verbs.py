@@ -9,7 +9,6 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     precondition,
     rule,
@@ -18,10 +17,12 @@ from hypothesis.stateful import (
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.drain import drain
+from tests.broker.model.log_calls import LINE, append_log
 from tests.broker.model.parallel_run import QUEUES, ParallelRun
 from tests.broker.model.queries import lanes_of
+from tests.broker.model.random_moves import MovingRules
+from tests.broker.model.random_undos import UndoRules
 from tests.broker.model.state import LEASE_MS
 from tests.broker.model.strategies import (
     BODIES,
@@ -38,6 +39,8 @@ from tests.broker.model.strategies import (
     limit_entries,
     limits,
     manners,
+    moments,
+    most_purged,
     new_jobs,
     orders,
     purged_clients,
@@ -50,7 +53,7 @@ from tests.broker.model.strategies import (
 )
 
 
-class QueueMachine(RuleBasedStateMachine):
+class QueueMachine(MovingRules, UndoRules):
     """Two queues, up to a dozen workers, any number of people.
 
     Few rules that do much: hypothesis leaves out some of them in every run, and little happens to jobs that nobody
@@ -193,6 +196,7 @@ class QueueMachine(RuleBasedStateMachine):
         name = self._holder(worker) if self.holders else self._worker(worker)
         for job_id in [*self._pick(self._held(queue, name), places), *self._pick(self.known[queue], places[:1])]:
             self.parallel.report_progress(queue, name, job_id, PROGRESS)
+            append_log(self.parallel, queue, name, job_id, f"a-{places[0] + 1}", LINE, over_ms=9999)
 
     @precondition(lambda self: any(model.dead for model in self.parallel.models.values()))
     @rule(queue=queues, verb=st.sampled_from(("requeue", "requeue", "change", "discard")), places=several, times=twice)
@@ -224,15 +228,14 @@ class QueueMachine(RuleBasedStateMachine):
         self.parallel.change_limits(queue, dict(entries))
         _ = said and self.parallel.keep_limits(queue, said)
 
-    @rule(
-        queue=queues,
-        limit=st.sampled_from((1, 1, 1, 2, 3, 100)),
-        client=purged_clients,
-        forgets=st.booleans(),
-        outcome=st.sampled_from(("", CANCELLED_UNRUN)),
-    )
-    def purge(self, queue: str, limit: int, client: str | None, forgets: bool, outcome: str) -> None:
-        self.parallel.purge(queue, limit, client, outcome)
+    @rule(queue=queues, limit=most_purged, client=purged_clients, forgets=st.booleans(), until=moments)
+    def purge(self, queue: str, limit: int, client: str | None, forgets: bool, until: int | None) -> None:
+        if until is None or client is None:
+            self.parallel.purge(queue, limit, client)
+        else:
+            moment = self.parallel.clock.now + until
+            at = self.parallel.cancel_client_jobs(queue, client, moment, limit=limit) or "5 1"
+            self.parallel.cancel_client_jobs(queue, client, moment, at, limit)
         _ = forgets and self.parallel.forget(queue, LEASE_MS * (limit - 1), discard=limit > 2)
 
     # -- by accident
@@ -291,8 +294,7 @@ class QueueMachine(RuleBasedStateMachine):
     @property
     def holders(self) -> list[str]:
         """The workers that hold jobs, in the order in which they signed on."""
-        models = self.parallel.models.values()
-        return [name for name in self.workers if any(model.running[name] for model in models)]
+        return [name for name in self.workers if any(model.running[name] for model in self.parallel.models.values())]
 
     def _holder(self, index: int) -> str:
         return str(self._pick(self.holders, [index])[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.jobs.outcome import CANCELLED_UNRUN
+from tests.broker.model.log_calls import LINE, append_log
 from tests.broker.model.parallel_run import ParallelRun
 from tests.broker.model.scenarios import DONE, ERROR, KEEP_MS, PROGRESS, new_job, run, send
 from tests.broker.model.state import LEASE_MS, RESULT_MS
@@ -47,9 +47,34 @@ def people_cancel_all_of_a_client(parallel: ParallelRun) -> None:
     send(parallel, *"de", client="other")
     send(parallel, "f", client="acme", due="+60000")
     parallel.cancel("mail", ids[1])  # it stays in its lane
-    for _ in range(4):
-        parallel.purge("mail", 2, "acme", CANCELLED_UNRUN)
-    parallel.purge("mail", outcome=CANCELLED_UNRUN)
+    at = "scheduled 0"
+    while at:
+        at = parallel.cancel_client_jobs("mail", "acme", at=at, limit=2)
+    parallel.cancel_client_jobs("mail", "other", at="0 0")
+    parallel.claim("w0", ("mail",), 9)
+
+
+def people_cancel_what_a_client_had_at_a_moment(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:acme": "max_running=0"})
+    send(parallel, *"ab", client="acme", due="+40000")
+    send(parallel, *"cd", client="acme")
+    parallel.enqueue("mail", [new_job(parallel, "", client="acme")._replace(id="no time")])
+    parallel.claim("w0", ("mail",))  # acme is blocked
+    moment = parallel.clock.now
+    parallel.advance(5)
+    send(parallel, *"ef", client="acme", due="+50000")
+    send(parallel, "g", client="acme", at_front="1")
+    send(parallel, *"hij", client="acme")
+    send(parallel, "k", client="acme", due="+30000")
+    send(parallel, *"lm", client="acme", priority=5)
+    for limit in (2, 3):
+        at = "scheduled 0"
+        while at:
+            at = parallel.cancel_client_jobs("mail", "acme", moment, at, limit)
+    parallel.cancel_client_jobs("mail", "acme", moment + 5, "0 2", 1)
+    parallel.cancel_client_jobs("mail", "acme", moment + 5, "7 1", 2)
+    parallel.cancel_client_jobs("mail", "acme", moment, "0 0", 3)
+    parallel.change_limits("mail", {"client:acme": ""})
     parallel.claim("w0", ("mail",), 9)
 
 
@@ -194,10 +219,109 @@ def people_release_a_worker(parallel: ParallelRun) -> None:
     parallel.claim("w2", ("mail",), 3)
 
 
+def people_move_jobs(parallel: ParallelRun) -> None:
+    """One in each state, and some from the middle of a lane, to the other queue and back."""
+    dies, fails, crashes, _ = ids = send(parallel, *"abcd", client="acme", max_crashes=3)
+    parallel.claim("w0", ("mail",), 4)
+    parallel.report_progress("mail", "w0", fails, PROGRESS)
+    append_log(parallel, "mail", "w0", fails, "a-1", LINE)
+    run(parallel, "bury", [dies], 1, ERROR)
+    run(parallel, "retry", [fails], 3000, 1, ERROR)
+    parallel.reclaim_child("mail", "w0", [crashes])
+    parallel.sign_on("w0")
+    parallel.claim("w1", ("mail",), 2)
+    waits = send(parallel, *"efg", client="acme", expires="+90000")
+    (later,) = send(parallel, "h", client="acme", priority=5, due="+3000")
+    (first,) = send(parallel, "i", client="other")
+    parallel.advance(1)
+    for job_id in (*ids, waits[1], first, later, "nobody") * 2:
+        parallel.move("mail", job_id, "bulk")
+        parallel.find("mail", job_id)
+    parallel.enqueue("mail", [NewJob(waits[1], 0, 0, "acme", "", "", "", "{}")])  # its id is known
+    parallel.cancel("mail", fails)
+    for job_id in (waits[1], dies, later, first) * 2:
+        parallel.move("bulk", job_id, "mail")
+    parallel.claim("w1", ("bulk",), 3)
+    parallel.claim("w0", ("mail",), 9)
+    parallel.advance(3000)
+    parallel.promote("mail")
+
+
+def people_move_jobs_back(parallel: ParallelRun) -> None:
+    """To a queue that was forgotten, and back after a while."""
+    for worker in ("w0", "w1"):
+        parallel.sign_off(worker, ("bulk",))
+    parallel.forget("bulk")
+    ids = []
+    for name in "abcd":
+        ids += send(parallel, name, client="acme")
+        parallel.advance(1)
+    for job_id in (ids[1], ids[3]):
+        parallel.move("mail", job_id, "bulk")
+    parallel.claim("w0", ("mail",))
+    parallel.trim("mail")
+    parallel.advance(120_000)
+    parallel.trim("mail")
+    parallel.move("bulk", ids[1], "mail")  # its old place is the first now
+    parallel.sign_on("w2")
+    parallel.claim("w2", ("bulk",))
+    parallel.fetch("w2", {"bulk": {"ack": [(ids[3], KEEP_MS, DONE)]}})
+    parallel.move("mail", ids[3], "bulk")
+    twice = new_job(parallel, "e", client="acme")
+    parallel.enqueue("bulk", [twice])
+    parallel.enqueue("mail", [twice])  # a torn log may leave it in both
+    parallel.move("mail", twice.id, "bulk")
+
+
+def people_move_jobs_that_have_waited(parallel: ParallelRun) -> None:
+    """Their band is marked where these go first, and nowhere else."""
+    ids = send(parallel, "a", "b", due="+3000", queue="bulk")
+    parallel.pause_task("mail", "charge")
+    held, *_ = send(parallel, "c", "d", client="x", body='{"task":"charge"}')
+    parallel.claim("w0", ("mail",))
+    parallel.advance(3000)
+    parallel.promote("bulk")
+    for job_id in ids:
+        parallel.move("bulk", job_id, "mail")
+    parallel.move("mail", held, "bulk")
+    parallel.claim("w0", ("bulk", "mail"), 3)
+
+
+def people_move_unique_jobs(parallel: ParallelRun) -> None:
+    def unique(name: str, queue: str, conflict: str = "return", **options: str) -> str:
+        job = UniqueJob(*new_job(parallel, name, **options), "d1", "done", RESULT_MS, conflict)
+        parallel.enqueue_unique(queue, [job])
+        return job.id
+
+    first, other = unique("a", "mail"), unique("b", "bulk", due="+3000")
+    parallel.move("mail", first, "bulk")  # another one holds the digest
+    parallel.cancel("bulk", other)
+    parallel.claim("w0", ("mail",))
+    second = unique("c", "mail", "rerun")
+    parallel.move("mail", second, "bulk")  # it waits for the first
+    run(parallel, "retry", [first], 3000, 1, ERROR)
+    parallel.move("mail", first, "bulk")  # the second waits for it
+    parallel.cancel("mail", second)
+    parallel.move("mail", first, "bulk")
+    unique("d", "bulk")
+    third = unique("e", "mail")
+    parallel.claim("w0", ("mail",))
+    run(parallel, "bury", [third], 1, ERROR)
+    parallel.move("mail", third, "bulk")  # the first holds the digest
+    parallel.cancel("bulk", first)
+    parallel.move("mail", third, "bulk")
+    unique("f", "bulk")
+
+
 OPERATOR_SCENARIOS = (
+    people_move_jobs,
+    people_move_jobs_back,
+    people_move_jobs_that_have_waited,
+    people_move_unique_jobs,
     people_cancel,
     people_purge_one_client,
     people_cancel_all_of_a_client,
+    people_cancel_what_a_client_had_at_a_moment,
     people_stop_what_runs,
     who_stops_leaves_nothing,
     people_purge,

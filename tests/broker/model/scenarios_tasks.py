@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django_rtq.broker.messages import UniqueJob
-from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.parallel_run import ParallelRun
 from tests.broker.model.scenarios import DONE, ERROR, KEEP_MS, new_job, run, send
 from tests.broker.model.state import LEASE_MS, RESULT_MS
@@ -116,7 +115,7 @@ def held_jobs_are_cancelled_and_purged(parallel: ParallelRun) -> None:
     parallel.cancel("mail", ids[0])
     for job_id in (ids[2], ids[2]):
         parallel.run_now("mail", job_id)
-    parallel.purge("mail", 1, "acme", CANCELLED_UNRUN)
+    parallel.cancel_client_jobs("mail", "acme", limit=1)
     parallel.forget("mail")
     parallel.purge("mail", 1)
     parallel.resume_task("mail", "shop.charge", 1)

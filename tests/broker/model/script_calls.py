@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
-from tests.broker.model import search_calls, task_calls, time_calls
+from tests.broker.model import log_calls, move_calls, search_calls, task_calls, time_calls, undo_calls
 from tests.support import single_steps as steps
 from tests.support.jobs import (
     QUEUE,
@@ -29,7 +29,7 @@ from tests.support.jobs import (
     unique_job,
 )
 
-PROGRESS, SLOT_MS = '{"done":1,"total":2,"text":""}', 1_700_000_000_000
+SLOT_MS = 1_700_000_000_000
 READ_ONLY = {name for name, script in SCRIPTS.items() if "Reads only." in script._source}
 LIMITS = {"run:clients": "max_running=1 rate=9/1000 burst=3", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
 
@@ -143,7 +143,7 @@ def _waiting_for_their_time(broker):
 
 def _run_all_now(broker, jobs):
     for job in jobs:
-        with suppress(WrongState):  # sent again after a lost answer, it finds nothing to do
+        with suppress(WrongState):  # sent again after a lost reply
             Inspector(broker).run_now(job.id, QUEUE)
 
 
@@ -271,12 +271,13 @@ SCRIPT_CALLS = {
     "pause_task": ScriptCall(_queued, task_calls.pause),
     "resume_task": ScriptCall(task_calls.held, task_calls.resume),
     "note_times": ScriptCall(time_calls.claimed_by_time, time_calls.note_times, is_resent=False),
-    "report_progress": ScriptCall(
-        _claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])
-    ),
+    "report_progress": ScriptCall(_claimed, log_calls.report_progress),
+    "append_log": ScriptCall(_claimed, log_calls.append, is_resent=False),
     "list_running": ScriptCall(_claimed, lambda broker, jobs: Inspector(broker).workers()),
     "promote": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE)),
+    "move": ScriptCall(move_calls.waiting, move_calls.move),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
+    "cancel_client_jobs": ScriptCall(_queued_for_one, task_calls.cancel_client_jobs, may_vanish=True),
     "reclaim": ScriptCall(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": ScriptCall(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
     "release": _settling("release"),
@@ -284,6 +285,7 @@ SCRIPT_CALLS = {
     "renew": ScriptCall(_idle, lambda broker, jobs: steps.renew(broker, [QUEUE], [WORKER])),
     "requeue": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
     "requeue_changed": ScriptCall(_dead, _change),
+    "restore": ScriptCall(undo_calls.discarded, undo_calls.restore, may_vanish=True),
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
     "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),
@@ -294,7 +296,9 @@ SCRIPT_CALLS = {
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
     "add_metrics": ScriptCall(_nobody_is_known, time_calls.tally, is_resent=False, grows=True),
     "track_incidents": ScriptCall(steps.see_incidents, lambda broker, jobs: steps.track_incidents(broker, 3, "b", "c")),
+    "note_version": ScriptCall(steps.run_old_version, lambda broker, jobs: steps.report_version(broker, "2")),
     "update_totals": ScriptCall(steps.count_in_the_past, lambda broker, jobs: steps.update_totals(broker)),
+    "store_task_hour": ScriptCall(steps.count_tasks_an_hour_ago, lambda broker, jobs: steps.store_task_hours(broker)),
     "roll_up": ScriptCall(steps.count_hours_ago, lambda broker, jobs: steps.roll_up(broker)),
     "pulse": ScriptCall(_queued, lambda broker, jobs: [Inspector(broker).shared_overview.read() for _ in range(2)]),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
@@ -316,11 +320,11 @@ FINISH_CALLS = {
 
 # Jobs that wait for their time: the index by client has to be written, too.
 DELAYED_CALLS = {
-    "cancel, delayed": SCRIPT_CALLS["cancel"]._replace(seed=_waiting_for_their_time),
     "enqueue, delayed": SCRIPT_CALLS["enqueue"]._replace(seed=lambda broker: [new_job("a", client="x", due="+60000")]),
     "promote, too many": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE, limit=2), grows=True),
-    "purge, delayed": SCRIPT_CALLS["purge"]._replace(seed=_waiting_for_their_time),
 }
+for _name in ("cancel", "cancel_client_jobs", "purge"):
+    DELAYED_CALLS[f"{_name}, delayed"] = SCRIPT_CALLS[_name]._replace(seed=_waiting_for_their_time)
 
 # What becomes of jobs of which no second like them may live: the same scripts, and more to write.
 UNIQUE_CALLS = {

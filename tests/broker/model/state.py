@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.broker.model.used import Used, rounded
 
@@ -110,6 +111,10 @@ class State:
     errors: dict[str, list[str]] = field(default_factory=dict)
     cancel_requests: dict[str, str] = field(default_factory=dict)
     progress: dict[str, str] = field(default_factory=dict)
+    logs: dict[str, list[str]] = field(default_factory=dict)
+    logged: list[str] = field(default_factory=list)
+    aside: dict[str, list[Any]] = field(default_factory=dict)  # token -> what can be restored: see undoing.py
+    undos: dict[str, int | str] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
     recent_results: list[str] = field(default_factory=list)
@@ -167,6 +172,8 @@ class State:
         was_listed, fresh = self.is_listed, type(self)(self.clock, self.limits, self.delayed_first)
         fresh.clock_state, fresh.tasks, fresh.unique = self.clock_state, self.tasks, self.unique
         fresh.stats, fresh.hours = self.stats, self.hours
+        fresh.logs, fresh.logged = self.logs, self.logged
+        fresh.aside, fresh.undos = self.aside, self.undos
         fresh.stats.pop(self.clock.now // 60_000, None)
         fresh.is_listed = False
         vars(self).update(vars(fresh))
@@ -185,20 +192,13 @@ class State:
             "paused": self._pauses(),
         }
         for name in (
-            "scheduled",
-            "retrying",
-            "scheduled_by_client",
-            "workers",
-            "signed_on",
-            "dead",
-            "results",
-            "result_times",
-            "result_expiry",
+            *("scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),
+            *("results", "result_times", "result_expiry"),
         ):
             keys[name] = dict(getattr(self, name))
         for name in ("finished", "finished_before"):
             keys[name] = set(getattr(self, name))
-        for name in ("no_outcome", "no_outcome_before", "recent_results"):
+        for name in ("no_outcome", "no_outcome_before", "recent_results", "logged"):
             keys[name] = list(getattr(self, name))
         for name in ("waiting_since", "failures", "crashes", "digests", "cancel_requests", "progress"):
             keys[name] = texts(getattr(self, name))
@@ -207,6 +207,9 @@ class State:
         keys |= {f"lane:{lane_name(lane)}": list(job_ids) for lane, job_ids in self.lanes.items()}
         keys |= {f"scheduled_by_client:{client}": self.scheduled_of(client) for client in self.scheduled_by_client}
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
+        keys |= {f"log:{job_id}": list(lines) for job_id, lines in self.logs.items()}
+        keys |= {f"undo:{token}": [part for job in jobs for part in job.parts] for token, jobs in self.aside.items()}
+        keys["undos"] = texts(self.undos)
         keys |= {f"unique:{digest}": job_id for digest, job_id in self.unique.items()}
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
         keys |= {f"hours:{hour}": texts(counters) for hour, counters in self.hours.items()}

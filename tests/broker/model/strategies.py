@@ -27,6 +27,8 @@ orders = st.sampled_from((QUEUES[:1], QUEUES, QUEUES[::-1], QUEUES[1:]))
 indexes = st.integers(0, 11)  # of a thing in a list, modulo its length
 several = st.lists(indexes, min_size=1, max_size=4, unique=True)
 limits = st.sampled_from((1, 2, 100))
+most_purged = st.sampled_from((1, 1, 1, 2, 3, 100))
+moments = st.sampled_from((None, None, 0, 1000, -1000))  # ms from now, up to which the jobs of a client are cancelled
 purged_clients = st.sampled_from((None, None, *CLIENTS))
 twice = st.sampled_from((1, 1, 2))
 PLAIN = (False, False)

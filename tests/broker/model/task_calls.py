@@ -48,3 +48,7 @@ def claim(broker: Any, jobs: Any) -> list[str]:
 
 def promote_all(broker: Any, jobs: Any) -> None:
     promote(broker, QUEUE)
+
+
+def cancel_client_jobs(broker: Any, jobs: Any) -> list[str]:
+    return [job_id for step in Inspector(broker).client_jobs.steps("", [QUEUE]) for job_id in step.done]

@@ -85,6 +85,16 @@ def test_jobs_that_are_made_later_are_left_out(redis, broker, inspector):
     assert states(inspector, later) == {JobState.QUEUED}
 
 
+def test_what_is_left_of_moved_jobs_is_not_counted(redis, broker, inspector):
+    """Their ids stay in a lane until a worker gets there."""
+    jobs = seeded(broker, "queued", 6)
+    for job in jobs[1::2]:
+        inspector.job_mover.move(job.id, "other")
+
+    assert inspector.live_jobs.found(QUEUE, "queued").count().count == 3
+    assert done(inspector, "queued", "cancel") == [job.id for job in jobs[::2]]
+
+
 def test_what_is_done_is_signalled(redis, broker, inspector):
     cancelled, promoted = [], []
 

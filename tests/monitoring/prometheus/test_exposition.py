@@ -12,9 +12,13 @@ import urllib.request
 import pytest
 from django.test import Client, override_settings
 from django.urls import path
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.registry import Collector
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.monitoring.prometheus import metrics_view
+from django_rtq.broker.settlement import Settlement
+from django_rtq.monitoring.prometheus import RTQCollector, exposition, metrics_view
+from django_rtq.monitoring.prometheus.exposition import metrics_text
 from tests.management.commands import run
 from tests.markdown import ROOT
 from tests.monitoring.prometheus.samples import Samples
@@ -81,6 +85,30 @@ def test_the_view_serves_openmetrics_if_it_is_asked_to(broker, client):
 
     assert response["Content-Type"].startswith("application/openmetrics-text")
     assert response.content.endswith(b"# EOF\n")
+
+
+def test_prometheus_which_accepts_both_gets_text(broker, client):
+    accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+    response = client.get("/metrics/rtq/", headers={"Accept": accept})
+
+    assert response["Content-Type"].startswith("text/plain; version=0.0.4")
+
+
+def test_the_text_is_that_of_the_official_client(broker):
+    queued_job(broker)
+    names = ["ship", 'a "quoted" \\ name\nof two lines', "发送"]
+    counters = [value for name in names for value in (f"done {name}", 2**60, f"r-5 {name}", 3, f"run_us {name}", 12345)]
+    metrics_text()
+    broker.settle("w1", QUEUE, Settlement(metrics=[(13, 7, len(counters) // 2, *counters)]))
+    metrics = list(RTQCollector().collect())
+
+    class Once(Collector):
+        def collect(self):
+            return metrics
+
+    registry = CollectorRegistry()
+    registry.register(Once())
+    assert exposition._plain_text(metrics) == generate_latest(registry)
 
 
 @pytest.mark.parametrize(("method", "status"), [("head", 200), ("post", 405)])

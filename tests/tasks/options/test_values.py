@@ -120,6 +120,12 @@ def test_a_naive_moment_is_refused_where_the_project_has_time_zones(option):
     )
 
 
+@pytest.mark.parametrize("keep_args", ["yes", 1, 0.5])
+def test_whether_arguments_are_kept_is_true_or_false(keep_args):
+    assert refusal(task(keep_args=keep_args), send).startswith(f"{NAME}: ")
+    assert task(keep_args=None)(send).keep_args is None
+
+
 @pytest.mark.parametrize("backoff", [-1, math.nan, [], "5", constant, exponential, lambda: 1])
 def test_a_bad_backoff_is_refused(backoff):
     assert refusal(task(backoff=backoff), send).startswith(f"{NAME}: ")
@@ -128,7 +134,9 @@ def test_a_bad_backoff_is_refused(backoff):
 def test_an_option_that_is_not_known_is_refused_with_those_that_are():
     unique = "unique, unique_on_conflict, unique_seconds, unique_until"
     known = "client, expires, max_attempts, max_crashes, on_commit, priority, queue_name, result_ttl"
-    of_task = known.replace("expires", "exactly_once, expires, give_up_on").replace("on_commit", "name, on_commit")
+    of_task = known.replace("expires", "exactly_once, expires, give_up_on, keep_args").replace(
+        "on_commit", "name, on_commit"
+    )
 
     assert refusal(task, retries=3) == (
         f"@task does not take 'retries'. It takes: aliases, at_front, backoff, {of_task}"

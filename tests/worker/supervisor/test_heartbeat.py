@@ -4,9 +4,13 @@ import time
 from dataclasses import replace
 
 import pytest
+from django.conf import settings
+from django.test import override_settings
 
 import django_rtq
 from django_rtq import signals
+from django_rtq.broker.broker import Broker
+from django_rtq.conf.config import get_config
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.heartbeat import START_SECONDS, Heartbeat
 from tests.support.jobs import QUEUE, asked_job, claimed_job, claimed_jobs, let_lapse, new_job
@@ -53,6 +57,23 @@ def test_a_tick_moves_the_deadline_of_the_children_and_of_nobody_else(redis, bro
     deadlines = dict(redis.zrange("{rtq:default}:workers", 0, -1, withscores=True))
     assert deadlines[b"ours"] > 10**12
     assert deadlines[b"theirs"] == 2
+
+
+def test_a_tick_reports_the_version_of_the_project_if_it_has_one(redis, broker, shared, heartbeat):
+    broker.sign_on([QUEUE, "low"], "ours")
+    heartbeat.tick()
+    assert b"project_version" not in redis.hgetall("rtq:worker:ours")
+    assert not redis.keys("*versions") + redis.keys("*deploys")
+
+    with override_settings(RTQ={**settings.RTQ, "VERSION": "1.2"}):
+        named = Broker(get_config())
+        for processes in ([], [(4711, shared)]):
+            Heartbeat(named, [QUEUE, "low"], lambda found=processes: found, promotes=True).tick()
+            assert redis.exists("{rtq:default}:deploys") == len(processes)
+        named.close()
+
+    assert redis.hgetall("rtq:worker:ours")[b"project_version"] == b"1.2"
+    assert redis.hkeys("{rtq:default}:versions") == [b"1.2"]
 
 
 def test_a_tick_leaves_a_note_for_people(redis, broker, heartbeat):

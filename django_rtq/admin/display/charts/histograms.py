@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from django_rtq.formatting import format_duration, format_number
-from django_rtq.inspector.histograms import Bar, bars
+from django_rtq.inspector.metrics.histograms import Bar, bars
 
 WIDTH, HEIGHT = 600, 120
 _SVG = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -13,8 +13,10 @@ from django.utils.translation import gettext_lazy
 
 from django_rtq.admin.display.charts.svg import Band, Line
 from django_rtq.admin.display.charts.time_chart import Event, Steps, time_chart
+from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.formatting import format_duration
-from django_rtq.inspector.time_series import Series
+from django_rtq.inspector.metrics.deploys import Deploy
+from django_rtq.inspector.metrics.time_series import Series
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,11 @@ SPANS: Mapping[str, Span] = {
 }
 
 
+def span_links(spans: Mapping[str, Span], chosen: str, url: Callable[[str], str]) -> list[dict[str, Any]]:
+    """Links to the spans of a page."""
+    return [{"title": each.title, "url": url(key), "is_current": key == chosen} for key, each in spans.items()]
+
+
 def history_charts(series: Sequence[Series], span: Span, events: Iterable[Event] = ()) -> list[dict[str, Any]]:
     """Charts of throughput, and of wait and run time, for these queues together."""
     number = span.minutes // span.step - 1  # without the step that is not over yet: every line would end in a drop
@@ -51,15 +58,7 @@ def history_charts(series: Sequence[Series], span: Span, events: Iterable[Event]
     done, failed, crashed, run_ms, wait_ms = (
         _summed(series, name)[-number - 1 : -1] for name in ("succeeded", "failed", "crashed", "run_ms", "wait_ms")
     )
-    bands = [
-        Band(_("succeeded"), "rtq-band-succeeded", _per_minute(done, span)),
-        Band(
-            _("failed"),
-            "rtq-band-failed",
-            _per_minute([max(0, a - b) for a, b in zip(failed, crashed, strict=True)], span),
-        ),
-        Band(_("crashed"), "rtq-band-crashed", _per_minute(crashed, span)),
-    ]
+    bands = outcome_bands(*(_per_minute(numbers, span) for numbers in (done, failed, crashed)))
     before = []
     if span.compares:
         runs = [a + b for a, b in zip(*(_summed(series, name) for name in ("succeeded", "failed")), strict=True)]
@@ -72,6 +71,25 @@ def history_charts(series: Sequence[Series], span: Span, events: Iterable[Event]
     return [
         time_chart("throughput", _("Runs per minute"), steps, [*bands, *before], events=events),
         time_chart("times", _("Average wait and run time"), steps, times, events=events, write=format_duration),
+    ]
+
+
+def deploy_events(deploys: Iterable[Deploy]) -> list[Event]:
+    """The marks of deploys."""
+    marks = []
+    for deploy in deploys:
+        version = clean_text(deploy.version, 100)
+        text = _("Version %(version)s started") % {"version": version}
+        marks.append(Event(deploy.at, text, "rtq-mark rtq-mark-deploy", version))
+    return marks
+
+
+def outcome_bands(done: Sequence[float], failed: Sequence[float], crashed: Sequence[float]) -> list[Band]:
+    """The bands of runs by outcome. `failed` contains the runs that crashed their worker."""
+    return [
+        Band(_("succeeded"), "rtq-band-succeeded", done),
+        Band(_("failed"), "rtq-band-failed", [max(0, a - b) for a, b in zip(failed, crashed, strict=True)]),
+        Band(_("crashed"), "rtq-band-crashed", crashed),
     ]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.utils.formats import date_format
+from django.utils.text import Truncator
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
@@ -21,6 +22,7 @@ LEAST_VALUES = 10  # with fewer values nothing is cut off
 _DAY, _HOUR, _MINUTE = 86_400, 3600, 60
 _TICKS = (10 * _MINUTE, 4 * _HOUR, _DAY, 5 * _DAY)  # seconds between times on the axis: the first with few enough
 _MOST_TICKS = 8
+_LABEL_PERCENT, _LABEL_LENGTH = 30, 12  # of the width for each label; characters of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,7 @@ class Event(NamedTuple):
     at: datetime
     text: str
     css: str = "rtq-mark"
+    label: str = ""  # above the chart, as far as there is room
 
 
 def time_chart(
@@ -64,13 +67,8 @@ def time_chart(
     """
     heights = _heights(steps, shown)
     top, note = _scale(heights, steps, write)
-    marks = list(_marks(steps, events))
-    tips = [
-        SEPARATOR.join([time_text(steps, i), *(f"{each.title} {_text(each.values[i], write)}" for each in shown)])
-        for i in range(steps.number)
-    ]
-    for mark in marks:
-        tips[min(int(mark.step), steps.number - 1)] += SEPARATOR + mark.title
+    found = _within(steps, events)
+    marks = [Mark(place, f"{time_text(steps, place)} {event.text}", event.css) for place, event in found]
     label = _("%(title)s from %(from)s to %(to)s. The data table has the values.") % {
         "title": title,
         "from": time_text(steps, 0),
@@ -80,20 +78,50 @@ def time_chart(
         "name": name,
         "title": title,
         "key": [{"title": each.title, "css": each.css} for each in shown],
-        "svg": draw(label, top, shown, tips=tips, marks=marks),
+        "svg": draw(label, top, shown, tips=_tips(steps, shown, write, marks), marks=marks),
         "heights": [write(top), write(top / 2), write(0)],
         "ticks": _ticks(steps),
         "zone": f"{steps.moment(steps.number):%Z}",
         "note": note,
-        "rows": _rows(steps, shown, write),
+        "labels": _labels(steps, found),
+        "has_marks": bool(marks),
+        "rows": _rows(steps, shown, write, marks),
     }
 
 
-def _marks(steps: Steps, events: Iterable[Event]) -> Iterator[Mark]:
-    for event in events:
-        place = steps.place_of(event.at)
-        if place is not None:
-            yield Mark(place, f"{time_text(steps, place)} {event.text}", event.css)
+def _tips(
+    steps: Steps, shown: Sequence[Band | Line], write: Callable[[float], str], marks: Sequence[Mark]
+) -> list[str]:
+    """What is said of each step: its values, and what was marked then."""
+    tips = [
+        SEPARATOR.join([time_text(steps, i), *(f"{each.title} {_text(each.values[i], write)}" for each in shown)])
+        for i in range(steps.number)
+    ]
+    for mark in marks:
+        tips[min(int(mark.step), steps.number - 1)] += SEPARATOR + mark.title
+    return tips
+
+
+def _within(steps: Steps, events: Iterable[Event]) -> list[tuple[float, Event]]:
+    """The events within the time of the chart, and where they are."""
+    places = ((steps.place_of(event.at), event) for event in events)
+    return [(place, event) for place, event in places if place is not None]
+
+
+def _labels(steps: Steps, found: Iterable[tuple[float, Event]]) -> list[dict[str, str]]:
+    """The labels of events for which there is room, the latest first: where they are, in percent, and what they say."""
+    labels: list[dict[str, str]] = []
+    free = 100.0  # percent from the left, where no label is yet
+    for place, event in sorted(found, key=lambda pair: -pair[0]):
+        percent = 100 * place / steps.number
+        left = min(max(0.0, percent - _LABEL_PERCENT / 2), 100.0 - _LABEL_PERCENT)
+        anchor = "start" if left == 0 else "end" if left == 100.0 - _LABEL_PERCENT else "middle"
+        right = percent + {"start": _LABEL_PERCENT, "middle": _LABEL_PERCENT / 2, "end": 0.0}[anchor]
+        if event.label and right <= free:
+            free = right - _LABEL_PERCENT
+            text = Truncator(event.label).chars(_LABEL_LENGTH)
+            labels.append({"percent": f"{percent:.1f}", "text": text, "anchor": anchor})
+    return labels
 
 
 def time_text(steps: Steps, step: float) -> str:
@@ -138,10 +166,17 @@ def _ticks(steps: Steps) -> list[dict[str, str]]:
     return found
 
 
-def _rows(steps: Steps, shown: Sequence[Band | Line], write: Callable[[float], str]) -> list[tuple[str, list[str]]]:
+def _rows(
+    steps: Steps, shown: Sequence[Band | Line], write: Callable[[float], str], marks: Sequence[Mark]
+) -> list[tuple[str, list[str], list[str]]]:
+    """When each row begins, its values, and what was marked then."""
     every = max(1, steps.number // TABLE_ROWS)
     return [
-        (time_text(steps, i), [_text(_mean(each.values[i : i + every]), write) for each in shown])
+        (
+            time_text(steps, i),
+            [_text(_mean(each.values[i : i + every]), write) for each in shown],
+            [mark.title for mark in marks if i <= min(mark.step, steps.number - 1) < i + every],
+        )
         for i in range(0, steps.number, every)
     ]
 

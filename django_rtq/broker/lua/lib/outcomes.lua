@@ -31,6 +31,11 @@ local function delete_jobs(q, ids)
   return gone
 end
 
+-- Keep the lines that these jobs have logged for so long; 0: delete them.
+local function expire_logs(q, ids, ms)
+  for _, id in ipairs(ids) do redis.call("PEXPIRE", q.log .. id, ms) end
+end
+
 -- An outcome, a JSON object, with the name of the task, which the record has.
 local function with_task(outcome, record)
   local task = string.match(record, '^[^\n]*\n{("task":"[^"\\]*")')

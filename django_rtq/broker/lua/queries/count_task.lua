@@ -17,8 +17,8 @@ for _, lane in ipairs(redis.call("ZRANGE", q.lanes, 0, most - 1)) do
 end
 
 local due, retrying = redis.call("ZRANGE", q.scheduled, 0, most - 1), 0
-local fitting = match_jobs(q, wanted, due, 0)
+local fitting = match_jobs(q, wanted, due)
 for _, place in ipairs(fitting) do
   if redis.call("ZSCORE", q.retrying, due[place]) then retrying = retrying + 1 end
 end
-return { #match_jobs(q, wanted, queued, 0), #queued, #fitting - retrying, retrying, #due }
+return { #match_jobs(q, wanted, queued), #queued, #fitting - retrying, retrying, #due }

@@ -38,6 +38,7 @@ local is_by_record = state == "queued" or state == "running"
 local function may_match(n)
   local id, time = places[n][#places[n] > 2 and 4 or 2], not is_by_record and tonumber(known[n][1])
   if string.sub(id, 1, #prefix) ~= prefix or known[n].is_seen then return false end
+  if state == "queued" and redis.call("HEXISTS", q.jobs, id) == 0 then return false end -- left in its lane
   return not time or (time >= (since or time) and time <= (till or time))
 end
 

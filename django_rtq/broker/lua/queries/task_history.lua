@@ -1,63 +1,80 @@
 -- task_history: counters of one task, by the hour. Reads only.
 -- uses: prelude
--- keys: clock tasks
--- ARGV[1] hours       how many before the present one, at most 48
+-- keys: clock tasks task_days
+-- ARGV[1] hours       how many before the present one, at most 743
 -- ARGV[2] task        its name
 --
--- returns {now, {hour, kind, number, ...}, ...}: the hours since 1970 with any runs, the oldest first
+-- returns {now, lines, ...}: a line for each hour with any counters: the hour since 1970, kind, number, ..., separated by
+--         spaces. The first lines may be of hours before. Of two lines of one hour, the last one is right
 -- sent twice: changes nothing
 
 local q, hours, task = named(), tonumber(ARGV[1]), ARGV[2]
-local counters = { "done", "failed", "crashed", "retried", "dead", "expired" }
 local now, SMALL = now_ms(q.clock), 500 -- names of a hash that is read as a whole, which takes less time then
-local answer = { now }
+local SINGLE = 12 -- hours that are read from single counters: there is one, unless no scheduler runs
+local answer, suffix = { now }, " " .. task
 
 local function names_of(kinds)
   local names = {}
-  for i, kind in ipairs(kinds) do names[i] = kind .. " " .. task end
+  for i, kind in ipairs(kinds) do names[i] = kind .. suffix end
   return names
 end
 
--- The buckets of a histogram from the first to the last octave: four in each, and one for no time at all.
+-- The counters of outcomes, and the buckets of histograms: four in each octave, and one for no time at all. Runs take
+-- seconds, from 60 ns to half a year; waits take ms, up to half a year, too.
 local function add_buckets(kinds, letter, first, last)
   kinds[#kinds + 1] = letter .. "0"
   for octave = first, last do
     for eighths = 4, 7 do kinds[#kinds + 1] = letter .. (8 * octave + eighths) end
   end
 end
+local outcomes = { "done", "failed", "crashed", "retried", "dead", "expired" }
+local outcome_names, kinds, names = names_of(outcomes), nil, nil
 
--- Runs take seconds, from 60 ns to half a year; waits take ms, up to half a year, too.
-local buckets = {}
-add_buckets(buckets, "r", -23, 24)
-add_buckets(buckets, "w", 1, 34)
-local counter_names, bucket_names = names_of(counters), names_of(buckets)
-
--- All counters of a small hash, whose names end with the task.
-local function read_small(entry, key)
-  local found, suffix = redis.call("HGETALL", key), " " .. task
+local function read_small(key)
+  local found, parts = redis.call("HGETALL", key), {}
   for i = 1, #found, 2 do
-    local kind = string.match(found[i], "^%S+")
-    if #found[i] == #kind + #suffix and string.sub(found[i], #kind + 1) == suffix then
-      entry[#entry + 1], entry[#entry + 2] = kind, found[i + 1]
+    local name = found[i]
+    local at = string.find(name, " ", 1, true) -- the first space: kinds have none
+    if at and #name - at + 1 == #suffix and string.sub(name, at) == suffix then
+      local kind = string.sub(name, 1, at - 1)
+      if kind ~= "run_us" and kind ~= "wait_ms" then parts[#parts + 1] = kind .. " " .. found[i + 1] end
+    end
+  end
+  return parts
+end
+
+local function read_large(key)
+  if not names then
+    kinds = { unpack(outcomes) }
+    add_buckets(kinds, "r", -23, 24)
+    add_buckets(kinds, "w", 1, 34)
+    names = names_of(kinds)
+  end
+  local parts = {}
+  for i, number in ipairs(redis.call("HMGET", key, unpack(names))) do
+    if number then parts[#parts + 1] = kinds[i] .. " " .. number end
+  end
+  return parts
+end
+
+-- The text of an hour that is not stored; nil if nothing is counted.
+local function read_counters(key)
+  for _, number in ipairs(redis.call("HMGET", key, unpack(outcome_names))) do
+    if number then
+      local parts = redis.call("HLEN", key) <= SMALL and read_small(key) or read_large(key)
+      return table.concat(parts, " ")
     end
   end
 end
 
-local function read(entry, key, kinds, names)
-  for i, number in ipairs(redis.call("HMGET", key, unpack(names))) do
-    if number then entry[#entry + 1], entry[#entry + 2] = kinds[i], number end
-  end
-end
-
 local present = math.floor(now / HOUR_MS)
-for hour = present - hours, present do
-  local entry, key = { hour }, q.tasks .. string.format("%.0f", hour)
-  if redis.call("HLEN", key) <= SMALL then
-    read_small(entry, key)
-  else
-    read(entry, key, counters, counter_names)
-    if #entry > 1 then read(entry, key, buckets, bucket_names) end
-  end
-  if #entry > 1 then answer[#answer + 1] = entry end
+local stored = math.min(present, tonumber(redis.call("HGET", q.clock, "tasks_stored") or 0))
+for day = math.floor((present - hours) / 24), math.floor((stored - 1) / 24) do
+  answer[#answer + 1] = redis.call("HGET", q.task_days .. string.format("%.0f", day), task) or nil
+end
+for hour = math.max(stored, present - math.min(hours, SINGLE)), present do
+  local name = string.format("%.0f", hour)
+  local text = read_counters(q.tasks .. name)
+  if text then answer[#answer + 1] = name .. " " .. text end
 end
 return answer

@@ -3,11 +3,13 @@
 -- keys: clock stats hours
 -- ARGV[1] minutes     how many, the present one included; at most 2,880, or 43,200 in steps of whole hours
 -- ARGV[2] step        minutes in a step
+-- ARGV[3] from        the first minute to read, since 1970; 0: that of the first step
+-- ARGV[4] ends        the minute to stop at; 0: after the present one
 --
 -- returns {now, steps, {index of a step, name, number, ...}, ...}: the steps with any events
 -- sent twice: changes nothing
 
-local q, minutes, step = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
+local q, minutes, step, from, stop = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local now, steps = now_ms(q.clock), math.ceil(minutes / step)
 local present = math.floor(now / 60000)
 local first, oldest = math.floor(present / step) - steps + 1, present - STATS_SECONDS / 60
@@ -15,6 +17,7 @@ local first, oldest = math.floor(present / step) - steps + 1, present - STATS_SE
 local rolled_up = step % 60 == 0 and tonumber(redis.call("HGET", q.clock, "rolled_up") or 0) or 0
 rolled_up = math.min(rolled_up, math.floor(present / 60)) -- the clock may have been put back
 local answer = { now, steps }
+if stop == 0 then stop = present + 1 end
 
 local function add(counters, sums, names)
   for i = 1, #counters, 2 do
@@ -24,9 +27,9 @@ local function add(counters, sums, names)
   end
 end
 
-for place = 0, steps - 1 do
+for place = math.max(0, math.floor(from / step) - first), math.min(steps, math.ceil(stop / step) - first) - 1 do
   local sums, names = {}, {}
-  local minute, ends = (first + place) * step, math.min((first + place + 1) * step, present + 1)
+  local minute, ends = math.max((first + place) * step, from), math.min((first + place + 1) * step, present + 1, stop)
   while minute < ends do
     local is_hour = minute / 60 < rolled_up
     if is_hour then

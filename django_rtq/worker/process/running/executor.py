@@ -23,7 +23,7 @@ from django_rtq.conf.config import Config
 from django_rtq.exceptions import JobCancelled, PayloadError, TaskNotFound
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import CurrentRun, Interruptible, current_run
-from django_rtq.jobs.outcome import write_details, write_succeeded
+from django_rtq.jobs.outcome import write_succeeded
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, UnknownTask, decide, task_traceback
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
@@ -150,7 +150,7 @@ class Executor:
             raise
         except Exception as error:  # noqa: BLE001 - e.g. a lazy string whose function fails
             return Buried(error)  # another run would return the same result
-        details = write_details(run.worker, run.now_ms, run.body, run.history) if run.task.keeps_call else ""
+        details = run.details(keep_args=self._config.keep_args)
         return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text, details))
 
 

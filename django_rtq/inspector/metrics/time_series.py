@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain, pairwise
 from typing import Any
 
 from django_rtq.broker.broker import Broker
@@ -17,6 +18,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.jobs.job import clock_moment
 
 MOST_MINUTES, MOST_HOURS = 2880, 720  # that are kept
+AT_ONCE = 240  # minutes that one script call reads, unless they are rolled up
 MAX_CACHED = 1000  # series; a busy one takes about 50 KB
 
 
@@ -52,13 +54,16 @@ class TimeSeriesReader:
         self._cache: dict[tuple[str, int, int], Series] = {}
 
     def command(self, queue: str, minutes: int, step: int, now_ms: int) -> Command:
-        """The command for read(): asks for the steps that are not cached, and one more."""
+        """The command for read(), of AT_ONCE minutes at most: asks for the steps that are not cached, and one more."""
+        return self._call(queue, self._unknown(queue, minutes, step, now_ms), step)
+
+    def _unknown(self, queue: str, minutes: int, step: int, now_ms: int) -> int:
+        """How many minutes have to be read."""
         cached = self._cache.get((queue, minutes, step))
-        if cached is not None:
-            # The last step was not over then, and another may begin before the command arrives.
-            unknown = now_ms // 60_000 // step - cached.last + 2
-            minutes = min(minutes, max(2, unknown) * step)
-        return SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
+        if cached is None:
+            return minutes
+        # The last step was not over then, and another may begin before the command arrives.
+        return min(minutes, max(2, now_ms // 60_000 // step - cached.last + 2) * step)
 
     def later(self, queue: str, minutes: int, step: int, now_ms: int) -> Series | None:
         """The series if nothing was counted since it was read; None: it is not cached."""
@@ -72,9 +77,12 @@ class TimeSeriesReader:
     def read_many(self, queues: Sequence[str], minutes: int, step: int, now_ms: int) -> list[Series]:
         """The series of some queues, in one round trip. `now_ms` is the server's time."""
         minutes, step = read_period(minutes, step)
-        commands = [self.command(queue, minutes, step, now_ms) for queue in queues]
-        replies = self._redis.execute(commands, resend=True)
-        return [self.read(queue, minutes, step, reply) for queue, reply in zip(queues, replies, strict=True)]
+        commands = [self._calls(queue, self._unknown(queue, minutes, step, now_ms), step, now_ms) for queue in queues]
+        replies = iter(self._redis.execute([call for calls in commands for call in calls], resend=True))
+        return [
+            self.read(queue, minutes, step, _merged([next(replies) for _ in calls], step))
+            for queue, calls in zip(queues, commands, strict=True)
+        ]
 
     def read(self, queue: str, minutes: int, step: int, reply: list[Any]) -> Series:
         """Read the reply to command(). Returns the whole series."""
@@ -84,13 +92,26 @@ class TimeSeriesReader:
             cached = self._cache.get((queue, minutes, step))
             joined = None if cached is None else _joined(cached, series)
             if joined is None:  # the clock was put back, or it is another Redis: read it all
-                call = SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
-                joined = _series(self._redis.execute_one(call, resend=True), step)
+                calls = self._calls(queue, minutes, step, reply[0])
+                joined = _series(_merged(self._redis.execute(calls, resend=True), step), step)
             series = joined
         if len(self._cache) >= MAX_CACHED:
             self._cache.clear()
         self._cache[(queue, minutes, step)] = series
         return series
+
+    def _call(self, queue: str, minutes: int, step: int, begins: int = 0, ends: int = 0) -> Command:
+        return SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step, begins, ends))
+
+    def _calls(self, queue: str, minutes: int, step: int, now_ms: int) -> list[Command]:
+        """The commands for so many minutes. None reads many single minutes; hours that are rolled up are few."""
+        present = now_ms // 60_000
+        first = (present // step - -(-minutes // step) + 1) * step
+        oldest = (present - MOST_MINUTES) // 60 * 60  # hours are read as a whole
+        cuts = [0, *range(max(first, oldest) + AT_ONCE, present + 1, AT_ONCE), 0]
+        if first < oldest:
+            cuts.insert(1, oldest)
+        return [self._call(queue, minutes, step, begins, ends) for begins, ends in pairwise(cuts)]
 
 
 def _shifted(cached: Series, passed: int) -> Series:
@@ -109,6 +130,21 @@ def read_period(minutes: int, step: int | None) -> tuple[int, int]:
     minutes = max(1, min(minutes, MOST_HOURS * 60))
     step = step or max(1, minutes // 60)
     return minutes, step if minutes <= MOST_MINUTES else -(-step // 60) * 60
+
+
+def _merged(replies: Sequence[list[Any]], step: int) -> list[Any]:
+    """The replies to commands of one series as one. A minute may begin between two of them."""
+    now_ms, steps, *_ = replies[-1]
+    last = now_ms // 60_000 // step
+    sums: dict[int, dict[bytes, int]] = {}
+    for each_ms, _steps, *entries in replies:
+        passed = last - each_ms // 60_000 // step
+        for place, *pairs in entries:
+            counts = sums.setdefault(place - passed, {})
+            for name, number in zip(pairs[::2], pairs[1::2], strict=True):
+                counts[name] = counts.get(name, 0) + number
+    entries = [[place, *chain.from_iterable(counts.items())] for place, counts in sums.items() if place >= 0]
+    return [now_ms, steps, *entries]
 
 
 def _series(reply: list[Any], step: int) -> Series:

@@ -26,24 +26,29 @@ from django_rtq.admin.display.bulk_texts import (
 )
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import STATE_LABELS, rest_refused_text
-from django_rtq.admin.pages.bulk_actions import BulkRequest, states_of
-from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.admin.pages.bulk.actions import BulkRequest, default_state, read_token, states_of, undo_token
+from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
+from django_rtq.admin.pages.bulk.undoing import UndoPages, too_much_text
+from django_rtq.admin.pages.page_admin import Route
 from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull
 from django_rtq.formatting import format_moment
 from django_rtq.inspector.bulk import Verb
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.jobs.undo import AsideJobs
 from django_rtq.jobs.job import JobState, moment
 from django_rtq.models import AdminEntry
 
+_ASKING = ("discard", "cancel", "move")  # also for selected jobs
 _PERMISSIONS: dict[str, str] = {
     "requeue": permissions.REQUEUE,
     "run_now": permissions.REQUEUE,
+    "move": permissions.REQUEUE,
     "discard": permissions.DISCARD,
     "cancel": permissions.CANCEL,
 }
 
 
-class BulkPages(PageAdmin):
+class BulkPages(UndoPages):
     """The pages of some bulk actions, for the admin that has their URLs."""
 
     bulk_prefix: ClassVar[str]  # what the names of the URLs begin with
@@ -54,7 +59,9 @@ class BulkPages(PageAdmin):
         """The URLs of one action. `folder`: what their paths begin with."""
         path, name = f"{folder}{verb.replace('_', '-')}", f"{self.bulk_prefix.partition('_')[2]}{verb}"
         permission = _PERMISSIONS[verb]
+        undo = partial(self.undo, verb="discard", entry=self.bulk_entry, home=self.bulk_home)
         return [
+            *([Route(f"{path}/undo/", f"{name}_undo", undo, permission, "POST")] if verb == "discard" else []),
             Route(f"{path}/", name, partial(self.selected, verb=verb), permission, "POST"),
             Route(f"{path}-all/", f"{name}_all", partial(self.sweep, verb=verb), permission, "BOTH"),
             Route(f"{path}-all/progress/", f"{name}_progress", partial(self.progress, verb=verb), permission),
@@ -63,22 +70,28 @@ class BulkPages(PageAdmin):
     # -- actions
 
     def selected(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
-        """Act on the selected jobs. Discarding and cancelling ask for confirmation first."""
+        """Act on the selected jobs. Discarding, cancelling and moving ask first."""
         queue, ids = query_params.get_queue_name(request.POST), query_params.get_ids(request.POST)
         back = HttpResponseRedirect(query_params.get_next_url(request, self.url(self.bulk_home)))
         if not queue or not ids:
             messages.warning(request, _("Nothing was done: no job was selected."))
             return back
-        state = query_params.get_choice(request.POST, "state", states_of(verb), states_of(verb)[0])
-        if verb in ("discard", "cancel") and "confirmed" not in request.POST:
+        state = query_params.get_choice(request.POST, "state", states_of(verb), default_state(verb))
+        if verb in _ASKING and "confirmed" not in request.POST:
             return self._confirm_selected(request, queue, ids, verb, state)
-        done = _act(verb, queue, state, ids)
+        token, target = read_token(request.POST, verb), read_target(request.POST, queue) if verb == "move" else ""
+        if verb == "move" and not target:
+            warn_of_target(request, queue)
+            return self._confirm_selected(request, queue, ids, verb, state)
+        done = _act(verb, queue, state, ids, token or target)
         if done:
-            text = bulk_done_text(verb, len(done), state)
-            log_action(request, self.bulk_entry(name=queue), text, done)
-            messages.success(request, text)
+            text = bulk_done_text(verb, len(done), state, target)
+            log_action(request, self.bulk_entry(name=queue), text, done, queues=_named(target))
+            self.say_done(request, text, token, queue, back.url)
+        if done and target:
+            warn_if_nobody_serves(request, target)
         if len(done) < len(ids):
-            messages.warning(request, no_longer_text(len(ids) - len(done), state))
+            messages.warning(request, no_longer_text(len(ids) - len(done), state, verb))
         return back
 
     def sweep(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
@@ -88,8 +101,10 @@ class BulkPages(PageAdmin):
         if not sweep.queue:
             messages.warning(request, _("Choose a queue or a group of dead letters first."))
             return HttpResponseRedirect(self.url(self.bulk_home))
-        if request.method == "POST" and sweep.until_ms:
+        if request.method == "POST" and sweep.until_ms and (sweep.target or verb != "move"):
             return self._sweep(request, sweep)
+        if verb == "move" and "target" in request.POST:
+            warn_of_target(request, sweep.queue)
         sweep, found = replace(sweep, until_ms=None).counted(get_inspector())
         hint = _(
             "If this takes longer than a few seconds, a job of this queue does the rest, even if you close this page."
@@ -101,10 +116,14 @@ class BulkPages(PageAdmin):
         )
         context = {
             "question": bulk_question(verb, found.count, sweep.state, is_complete=found.is_complete),
-            "consequence": bulk_consequence(verb, sweep.state) if verb in ("discard", "cancel") else "",
+            "consequence": bulk_consequence(verb, sweep.state, found.count, is_complete=found.is_complete)
+            if verb in _ASKING
+            else "",
             "hint": f"{snapshot} {hint}",
             "can_go_on": found.count > 0,
+            "targets": move_targets(sweep.queue) if verb == "move" else (),
         }
+        sweep = replace(sweep, undo=undo_token(verb, found.count, is_complete=found.is_complete))
         return self._render_sweep(request, sweep, context)
 
     def progress(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
@@ -115,17 +134,25 @@ class BulkPages(PageAdmin):
         total = query_params.get_int(request.GET, "total", 1, minimum=1, maximum=10**9)
         left = sweep.counted(inspector)[1].count
         state = _state_of(query_params.get_text(request.GET, "job"), sweep.queue)
-        if sweep.per_second and left and state == "over":  # the next job has not been enqueued yet
+        if sweep.per_second and left and state == "over" and sweep.has_next_job(inspector):
             state = "slow"
+        hint = REMAINDER_HINTS[state]()
+        if left and state == "over" and verb == "move":
+            hint = f"{hint} {no_longer_text(left, sweep.state, verb)}"
         done = max(0, total - left)
         progress = {
             "total": total,
             "done": done,
             "text": bulk_progress_text(verb, done, total, sweep.state),
-            "hint": REMAINDER_HINTS[state](),
+            "hint": hint,
         }
         can_go_on = left > 0 and state != "running"
-        return self._render_sweep(request, sweep, {"progress": progress, "can_go_on": can_go_on}, total=total)
+        context = {
+            "progress": progress,
+            "can_go_on": can_go_on,
+            "undo_button": "" if left else self._undo(request, sweep),
+        }
+        return self._render_sweep(request, sweep, context, total=total)
 
     # -- helpers
 
@@ -137,7 +164,7 @@ class BulkPages(PageAdmin):
         context = {
             "title": bulk_title(verb),
             "question": bulk_question(verb, len(ids), state),
-            "consequence": bulk_consequence(verb, state),
+            "consequence": bulk_consequence(verb, state, len(ids)),
             "facts": [(_("Queue"), queue), (_("Jobs"), clean_text(ids_text(ids)))],
             "action": self.url(f"{self.bulk_prefix}{verb}"),
             "fields": [
@@ -145,11 +172,14 @@ class BulkPages(PageAdmin):
                 ("state", state),
                 ("next", back),
                 ("confirmed", "yes"),
+                ("undo", undo_token(verb, len(ids))),
                 *(("id", job_id) for job_id in ids),
             ],
             "verb": bulk_button(verb, state),
             "back": back,
             "breadcrumbs": self._crumbs(queue, state),
+            "is_harmless": verb == "move",
+            "targets": move_targets(queue) if verb == "move" else (),
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
@@ -158,7 +188,7 @@ class BulkPages(PageAdmin):
         if sweep.per_second:
             return self._enqueue_rest(request, sweep, 0)  # a request does not wait
         result = sweep.run(inspector)
-        done, text = len(result.done), bulk_done_text(sweep.verb, len(result.done), sweep.state)
+        done, text = len(result.done), bulk_done_text(sweep.verb, len(result.done), sweep.state, sweep.target)
         filter_text = _filter_text(sweep)
         if result.stopped_by is not None:
             if done:
@@ -166,12 +196,28 @@ class BulkPages(PageAdmin):
             raise result.stopped_by
         if not result.is_complete:
             return self._enqueue_rest(request, sweep, done)
+        is_of_dead = sweep.state == "dead" and sweep.verb != "move"
+        back = self.url(self.bulk_home) if is_of_dead else self._list_of(sweep)
         if done:
             self._log(request, sweep, f"{text} ({filter_text})", done)
-            messages.success(request, text)
-        else:
+            self.say_done(request, text, sweep.undo, sweep.queue, back)
+            if sweep.target:
+                warn_if_nobody_serves(request, sweep.target)
+        elif not result.refused:
             messages.warning(request, nothing_matches_text(sweep.state))
-        return HttpResponseRedirect(self.url(self.bulk_home) if sweep.state == "dead" else self._list_of(sweep))
+        if result.refused:
+            messages.warning(request, no_longer_text(result.refused, sweep.state, sweep.verb))
+        return HttpResponseRedirect(back)
+
+    def _undo(self, request: HttpRequest, sweep: BulkRequest) -> str:
+        """The button that undoes it, for half a minute after its end; or that it cannot be undone."""
+        aside = get_inspector().undos.read(sweep.queue, sweep.undo) if sweep.undo else AsideJobs()
+        if aside.is_too_much:
+            return too_much_text()
+        if not aside.jobs or not aside.seconds:
+            return ""
+        back = self.url(self.bulk_home)
+        return self.undo_button(request, "", sweep.undo, sweep.queue, back, aside.seconds)
 
     def _enqueue_rest(self, request: HttpRequest, sweep: BulkRequest, done: int) -> HttpResponse:
         left = sweep.counted(get_inspector())[1].count
@@ -181,7 +227,11 @@ class BulkPages(PageAdmin):
         except (BrokerError, QueueFull) as error:
             return self._rest_refused(request, sweep, done, error)
         log_message = _("%(done)s Job %(id)s does the rest. (%(filter)s)")
-        facts = {"done": bulk_done_text(sweep.verb, done, sweep.state), "id": job.id, "filter": _filter_text(sweep)}
+        facts = {
+            "done": bulk_done_text(sweep.verb, done, sweep.state, sweep.target),
+            "id": job.id,
+            "filter": _filter_text(sweep),
+        }
         self._log(request, sweep, log_message % facts, done)
         query = {**sweep.query, "total": total, "job": job.id}
         return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{sweep.verb}_progress", query=query))
@@ -190,7 +240,7 @@ class BulkPages(PageAdmin):
         self, request: HttpRequest, sweep: BulkRequest, done: int, error: BrokerError | QueueFull
     ) -> HttpResponse:
         """Log what was done, and ask again. Raises BrokerError."""
-        text = bulk_done_text(sweep.verb, done, sweep.state)
+        text = bulk_done_text(sweep.verb, done, sweep.state, sweep.target)
         if done:
             self._log(request, sweep, f"{text} ({_filter_text(sweep)}) {error}", done)
         if isinstance(error, BrokerError):
@@ -203,7 +253,9 @@ class BulkPages(PageAdmin):
         facts = {
             name: text for name, text in (("task", wanted.task.removeprefix("=")), ("client", wanted.client)) if text
         }
-        log_action(request, self.bulk_entry(name=sweep.queue), message, count=count, **facts)
+        log_action(
+            request, self.bulk_entry(name=sweep.queue), message, count=count, queues=_named(sweep.target), **facts
+        )
 
     def _render_sweep(
         self, request: HttpRequest, sweep: BulkRequest, more: dict[str, Any], total: int | None = None
@@ -229,15 +281,21 @@ class BulkPages(PageAdmin):
 
     def _crumbs(self, queue: str, state: str) -> list[dict[str, str]]:
         if state == "dead":
-            return [{"url": self.url(self.bulk_home), "title": _("Dead letters")}]
+            return [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}]
         return [{"url": self.url("queue_change", queue, query={"state": state}), "title": queue}]
 
 
-def _act(verb: Verb, queue: str, state: str, ids: Sequence[str]) -> list[str]:
-    """Act on these jobs. Returns the ids of those that were in the right state."""
+def _named(target: str) -> list[str]:
+    return [target] if target else []
+
+
+def _act(verb: Verb, queue: str, state: str, ids: Sequence[str], with_what: str) -> list[str]:
+    """Act on these jobs, with the token of an undo or the queue to move to. Returns the ids of what it acted on."""
     inspector = get_inspector()
+    if verb == "move":
+        return inspector.job_mover.move_some(queue, ids, with_what)
     if verb == "requeue" or verb == "discard":  # noqa: PLR1714 - for mypy
-        return inspector.requeue(queue, ids) if verb == "requeue" else inspector.discard(queue, ids)
+        return inspector.requeue(queue, ids) if verb == "requeue" else inspector.discard(queue, ids, undo=with_what)
     return inspector.live_jobs.act(queue, state, verb, ids)
 
 
@@ -251,6 +309,8 @@ def _facts(sweep: BulkRequest) -> list[tuple[str, str]]:
     facts = [(_("Queue"), sweep.queue), *sweep.wanted.facts]
     if sweep.state != "dead":
         facts.insert(1, (_("State"), str(STATE_LABELS[JobState(sweep.state)])))
+    if sweep.target:
+        facts.append((_("To queue"), sweep.target))
     if sweep.per_second:
         facts.append((_("Limit per second"), str(sweep.per_second)))
     if until is not None:
@@ -260,6 +320,8 @@ def _facts(sweep: BulkRequest) -> list[tuple[str, str]]:
 
 def _state_of(job_id: str, queue: str) -> str:
     """The state of the job that does the rest: a key of REMAINDER_HINTS."""
+    if not job_id:
+        return "over"
     try:
         job = get_inspector().find(job_id, queue)
     except JobNotFound:

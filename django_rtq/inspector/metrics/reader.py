@@ -7,18 +7,21 @@ failed when its jobs are reclaimed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.histogram import percentile
-from django_rtq.broker.redis.client import as_dict
+from django_rtq.broker.keys import Keys
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.queues import QueueReader
 
+MAX_HOURS = 48  # before the present one
 MAX_LANES = 1000  # lanes that are searched for the clients with most jobs
+MAX_NAMES = 50_000  # of counters that are remembered, in some MB
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 
 
@@ -32,10 +35,28 @@ class TaskMetrics:
     retried: int = 0  # failed runs that were followed by a retry
     dead: int = 0
     expired: int = 0
-    run_p50: float | None = None  # seconds, of all runs; None: there was none
-    run_p95: float | None = None
-    wait_p50: float | None = None  # seconds that jobs waited for their first run
-    wait_p95: float | None = None
+    runs: Mapping[int, int] = field(default_factory=dict, hash=False, repr=False)  # bucket of seconds -> runs
+    waits: Mapping[int, int] = field(default_factory=dict, hash=False, repr=False)  # bucket of ms -> jobs
+
+    @property
+    def run_p50(self) -> float | None:
+        """The median of all runs, in seconds; None: there was none."""
+        return percentile(self.runs, 0.5)
+
+    @property
+    def run_p95(self) -> float | None:
+        """The time that 95 % of the runs took less than, in seconds; None: there was none."""
+        return percentile(self.runs, 0.95)
+
+    @property
+    def wait_p50(self) -> float | None:
+        """The median of what jobs waited for their first run, in seconds; None: there was none."""
+        return _seconds(percentile(self.waits, 0.5))
+
+    @property
+    def wait_p95(self) -> float | None:
+        """What 95 % of the jobs waited less than for their first run, in seconds; None: there was none."""
+        return _seconds(percentile(self.waits, 0.95))
 
     @property
     def failure_rate(self) -> float | None:
@@ -74,8 +95,7 @@ class MetricsReader:
 
     def tasks(self, hours: int = 1, queues: Iterable[str] | None = None) -> dict[str, TaskMetrics]:
         """The metrics of all tasks by name, in the current hour and so many hours before it."""
-        names, hours = self._queues.names() if queues is None else queues, max(0, min(hours, 48))
-        calls = [SCRIPTS["task_metrics"].call(self._keys.of(queue), (hours,)) for queue in names]
+        calls = task_metrics_calls(self._keys, self._queues.names() if queues is None else queues, hours)
         return read_task_metrics(self._redis.execute(calls, resend=True))
 
     def clients(self, queue: str, limit: int = 50, *, by: str = "queued") -> Clients:
@@ -106,45 +126,69 @@ class MetricsReader:
         return Clients(clients=clients[:limit], lanes=lanes, searched=min(lanes, MAX_LANES))
 
 
+def task_metrics_calls(keys: Keys, queues: Iterable[str], hours: int) -> list[Command]:
+    """The commands for read_task_metrics(), one for each queue."""
+    hours = max(0, min(hours, MAX_HOURS))
+    return [SCRIPTS["task_metrics"].call(keys.of(queue), (hours,)) for queue in queues]
+
+
 def read_task_metrics(replies: Iterable[Any]) -> dict[str, TaskMetrics]:
     """Add up the replies of the script `task_metrics` for some queues, by task."""
     found: dict[str, TaskCounts] = {}
     for reply in replies:
-        for name, number in as_dict(reply).items():
-            kind, _, task = name.decode(errors="replace").partition(" ")
-            found.setdefault(task, TaskCounts()).add(kind, int(number))
+        add_counters(found, reply)
     return {task: counts.metrics() for task, counts in sorted(found.items())}
+
+
+def add_counters(found: dict[str, TaskCounts], flat: Sequence[Any]) -> None:
+    """Add counters of tasks, as HGETALL replies them: name, number, ... A counter of no task has the task ""."""
+    for name, number in zip(flat[::2], flat[1::2], strict=True):
+        task, kind, bucket = read_counter_name(name)
+        counts = found.get(task)
+        if counts is None:
+            counts = found[task] = TaskCounts()
+        if bucket is None:
+            counts.outcomes[kind] = counts.outcomes.get(kind, 0) + int(number)
+        else:
+            buckets = counts.runs if kind == "r" else counts.waits
+            buckets[bucket] = buckets.get(bucket, 0) + int(number)
+
+
+@lru_cache(maxsize=MAX_NAMES)
+def read_counter_name(name: bytes) -> tuple[str, str, int | None]:
+    """The task, the kind and the bucket (None: it is no histogram) of a counter. See counter_name()."""
+    kind, _, task = name.decode(errors="replace").partition(" ")
+    return (task, kind[0], int(kind[1:])) if _BUCKET.fullmatch(kind) else (task, kind, None)
 
 
 @dataclass(slots=True)
 class TaskCounts:
     """Sums of a task's counters."""
 
-    outcomes: dict[str, int] = field(default_factory=dict)  # done, failed, …
+    outcomes: dict[str, int] = field(default_factory=dict)  # done, failed, …, run_us, wait_ms
     runs: dict[int, int] = field(default_factory=dict)  # bucket of the run time in seconds -> runs
     waits: dict[int, int] = field(default_factory=dict)  # bucket of the wait in ms -> jobs
 
-    def add(self, kind: str, number: int) -> None:
-        """Add a counter: see counter_name()."""
-        if _BUCKET.fullmatch(kind):
-            buckets, bucket = self.runs if kind[0] == "r" else self.waits, int(kind[1:])
-            buckets[bucket] = buckets.get(bucket, 0) + number
-        else:
-            self.outcomes[kind] = self.outcomes.get(kind, 0) + number
+    @classmethod
+    def of(cls, numbers: Mapping[bytes, int]) -> TaskCounts:
+        """Counters by their kind."""
+        found = {"": cls()}
+        add_counters(found, [each for pair in numbers.items() for each in pair])
+        return found[""]
 
     def metrics(self) -> TaskMetrics:
         """These sums, and percentiles."""
-        return _task_metrics(self.outcomes, self.runs, self.waits)
-
-
-def _task_metrics(counts: Mapping[str, int], runs: Mapping[int, int], waits: Mapping[int, int]) -> TaskMetrics:
-    return TaskMetrics(
-        **{name: counts.get(name, 0) for name in ("done", "failed", "crashed", "retried", "dead", "expired")},
-        run_p50=percentile(runs, 0.5),
-        run_p95=percentile(runs, 0.95),
-        wait_p50=_seconds(percentile(waits, 0.5)),
-        wait_p95=_seconds(percentile(waits, 0.95)),
-    )
+        counts = self.outcomes
+        return TaskMetrics(
+            done=counts.get("done", 0),
+            failed=counts.get("failed", 0),
+            crashed=counts.get("crashed", 0),
+            retried=counts.get("retried", 0),
+            dead=counts.get("dead", 0),
+            expired=counts.get("expired", 0),
+            runs=self.runs,
+            waits=self.waits,
+        )
 
 
 def _seconds(ms: float | None) -> float | None:

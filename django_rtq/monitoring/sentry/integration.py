@@ -1,27 +1,19 @@
 """Reports failures of jobs to Sentry, and traces from delay() to the end of the job.
 
-    sentry_sdk.init(dsn=..., integrations=[RTQIntegration()])
-
 The integration puts SentryMiddleware around the middleware of RTQ["MIDDLEWARE"]. Failures that middleware does not see,
-such as a task that is unknown, come from signals. Needs sentry-sdk: pip install "django-rtq[sentry]".
+such as a task that is unknown, come from signals.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+import sentry_sdk
 from asgiref.sync import iscoroutinefunction
 from django.utils.decorators import sync_and_async_middleware
-
-try:
-    import sentry_sdk
-except ImportError as error:
-    raise ImportError(
-        'django_rtq.monitoring.sentry needs the package sentry-sdk. Install it with: pip install "django-rtq[sentry]"'
-    ) from error
 from sentry_sdk.consts import OP, SPANDATA
 from sentry_sdk.integrations import Integration
 from sentry_sdk.scope import add_global_event_processor
@@ -30,9 +22,10 @@ from sentry_sdk.utils import event_from_exception
 
 from django_rtq import signals
 from django_rtq.conf.config import add_middleware
-from django_rtq.exceptions import JobCancelled, Retry
+from django_rtq.exceptions import ConfigurationError, JobCancelled, Retry
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about
+from django_rtq.monitoring.sentry import crons
 from django_rtq.redaction import Secrets
 
 if TYPE_CHECKING:
@@ -47,15 +40,29 @@ _REPORTED = "_rtq_is_reported_to_sentry"  # an attribute of exceptions
 
 
 class RTQIntegration(Integration):
-    """For sentry_sdk.init(integrations=[...])."""
+    """For sentry_sdk.init(integrations=[...]).
+
+    `monitor_schedules`: send check-ins of the jobs of schedules to cron monitors: of all (True), or of those in a
+    dictionary, name of the schedule -> more entries of `monitor_config`.
+    """
 
     identifier = "rtq"
     origin = ORIGIN
 
+    def __init__(self, monitor_schedules: crons.MonitorSchedules = False) -> None:
+        if not isinstance(monitor_schedules, bool | Mapping):
+            raise ConfigurationError(
+                f"RTQIntegration: monitor_schedules is {monitor_schedules!r}, but has to be True, False, or a "
+                'dictionary of names and options, like {"nightly-cleanup": {"max_runtime": 60}}.'
+            )
+        self.monitor_schedules = monitor_schedules
+        if monitor_schedules:
+            crons.connect(monitor_schedules)
+
     @staticmethod
     def setup_once() -> None:
         """Connect to the package. The SDK calls it once."""
-        add_middleware(f"{__name__}.SentryMiddleware")
+        add_middleware(f"{__package__}.SentryMiddleware")
         signals.job_retried.connect(_report_failure, dispatch_uid="rtq-sentry")
         signals.job_buried.connect(_report_failure, dispatch_uid="rtq-sentry")
         signals.worker_process_shutdown.connect(_flush, dispatch_uid="rtq-sentry")
@@ -102,6 +109,22 @@ class SentryMiddleware:
 
 @contextmanager
 def _publishing(call: TaskCall) -> Iterator[Span]:
+    if call.schedule is not None:
+        call.headers |= crons.monitor_headers(_monitor_schedules(), call.schedule, call.task)
+    with _new_trace() if call.schedule is not None else nullcontext(), _publish_span(call) as span:
+        yield span
+
+
+@contextmanager
+def _new_trace() -> Iterator[None]:
+    """Each firing of a schedule is a trace: the thread of the scheduler fires them all."""
+    with sentry_sdk.isolation_scope() as scope:
+        scope.set_new_propagation_context()
+        yield
+
+
+@contextmanager
+def _publish_span(call: TaskCall) -> Iterator[Span]:
     with sentry_sdk.start_span(op=OP.QUEUE_PUBLISH, name=call.task.name, origin=ORIGIN) as span:
         span.set_data(SPANDATA.MESSAGING_SYSTEM, "redis")
         span.set_data(SPANDATA.MESSAGING_DESTINATION_NAME, call.task.queue)
@@ -138,6 +161,8 @@ def _processing(job: Job) -> Iterator[None]:
             if job.attempt == 1:
                 waited_ms = max(0, time.time_ns() // 1_000_000 - job.ready_ms)
                 transaction.set_data(SPANDATA.MESSAGING_MESSAGE_RECEIVE_LATENCY, waited_ms)
+            if _monitor_schedules():
+                crons.begin_run(job)
             try:
                 yield
             except _NO_FAILURES:
@@ -146,6 +171,11 @@ def _processing(job: Job) -> Iterator[None]:
             except Exception as error:
                 _report(job, error)
                 raise
+
+
+def _monitor_schedules() -> crons.MonitorSchedules:
+    integration = sentry_sdk.get_client().get_integration(RTQIntegration)
+    return integration.monitor_schedules if integration is not None else False
 
 
 @contextmanager

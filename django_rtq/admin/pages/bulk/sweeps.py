@@ -1,4 +1,4 @@
-"""Cancels the waiting jobs of a client or a task, or requeues its dead letters, in all queues.
+"""Actions on jobs of several queues, such as cancelling the waiting jobs of a client or a task.
 
 A request does as much as it can. Jobs of these queues do the rest, so that it continues when the browser is closed.
 """
@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.admin import query_params
 from django_rtq.admin.display.texts import rest_refused_text, sweep_done_text
-from django_rtq.admin.pages.bulk_actions import REQUEST_SECONDS
+from django_rtq.admin.pages.bulk.actions import REQUEST_SECONDS
 from django_rtq.exceptions import BrokerError, QueueFull
 from django_rtq.inspector.bulk import Bulk
 from django_rtq.inspector.inspector import get_inspector
@@ -47,11 +47,62 @@ class SweepResult:
 
     done: int
     rest: list[str]  # queues that are not finished
+    left_out: int = 0  # jobs that an undo could not put back
     error: BrokerError | QueueFull | None = None
 
 
+class QueueSweep:
+    """Does something with jobs of several queues, in steps."""
+
+    __slots__ = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The queues."""
+        raise NotImplementedError
+
+    def done_text(self, count: int, left_out: int) -> str:
+        """What was done with so many jobs, and how many were left out."""
+        raise NotImplementedError
+
+    def nothing_text(self) -> str:
+        """That nothing was done; "": then done_text() says it."""
+        return ""
+
+    def run(self) -> SweepResult:
+        """Act for as long as a request may take."""
+        ends, done, left_out, rest = time.monotonic() + REQUEST_SECONDS, 0, 0, self.names
+        while rest:
+            result = run_steps(self._steps(rest[0]), seconds=ends - time.monotonic())
+            done += len(result.done)
+            left_out += result.left_out
+            if isinstance(result.stopped_by, BrokerError):
+                return SweepResult(done=done, rest=rest, left_out=left_out, error=result.stopped_by)
+            if not result.is_complete:
+                break
+            rest.pop(0)
+        return SweepResult(done=done, rest=rest, left_out=left_out)
+
+    def enqueue_rest(self, queues: Sequence[str]) -> tuple[list[str], BrokerError | QueueFull | None]:
+        """Enqueue jobs that do the rest. Returns the queues that have one, and the error at which it stopped."""
+        enqueued: list[str] = []
+        try:
+            for queue in queues:
+                self._enqueue_rest(queue)
+                enqueued.append(queue)
+        except (BrokerError, QueueFull) as error:
+            return enqueued, error
+        return enqueued, None
+
+    def _steps(self, queue: str) -> Iterator[BulkResult]:
+        raise NotImplementedError
+
+    def _enqueue_rest(self, queue: str) -> None:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
+class Sweep(QueueSweep):
     """What to do with the jobs of a client or a task."""
 
     verb: SweepVerb
@@ -81,30 +132,12 @@ class Sweep:
         sweep, counted = self._counted_dead() if self.verb == "requeue" else self._counted_waiting()
         return replace(sweep, queues=list(counted.by_queue)), counted
 
-    def run(self) -> SweepResult:
-        """Act for as long as a request may take."""
-        ends, done = time.monotonic() + REQUEST_SECONDS, 0
-        rest = [queue for queue in get_inspector().queues.names() if not self.queues or queue in self.queues]
-        while rest:
-            result = run_steps(self._steps(rest[0]), seconds=ends - time.monotonic())
-            done += len(result.done)
-            if isinstance(result.stopped_by, BrokerError):
-                return SweepResult(done=done, rest=rest, error=result.stopped_by)
-            if not result.is_complete:
-                break
-            rest.pop(0)
-        return SweepResult(done=done, rest=rest)
+    @property
+    def names(self) -> list[str]:
+        return [queue for queue in get_inspector().queues.names() if not self.queues or queue in self.queues]
 
-    def enqueue_rest(self, queues: Sequence[str]) -> tuple[list[str], BrokerError | QueueFull | None]:
-        """Enqueue jobs that do the rest. Returns the queues that have one, and the error at which it stopped."""
-        enqueued: list[str] = []
-        try:
-            for queue in queues:
-                self._enqueue_rest(queue)
-                enqueued.append(queue)
-        except (BrokerError, QueueFull) as error:
-            return enqueued, error
-        return enqueued, None
+    def done_text(self, count: int, left_out: int) -> str:
+        return sweep_done_text(self.verb, count)
 
     # -- inside
 
@@ -140,18 +173,18 @@ class Sweep:
             return inspector.bulk_steps(queue, "requeue", self.filter, until_ms=self.until_ms)
         if self.task:
             return inspector.task_jobs.steps(self.filter.task, [queue], self.until_ms)
-        return inspector.live_jobs.cancel_steps(queue, self.filter, self.until_ms)
+        return inspector.client_jobs.steps(self.client or "", [queue], self.until_ms)
 
 
-def run_sweep(request: HttpRequest, sweep: Sweep, log: Callable[[str, int], None]) -> None:
+def run_sweep(request: HttpRequest, sweep: QueueSweep, log: Callable[[str, int], None]) -> None:
     """Act, and tell the user. `log` gets what was done, and with how many jobs. Raises BrokerError."""
     result = sweep.run()
-    text = sweep_done_text(sweep.verb, result.done)
+    text = sweep.done_text(result.done, result.left_out)
     enqueued, error = sweep.enqueue_rest(result.rest) if result.error is None else ([], result.error)
     if enqueued:
         rest = _("%(done)s Jobs of these queues do the rest: %(queues)s.")
         text = rest % {"done": text, "queues": ", ".join(enqueued)}
-    if result.done or enqueued:
+    if result.done or result.left_out or enqueued:
         log(text if error is None else f"{text} {error}", result.done)
     if isinstance(error, BrokerError):
         raise error
@@ -159,5 +192,7 @@ def run_sweep(request: HttpRequest, sweep: Sweep, log: Callable[[str, int], None
         messages.warning(request, rest_refused_text(text, error))
     elif enqueued:
         messages.warning(request, text)
+    elif not result.done and not result.left_out and sweep.nothing_text():
+        messages.warning(request, sweep.nothing_text())
     else:
         messages.success(request, text)

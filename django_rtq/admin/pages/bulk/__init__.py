@@ -1,0 +1,1 @@
+"""Actions on many jobs: their pages, and what they do."""

@@ -1,0 +1,105 @@
+"""Undo: jobs that a person deletes are set aside for a while, in the queue, and can be put back: see lib/undo.lua.
+
+An action has one token for all of its steps, in all queues. What is set aside is kept for an hour while the action, or
+its undo, goes on in steps, and for OFFERED_SECONDS and a margin after the last step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeGuard
+from uuid import uuid4
+
+from django_rtq import signals
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.inspector.jobs.dead_letters import BulkResult
+
+OFFERED_SECONDS = 30
+MOST_JOBS = 100_000  # set aside in a queue at any time; beyond, an action cannot be undone
+MOST_BYTES = 64 * 2**20  # the same, of their records and failures
+AT_ONCE = 50  # jobs that one call restores; fewer if they are large
+_TEXTS = 10  # texts of each job, as in lib/undo.lua
+_MARGIN_SECONDS = 10  # for the click of the last second
+_UNDERWAY_MS = 3_600_000
+_TOKEN = re.compile(r"(discard|purge)-[0-9a-f]{32}")
+
+UndoableVerb = Literal["discard", "purge"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsideJobs:
+    """What an action has set aside in a queue."""
+
+    jobs: int = 0
+    is_too_much: bool = False  # it had to be given up: it cannot be undone
+    seconds: float | None = 0.0  # for which an undo is offered; None: the action goes on
+
+
+def new_token(verb: UndoableVerb) -> str:
+    """A token for an action that shall be undoable."""
+    return f"{verb}-{uuid4().hex}"
+
+
+def is_undoable(verb: str) -> TypeGuard[UndoableVerb]:
+    """Whether this can be undone."""
+    return verb in ("discard", "purge")
+
+
+def verb_of(token: str) -> str:
+    """What is to be undone; "" for a text that is no token."""
+    found = _TOKEN.fullmatch(token)
+    return found[1] if found else ""
+
+
+def script_argument(token: str) -> str:
+    """How scripts get a token. "" is none: then nothing is set aside."""
+    return f"{token} {_UNDERWAY_MS} {MOST_JOBS} {MOST_BYTES}" if token else ""
+
+
+class Undos:
+    """Reads what is set aside, and puts it back. Any thread may use it. Raises BrokerError."""
+
+    def __init__(self, broker: Broker, sender: type) -> None:
+        self._broker, self._sender = broker, sender
+
+    def read(self, queue: str, token: str) -> AsideJobs:
+        """What an action has set aside in a queue, until now."""
+        return self._read([], queue, token)
+
+    def close(self, queue: str, token: str) -> AsideJobs:
+        """The action is over: from now on, an undo is offered for OFFERED_SECONDS. Repeating it extends the time."""
+        keep_ms = (OFFERED_SECONDS + _MARGIN_SECONDS) * 1000
+        return self._read([("PEXPIRE", self._list(queue, token), keep_ms)], queue, token)
+
+    def steps(self, queue: str, token: str) -> Iterator[BulkResult]:
+        """Put the jobs of a queue back, some in each step, without those of which another unique job exists."""
+        left = 1
+        while left:
+            arguments = (token, uuid4().hex, _UNDERWAY_MS, AT_ONCE)
+            call = SCRIPTS["restore"].call(self._broker.keys.of(queue), arguments)
+            left, left_out, *restored = self._broker.redis.execute_one(call, resend=True) or [0, 0]
+            job_ids = [job_id.decode() for job_id in restored]
+            if job_ids:
+                signals.job_restored.send_robust(self._sender, job_ids=job_ids, queue=queue)
+            yield BulkResult(done=job_ids, left_out=left_out, cursor=queue)
+        yield BulkResult()
+
+    # -- inside
+
+    def _read(self, before: list[Command], queue: str, token: str) -> AsideJobs:
+        kept = self._list(queue, token)
+        commands = [*before, ("HGET", self._broker.keys.of(queue).undos, token), ("LLEN", kept), ("PTTL", kept)]
+        *_, size, parts, ttl_ms = self._broker.redis.execute(commands, resend=True)
+        left = ttl_ms / 1000 - _MARGIN_SECONDS
+        return AsideJobs(
+            jobs=0 if size == b"-1" else parts // _TEXTS,
+            is_too_much=size == b"-1",
+            seconds=None if left > OFFERED_SECONDS else max(0.0, left),
+        )
+
+    def _list(self, queue: str, token: str) -> bytes:
+        return self._broker.keys.of(queue).undo + token.encode()

@@ -1,0 +1,1 @@
+"""Counters of queues and tasks over time, and what becomes of them."""

@@ -1,0 +1,145 @@
+"""Since when which version of the project is the latest that workers run."""
+
+import pytest
+
+from django_rtq.inspector.metrics.deploys import read_deploys
+from tests.support.jobs import QUEUE
+from tests.support.single_steps import report_version
+
+GONE_MS = 60_000
+
+
+@pytest.fixture
+def keys(broker):
+    return broker.keys.of(QUEUE)
+
+
+@pytest.fixture
+def report(broker):
+    """Supervisors report versions, one after the other. Answers what the script said."""
+
+    def send(*versions):
+        return [report_version(broker, version) for version in versions]
+
+    return send
+
+
+@pytest.fixture
+def later(redis, keys):
+    """Lets time pass for what these versions, or all of them, reported."""
+
+    def wait(ms, *versions):
+        for name in versions or [name.decode() for name in redis.hkeys(keys.versions)]:
+            redis.hincrby(keys.versions, name, -ms)
+
+    return wait
+
+
+@pytest.fixture
+def deploys(broker, keys):
+    """The versions in the order in which they became the latest."""
+    return lambda: [
+        deploy.version for deploy in read_deploys([broker.redis.execute_one(("LRANGE", keys.deploys, 0, -1))])
+    ][::-1]
+
+
+def test_the_first_report_of_a_version_is_a_deploy(redis, keys, report, deploys):
+    before = redis.time()[0] * 1000
+    assert report("1.0", "1.0", "1.1 beta") == ["new", "known", "new"]
+
+    assert deploys() == ["1.0", "1.1 beta"]
+    latest = read_deploys([redis.lrange(keys.deploys, 0, -1)])[0]
+    assert before <= latest.at.timestamp() * 1000 <= redis.time()[0] * 1000 + 1000
+
+
+def test_in_a_rolling_deploy_both_versions_report_and_one_is_new(report, later, deploys):
+    report("1")
+    later(10_000)
+
+    assert report("2", "1", "2", "1", "2") == ["new", "known", "known", "known", "known"]
+    later(GONE_MS + 1, "1")
+    assert report("2") == ["known"]
+    assert deploys() == ["1", "2"]
+
+
+def test_a_rollback_is_a_deploy(report, later, deploys):
+    report("1", "2")
+    later(GONE_MS + 1, "1")
+
+    assert report("2", "1", "2", "1") == ["known", "new", "known", "known"]
+    assert deploys() == ["1", "2", "1"]
+
+
+def test_a_rollback_in_the_middle_of_a_deploy_is_one_when_the_new_version_has_gone(report, later, deploys):
+    report("1", "2", "1")
+    later(GONE_MS - 5_000, "2")
+    assert report("1") == ["known"]
+
+    later(10_000, "2")
+    assert report("1", "1") == ["new", "known"]
+    assert deploys() == ["1", "2", "1"]
+
+
+def test_after_an_outage_all_versions_are_as_before(report, later, deploys):
+    report("1", "2", "1")
+    later(100 * GONE_MS)
+
+    assert report("1", "1", "2") == ["known", "known", "known"]
+    assert deploys() == ["1", "2"]
+
+
+def test_a_version_that_had_gone_before_an_outage_has_gone(report, later, deploys):
+    report("1", "2")
+    later(GONE_MS + 1, "1")
+    later(100 * GONE_MS)
+
+    assert report("1") == ["new"]
+    assert deploys() == ["1", "2", "1"]
+
+
+def test_a_clock_that_was_ahead_makes_no_deploys(report, later, deploys):
+    report("1", "2")
+    later(-10 * GONE_MS)
+
+    assert report("1", "2") == ["known", "known"]
+    assert deploys() == ["1", "2"]
+
+
+def test_a_restart_of_all_workers_is_no_deploy(report, later, deploys):
+    report("1")
+    later(1000 * GONE_MS)
+
+    assert report("1") == ["known"]
+    assert deploys() == ["1"]
+
+
+def test_versions_that_are_gone_are_forgotten(redis, keys, report, later):
+    report("1", "2")
+    later(GONE_MS + 1, "1")
+    report("2")
+
+    assert redis.hkeys(keys.versions) == [b"2"]
+
+
+def test_fifty_deploys_are_kept_and_fifty_versions(redis, keys, report, deploys):
+    report(*(str(number) for number in range(70)))
+
+    assert deploys() == [str(number) for number in range(20, 70)]
+    assert redis.hlen(keys.versions) == 50
+
+
+def test_all_expires_a_month_after_the_last_report(redis, keys, report):
+    report("1")
+    redis.persist(keys.deploys)
+    report("1")
+
+    for key in (keys.deploys, keys.versions):
+        assert 30 * 86_400 < redis.ttl(key) <= 31 * 86_400
+
+
+def test_a_lost_reply_is_no_second_deploy(redis, report, deploys):
+    report("1")
+    redis.drop_connection("after")
+
+    assert report("2") == ["known"]
+    assert deploys() == ["1", "2"]
