@@ -9,6 +9,7 @@ from django.urls import include, path, set_script_prefix
 
 from django_rtq import admin as pages
 from tests.admin.conftest import every_page, links, text, url_of
+from tests.admin.test_dead_letters import hidden_fields
 from tests.support.jobs import QUEUE, claimed_job
 from tests.support.redis_server import UNREACHABLE
 
@@ -110,6 +111,19 @@ def test_what_is_not_asked_for_again_does_not_promise_it(method, operator, setti
 def test_an_action_says_it_when_redis_is_away(operator, settings):
     settings.RTQ = {"REDIS": UNREACHABLE}
     assert operator.post(url_of("queue_pause")).status_code == 503
+
+
+def test_an_action_can_be_sent_again_when_redis_is_back(operator, inspector):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
+        answer = operator.post(url_of("queue_pause"), {"until": "", "next": "/admin/<&>/"})
+    assert "It is not known whether your action was performed." in text(answer)
+    form = re.search(r'<form method="post" action="([^"]*)">(.*?)</form>', answer.content.decode(), re.DOTALL)
+    assert "csrfmiddlewaretoken" in form[2]
+    assert hidden_fields(form[2]) == {"until": [""], "next": ["/admin/<&>/"]}
+
+    assert operator.post(form[1], hidden_fields(form[2])).status_code == 302
+
+    assert inspector.queues.get(QUEUE).paused
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -3,25 +3,25 @@
 import re
 from functools import partialmethod
 from html import unescape
-from types import SimpleNamespace
 
 import pytest
 
 from django_rtq.admin import permissions
 from django_rtq.admin.action_log import LogFilter, read_log
 from django_rtq.admin.pages.bulk import actions as bulk_actions
-from django_rtq.admin.pages.bulk import purging, sweeps
+from django_rtq.admin.pages.bulk import sweeps
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.jobs import undo
 from django_rtq.inspector.jobs.dead_letters import DeadLetters
 from django_rtq.internal_tasks import restore_jobs, run_bulk_action
 from tests.admin.conftest import logged, text
 from tests.admin.test_dead_letters import CONFIRMED, PAGE, die, hidden_fields, said
-from tests.support.jobs import QUEUE, dead_job, let_lapse, new_job, queued_job, scheduled_job, unique_job
+from tests.support.jobs import QUEUE, dead_job, let_lapse, queued_job
 from tests.support.snapshots import snapshot
 
 DEAD = f"/admin/django_rtq/queue/{QUEUE}/?state=dead"
 UNDO = f"{PAGE}discard/undo/"
+PURGE = f"/admin/django_rtq/queue/{QUEUE}/purge/"
 
 
 def button(html):
@@ -35,15 +35,6 @@ def press(client, html):
     url, fields = button(html)
     answer = client.post(url, fields)
     return answer["Location"], said(client)
-
-
-def purge(client, queue=QUEUE):
-    """Purge a queue after confirmation. Returns the message."""
-    page = f"/admin/django_rtq/queue/{queue}/purge/"
-    html = text(client.get(page))
-    assert "You can undo this for 30 seconds." in html
-    client.post(page, {**hidden_fields(html), "name": queue})
-    return said(client)
 
 
 def discard(client, ids, back=DEAD):
@@ -227,10 +218,66 @@ def test_an_undo_that_takes_long_goes_on_in_a_job(broker, operator, inspector, m
     _, words = press(operator, html)
 
     assert f"Undone: 50 jobs are back. Jobs of these queues do the rest: {QUEUE}." in words
+    assert f"The rest of queue {QUEUE} is kept for 7 days. To put back more of it here, press Undo." in words
     (rest,) = inspector.job_list.each(QUEUE, "queued")
     assert rest.task == restore_jobs.name
     assert restore_jobs.func(*rest.args) == 200
     assert inspector.queues.get(QUEUE).dead == 250
+
+
+def test_an_undo_in_a_paused_queue_goes_on_by_hand(redis, broker, operator, inspector, monkeypatch):
+    html = discard(operator, [dead_job(broker).id for _ in range(130)])
+    inspector.pause(QUEUE)
+    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+
+    for left in (80, 30):
+        _, html = press(operator, html)
+        assert inspector.queues.get(QUEUE).dead == 130 - left
+    _, html = press(operator, html)
+
+    assert inspector.queues.get(QUEUE).dead == 130
+    assert button(html) is None
+
+
+def test_an_undo_that_no_job_can_continue_goes_on_by_hand(broker, operator, inspector, monkeypatch):
+    html = discard(operator, [dead_job(broker).id for _ in range(60)])
+    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+    queued_job(broker)
+    inspector.limits.set_queue(QUEUE, max_waiting=1)
+
+    _, html = press(operator, html)
+    press(operator, html)
+
+    assert inspector.queues.get(QUEUE).dead == 60
+
+
+@pytest.mark.parametrize("what", ["selected", "one", "all"])
+def test_a_discard_whose_reply_is_lost_can_be_undone(broker, operator, inspector, monkeypatch, what):
+    ids = die(broker, "a", "b")
+    one = f"/admin/django_rtq/job/{ids[0]}/discard/"
+    url = {"selected": f"{PAGE}discard/", "one": one, "all": f"{PAGE}discard-all/"}[what]
+    asked = (
+        operator.post(url, {"queue": QUEUE, "id": ids}) if what == "selected" else operator.get(url, {"queue": QUEUE})
+    )
+    discard_jobs = type(inspector).discard
+
+    def lose_reply(self, *args, **options):
+        discard_jobs(self, *args, **options)
+        raise BrokerUnavailable("no reply")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(inspector), "discard", lose_reply)
+        answer = operator.post(url, hidden_fields(text(asked)))
+    assert answer.status_code == 503
+    again = re.search(r'<form method="post" action="([^"]*)">(.*?)</form>', answer.content.decode(), re.DOTALL)
+    left = inspector.queues.get(QUEUE).dead
+
+    operator.post(unescape(again[1]), hidden_fields(again[2]))
+    html = said(operator)
+    assert "This was done before, and can be undone." in html
+    press(operator, html)
+
+    assert (left, inspector.queues.get(QUEUE).dead) == (1 if what == "one" else 0, 2)
 
 
 def test_an_error_in_the_middle_is_logged_and_the_button_still_works(broker, operator, inspector, monkeypatch):
@@ -260,66 +307,3 @@ def test_a_discarded_job_of_a_lost_worker_comes_back(broker, operator, inspector
     press(operator, html)
 
     assert inspector.requeue(QUEUE, [job_id]) == [job_id]
-
-
-def test_a_purged_queue_comes_back(broker, operator, inspector):
-    jobs = [queued_job(broker, client="x"), queued_job(broker, client="x"), scheduled_job(broker)]
-    html = purge(operator)
-    assert "3 jobs were purged." in html
-    assert not inspector.queues.get(QUEUE).queued
-
-    where, words = press(operator, html)
-
-    assert where == f"/admin/django_rtq/queue/{QUEUE}/"
-    assert "Undone: 3 jobs are back." in words
-    assert [job.id for job in inspector.job_list.each(QUEUE, "queued")] == [job.id for job in jobs[:2]]
-    assert inspector.find(jobs[2].id).state == "scheduled"
-    (entry,) = read_log(LogFilter(queue=QUEUE, action="undo"), limit=9)
-    assert (entry.text, entry.count) == ("Undone: 3 jobs are back.", 3)
-
-
-def test_the_purged_jobs_of_a_client_come_back(broker, operator, inspector):
-    job, kept = queued_job(broker, client="x"), queued_job(broker, client="y")
-    page = "/admin/django_rtq/client/purge/"
-    html = text(operator.get(page, {"queue": QUEUE, "client": "x"}))
-    assert "You can undo this for 30 seconds." in html
-    operator.post(page, hidden_fields(html))
-    assert inspector.queues.get(QUEUE).queued == 1
-
-    where, _ = press(operator, said(operator))
-
-    assert where == "/admin/django_rtq/client/client/?client=x"
-    assert {each.id for each in inspector.job_list.each(QUEUE, "queued")} == {job.id, kept.id}
-
-
-def test_a_unique_job_that_exists_again_is_told(broker, operator):
-    broker.enqueue_unique(QUEUE, [unique_job("a"), unique_job("b", digest="d2")])
-    html = purge(operator)
-    broker.enqueue_unique(QUEUE, [unique_job("c")])
-
-    _, words = press(operator, html)
-
-    stays = "1 job stays away, because another one of the same unique key has been enqueued since."
-    assert f"Undone: 1 job is back. {stays}" in words
-
-
-def test_who_may_discard_may_not_undo_a_purge(broker, operator, person):
-    queued_job(broker)
-    url, fields = button(purge(operator))
-
-    assert person(permissions.VIEW, permissions.DISCARD).post(url, fields).status_code == 403
-    assert person(permissions.VIEW, permissions.DISCARD).post(UNDO, fields).status_code == 404
-
-
-def test_each_request_of_a_long_purge_can_be_undone(broker, operator, inspector, monkeypatch):
-    broker.enqueue(QUEUE, [new_job() for _ in range(250)])
-    times = [0.0, 0.0, 0.0, 9.0]
-    with monkeypatch.context() as patch:
-        patch.setattr(purging, "time", SimpleNamespace(monotonic=lambda: times.pop(0)))
-        html = purge(operator)
-    assert "More jobs are waiting. Purge again to continue." in html
-    assert inspector.queues.get(QUEUE).queued == 150
-
-    press(operator, html)
-
-    assert inspector.queues.get(QUEUE).queued == 250

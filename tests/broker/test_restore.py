@@ -109,7 +109,7 @@ def test_a_lost_reply_is_given_again(redis, broker, inspector):
 def test_a_call_that_is_sent_twice_does_not_go_on(broker, inspector):
     jobs = [dead_job(broker) for _ in range(3)]
     inspector.discard(QUEUE, [job.id for job in jobs], undo=TOKEN)
-    call = SCRIPTS["restore"].call(broker.keys.of(QUEUE), (TOKEN, "call", 60_000, 2))
+    call = SCRIPTS["restore"].call(broker.keys.of(QUEUE), (TOKEN, "call", 60_000, 2, 60_000))
 
     replies = [broker.redis.execute_one(call) for _ in range(2)]
 

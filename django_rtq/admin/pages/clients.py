@@ -19,7 +19,7 @@ from django_rtq.admin.display.limits import client_rows, limit_label
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import client_consequence, client_question, no_client_jobs_text
 from django_rtq.admin.forms import LimitsForm
-from django_rtq.admin.pages.bulk.purging import PurgePages, purge_consequence, purge_fields
+from django_rtq.admin.pages.bulk.purging import PurgePages, purge_consequence, purge_fields, purge_query
 from django_rtq.admin.pages.bulk.sweeps import Sweep, SweepVerb, run_sweep
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
@@ -140,7 +140,7 @@ class ClientAdmin(PurgePages):
             "title": _("Purge the jobs of client %(name)s") % {"name": _shown(name)},
             "question": question % {"count": waiting, "name": _shown(name), "queue": queue},
             "consequence": purge_consequence(waiting),
-            "fields": [("queue", queue), ("client", name), *purge_fields(waiting)],
+            "fields": [("queue", queue), ("client", name), *purge_fields(request.GET, waiting)],
             "action": self.url("client_purge"),
             "verb": _("Purge"),
             "back": self._page_of(queue, name, "client"),
@@ -208,7 +208,8 @@ class ClientAdmin(PurgePages):
         back = self._page_of(queue, name, "client")
         if self.purge_for_a_while(request, queue, name, back=back):
             return HttpResponseRedirect(back)
-        return HttpResponseRedirect(self.url("client_purge", query={"queue": queue, "client": name}))
+        query = {"queue": queue, "client": name, **purge_query(request.POST)}
+        return HttpResponseRedirect(self.url("client_purge", query=query))
 
     def _log(
         self, request: HttpRequest, name: str, message: str, queues: Sequence[str] = (), **facts: str | int

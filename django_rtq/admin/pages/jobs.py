@@ -23,6 +23,7 @@ from django_rtq.admin.forms import CallForm, python_call
 from django_rtq.admin.pages.bulk.actions import read_token, undo_token
 from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
 from django_rtq.admin.pages.bulk.pages import BulkPages
+from django_rtq.admin.pages.bulk.undoing import done_before_text
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.admin.pages.searching import JobSearch
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
@@ -119,12 +120,19 @@ class JobAdmin(BulkPages):
 
     def discard(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Discard a dead letter, after confirmation."""
-        job = self._find(request, job_id)
+        token = read_token(request.POST, "discard")
+        try:
+            job = self._find(request, job_id)
+        except JobNotFound:
+            back = query_params.get_next_url(request, self.url("deadletter_changelist"))
+            queue = query_params.get_queue_name(request.POST)
+            if queue and self.offer_undo(request, done_before_text(), token, queue, back):
+                return HttpResponseRedirect(back)
+            raise
         queue = job.queue
         if request.method != "POST":
             is_dead = job.state is JobState.DEAD
             return self._confirm(request, job, "discard") if is_dead else self._unchanged(request, job_id, queue)
-        token = read_token(request.POST, "discard")
         if get_inspector().discard(queue, [job_id], undo=token):
             back = query_params.get_next_url(request, self.url("queue_change", queue, query={"state": "dead"}))
             self._log_job(request, job, _("Discarded."))

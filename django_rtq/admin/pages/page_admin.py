@@ -162,10 +162,13 @@ class PageAdmin(admin.ModelAdmin):
         return self.render(request, "problem.html", context, status=status)
 
     def _render_redis_error(self, request: HttpRequest, title: str, problem: str) -> HttpResponse:
-        """An error page that the browser reloads by itself, without a script. A POST is not repeated."""
+        """An error page that the browser reloads by itself, without a script. A POST is only repeated by its button."""
+        fields = [
+            (name, text) for name, texts in request.POST.lists() for text in texts if name != "csrfmiddlewaretoken"
+        ]
         seconds = get_config().admin_refresh_seconds if request.method in ("GET", "HEAD") else 0
         whole = max(1, round(seconds)) if seconds else 0
-        answer = self._render_problem(request, title, problem, status=503, again_seconds=whole)
+        answer = self._render_problem(request, title, problem, status=503, again_seconds=whole, fields=fields)
         if whole:
             answer["Retry-After"] = answer["Refresh"] = str(whole)
         return answer

@@ -20,7 +20,7 @@ from django_rtq.admin.display.charts.time_chart import Event
 from django_rtq.admin.display.incidents import health_of
 from django_rtq.admin.display.jobs.table import PAGE_SIZE, JobTable
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.pages.bulk.purging import PurgePages, purge_consequence, purge_fields
+from django_rtq.admin.pages.bulk.purging import PurgePages, purge_consequence, purge_fields, purge_query
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.conf.config import get_config
@@ -137,7 +137,7 @@ class QueueAdmin(PurgePages):
             )
             % {"count": waiting, "name": name},
             "consequence": purge_consequence(waiting),
-            "fields": purge_fields(waiting),
+            "fields": purge_fields(request.GET, waiting),
             "breadcrumbs": [{"url": self.url("queue_change", name), "title": name}],
         }
         return self.render(request, "purge.html", context, is_form=True)
@@ -171,8 +171,9 @@ class QueueAdmin(PurgePages):
         return HttpResponseRedirect(self.url("queue_changelist"))
 
     def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
-        is_over = self.purge_for_a_while(request, name, back=self.url("queue_change", name))
-        return HttpResponseRedirect(self.url("queue_change" if is_over else "queue_purge", name))
+        back = self.url("queue_change", name)
+        is_over = self.purge_for_a_while(request, name, back=back)
+        return HttpResponseRedirect(back if is_over else self.url("queue_purge", name, query=purge_query(request.POST)))
 
     def _back(self, request: HttpRequest, name: str) -> HttpResponse:
         return HttpResponseRedirect(query_params.get_next_url(request, self.url("queue_change", name)))

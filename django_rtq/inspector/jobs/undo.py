@@ -1,7 +1,8 @@
 """Undo: jobs that a person deletes are set aside for a while, in the queue, and can be put back: see lib/undo.lua.
 
-An action has one token for all of its steps, in all queues. What is set aside is kept for an hour while the action, or
-its undo, goes on in steps, and for OFFERED_SECONDS and a margin after the last step.
+An action has one token for all of its steps, in all queues. What is set aside is kept for an hour while the action goes
+on in steps, and for OFFERED_SECONDS and a margin after the last step; while its undo goes on in steps, for BEGUN_DAYS:
+the job that continues it may wait in a paused queue.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from uuid import uuid4
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.jobs.dead_letters import BulkResult
 
 OFFERED_SECONDS = 30
+BEGUN_DAYS = 7  # for which an undo that has begun can be continued
 MOST_JOBS = 100_000  # set aside in a queue at any time; beyond, an action cannot be undone
 MOST_BYTES = 64 * 2**20  # the same, of their records and failures
 AT_ONCE = 50  # jobs that one call restores; fewer if they are large
 _TEXTS = 10  # texts of each job, as in lib/undo.lua
 _MARGIN_SECONDS = 10  # for the click of the last second
-_UNDERWAY_MS = 3_600_000
+_UNDERWAY_MS, _DAY_MS = 3_600_000, 86_400_000
 _TOKEN = re.compile(r"(discard|purge)-[0-9a-f]{32}")
 
 UndoableVerb = Literal["discard", "purge"]
@@ -36,7 +37,12 @@ class AsideJobs:
 
     jobs: int = 0
     is_too_much: bool = False  # it had to be given up: it cannot be undone
-    seconds: float | None = 0.0  # for which an undo is offered; None: the action goes on
+    seconds: float | None = 0.0  # for which an undo is offered; None: the action goes on, or its undo
+
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether to offer it."""
+        return self.jobs > 0 and self.seconds != 0
 
 
 def new_token(verb: UndoableVerb) -> str:
@@ -68,18 +74,20 @@ class Undos:
 
     def read(self, queue: str, token: str) -> AsideJobs:
         """What an action has set aside in a queue, until now."""
-        return self._read([], queue, token)
+        return self._offer(queue, token, "")
 
     def close(self, queue: str, token: str) -> AsideJobs:
-        """The action is over: from now on, an undo is offered for OFFERED_SECONDS. Repeating it extends the time."""
-        keep_ms = (OFFERED_SECONDS + _MARGIN_SECONDS) * 1000
-        return self._read([("PEXPIRE", self._list(queue, token), keep_ms)], queue, token)
+        """The action is over: from now on, an undo is offered for OFFERED_SECONDS. Repeating it extends the time.
+
+        An undo that has begun is left alone.
+        """
+        return self._offer(queue, token, (OFFERED_SECONDS + _MARGIN_SECONDS) * 1000)
 
     def steps(self, queue: str, token: str) -> Iterator[BulkResult]:
         """Put the jobs of a queue back, some in each step, without those of which another unique job exists."""
-        left = 1
+        left, live_ms = 1, int(self._broker.config.dead_letter_days * _DAY_MS)
         while left:
-            arguments = (token, uuid4().hex, _UNDERWAY_MS, AT_ONCE)
+            arguments = (token, uuid4().hex, BEGUN_DAYS * _DAY_MS, AT_ONCE, live_ms)
             call = SCRIPTS["restore"].call(self._broker.keys.of(queue), arguments)
             left, left_out, *restored = self._broker.redis.execute_one(call, resend=True) or [0, 0]
             job_ids = [job_id.decode() for job_id in restored]
@@ -90,16 +98,12 @@ class Undos:
 
     # -- inside
 
-    def _read(self, before: list[Command], queue: str, token: str) -> AsideJobs:
-        kept = self._list(queue, token)
-        commands = [*before, ("HGET", self._broker.keys.of(queue).undos, token), ("LLEN", kept), ("PTTL", kept)]
-        *_, size, parts, ttl_ms = self._broker.redis.execute(commands, resend=True)
+    def _offer(self, queue: str, token: str, keep_ms: int | str) -> AsideJobs:
+        call = SCRIPTS["offer_undo"].call(self._broker.keys.of(queue), (token, keep_ms))
+        given_up, texts, ttl_ms = self._broker.redis.execute_one(call, resend=True)
         left = ttl_ms / 1000 - _MARGIN_SECONDS
         return AsideJobs(
-            jobs=0 if size == b"-1" else parts // _TEXTS,
-            is_too_much=size == b"-1",
+            jobs=0 if given_up else texts // _TEXTS,
+            is_too_much=bool(given_up),
             seconds=None if left > OFFERED_SECONDS else max(0.0, left),
         )
-
-    def _list(self, queue: str, token: str) -> bytes:
-        return self._broker.keys.of(queue).undo + token.encode()

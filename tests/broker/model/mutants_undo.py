@@ -14,7 +14,7 @@ UNDO_MUTANTS = (
     Mutant("all_that_are_dead_are_deleted", 'undo == "" and dead or {', "dead or {", ("discard",)),
     Mutant("large_jobs_are_restored_at_once", "bytes + size > RESTORED_BYTES", "false", ("restore",)),
     Mutant("lists_without_bytes", 'redis.call("HINCRBY", q.undos, token, bytes)', NOTHING),
-    Mutant("lists_for_ever", 'redis.call("PEXPIRE", list, keep_ms)\n  redis', "redis", ("discard", "purge")),
+    Mutant("lists_for_ever", "  keep_for(list, keep_ms)\n", NOTHING, ("discard", "purge")),
     Mutant(
         "empty_lists_are_remembered",
         'if #gone > 0 then redis.call("HDEL", q.undos',

@@ -62,8 +62,7 @@ def _many_new(broker):
 
 
 def _queued(broker):
-    jobs = _several()
-    broker.enqueue(QUEUE, jobs)
+    broker.enqueue(QUEUE, jobs := _several())
     broker.sign_on([QUEUE], WORKER)
     return jobs
 
@@ -285,6 +284,7 @@ SCRIPT_CALLS = {
     "renew": ScriptCall(_idle, lambda broker, jobs: steps.renew(broker, [QUEUE], [WORKER])),
     "requeue": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
     "requeue_changed": ScriptCall(_dead, _change),
+    "offer_undo": ScriptCall(undo_calls.discarded, undo_calls.close),
     "restore": ScriptCall(undo_calls.discarded, undo_calls.restore, may_vanish=True),
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),

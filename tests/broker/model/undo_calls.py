@@ -41,9 +41,13 @@ def discarded(broker: Any) -> list[NewJob]:
     return jobs
 
 
+def close(broker: Any, jobs: Any) -> None:
+    Inspector(broker).undos.close(QUEUE, TOKEN)
+
+
 def restore(broker: Any, jobs: Any) -> None:
     """Sent twice, it is the same call."""
-    call = SCRIPTS["restore"].call(broker.keys.of(QUEUE), (TOKEN, "call", 60_000, 2))
+    call = SCRIPTS["restore"].call(broker.keys.of(QUEUE), (TOKEN, "call", 60_000, 2, 60_000))
     broker.redis.execute_one(call, resend=True)
 
 
@@ -67,5 +71,5 @@ def purged(broker: Any) -> list[NewJob]:
 
 
 def restore_all(broker: Any, jobs: Any) -> None:
-    call = SCRIPTS["restore"].call(broker.keys.of(QUEUE), (TOKEN, "call", 60_000, 100))
+    call = SCRIPTS["restore"].call(broker.keys.of(QUEUE), (TOKEN, "call", 60_000, 100, 60_000))
     broker.redis.execute_one(call, resend=True)

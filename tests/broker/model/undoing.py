@@ -122,7 +122,7 @@ class Undoing(QueueActions):
     def restore(self, queue: str, token: str, call: str, limit: int = 100) -> None:
         model = self.models[queue]
         expected = self._restored(model, token, call, limit)
-        reply = self._script(queue, "restore", token, call, KEEP_MS, limit)
+        reply = self._script(queue, "restore", token, call, KEEP_MS, limit, KEEP_MS)
         self.same([word.decode() if isinstance(word, bytes) else word for word in reply], expected)
 
     def _copied(self, model: Queue, job_ids: Sequence[str]) -> int:

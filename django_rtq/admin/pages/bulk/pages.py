@@ -28,7 +28,7 @@ from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import STATE_LABELS, rest_refused_text
 from django_rtq.admin.pages.bulk.actions import BulkRequest, default_state, read_token, states_of, undo_token
 from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
-from django_rtq.admin.pages.bulk.undoing import UndoPages, too_much_text
+from django_rtq.admin.pages.bulk.undoing import UndoPages, done_before_text, too_much_text
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull
 from django_rtq.formatting import format_moment
@@ -88,6 +88,8 @@ class BulkPages(UndoPages):
             text = bulk_done_text(verb, len(done), state, target)
             log_action(request, self.bulk_entry(name=queue), text, done, queues=_named(target))
             self.say_done(request, text, token, queue, back.url)
+        else:
+            self.offer_undo(request, done_before_text(), token, queue, back.url)
         if done and target:
             warn_if_nobody_serves(request, target)
         if len(done) < len(ids):
@@ -203,7 +205,7 @@ class BulkPages(UndoPages):
             self.say_done(request, text, sweep.undo, sweep.queue, back)
             if sweep.target:
                 warn_if_nobody_serves(request, sweep.target)
-        elif not result.refused:
+        elif not self.offer_undo(request, done_before_text(), sweep.undo, sweep.queue, back) and not result.refused:
             messages.warning(request, nothing_matches_text(sweep.state))
         if result.refused:
             messages.warning(request, no_longer_text(result.refused, sweep.state, sweep.verb))
@@ -214,10 +216,8 @@ class BulkPages(UndoPages):
         aside = get_inspector().undos.read(sweep.queue, sweep.undo) if sweep.undo else AsideJobs()
         if aside.is_too_much:
             return too_much_text()
-        if not aside.jobs or not aside.seconds:
-            return ""
         back = self.url(self.bulk_home)
-        return self.undo_button(request, "", sweep.undo, sweep.queue, back, aside.seconds)
+        return self.undo_button(request, "", aside, sweep.undo, sweep.queue, back) if aside.can_be_undone else ""
 
     def _enqueue_rest(self, request: HttpRequest, sweep: BulkRequest, done: int) -> HttpResponse:
         left = sweep.counted(get_inspector())[1].count

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-from django.contrib import messages
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -24,7 +23,8 @@ class PurgePages(UndoPages):
     def purge_for_a_while(self, request: HttpRequest, queue: str, client: str | None = None, *, back: str) -> bool:
         """Purge for as long as a request may take, log it and say so. Returns whether no job is left.
 
-        Each request can be undone by itself. Raises BrokerError, after what was purged until then has been logged.
+        Requests with the same token are undone together. Raises BrokerError, after what was purged until then has been
+        logged.
         """
         token = read_token(request.POST, "purge")
         purged, is_over, error = _purge(queue, client, token)
@@ -39,13 +39,19 @@ class PurgePages(UndoPages):
             raise error
         if not is_over:
             text = _("%(done)s More jobs are waiting. Purge again to continue.") % {"done": text}
-        self.say_done(request, text, token, queue, back, messages.SUCCESS if is_over else messages.WARNING)
+        self.say_done(request, text, token, queue, back, is_over=is_over)
         return is_over
 
 
-def purge_fields(count: int) -> list[tuple[str, object]]:
-    """What the form of such a page brings."""
-    return [("undo", undo_token("purge", count))]
+def purge_fields(data: QueryDict, count: int) -> list[tuple[str, object]]:
+    """What the form of such a page brings. A purge that continues has the same token."""
+    token = undo_token("purge", count)
+    return [("undo", read_token(data, "purge") or token if token else "")]
+
+
+def purge_query(data: QueryDict) -> dict[str, str]:
+    """What the URL of the page brings that continues."""
+    return {"undo": token} if (token := read_token(data, "purge")) else {}
 
 
 def purge_consequence(count: int) -> str:

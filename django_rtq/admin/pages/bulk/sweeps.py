@@ -176,8 +176,11 @@ class Sweep(QueueSweep):
         return inspector.client_jobs.steps(self.client or "", [queue], self.until_ms)
 
 
-def run_sweep(request: HttpRequest, sweep: QueueSweep, log: Callable[[str, int], None]) -> None:
-    """Act, and tell the user. `log` gets what was done, and with how many jobs. Raises BrokerError."""
+def run_sweep(request: HttpRequest, sweep: QueueSweep, log: Callable[[str, int], None]) -> list[str]:
+    """Act, and tell the user. `log` gets what was done, and with how many jobs. Raises BrokerError.
+
+    Returns the queues that are not finished.
+    """
     result = sweep.run()
     text = sweep.done_text(result.done, result.left_out)
     enqueued, error = sweep.enqueue_rest(result.rest) if result.error is None else ([], result.error)
@@ -196,3 +199,4 @@ def run_sweep(request: HttpRequest, sweep: QueueSweep, log: Callable[[str, int],
         messages.warning(request, sweep.nothing_text())
     else:
         messages.success(request, text)
+    return result.rest

@@ -27,7 +27,7 @@ from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.formatting import format_number
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.dead_letters import BulkResult
-from django_rtq.inspector.jobs.undo import OFFERED_SECONDS, AsideJobs, UndoableVerb, verb_of
+from django_rtq.inspector.jobs.undo import BEGUN_DAYS, OFFERED_SECONDS, AsideJobs, UndoableVerb, verb_of
 from django_rtq.internal_tasks import restore_jobs
 from django_rtq.models import AdminEntry
 
@@ -74,6 +74,11 @@ def too_much_text() -> str:
     return _("It cannot be undone: the jobs are too many or too large to be kept.")
 
 
+def done_before_text() -> str:
+    """That a form is sent again, because the answer to the first time was lost."""
+    return _("This was done before, and can be undone.")
+
+
 class UndoPages(PageAdmin):
     """For the admins whose actions can be undone."""
 
@@ -84,36 +89,50 @@ class UndoPages(PageAdmin):
         token, queues = request.POST.get("token", ""), request.POST.getlist("in")
         if verb_of(token) != verb or not queues or not all(map(is_queue_name, queues)):
             raise Http404
+        back = query_params.get_next_url(request, self.url(home))
         log = partial(self._log_undo, request, entry, queues)
-        run_sweep(request, UndoSweep(token=token, queues=queues), log)
-        return HttpResponseRedirect(query_params.get_next_url(request, self.url(home)))
+        for queue in run_sweep(request, UndoSweep(token=token, queues=queues), log):
+            text = _("The rest of queue %(queue)s is kept for %(days)d days. To put back more of it here, press Undo.")
+            self.offer_undo(request, text % {"queue": queue, "days": BEGUN_DAYS}, token, queue, back)
+        return HttpResponseRedirect(back)
 
     def say_done(
-        self, request: HttpRequest, text: str, token: str, queue: str, back: str, level: int = messages.SUCCESS
+        self, request: HttpRequest, text: str, token: str, queue: str, back: str, *, is_over: bool = True
     ) -> None:
-        """Say what was done; if it can be undone, with the button. `back` is the page to show then."""
-        aside = get_inspector().undos.close(queue, token) if token else AsideJobs()
-        if aside.is_too_much:
-            text = f"{text} {too_much_text()}"
-        elif aside.jobs:
-            text = self.undo_button(request, text, token, queue, back)
-        messages.add_message(request, level, text)
+        """Say what was done; if it can be undone, with the button. `back` is the page to show then.
 
-    def undo_button(
-        self, request: HttpRequest, text: str, token: str, queue: str, back: str, seconds: float = OFFERED_SECONDS
-    ) -> str:
+        While the action is not over, an undo is offered without a limit of time.
+        """
+        undos = get_inspector().undos
+        aside = (undos.close if is_over else undos.read)(queue, token) if token else AsideJobs()
+        level = messages.SUCCESS if is_over else messages.WARNING
+        messages.add_message(request, level, self._with_button(request, text, aside, token, queue, back))
+
+    def offer_undo(self, request: HttpRequest, text: str, token: str, queue: str, back: str) -> bool:
+        """Show a warning with the button, if there is something to undo. Returns whether there is."""
+        aside = get_inspector().undos.read(queue, token) if token else AsideJobs()
+        if aside.can_be_undone:
+            messages.warning(request, self.undo_button(request, text, aside, token, queue, back))
+        return aside.can_be_undone
+
+    def undo_button(self, request: HttpRequest, text: str, aside: AsideJobs, token: str, queue: str, back: str) -> str:
         """A text with the button behind it."""
         context = {
             "text": text,
             "action": self.url(_URLS[verb_of(token)], *([queue] if verb_of(token) == "purge" else [])),
             "token": token,
-            "queues": [queue],
+            "queue": queue,
             "back": back,
-            "seconds": ceil(seconds),
+            "seconds": None if aside.seconds is None else ceil(aside.seconds),
         }
         return render_to_string("admin/django_rtq/_undo.html", context, request)
 
     # -- inside
+
+    def _with_button(self, request: HttpRequest, text: str, aside: AsideJobs, token: str, queue: str, back: str) -> str:
+        if aside.is_too_much:
+            return f"{text} {too_much_text()}"
+        return self.undo_button(request, text, aside, token, queue, back) if aside.jobs else text
 
     def _log_undo(
         self, request: HttpRequest, entry: Callable[..., AdminEntry], queues: Sequence[str], text: str, count: int

@@ -4,7 +4,6 @@
 -- their lengths. `undos` says how many bytes each list has. If they are too much, it says -1, and the list has one empty text.
 -- created when first called
 
-local UNDOS_MS = 3600000 -- how long `undos` is kept; no list is kept for longer
 local TEXTS = 10
 local COPIED_JOBS, COPIED_BYTES = 50, 200000 -- in one call: Redis serves nobody else meanwhile
 
@@ -12,9 +11,14 @@ local function beside_keys(q)
   return { q.failures, q.crashes, q.errors, q.waiting_since, q.digests, q.progress }
 end
 
--- How long the lines are kept that a job has logged, so that they are there if it is restored.
+-- How long the lines are kept that a job has logged: as long as the job is set aside.
 local function log_ms(undo)
-  return undo == "" and 0 or 86400000
+  return undo == "" and 0 or string.match(undo, "^%S+ (%d+)")
+end
+
+-- Keep a key for so long at least. An undo that has begun keeps its list for longer than an action.
+local function keep_for(key, ms)
+  if redis.call("PTTL", key) < tonumber(ms) then redis.call("PEXPIRE", key, ms) end
 end
 
 -- How many of these jobs are copied in one call: one at least.
@@ -72,6 +76,6 @@ local function set_aside(q, undo, ids, places)
     redis.call("HINCRBY", q.undos, token, bytes)
     redis.call("RPUSH", list, unpack(parts))
   end
-  redis.call("PEXPIRE", list, keep_ms)
-  redis.call("PEXPIRE", q.undos, UNDOS_MS)
+  keep_for(list, keep_ms)
+  keep_for(q.undos, keep_ms)
 end
