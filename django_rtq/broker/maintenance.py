@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.messages import earliest_seconds
+from django_rtq.broker.metrics.task_days import TaskDays
 from django_rtq.broker.redis.client import RedisClient, clock_ms
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.broker.task_days import TaskDays
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf.config import Config
 

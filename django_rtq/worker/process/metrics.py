@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import frexp
 from typing import TypeVar
 
-from django_rtq.broker.histogram import BUCKETS, bucket_of, counter_name
+from django_rtq.broker.metrics.histogram import BUCKETS, bucket_of, counter_name
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.worker.process.run import Run
 

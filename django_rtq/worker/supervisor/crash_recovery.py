@@ -16,7 +16,7 @@ from functools import partial
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.histogram import counter_name
+from django_rtq.broker.metrics.histogram import counter_name
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 from django_rtq.jobs.log_fields import about_jobs

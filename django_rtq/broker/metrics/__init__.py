@@ -1,0 +1,1 @@
+"""What jobs took and how they ended, as it lies in Redis."""
