@@ -8,6 +8,8 @@ from django.test import override_settings
 from django.urls import include, path, set_script_prefix
 
 from django_rtq import admin as pages
+from django_rtq.admin.pages.queues import QueueAdmin
+from django_rtq.models import Queue
 from tests.admin.conftest import every_page, links, text, url_of
 from tests.admin.test_dead_letters import hidden_fields
 from tests.support.jobs import QUEUE, claimed_job
@@ -134,6 +136,26 @@ def test_on_a_site_of_the_project_every_link_stays_on_it(name, jobs, operator):
     ours = [link for link in links(html) if "django_rtq" in link and "/static/" not in link]
     assert ours
     assert all(link.startswith("/office/") for link in ours)
+
+
+class OurQueueAdmin(QueueAdmin):
+    def has_module_permission(self, request):
+        return False
+
+
+@override_settings(ROOT_URLCONF=__name__)
+def test_the_admin_of_a_page_can_be_replaced_by_a_subclass(jobs, operator):
+    before = other._registry[Queue]
+    other.unregister(Queue)
+    other.register(Queue, OurQueueAdmin)
+    try:
+        assert operator.get("/office/django_rtq/queue/").status_code == 200
+        names = re.findall(r'href="/office/django_rtq/(\w+)/"', text(operator.get("/office/")))
+    finally:
+        other._registry[Queue] = before
+
+    assert "deadletter" in names
+    assert "queue" not in names
 
 
 @override_settings(ROOT_URLCONF=__name__)
