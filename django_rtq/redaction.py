@@ -16,11 +16,10 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
-from django_rtq.exceptions import TaskNotFound
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.jobs.tracebacks import format_error
-from django_rtq.tasks.registry import get_task
+from django_rtq.tasks.registry import known_task
 
 HIDDEN = "********************"
 MIN_LENGTH = 4  # characters of a string, or digits of a number: shorter values occur in too many messages
@@ -48,20 +47,16 @@ def hidden(value: Any, name: str = "") -> Any:
 def hidden_args(task: str, args: Any, *, shows_unknown: bool = False) -> list[Any]:
     """Positional arguments, redacted by the names of the parameters of the task."""
     given = args if isinstance(args, list) else [args]
-    try:
-        names = get_task(task).parameter_names
-    except TaskNotFound:
+    known = known_task(task)
+    if known is None:
         return [hidden(value) if shows_unknown else HIDDEN for value in given]
+    names = known.parameter_names
     return [hidden(value, names[i] if i < len(names) else "") for i, value in enumerate(given)]
 
 
 def is_unknown(task: str) -> bool:
     """Whether this process does not know the task, and so not the names of its parameters."""
-    try:
-        get_task(task)
-    except TaskNotFound:
-        return True
-    return False
+    return known_task(task) is None
 
 
 # -- texts, by value

@@ -10,9 +10,10 @@ import pytest
 from django.views.debug import get_default_exception_reporter_filter
 
 from django_rtq import task
+from django_rtq.admin.display.sanitize import parameter_names
 from django_rtq.inspector.details import JobDetails, Progress
 from django_rtq.inspector.jobs.dead_letters import DeadGroup
-from django_rtq.redaction import HIDDEN, MAX_VALUES, Secrets, group_message, hidden, hidden_args, redacted
+from django_rtq.redaction import HIDDEN, MAX_VALUES, Secrets, group_message, hidden, hidden_args, is_unknown, redacted
 from django_rtq.tasks import registry
 
 NAME = f"{__name__}.sign_in"
@@ -271,3 +272,13 @@ def test_groups_and_notes_are_looked_through():
     assert f"no {HIDDEN}" in shown
     assert "other" in shown
     assert f"for {HIDDEN}" in shown
+
+
+def test_tasks_that_are_not_registered_here_get_no_hint(monkeypatch):
+    """A page of dead letters asks for the task of each job several times, and a hint compares it with all tasks."""
+    monkeypatch.setattr(registry, "did_you_mean", lambda *_: pytest.fail("a hint was made"))
+    assert hidden_args(f"{NAME}s", ["ann"]) == [HIDDEN]
+    assert is_unknown(f"{NAME}s")
+    assert not is_unknown(NAME)
+    assert parameter_names(f"{NAME}s") == ()
+    assert list(parameter_names(NAME)) == ["user", "password"]

@@ -49,15 +49,18 @@ def _origin(task: Task[Any, Any]) -> str:
 
 def get_task(name: str) -> Task[Any, Any]:
     """The task with this name or alias. Raises TaskNotFound."""
-    try:
-        return _tasks[name]
-    except KeyError:
-        if found := find_task(name) or _find(name):
-            return found
+    found = known_task(name)
+    if found is None:
         hint = did_you_mean(name, _tasks)
         raise TaskNotFound(
             f"No task {name!r} is registered here.{hint} Its module may be missing, or newer than this process."
-        ) from None
+        )
+    return found
+
+
+def known_task(name: str) -> Task[Any, Any] | None:
+    """The task with this name or alias. None if there is none: cheaper than get_task(), which makes a hint then."""
+    return find_task(name) or _find(name)
 
 
 def find_task(name: str) -> Task[Any, Any] | None:

@@ -10,10 +10,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from django_rtq.exceptions import TaskNotFound
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.serializer import DisplayEncoder
-from django_rtq.tasks.registry import get_task
+from django_rtq.tasks.registry import known_task
 
 MAX_VALUE_LENGTH = 10_000  # characters of one argument, result or traceback
 _PRINTED = "\n\t"
@@ -62,10 +61,8 @@ def arguments_text(job: JobDetails, max_length: int = 80) -> str:
 
 def parameter_names(task: str) -> Sequence[str]:
     """The names of a task's parameters. Empty if the task is not registered in this process."""
-    try:
-        return get_task(task).parameter_names
-    except TaskNotFound:
-        return ()
+    known = known_task(task)
+    return () if known is None else known.parameter_names
 
 
 def short_id(job_id: str) -> str:
