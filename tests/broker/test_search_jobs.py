@@ -179,6 +179,22 @@ def test_a_search_that_ends_at_its_depth_goes_on_from_there(redis, broker, inspe
     assert ([job.args for job in second.jobs], second.searched, second.is_complete) == ([[1199]], 500, True)
 
 
+def test_a_step_of_a_long_list_does_not_search_the_lists_behind_it(redis, broker, inspector, monkeypatch):
+    broker.enqueue(QUEUE, [new_job(body=body(number)) for number in range(600)])
+    lists = [(QUEUE, "queued"), (QUEUE, "scheduled"), ("other", "queued"), ("other", "scheduled")]
+    sizes = {**dict.fromkeys(lists, 0), (QUEUE, "queued"): 600}
+    search, calls = FilteredSearch(broker, lists, JobFilter(task="mail"), sizes=sizes), []
+    execute = broker.redis.execute
+    monkeypatch.setattr(
+        broker.redis, "execute", lambda sent, **options: calls.append(len(sent)) or execute(sent, **options)
+    )
+
+    page = search.page()
+
+    assert (page.searched, page.is_complete) == (600, True)
+    assert calls[:3] == [1, 1, 1]
+
+
 def test_what_is_not_shown_cannot_be_found(redis, broker, inspector):
     from django_rtq.redaction import redacted
 

@@ -136,11 +136,13 @@ class FilteredSearch:
         weight = 0
         for each in position.left:
             most = min(_STEP_OF.get(each[1], STEP), depth - weight)
-            size = min(most, self._sizes.get(each, STEP))
-            if packet and (weight + size > STEP or most <= 0):
+            size = self._sizes.get(each, STEP)
+            if packet and weight + size > STEP:
                 break
             packet.append((each, most))
             weight += size
+            if size >= most:
+                break  # the next step goes on in this list
         places = [position.at, *[()] * (len(packet) - 1)]
         calls = [self._call(each, at, most, enough) for (each, most), at in zip(packet, places, strict=True)]
         replies = self._execute(calls)
