@@ -7,6 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin import permissions
+from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.inspector.clients import client_list
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import ALL, logged, text
@@ -159,6 +160,27 @@ def test_a_client_that_nobody_knows_is_no_error(broker, operator):
 @pytest.mark.parametrize("client", ["x" * 201, "a\nb"])
 def test_what_cannot_be_a_client_is_not_found(broker, operator, client):
     assert operator.get(PAGE, {"client": client}).status_code == 404
+
+
+def test_the_buttons_of_each_queue_belong_to_one_form(broker, inspector, operator):
+    for queue in (QUEUE, "low"):
+        queued_job(broker, client="bakery", queue=queue)
+    inspector.limits.pause_client("low", "bakery")
+
+    html = text(operator.get(PAGE, {"client": "bakery"}))
+
+    form = re.search(r'<form method="post" id="rtq-pause" action="([^"]*)">.*?</form>', html)
+    assert form[1] == f"{LIST}pause/"
+    assert '<input type="hidden" name="client" value="bakery">' in form[0]
+    buttons = re.findall(r'<button form="rtq-pause" name="queue" value="([^"]*)"(?: formaction="(.*?)")?>(.*?)<', html)
+    assert sorted(buttons) == [(QUEUE, "", "Pause"), ("low", f"{LIST}resume/", "Resume")]
+
+
+def test_a_refresh_of_a_client_in_many_queues_is_small(broker, operator):
+    for number in range(50):
+        queued_job(broker, client="client-7", queue=f"queue-{number}")
+
+    assert len(operator.get(PAGE, {"client": "client-7"}, headers={REFRESH_HEADER: "1"}).content) < 30_000
 
 
 def test_a_client_is_paused_and_resumed(broker, inspector, operator):
