@@ -111,6 +111,32 @@ def test_of_very_many_names_the_later_ones_are_not_added(redis, broker, keys, no
     assert told["filler-1"] == 2
 
 
+def test_many_names_are_added_hour_by_hour_and_no_sum_goes_back(redis, broker, keys, now):
+    hour = now // 60
+    redis.hset(keys.totals, mapping={"minute": now, "hour": hour - 2})
+    for back in range(3):
+        redis.hset(keys.tasks + str(hour - back).encode(), mapping={f"done {name}": name for name in range(3500)})
+
+    told = [added_up(broker) for _ in range(3)]
+
+    assert int(redis.hget(keys.totals, "hour")) >= hour
+    for sums, times in zip(told, (1, 3, 3), strict=True):  # the first call adds one hour
+        assert sums == {f"done {name}": times * name for name in range(3500)}
+
+
+def test_of_very_many_names_so_many_are_added_as_there_is_room_for(redis, broker, keys, now):
+    redis.hset(keys.totals, mapping={f"filler-{number}": 1 for number in range(9000)})
+    redis.hset(keys.totals, mapping={"minute": now, "hour": now // 60 - 1})
+    past = {f"new-{number}": 1 for number in range(3000)} | {f"filler-{number}": 1 for number in range(6000)}
+    redis.hset(keys.tasks + str(now // 60 - 1).encode(), mapping=past)
+
+    told = added_up(broker)
+
+    assert redis.hlen(keys.totals) == 10_000
+    assert sum(name.startswith("new-") for name in told) == 998
+    assert {told[f"filler-{number}"] for number in range(6000)} == {2}
+
+
 def test_the_tasks_of_this_hour_are_told(redis, broker, keys, now):
     redis.hset(keys.totals, mapping={"minute": now, "hour": now // 60 - 33})
     for back in range(3):
