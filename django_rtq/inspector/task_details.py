@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,7 +13,14 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.jobs.dead_letters import GROUPED_AT_ONCE, DeadGroup, DeadLetters, read_groups
 from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
-from django_rtq.inspector.metrics.reader import TaskCounts, TaskMetrics, read_task_metrics, task_metrics_calls
+from django_rtq.inspector.metrics.past_hours import PastHours, Replies
+from django_rtq.inspector.metrics.reader import (
+    TaskCounts,
+    TaskMetrics,
+    past_task_hours,
+    read_task_hours,
+    task_hours_call,
+)
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.jobs.job import clock_moment
 from django_rtq.jobs.record import read_head
@@ -24,7 +30,10 @@ MOST_HOURS = 720  # of a task's history
 MAX_SEARCHED = 2000  # jobs of each list that are read, of all queues together
 LEAST_SEARCHED = 25  # the same, of each queue
 MAX_RUNNING = 500  # running jobs of a queue that are read
+MAX_KEPT = 8  # histories of tasks; one of 30 days takes about 1 MB
 _HEAD_BYTES = 400  # read of a running job's record: enough for its header and the name of its task
+
+BySteps = Mapping[int, Mapping[bytes, int]]  # step since 1970 -> kind -> number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +97,8 @@ class TaskReader:
     def __init__(self, broker: Broker) -> None:
         self._queues, self._dead_letters = QueueReader(broker), DeadLetters(broker)
         self._broker, self._redis, self._keys = broker, broker.redis, broker.keys
+        self._histories = PastHours[BySteps](MAX_KEPT)
+        self._sums = PastHours[dict[str, TaskCounts]](most=1)
 
     def get(self, name: str, hours: int = 24, *, step: int = 1, compare: bool = False) -> TaskDetails:
         """A task, with its runs in the current hour and so many hours before it, 720 at most. Two round trips.
@@ -97,14 +108,22 @@ class TaskReader:
         steps, queues = max(0, min(hours, MOST_HOURS)) // step, self._queues.names()
         hours = min(steps * (2 if compare else 1), MOST_HOURS // step) * step + step - 1
         most = max(LEAST_SEARCHED, min(GROUPED_AT_ONCE, MAX_SEARCHED // max(1, len(queues))))
-        commands = [command for queue in queues for command in self._commands(queue, name, hours, most)]
-        # Without any queue, it still has to be asked for the time.
         deploys = deploy_commands(self._broker)
-        (seconds, _), *replies = self._redis.execute([("TIME",), *deploys, *commands], resend=True)
-        found_deploys, replies = read_deploys(replies[: len(deploys)]), replies[len(deploys) :]
-        of_queues = [replies[start : start + 5] for start in range(0, len(replies), 5)]
-        now_ms = max((reply[0][0] for reply in of_queues), default=int(seconds) * 1000)
-        by_step, present = _add_up((reply[0] for reply in of_queues), step), now_ms // HOUR_MS // step
+
+        def ask(known: Sequence[bytes]) -> tuple[Sequence[Any], Replies]:
+            commands = [
+                each for pair in zip(queues, known, strict=True) for each in self._commands(*pair, name, hours, most)
+            ]
+            # Without any queue, it still has to be asked for the time.
+            replies = self._redis.execute([("TIME",), *deploys, *commands], resend=True)
+            first = 1 + len(deploys)
+            return replies[:first], [replies[start : start + 5] for start in range(first, len(replies), 5)]
+
+        ((seconds, _), *found_deploys), of_queues, past = self._histories.read(
+            (name, hours, step), queues, ask, lambda replies: _add_up({}, replies, step, is_past=True)
+        )
+        now_ms = max((reply[0][1] for reply in of_queues), default=int(seconds) * 1000)
+        by_step, present = _add_up(past, of_queues, step, is_past=False), now_ms // HOUR_MS // step
         total = _total(by_step, range(present - steps, present + 1))
         found = [
             (queue, *_read_jobs(queue, name, most, reply[1:])) for queue, reply in zip(queues, of_queues, strict=True)
@@ -118,23 +137,30 @@ class TaskReader:
             runs=total.runs,
             waits=total.waits,
             queues=[jobs for _queue, jobs, _groups in found],
-            deploys=found_deploys,
+            deploys=read_deploys(found_deploys),
             groups=sorted(groups, key=lambda pair: pair[1].last_at, reverse=True),
         )
 
     def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
         """The metrics of all tasks by name, and the queues, which know what is paused. Two round trips."""
         queues = self._queues.names()
-        calls = task_metrics_calls(self._keys, queues, hours)
-        calls += [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
-        replies = self._redis.execute(calls, resend=True)
-        found = zip(queues, replies[len(queues) :], strict=True)
-        return read_task_metrics(replies[: len(queues)]), [read_queue_details(*pair) for pair in found]
 
-    def _commands(self, queue: str, name: str, hours: int, most: int) -> list[Command]:
+        def ask(known: Sequence[bytes]) -> tuple[Sequence[Any], Replies]:
+            calls = [task_hours_call(self._keys, queue, hours, mark) for queue, mark in zip(queues, known, strict=True)]
+            calls += [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
+            replies = self._redis.execute(calls, resend=True)
+            return (), list(zip(replies[: len(queues)], replies[len(queues) :], strict=True))
+
+        _, found, past = self._sums.read(
+            hours, queues, ask, lambda replies: past_task_hours(counted for counted, _ in replies)
+        )
+        details = [read_queue_details(queue, overview) for queue, (_, overview) in zip(queues, found, strict=True)]
+        return read_task_hours(past, (counted for counted, _ in found)), details
+
+    def _commands(self, queue: str, known: bytes, name: str, hours: int, most: int) -> list[Command]:
         keys = self._keys.of(queue)
         return [
-            SCRIPTS["task_history"].call(keys, (hours, name)),
+            SCRIPTS["task_history"].call(keys, (hours, name, known)),
             SCRIPTS["queue_overview"].call(keys, ()),
             SCRIPTS["count_task"].call(keys, (name, most)),
             SCRIPTS["list_running"].call(keys, (MAX_RUNNING, _HEAD_BYTES)),
@@ -142,19 +168,28 @@ class TaskReader:
         ]
 
 
-def _add_up(replies: Iterable[Sequence[Any]], step: int) -> Mapping[int, Mapping[bytes, int]]:
-    """The counters of all queues: step since 1970 -> kind -> number."""
-    by_step: defaultdict[int, defaultdict[bytes, int]] = defaultdict(lambda: defaultdict(int))
-    for _now, *texts in replies:
-        lines = dict(line.split(b" ", 1) for text in texts for line in text.split(b"\n"))
-        for hour, line in lines.items():
-            counts, words = by_step[int(hour) // step], line.split(b" ")
-            for kind, number in zip(words[::2], map(int, words[1::2]), strict=True):
-                counts[kind] += number
+def _lines(reply: Sequence[Any], step: int, *, is_past: bool) -> Iterator[tuple[int, Iterable[tuple[bytes, int]]]]:
+    """The step and the counters of each hour before the present one, or of that."""
+    _mark, now_ms, *texts = reply
+    lines = dict(line.split(b" ", 1) for text in texts for line in text.split(b"\n"))
+    for hour, line in lines.items():
+        if (int(hour) < now_ms // HOUR_MS) is is_past:
+            words = line.split(b" ")
+            yield int(hour) // step, zip(words[::2], map(int, words[1::2]), strict=True)
+
+
+def _add_up(past: BySteps, replies: Replies, step: int, *, is_past: bool) -> BySteps:
+    """The counters of all queues before the present hour, or of that, added to others."""
+    by_step = {place: dict(numbers) for place, numbers in past.items()}
+    for of_queue in replies:
+        for place, numbers in _lines(of_queue[0], step, is_past=is_past):
+            counts = by_step.setdefault(place, {})
+            for kind, number in numbers:
+                counts[kind] = counts.get(kind, 0) + number
     return by_step
 
 
-def _total(by_step: Mapping[int, Mapping[bytes, int]], places: range) -> TaskCounts:
+def _total(by_step: BySteps, places: range) -> TaskCounts:
     counts: dict[bytes, int] = {}
     for place in places:
         for kind, number in by_step.get(place, {}).items():
@@ -162,7 +197,7 @@ def _total(by_step: Mapping[int, Mapping[bytes, int]], places: range) -> TaskCou
     return TaskCounts.of(counts)
 
 
-def _steps(by_step: Mapping[int, Mapping[bytes, int]], places: range, step: int) -> list[TaskStep]:
+def _steps(by_step: BySteps, places: range, step: int) -> list[TaskStep]:
     return [
         TaskStep(
             begins_at=clock_moment(place * step * HOUR_MS), metrics=TaskCounts.of(by_step.get(place, {})).metrics()

@@ -140,6 +140,27 @@ def read_task_metrics(replies: Iterable[Any]) -> dict[str, TaskMetrics]:
     return {task: counts.metrics() for task, counts in sorted(found.items())}
 
 
+def task_hours_call(keys: Keys, queue: str, hours: int, known: bytes) -> Command:
+    """The command for past_task_hours() and read_task_hours(), for one queue."""
+    return SCRIPTS["task_hours"].call(keys.of(queue), (max(0, min(hours, MAX_HOURS)), known))
+
+
+def past_task_hours(replies: Iterable[Any]) -> dict[str, TaskCounts]:
+    """Add up the hours before the present one of some queues, by task."""
+    found: dict[str, TaskCounts] = {}
+    for _mark, past, _present in replies:
+        add_counters(found, past)
+    return found
+
+
+def read_task_hours(past: Mapping[str, TaskCounts], replies: Iterable[Any]) -> dict[str, TaskMetrics]:
+    """Add the present hour of some queues to past_task_hours(), by task."""
+    found = {task: counts.copy() for task, counts in past.items()}
+    for _mark, _past, present in replies:
+        add_counters(found, present)
+    return {task: counts.metrics() for task, counts in sorted(found.items())}
+
+
 def add_counters(found: dict[str, TaskCounts], flat: Sequence[Any]) -> None:
     """Add counters of tasks, as HGETALL replies them: name, number, ... A counter of no task has the task ""."""
     for name, number in zip(flat[::2], flat[1::2], strict=True):
@@ -175,6 +196,10 @@ class TaskCounts:
         found = {"": cls()}
         add_counters(found, [each for pair in numbers.items() for each in pair])
         return found[""]
+
+    def copy(self) -> TaskCounts:
+        """The same sums, to be added to."""
+        return TaskCounts(dict(self.outcomes), dict(self.runs), dict(self.waits))
 
     def metrics(self) -> TaskMetrics:
         """These sums, and percentiles."""

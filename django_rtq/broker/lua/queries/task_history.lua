@@ -3,15 +3,17 @@
 -- keys: clock tasks task_days
 -- ARGV[1] hours       how many before the present one, at most 743
 -- ARGV[2] task        its name
+-- ARGV[3] known       the mark of an earlier reply; if nothing has changed since, the hours before are left out
 --
--- returns {now, lines, ...}: a line for each hour with any counters: the hour since 1970, kind, number, ..., separated by
---         spaces. The first lines may be of hours before. Of two lines of one hour, the last one is right
+-- returns {mark, now, lines, ...}: a line for each hour with any counters: the hour since 1970, kind, number, ..., separated
+--         by spaces. The first lines may be of hours before. Of two lines of one hour, the last one is right. The mark:
+--         the hour, the first that is not stored, and how many keys there are of the hours before
 -- sent twice: changes nothing
 
-local q, hours, task = named(), tonumber(ARGV[1]), ARGV[2]
+local q, hours, task, known = named(), tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local now, SMALL = now_ms(q.clock), 500 -- names of a hash that is read as a whole, which takes less time then
 local SINGLE = 12 -- hours that are read from single counters: there is one, unless no scheduler runs
-local answer, suffix = { now }, " " .. task
+local suffix = " " .. task
 
 local function names_of(kinds)
   local names = {}
@@ -67,14 +69,21 @@ local function read_counters(key)
   end
 end
 
+local function key_of(prefix, number) return prefix .. string.format("%.0f", number) end
+
 local present = math.floor(now / HOUR_MS)
 local stored = math.min(present, tonumber(redis.call("HGET", q.clock, "tasks_stored") or 0))
-for day = math.floor((present - hours) / 24), math.floor((stored - 1) / 24) do
-  answer[#answer + 1] = redis.call("HGET", q.task_days .. string.format("%.0f", day), task) or nil
-end
-for hour = math.max(stored, present - math.min(hours, SINGLE)), present do
-  local name = string.format("%.0f", hour)
-  local text = read_counters(q.tasks .. name)
-  if text then answer[#answer + 1] = name .. " " .. text end
+local first, days, past = math.max(stored, present - math.min(hours, SINGLE)), {}, {}
+for day = math.floor((present - hours) / 24), math.floor((stored - 1) / 24) do days[#days + 1] = key_of(q.task_days, day) end
+for _, day in ipairs(days) do past[#past + 1] = day end
+for hour = first, present - 1 do past[#past + 1] = key_of(q.tasks, hour) end
+local there = #past > 0 and redis.call("EXISTS", unpack(past)) or 0
+local answer = { string.format("%.0f %.0f %.0f", present, stored, there), now }
+if answer[1] == known then days, first = {}, present end
+
+for _, day in ipairs(days) do answer[#answer + 1] = redis.call("HGET", day, task) or nil end
+for hour = first, present do
+  local text = read_counters(key_of(q.tasks, hour))
+  if text then answer[#answer + 1] = string.format("%.0f ", hour) .. text end
 end
 return answer
