@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.broker import task_days
+from django_rtq.broker.metrics import task_days
 from django_rtq.broker.metrics.histogram import bucket_of
 from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.scheduler.scheduler import Scheduler

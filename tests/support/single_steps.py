@@ -4,6 +4,7 @@ from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, promoted_ids
 from django_rtq.broker.messages import earliest_seconds
 from django_rtq.broker.redis.client import as_dict
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.inspector.task_details import TaskReader
 from tests.support.jobs import QUEUE
 
 
@@ -34,6 +35,11 @@ def store_task_hours(broker):
     """Store the counters of tasks of past hours."""
     while not broker.maintenance.task_days.store([QUEUE]):
         pass
+
+
+def read_tasks(broker, _jobs):
+    """Read the metrics of all tasks, and all queues."""
+    return TaskReader(broker).all()
 
 
 def count_tasks_an_hour_ago(broker):

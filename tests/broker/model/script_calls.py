@@ -265,9 +265,7 @@ SCRIPT_CALLS = {
     "list_finished": ScriptCall(_too_old, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "finished")),
     "list_queued": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
     "count_matching": ScriptCall(_dead, search_calls.count),
-    **dict.fromkeys(
-        ("queue_overview", "task_hours"), ScriptCall(_queued, lambda broker, _: Inspector(broker).tasks.all())
-    ),
+    **dict.fromkeys(("queue_overview", "task_hours"), ScriptCall(_queued, steps.read_tasks)),
     "pause": _by_hand(_queued, "pause"),
     "pause_task": ScriptCall(_queued, task_calls.pause),
     "resume_task": ScriptCall(task_calls.held, task_calls.resume),
