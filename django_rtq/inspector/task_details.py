@@ -62,13 +62,18 @@ class TaskInQueue:
         return self.queued + self.scheduled + self.retrying
 
     @property
+    def jobs(self) -> int:
+        """All its jobs that were found."""
+        return self.waiting + self.running + self.dead
+
+    @property
     def is_cut(self) -> bool:
         """Whether it may have more waiting jobs."""
         return bool(self.cut & {"queued", "scheduled", "retrying"})
 
     def __bool__(self) -> bool:
         """Whether any job of the task was found."""
-        return bool(self.waiting or self.running or self.dead)
+        return bool(self.jobs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,6 +92,35 @@ def test_its_jobs_are_counted_with_links_to_the_filtered_lists(broker, operator)
     assert "Send" in text(answer)  # the docstring
 
 
+def test_of_many_queues_those_with_most_jobs_are_shown(broker, inspector, operator, monkeypatch):
+    monkeypatch.setattr(tasks, "MAX_QUEUES_SHOWN", 3)
+    for number in range(5):
+        for _ in range(number + 1):
+            queued_job(broker, body=body(1), queue=f"q{number}")
+    inspector.task_pauses.pause_task(MAIL, "q1", by="ada")
+
+    few, every = operator.get(f"{PAGE}?span=7d"), operator.get(f"{PAGE}?span=7d&queues=all")
+
+    assert [row["name"] for row in few.context["queue_rows"]] == ["q1", "q4", "q3"]
+    assert [row["name"] for row in every.context["queue_rows"]] == ["q1", "q4", "q3", "q2", "q0"]
+    assert f'<a href="{PAGE}?span=7d&amp;queues=all">Other queues: 2</a>' in text(few)
+    assert "Other queues" not in text(every)
+    assert f"{PAGE}?span=24h&amp;queues=all" in text(every)
+
+
+def test_a_task_is_paused_and_resumed_in_a_row_of_the_table(broker, inspector, operator):
+    for queue in ("high", "low"):
+        queued_job(broker, body=body(1), queue=queue)
+    inspector.task_pauses.pause_task(MAIL, "low", by="ada")
+
+    html = operator.get(PAGE).content.decode()
+
+    assert f'<form method="post" id="rtq-pause" action="{PAGE}pause/"><input type="hidden" name="csrf' in html
+    assert '<button form="rtq-pause" name="queue" value="high">Pause here</button>' in html
+    resume = f'<button form="rtq-pause" name="queue" value="low" formaction="{PAGE}resume/">Resume here</button>'
+    assert resume in html
+
+
 def test_its_dead_letters_are_grouped_by_error(broker, operator):
     bury(broker, "ship", kind="a.OutOfOrder", message="no answer")
     bury(broker, "ship", kind="a.OutOfOrder", message="no answer")

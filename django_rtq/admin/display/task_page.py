@@ -23,6 +23,7 @@ from django_rtq.inspector.task_details import TaskDetails, TaskInQueue
 from django_rtq.tasks.task import Task
 
 MAX_QUEUES_NAMED = 5
+MAX_QUEUES_SHOWN = 10  # in the table of jobs, unless all are asked for
 _HOUR = 60  # minutes
 _OUTCOMES = ("done", "failed", "crashed")
 #: How far the charts of a task look back. Its counters are kept by the hour.
@@ -125,8 +126,15 @@ def histograms(task: TaskDetails) -> list[dict[str, Any]]:
     ]
 
 
-def queue_rows(task: TaskDetails, home: str, url: PageUrl) -> list[dict[str, Any]]:
-    """A row for each queue that has jobs of the task, and for its own."""
+def shown_queues(task: TaskDetails, home: str) -> list[TaskInQueue]:
+    """The queues that have jobs of the task or where it is paused, and its own: first where it is paused, then those
+    with most jobs."""
+    shown = [each for each in task.queues if each or each.queue.name == home or _pause_in(task.name, each)]
+    return sorted(shown, key=lambda each: (not _pause_in(task.name, each), -each.jobs))
+
+
+def queue_rows(task: TaskDetails, shown: Iterable[TaskInQueue], url: PageUrl) -> list[dict[str, Any]]:
+    """A row for each of these queues."""
     return [
         {
             "name": found.queue.name,
@@ -135,8 +143,7 @@ def queue_rows(task: TaskDetails, home: str, url: PageUrl) -> list[dict[str, Any
             "pause": _pause_in(task.name, found),
             "cells": [_cell(task.name, found, state, url) for state in STATES],
         }
-        for found in task.queues
-        if found or found.queue.name == home or _pause_in(task.name, found)
+        for found in shown
     ]
 
 

@@ -18,6 +18,7 @@ from django_rtq.admin.display.dead_groups import group_row
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.task_page import (
     MAX_QUEUES_NAMED,
+    MAX_QUEUES_SHOWN,
     TASK_SPANS,
     PausedTask,
     charts,
@@ -26,6 +27,7 @@ from django_rtq.admin.display.task_page import (
     number_text,
     paused_tasks,
     queue_rows,
+    shown_queues,
     state_titles,
     task_options,
     totals,
@@ -77,6 +79,9 @@ class TaskAdmin(PageAdmin):
         chosen = query_params.get_choice(request.GET, "span", TASK_SPANS, "24h")
         span = TASK_SPANS[chosen]
         found, task, paused = _find(name, span)
+        shown = shown_queues(found, task.queue if task else "")
+        which = {"queues": "all"} if query_params.get_choice(request.GET, "queues", ("all",), "") else {}
+        most = len(shown) if which else MAX_QUEUES_SHOWN
         context = {
             "title": _("Task %(name)s") % {"name": clean_text(name, 300).rpartition(".")[2]},
             "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
@@ -89,13 +94,15 @@ class TaskAdmin(PageAdmin):
             "options": ", ".join(task_options(task)) if task else "",
             "span_title": span.title,
             "spans": span_links(
-                TASK_SPANS, chosen, lambda key: self.url("registeredtask_change", name, query={"span": key})
+                TASK_SPANS, chosen, lambda key: self.url("registeredtask_change", name, query={"span": key, **which})
             ),
             "totals": totals(found.total),
             "paused": paused,
             "is_paused": paused is not None and len(paused.queues) == len(found.queues),
             "state_titles": state_titles(),
-            "queue_rows": queue_rows(found, task.queue if task else "", self.url),
+            "queue_rows": queue_rows(found, shown[:most], self.url),
+            "other_queues": len(shown[most:]),
+            "chosen_span": chosen,
             "is_cut": any(queue.cut for queue in found.queues),
             "has_waiting": any(queue.waiting or queue.is_cut for queue in found.queues),
             "has_dead": any(queue.dead or "dead" in queue.cut for queue in found.queues),
