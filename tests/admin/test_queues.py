@@ -287,3 +287,18 @@ def test_all_tasks_are_listed_and_none_is_called(operator, broker):
     html = text(operator.get("/admin/django_rtq/registeredtask/"))
     assert "testproject.shop.tasks.charge_order" in html
     assert "max_attempts=2" in html
+
+
+def test_the_overview_takes_three_round_trips_when_redis_does_not_know_its_scripts(
+    redis, broker, operator, round_trips
+):
+    queued_job(broker)
+    redis.script_flush()
+
+    numbers = []
+    for _ in range(3):  # the second request is the first with a pulse
+        del round_trips[:]
+        operator.get("/admin/django_rtq/queue/")
+        numbers.append(len(round_trips))
+
+    assert numbers == [3, 3, 2]

@@ -157,22 +157,23 @@ class BlockingClient(RedisClient):
 
 
 def with_scripts(commands: Sequence[Command], replies: list[Any]) -> Steps[list[Any]]:
-    """The replies after unknown scripts were loaded and called again."""
+    """The replies after unknown scripts were loaded and called again, in one round trip."""
     unknown = [i for i, reply in enumerate(replies) if isinstance(reply, redis_exceptions.NoScriptError)]
     if unknown:
         again = [commands[i] for i in unknown]
-        yield from load_scripts(again)
-        for i, reply in zip(unknown, (yield again), strict=True):
+        for i, reply in zip(unknown, (yield from load_scripts(again, also=again)), strict=True):
             replies[i] = reply
     return replies
 
 
-def load_scripts(commands: Sequence[Command]) -> Steps[None]:
-    """Load the scripts that these commands call. Raises BrokerError."""
+def load_scripts(commands: Sequence[Command], *, also: Sequence[Command] = ()) -> Steps[list[Any]]:
+    """Load the scripts that these commands call. Returns the replies to `also`, sent after them. Raises BrokerError."""
     texts = {script_of(command).text for command in commands}
-    for reply in (yield [("SCRIPT", "LOAD", text) for text in texts]):
+    replies = yield [*(("SCRIPT", "LOAD", text) for text in texts), *also]
+    for reply in replies[: len(texts)]:
         if isinstance(reply, Exception):
             raise translate_error(reply) from reply
+    return replies[len(texts) :]
 
 
 def translated(replies: Sequence[Any], connections: IdleConnections) -> list[Any]:

@@ -118,7 +118,7 @@ def test_a_script_is_loaded_when_redis_does_not_know_it(redis, broker):
 
 def test_a_script_that_cannot_be_loaded_is_an_error(redis, broker):
     redis.script_flush()
-    redis.answer_once(b"-ERR no scripts today\r\n", around=b"LOAD")
+    redis.answer_once(b"-ERR no scripts today\r\n-NOSCRIPT No matching script.\r\n", around=b"LOAD")
 
     with pytest.raises(BrokerError, match="no scripts today"):
         run(broker, SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000,)))

@@ -58,7 +58,7 @@ def test_neighbours_of_an_unknown_script_are_not_done_twice(redis, broker):
 
 def test_a_script_that_cannot_be_loaded_is_an_error(redis, broker):
     redis.script_flush()
-    redis.answer_once(b"-ERR no scripts today\r\n", around=b"LOAD")
+    redis.answer_once(b"-ERR no scripts today\r\n-NOSCRIPT No matching script.\r\n", around=b"LOAD")
 
     with pytest.raises(BrokerError, match="no scripts today"):
         renew(broker, [QUEUE], [])
