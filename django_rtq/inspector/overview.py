@@ -58,7 +58,8 @@ class QueueRow:
     done_per_minute: float  # over the last minutes
     failed_per_minute: float  # runs
     utilisation: float | None  # share of the slots that its jobs used recently, 0 to 1; None: no slots
-    tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)  # task name -> this hour and the one before it
+    #: task name -> this hour and the one before it; how long runs took only if a job runs, and waits only with totals
+    tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)
     newest_dead: JobDetails | None = None  # only the fields that a summary shows
     newest_retrying: JobDetails | None = None  # the one with the latest next attempt
     totals: list[Any] = field(default_factory=list)  # if asked for: counters to add up, as `update_totals` replies them
@@ -123,7 +124,7 @@ class OverviewReader:
                     "tasks", ("HGETALL", keys.tasks + b"%d" % (now_ms // 3_600_000 - 1))
                 )  # in a script it takes longer
             else:
-                reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
+                reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS, "running")))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
             reads.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
         self._add_workers(reads, names, known)
@@ -172,7 +173,7 @@ class OverviewReader:
         reads = Reads()
         self._add_workers(reads, names, known)
         for name in names if with_usual else ():
-            reads.add("tasks", SCRIPTS["task_metrics"].call(self._keys.of(name), (USUAL_HOURS,)))
+            reads.add("tasks", SCRIPTS["task_metrics"].call(self._keys.of(name), (USUAL_HOURS, "running")))
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
         workers = _read_workers(names, _notes(known, replies), replies["processing"])
         metrics = read_task_metrics(replies["tasks"])

@@ -5,7 +5,7 @@ import pytest
 from django_rtq.broker.metrics.histogram import bucket_of, midpoint_of, percentile
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.metrics.reader import TaskMetrics
-from tests.support.jobs import QUEUE
+from tests.support.jobs import QUEUE, claimed_job
 
 
 def tell(broker, *counters, queue=QUEUE):
@@ -51,6 +51,18 @@ def test_how_long_runs_and_waits_took_is_told_from_buckets(redis, broker, inspec
 
     assert (figures.run_p50, figures.run_p95) == (pytest.approx(0.1, rel=0.13), pytest.approx(2, rel=0.13))
     assert (figures.wait_p50, figures.wait_p95) == (pytest.approx(0.005, rel=0.13), pytest.approx(0.005, rel=0.13))
+
+
+@pytest.mark.parametrize("runs_a_job", [False, True])
+def test_the_overview_gets_run_times_only_while_a_job_runs(redis, broker, inspector, runs_a_job):
+    tell(broker, "done ship", 6, "retried ship", 1, f"r{bucket_of(2.0)} ship", 7, f"w{bucket_of(5)} ship", 7)
+    if runs_a_job:
+        claimed_job(broker)
+
+    (row,) = inspector.overview.read().queues
+
+    runs = {bucket_of(2.0): 7} if runs_a_job else {}
+    assert row.tasks == {"ship": TaskMetrics(done=6, retried=1, runs=runs)}
 
 
 def test_a_name_with_blanks_is_a_name(redis, broker, inspector):

@@ -129,7 +129,7 @@ class MetricsReader:
 def task_metrics_calls(keys: Keys, queues: Iterable[str], hours: int) -> list[Command]:
     """The commands for read_task_metrics(), one for each queue."""
     hours = max(0, min(hours, MAX_HOURS))
-    return [SCRIPTS["task_metrics"].call(keys.of(queue), (hours,)) for queue in queues]
+    return [SCRIPTS["task_metrics"].call(keys.of(queue), (hours, "all")) for queue in queues]
 
 
 def read_task_metrics(replies: Iterable[Any]) -> dict[str, TaskMetrics]:
