@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from django_rtq.broker.redis.commands import Command
+from django_rtq.inspector.metrics.totals import KINDS as TOTALS
 
-_KINDS = ("overview", "history", "processing", "note", "left", "tasks", "failures", "busiest", "totals")
+_KINDS = ("overview", "history", "processing", "note", "left", "tasks", "failures", "busiest", *TOTALS)
 
 
 class Reads:

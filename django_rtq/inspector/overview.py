@@ -24,6 +24,8 @@ from django_rtq.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
 from django_rtq.inspector.metrics.reader import TaskMetrics, read_task_metrics
 from django_rtq.inspector.metrics.time_series import AT_ONCE, Series, TimeSeriesReader, read_period
+from django_rtq.inspector.metrics.totals import KINDS as TOTALS
+from django_rtq.inspector.metrics.totals import read_totals, totals_commands
 from django_rtq.inspector.queues import read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, read_server
 from django_rtq.jobs.job import clock_moment, moment
@@ -62,7 +64,7 @@ class QueueRow:
     tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)
     newest_dead: JobDetails | None = None  # only the fields that a summary shows
     newest_retrying: JobDetails | None = None  # the one with the latest next attempt
-    totals: list[Any] = field(default_factory=list)  # if asked for: counters to add up, as `update_totals` replies them
+    totals: list[Any] = field(default_factory=list)  # if asked for: counters to add up, see read_totals()
     busiest: BusiestClient | None = None  # None: nothing ran lately, or jobs of fewer than two clients wait
 
 
@@ -119,7 +121,8 @@ class OverviewReader:
             reads.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
             reads.add("history", self.series.command(name, minutes, step, now_ms))
             if with_totals:
-                reads.add("totals", SCRIPTS["update_totals"].call(keys, ()))
+                for kind, command in zip(TOTALS, totals_commands(keys, now_ms // 3_600_000), strict=True):
+                    reads.add(kind, command)
                 reads.add(
                     "tasks", ("HGETALL", keys.tasks + b"%d" % (now_ms // 3_600_000 - 1))
                 )  # in a script it takes longer
@@ -138,10 +141,9 @@ class OverviewReader:
         details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
         workers = _read_workers(names, notes, replies["processing"])
         hours = [[reply] for reply in replies["tasks"]]
-        for reply, of_queue in zip(
-            replies["totals"], hours, strict=False
-        ):  # totals are read for all queues, or for none
-            of_queue.append(reply[2])
+        totals = list(zip(*(replies.get(kind, ()) for kind in TOTALS), strict=True))  # of all queues, or of none
+        for (_, this_hour, next_hour, _), of_queue in zip(totals, hours, strict=False):
+            of_queue += [this_hour, next_hour]
         tasks = {name: read_task_metrics(of_queue) for name, of_queue in zip(names, hours, strict=True)}
         rows = [
             _row(
@@ -156,11 +158,9 @@ class OverviewReader:
                 details, series, replies["failures"], replies["busiest"], strict=True
             )
         ]
-        if replies["totals"]:
-            rows = [
-                replace(row, totals=[totals, minute, *([hour] if is_added else [])])
-                for row, (totals, minute, hour, is_added) in zip(rows, replies["totals"], strict=True)
-            ]
+        if totals:
+            hour = info.now_ms // 3_600_000
+            rows = [replace(row, totals=read_totals(hour, each)) for row, each in zip(rows, totals, strict=True)]
         workers = _with_usual(workers, tasks)
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
         facts = {**_liveness(details), "deploys": read_deploys(replies["deploys"])}

@@ -128,7 +128,7 @@ class SharedOverview:
             else series[name]
             for name in names
         ]
-        replied = {**every, "totals": [], "deploys": found[: len(deploys)]}
+        replied = {**every, "deploys": found[: len(deploys)]}
         return self._reader.make_overview(names, info, replied, notes, [s for s in whole if s])
 
     def _pulse_commands(self, watched: Sequence[str]) -> list[Command]:

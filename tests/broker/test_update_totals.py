@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
+from django_rtq.inspector.metrics.totals import read_totals, totals_commands
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.single_steps import update_totals
 from tests.support.snapshots import snapshot
@@ -137,16 +137,36 @@ def test_of_very_many_names_so_many_are_added_as_there_is_room_for(redis, broker
     assert {told[f"filler-{number}"] for number in range(6000)} == {2}
 
 
-def test_the_tasks_of_this_hour_are_told(redis, broker, keys, now):
+def test_the_tasks_of_this_hour_come_after_those_of_earlier_hours(redis, broker, keys, now):
     redis.hset(keys.totals, mapping={"minute": now, "hour": now // 60 - 33})
     for back in range(3):
         redis.hset(keys.tasks + str(now // 60 - back).encode(), "done ship", 10**back)
 
-    command = SCRIPTS["update_totals"].call(keys, ())
-    _totals, _minute, hour, is_added = broker.redis.execute_one(command)
+    replies = broker.redis.execute(totals_commands(keys, now // 60))
 
-    assert hour == [b"done ship", b"1"]
-    assert is_added == 0  # earlier hours come first
+    assert replies[1:3] == [[b"done ship", b"1"], []]
+    assert [b"done ship", b"1"] not in read_totals(now // 60, replies)
+
+
+@pytest.mark.parametrize(
+    ("minute", "hour", "expected"),
+    [
+        (600, 10, ["minutes", "hours"]),
+        (601, 10, ["hours"]),  # another process has added this minute meanwhile
+        (599, 10, ["hours"]),  # some are left to add
+        (600, 9, ["minutes"]),
+        (600, 11, ["minutes", "next hour"]),  # the clock was put back
+        (720, 12, []),
+    ],
+)
+def test_present_counters_are_told_unless_they_are_in_the_totals(minute, hour, expected):
+    totals = [b"enqueued", b"7", b"minute", b"%d" % minute, b"hour", b"%d" % hour]
+
+    assert read_totals(10, [[600, "minutes"], "hours", "next hour", totals]) == [totals, *expected]
+
+
+def test_nothing_is_told_of_a_queue_that_is_forgotten_meanwhile():
+    assert read_totals(10, [[600, ["enqueued", "1"]], [], [], []]) == [[]]
 
 
 def test_a_forgotten_queue_has_none(redis, broker):

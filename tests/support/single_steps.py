@@ -4,6 +4,7 @@ from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, promoted_ids
 from django_rtq.broker.messages import earliest_seconds
 from django_rtq.broker.redis.client import as_dict
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.inspector.metrics.totals import read_totals, totals_commands
 from django_rtq.inspector.task_details import TaskReader
 from tests.support.jobs import QUEUE
 
@@ -58,9 +59,8 @@ def repair_lanes(broker, queue, cursor=0):
 def update_totals(broker, queue=QUEUE):
     """Add past counters to the totals. Returns the totals, the counters of this minute, and those of tasks in this hour
     if they are to be added."""
-    command = SCRIPTS["update_totals"].call(broker.keys.of(queue), ())
-    totals, minute, hour, is_added = broker.redis.execute_one(command, resend=True)
-    replies = [totals, minute, *([hour] if is_added else [])]
+    hour = int(broker.redis.execute_one(("TIME",))[0]) // 3600
+    replies = read_totals(hour, broker.redis.execute(totals_commands(broker.keys.of(queue), hour), resend=True))
     return [{name.decode(): int(number) for name, number in as_dict(reply).items()} for reply in replies]
 
 

@@ -1,10 +1,9 @@
--- update_totals: add the counters of past minutes and hours to totals, which do not expire, and return them.
+-- update_totals: add the counters of past minutes and hours to totals, which do not expire.
 -- uses: prelude metrics
 -- keys: clock scratch stats tasks totals
 --
--- returns {totals, counters of this minute, those of tasks in this hour, and whether this hour is to be added to the
---         totals: 1 or 0}; counters are lists of name, number, ...; those of this minute are empty, and this
---         hour is not to be added, while earlier minutes or hours are left to add, so that no sum goes back
+-- returns {this minute, its counters: name, number, ...}. Whoever reads the totals behind this adds them if `minute`
+--         there is this one: if it is earlier, some are left to add, and if it is later, others have added them.
 -- sent twice: the second call adds nothing
 
 local q = named()
@@ -30,7 +29,7 @@ local function add_counters(past)
   end
 end
 
--- Add the counters of past periods, since the one that `field` names: at first none. Returns whether all of them are added.
+-- Add the counters of past periods, since the one that `field` names: at first none.
 local function add_past(counters, field, present, kept, most)
   local added = tonumber(redis.call("HGET", q.totals, field) or present)
   local from = math.max(added, present - kept)
@@ -42,16 +41,10 @@ local function add_past(counters, field, present, kept, most)
     ends, names = ends + 1, names + #past / 2
   end
   redis.call("HSET", q.totals, field, string.format("%.0f", ends))
-  return ends == present
 end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local minute, hour = math.floor(now / 60000), math.floor(now / HOUR_MS)
-local adds_minute = add_past(q.stats, "minute", minute, STATS_SECONDS / 60, MINUTES)
-local adds_hour = add_past(q.tasks, "hour", hour, TASKS_SECONDS / 3600, HOURS)
-return {
-  redis.call("HGETALL", q.totals),
-  adds_minute and redis.call("HGETALL", q.stats .. string.format("%.0f", minute)) or {},
-  redis.call("HGETALL", q.tasks .. string.format("%.0f", hour)),
-  adds_hour and 1 or 0,
-}
+add_past(q.stats, "minute", minute, STATS_SECONDS / 60, MINUTES)
+add_past(q.tasks, "hour", hour, TASKS_SECONDS / 3600, HOURS)
+return { minute, redis.call("HGETALL", q.stats .. string.format("%.0f", minute)) }
