@@ -48,6 +48,16 @@ def test_jobs_whose_task_name_is_escaped_are_not_counted(redis, broker, inspecto
     assert numbers(inspector)[QUEUE][0] == [1, 1, 1, 0, 0]
 
 
+@pytest.mark.parametrize("task", ['ship","args":[1,"', "sh\\u0069p", "shi", "ship ", ""])
+def test_jobs_of_tasks_with_other_names_are_not_counted(redis, broker, inspector, task):
+    queued_job(broker, body='{"task":"ship","args":[1,"x"]}')
+    queued_job(broker, body='{"task":"sh\\u0069p"}')
+    queued_job(broker, body='{"args":["\\n{\\"task\\":\\"ship\\""],"task":"mail"}')
+
+    assert numbers(inspector, task)[QUEUE][0] == [0, 0, 0, 0, 0]
+    assert numbers(inspector)[QUEUE][0] == [1, 0, 0, 0, 0]
+
+
 def test_dead_letters_are_grouped_by_error(redis, broker, inspector):
     bury(broker, "ship", kind="a.B")
     bury(broker, "mail", kind="a.B")

@@ -126,7 +126,8 @@ def _labels(steps: Steps, found: Iterable[tuple[float, Event]]) -> list[dict[str
 
 def time_text(steps: Steps, step: float) -> str:
     """When a step begins: the time of day, and the day if the chart is longer than one."""
-    return date_format(steps.moment(step), "H:i" if steps.seconds * steps.number <= _DAY else "Y-m-d H:i")
+    # Without names of days or months: the same in every language, and Django's date_format() takes much longer.
+    return f"{steps.moment(step):{'%H:%M' if steps.seconds * steps.number <= _DAY else '%Y-%m-%d %H:%M'}}"
 
 
 def _heights(steps: Steps, shown: Sequence[Band | Line]) -> list[float]:

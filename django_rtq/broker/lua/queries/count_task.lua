@@ -1,14 +1,24 @@
 -- count_task: count the jobs of a task among those that wait longest and those that are due next. Reads only.
--- uses: filter
--- keys: lanes lane scheduled retrying jobs errors
+-- keys: lanes lane scheduled retrying jobs
 -- ARGV[1] task        its name
 -- ARGV[2] most        jobs to read of each kind, at most 250
 --
 -- returns {queued ones, how many ids were read, scheduled ones, retrying ones, how many ids were read for both}
 -- sent twice: changes nothing
 
-local q, most = named(), tonumber(ARGV[2])
-local wanted = { task = "=" .. ARGV[1], client = "", class = "", text = "", bytes = 0 } -- doubtful ones are not counted
+local q, task, most = named(), ARGV[1], tonumber(ARGV[2])
+local start = '\n{"task":"' .. task .. '"' -- of a record's body
+local is_escaped = string.find(task, '["\\]') -- in records, so it would have to be decoded: such names are not counted
+
+-- The positions of the ids that are of the task.
+local function places_of(ids)
+  local places = {}
+  for i, record in ipairs(#ids > 0 and not is_escaped and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
+    local at = record and string.find(record, "\n", 1, true)
+    if at and string.sub(record, at, at + #start - 1) == start then places[#places + 1] = i end
+  end
+  return places
+end
 
 local queued = {}
 for _, lane in ipairs(redis.call("ZRANGE", q.lanes, 0, most - 1)) do
@@ -17,8 +27,8 @@ for _, lane in ipairs(redis.call("ZRANGE", q.lanes, 0, most - 1)) do
 end
 
 local due, retrying = redis.call("ZRANGE", q.scheduled, 0, most - 1), 0
-local fitting = match_jobs(q, wanted, due)
+local fitting = places_of(due)
 for _, place in ipairs(fitting) do
   if redis.call("ZSCORE", q.retrying, due[place]) then retrying = retrying + 1 end
 end
-return { #match_jobs(q, wanted, queued), #queued, #fitting - retrying, retrying, #due }
+return { #places_of(queued), #queued, #fitting - retrying, retrying, #due }

@@ -12,6 +12,7 @@
 
 local q, hours, task, known = named(), tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local now, SMALL = now_ms(q.clock), 500 -- names of a hash that is read as a whole, which takes less time then
+local SPACE = string.byte(" ")
 local SINGLE = 12 -- hours that are read from single counters: there is one, unless no scheduler runs
 local suffix = " " .. task
 
@@ -36,10 +37,11 @@ local function read_small(key)
   local found, parts = redis.call("HGETALL", key), {}
   for i = 1, #found, 2 do
     local name = found[i]
-    local at = string.find(name, " ", 1, true) -- the first space: kinds have none
-    if at and #name - at + 1 == #suffix and string.sub(name, at) == suffix then
+    local at = #name - #suffix + 1
+    if at > 1 and string.byte(name, at) == SPACE and string.sub(name, at) == suffix then -- byte: most are of other tasks
       local kind = string.sub(name, 1, at - 1)
-      if kind ~= "run_us" and kind ~= "wait_ms" then parts[#parts + 1] = kind .. " " .. found[i + 1] end
+      local is_whole = not string.find(kind, " ", 1, true) -- the name of the task: kinds have no spaces
+      if is_whole and kind ~= "run_us" and kind ~= "wait_ms" then parts[#parts + 1] = kind .. " " .. found[i + 1] end
     end
   end
   return parts
