@@ -284,7 +284,7 @@ SCRIPT_CALLS = {
     "renew": ScriptCall(_idle, lambda broker, jobs: steps.renew(broker, [QUEUE], [WORKER])),
     "requeue": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
     "requeue_changed": ScriptCall(_dead, _change),
-    "offer_undo": ScriptCall(undo_calls.discarded, undo_calls.close),
+    "offer_undo": ScriptCall(undo_calls.discarded, undo_calls.close, may_vanish=True),
     "restore": ScriptCall(undo_calls.discarded, undo_calls.restore, may_vanish=True),
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
