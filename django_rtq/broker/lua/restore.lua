@@ -1,6 +1,6 @@
 -- restore: put back some of the jobs that an undo has set aside, those first that were deleted last.
 -- gone -> dead, queued, scheduled, retrying
--- uses: prelude restore
+-- uses: prelude restore undo
 -- keys: undo undos jobs dead failures crashes errors waiting_since digests progress finished finished_before scratch
 --       clock unique workers running_of scheduled retrying scheduled_by_client due_signal bands turn lanes
 --       work_signal ring lane log
