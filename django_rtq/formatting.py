@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from django.utils.formats import date_format, number_format
+from django.utils.formats import number_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -52,7 +52,7 @@ def format_duration(seconds: float | None) -> str:
 def format_moment(moment: datetime) -> str:
     """A time in the current time zone, to the second."""
     local = localtime(moment)
-    return f"{date_format(local, 'Y-m-d H:i:s')} {local:%Z}"
+    return f"{local.isoformat(' ', 'seconds')[:19]} {local:%Z}"
 
 
 def names_text(names: Sequence[str], limit: int) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
-from django.utils.html import format_html
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.urls import PageUrl
@@ -14,7 +14,7 @@ from django_rtq.formatting import format_duration, format_number
 from django_rtq.inspector.overview import Overview, QueueRow
 from django_rtq.transactions.outbox import OutboxLag
 
-_ZERO = SafeString('<td class="rtq-zero">0</td>')
+_ZERO = '<td class="rtq-zero">0</td>'
 
 
 def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> list[dict[str, Any]]:
@@ -61,26 +61,28 @@ def _scheduler(overview: Overview) -> dict[str, Any]:
 
 def rows(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
     """A table row for each queue."""
-    return [_row(row, overview, url) for row in overview.queues]
+    served = {queue for worker in overview.workers for queue in worker.queues}
+    # Relative to this page: fifty rows are fetched every few seconds, and short URLs keep them small.
+    here = url("queue_changelist")
+    return [
+        _row(row, url("queue_change", row.details.name).removeprefix(here), row.details.name in served)
+        for row in overview.queues
+    ]
 
 
 def _total(title: str, number: float, url: str = "", css: str = "") -> dict[str, Any]:
     return {"title": title, "text": format_number(number), "url": url, "css": css or ("" if number else "rtq-zero")}
 
 
-def _row(row: QueueRow, overview: Overview, url: PageUrl) -> dict[str, Any]:
-    queue = row.details
-    served = any(queue.name in worker.queues for worker in overview.workers)
+def _row(row: QueueRow, home: str, served: bool) -> dict[str, Any]:
+    queue, link = row.details, escape(home)
 
-    # Relative to this page: fifty rows are fetched every few seconds, and short URLs keep them small.
-    home = url("queue_change", queue.name).removeprefix(url("queue_changelist"))
-
-    def cell(number: float, state: str = "", css: str = "") -> SafeString:
+    def cell(number: float, state: str = "", css: str = "") -> str:
         if not number:
             return _ZERO
-        shown = format_number(number)
-        inside = format_html('<a href="{}?state={}">{}</a>', home, state, shown) if state else shown
-        return format_html('<td class="{}">{}</td>', css, inside) if css else format_html("<td>{}</td>", inside)
+        shown = escape(format_number(number))
+        inside = f'<a href="{link}?state={state}">{shown}</a>' if state else shown
+        return f'<td class="{css}">{inside}</td>' if css else f"<td>{inside}</td>"
 
     done = row.series.total("succeeded")
     return {
@@ -93,7 +95,7 @@ def _row(row: QueueRow, overview: Overview, url: PageUrl) -> dict[str, Any]:
             "".join(
                 [
                     cell(queue.queued, "queued"),
-                    format_html("<td>{}</td>", format_duration(queue.oldest_seconds)),
+                    f"<td>{escape(format_duration(queue.oldest_seconds))}</td>",
                     cell(queue.scheduled, "scheduled"),
                     cell(queue.retrying, "retrying", "rtq-is-warn"),
                     cell(queue.running, "running"),

@@ -7,6 +7,7 @@ too, so the axes stand beside it: see time_chart.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from html import escape
 from typing import NamedTuple
 
 from django.utils.html import format_html, format_html_join
@@ -87,7 +88,7 @@ def draw(
         *(_mark(mark) for mark in marks),
         format_html('<path class="rtq-cursor" d="M0 0V{}"/>', HEIGHT),
         *(
-            format_html('<rect x="{}" width="{}" height="{}"><title>{}</title></rect>', x, STEP_WIDTH, HEIGHT, tip)
+            SafeString(f'<rect x="{x}" width="{STEP_WIDTH}" height="{HEIGHT}"><title>{escape(tip)}</title></rect>')
             for x, tip in zip(range(0, width, STEP_WIDTH), tips, strict=False)
         ),
     ]
