@@ -81,7 +81,7 @@ def test_deploys_are_marked_in_the_charts(redis, broker, jobs, viewer, round_tri
         assert len(marks) == 2  # one in each chart
         assert re.fullmatch(r"\d\d:\d\d Version 2026\.11\.3 started", marks[0])
         assert len(re.findall(r'text-anchor="end">2026\.11\.3</text>', page)) == 2
-        assert page.count(f"<td>{marks[0]}</td>") == 2
+        assert page.count(f'<td class="rtq-events">{marks[0]}</td>') == 2
 
 
 def test_without_a_version_of_the_project_no_deploys_are_read(broker, jobs, viewer):
