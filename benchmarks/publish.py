@@ -31,6 +31,7 @@ GROUPS = {
     "payload": ("payload",),
     "queues": ("queues", "fairness", "weights", "limits"),
     "idle": ("idle", "memory"),
+    "observers": ("observers",),
 }
 README_FIGURES = """
     drain.one_client drain.results drain.results_vs_none drain.two_processes_vs_one drain.many_clients_vs_one
@@ -95,6 +96,8 @@ def _own_tables(run: Run, awake: Run | None) -> dict[str, str]:
     """By the names of their marks."""
     tables = {"machine": _machine(run), "readme": _readme(run), "capacity": _capacity(run), "advice": _advice(run)}
     tables["missed"] = _missed(run, awake)
+    pages = re.compile(r"admin\.page_(?!\w+_(trips|kb|script)$)")
+    tables["pages"] = _figures(run, None, [name for name in run["figures"] if pages.match(name)])
     for name, groups in GROUPS.items():
         names = [figure for figure in run["figures"] if figure.partition(".")[0] in groups]
         tables[name] = _figures(run, awake, names)
