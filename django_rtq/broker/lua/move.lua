@@ -25,7 +25,7 @@ if reason then return reason end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local is_there = redis.call("HEXISTS", target.jobs, id) == 1 -- the log was torn
 if not is_there then store_job(q, target, job, now) end
-remove_job(q, job, now)
 if redis.call("EXISTS", q.log .. id) == 1 then redis.call("RENAME", q.log .. id, target.log .. id) end
+remove_job(q, job, now)
 count(q.stats, now, "moved", 1)
 return "moved"

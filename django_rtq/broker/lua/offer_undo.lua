@@ -5,6 +5,7 @@
 --
 -- returns {-1 if the undo was given up, texts that are set aside, for how long they are kept (ms)}
 -- sent twice: they are kept for as long from the second time on
+
 local q, token, keep_ms = named(), ARGV[1], ARGV[2]
 local list = q.undo .. token
 

@@ -42,7 +42,6 @@ local function store_job(q, target, job, now)
     local value = (i < 3 or not job.is_dead) and redis.call("HGET", hash, id)
     if value then redis.call("HSET", hashes[i], id, value) end
   end
-  if redis.call("EXISTS", q.log .. id) == 1 then redis.call("RENAME", q.log .. id, target.log .. id) end
   if job.due and job.is_retrying then redis.call("ZADD", target.retrying, job.due, id) end
   local left = job.is_owner and redis.call("PTTL", q.unique .. job.digest) or 0
   if job.is_owner or (job.digest and job.is_dead) then acquire_unique(target, id, job.digest, left > 0 and left or job.ms) end
