@@ -28,13 +28,12 @@ from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import STATE_LABELS, rest_refused_text
 from django_rtq.admin.pages.bulk.actions import BulkRequest, default_state, read_token, states_of, undo_token
 from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
-from django_rtq.admin.pages.bulk.undoing import UndoPages, done_before_text, too_much_text
+from django_rtq.admin.pages.bulk.undoing import UndoPages, done_before_text
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull
 from django_rtq.formatting import format_moment
 from django_rtq.inspector.bulk import Verb
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.undo import AsideJobs
 from django_rtq.jobs.job import JobState, moment
 from django_rtq.models import AdminEntry
 
@@ -213,11 +212,10 @@ class BulkPages(UndoPages):
 
     def _undo(self, request: HttpRequest, sweep: BulkRequest) -> str:
         """The button that undoes it, for half a minute after its end; or that it cannot be undone."""
-        aside = get_inspector().undos.read(sweep.queue, sweep.undo) if sweep.undo else AsideJobs()
-        if aside.is_too_much:
-            return too_much_text()
-        back = self.url(self.bulk_home)
-        return self.undo_button(request, "", aside, sweep.undo, sweep.queue, back) if aside.can_be_undone else ""
+        if not sweep.undo:
+            return ""
+        aside = get_inspector().undos.read(sweep.queue, sweep.undo)
+        return self.with_undo(request, "", aside, sweep.undo, sweep.queue, self.url(self.bulk_home))
 
     def _enqueue_rest(self, request: HttpRequest, sweep: BulkRequest, done: int) -> HttpResponse:
         left = sweep.counted(get_inspector())[1].count

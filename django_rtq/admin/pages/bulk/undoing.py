@@ -106,17 +106,21 @@ class UndoPages(PageAdmin):
         undos = get_inspector().undos
         aside = (undos.close if is_over else undos.read)(queue, token) if token else AsideJobs()
         level = messages.SUCCESS if is_over else messages.WARNING
-        messages.add_message(request, level, self._with_button(request, text, aside, token, queue, back))
+        messages.add_message(request, level, self.with_undo(request, text, aside, token, queue, back))
 
     def offer_undo(self, request: HttpRequest, text: str, token: str, queue: str, back: str) -> bool:
         """Show a warning with the button, if there is something to undo. Returns whether there is."""
         aside = get_inspector().undos.read(queue, token) if token else AsideJobs()
         if aside.can_be_undone:
-            messages.warning(request, self.undo_button(request, text, aside, token, queue, back))
+            messages.warning(request, self.with_undo(request, text, aside, token, queue, back))
         return aside.can_be_undone
 
-    def undo_button(self, request: HttpRequest, text: str, aside: AsideJobs, token: str, queue: str, back: str) -> str:
-        """A text with the button behind it."""
+    def with_undo(self, request: HttpRequest, text: str, aside: AsideJobs, token: str, queue: str, back: str) -> str:
+        """A text, and behind it the button, or that the undo was given up."""
+        if aside.is_too_much:
+            return f"{text} {too_much_text()}".lstrip()
+        if not aside.can_be_undone:
+            return text
         context = {
             "text": text,
             "action": self.url(_URLS[verb_of(token)], *([queue] if verb_of(token) == "purge" else [])),
@@ -128,11 +132,6 @@ class UndoPages(PageAdmin):
         return render_to_string("admin/django_rtq/_undo.html", context, request)
 
     # -- inside
-
-    def _with_button(self, request: HttpRequest, text: str, aside: AsideJobs, token: str, queue: str, back: str) -> str:
-        if aside.is_too_much:
-            return f"{text} {too_much_text()}"
-        return self.undo_button(request, text, aside, token, queue, back) if aside.jobs else text
 
     def _log_undo(
         self, request: HttpRequest, entry: Callable[..., AdminEntry], queues: Sequence[str], text: str, count: int
