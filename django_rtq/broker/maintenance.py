@@ -97,8 +97,7 @@ class Maintenance:
 
     def trim_command(self, queue: str) -> Command:
         """The call of the script `trim`, with the limits of the settings."""
-        dead_ms = int(self._config.dead_letter_days * 86_400_000)
-        arguments = (self._config.max_dead_letters, dead_ms, MAINTAIN_AT_ONCE)
+        arguments = (self._config.max_dead_letters, self._config.dead_letter_ms, MAINTAIN_AT_ONCE)
         return SCRIPTS["trim"].call(self._keys.of(queue), arguments)
 
     def roll_up_command(self, queue: str) -> Command:

@@ -97,6 +97,11 @@ class Config:
         """For how long the outcome of a job that was cancelled before it ran is kept."""
         return int(max(self.result_ttl, 120) * 1000)
 
+    @property
+    def dead_letter_ms(self) -> int:
+        """For how long dead letters are kept, and what lies beside jobs that are not over."""
+        return int(self.dead_letter_days * 86_400_000)
+
     def queue(self, name: str) -> QueueConfig:
         """The options of a queue."""
         return QueueConfig(**self.queues.get(name, {}))

@@ -25,7 +25,7 @@ MOST_BYTES = 64 * 2**20  # the same, of their records and failures
 AT_ONCE = 50  # jobs that one call restores; fewer if they are large
 _TEXTS = 10  # texts of each job, as in lib/undo.lua
 _MARGIN_SECONDS = 10  # for the click of the last second
-_UNDERWAY_MS, _DAY_MS = 3_600_000, 86_400_000
+_UNDERWAY_MS, _BEGUN_MS = 3_600_000, BEGUN_DAYS * 86_400_000
 _TOKEN = re.compile(r"(discard|purge)-[0-9a-f]{32}")
 
 UndoableVerb = Literal["discard", "purge"]
@@ -85,9 +85,9 @@ class Undos:
 
     def steps(self, queue: str, token: str) -> Iterator[BulkResult]:
         """Put the jobs of a queue back, some in each step, without those of which another unique job exists."""
-        left, live_ms = 1, int(self._broker.config.dead_letter_days * _DAY_MS)
+        left, live_ms = 1, self._broker.config.dead_letter_ms
         while left:
-            arguments = (token, uuid4().hex, BEGUN_DAYS * _DAY_MS, AT_ONCE, live_ms)
+            arguments = (token, uuid4().hex, _BEGUN_MS, AT_ONCE, live_ms)
             call = SCRIPTS["restore"].call(self._broker.keys.of(queue), arguments)
             left, left_out, *restored = self._broker.redis.execute_one(call, resend=True) or [0, 0]
             job_ids = [job_id.decode() for job_id in restored]

@@ -158,8 +158,8 @@ class JobLogs:
         except Exception as error:  # noqa: BLE001 - a filter of the project may raise anything
             text = f"{HIDDEN} ({type(error).__name__} while the secrets were redacted)"
             lines = [write_line(run.attempt, part.lines[-1].at_ms, "ERROR", "django_rtq", text)]
-        live_ms = int(self._config.dead_letter_days * 86_400_000)
-        return [run.job_id, f"{self._token}-{part.number}", live_ms, over_ms, self._config.max_results, *lines]
+        config = self._config
+        return [run.job_id, f"{self._token}-{part.number}", config.dead_letter_ms, over_ms, config.max_results, *lines]
 
     # -- in its own thread
 
