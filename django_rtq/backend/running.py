@@ -28,7 +28,7 @@ from django_rtq.backend.task import RTQTask, WorkerTask, task_in
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.task_backends import places
 from django_rtq.conf.config import get_config
-from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound
+from django_rtq.exceptions import BrokerError, JobNotFound
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs import serializer
@@ -123,10 +123,7 @@ def _send_finished(task: RTQTask, result: DjangoResult, status: Any) -> None:
 
 
 def _django_task(name: str) -> RTQTask | None:
-    try:
-        task = registry.get_task(name)
-    except TaskNotFound:
-        return None
+    task = registry.known_task(name)
     return task.django_task if isinstance(task, WorkerTask) else None
 
 

@@ -42,11 +42,8 @@ def sync_rows(read: Callable[[], Rows], place: str = "") -> int:
 def _belongs(row: Mapping[str, Any], place: str) -> bool:
     """Internal tasks are not stored: schedulers of an older version would run them."""
     name = str(row.get("task"))
-    try:
-        backend = registry.get_task(name).backend
-    except TaskNotFound:
-        backend = ""
-    return not registry.is_internal(name) and is_in(backend, place)
+    task = registry.known_task(name)
+    return not registry.is_internal(name) and is_in("" if task is None else task.backend, place)
 
 
 def _queues_of(rows: Iterable[tuple[str, Mapping[str, Any] | None]]) -> set[str]:

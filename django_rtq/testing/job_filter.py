@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
-from django_rtq.exceptions import TaskNotFound, Unserializable
+from django_rtq.exceptions import Unserializable
 from django_rtq.jobs import serializer
 from django_rtq.tasks import registry
 from django_rtq.tasks.options.signature import signature_of
@@ -72,9 +72,8 @@ class JobFilter:
 
     def _bound(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The arguments by the names of the parameters, with defaults."""
-        try:
-            found = registry.get_task(task)
-        except TaskNotFound:
+        found = registry.known_task(task)
+        if found is None:
             return _as_json(args), _as_json(kwargs)
         signature = signature_of(found.func, takes_context=found.takes_context)
         signature.check(args, dict(kwargs))
