@@ -7,6 +7,19 @@ import pytest
 import redis
 
 from testproject.redis_server import PrivateRedis
+from tests.support.jobs import QUEUE
+
+
+@pytest.fixture
+def keys(broker):
+    """Those of the queue of most tests."""
+    return broker.keys.of(QUEUE)
+
+
+@pytest.fixture
+def hour(redis):
+    """The present one. A test may end in the next."""
+    return redis.time()[0] // 3600
 
 
 @pytest.fixture(scope="session")

@@ -3,15 +3,9 @@
 import pytest
 
 from django_rtq.inspector.metrics.deploys import read_deploys
-from tests.support.jobs import QUEUE
 from tests.support.single_steps import report_version
 
 GONE_MS = 60_000
-
-
-@pytest.fixture
-def keys(broker):
-    return broker.keys.of(QUEUE)
 
 
 @pytest.fixture

@@ -12,17 +12,6 @@ MONTH = 30 * 24 * 60
 
 
 @pytest.fixture
-def keys(broker):
-    return broker.keys.of(QUEUE)
-
-
-@pytest.fixture
-def hour(redis):
-    """The present one. A test may end in the next."""
-    return redis.time()[0] // 3600
-
-
-@pytest.fixture
 def scheduler_of(broker):
     """Makes schedulers of this queue."""
     made = []

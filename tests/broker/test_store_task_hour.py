@@ -13,17 +13,6 @@ from tests.support.snapshots import snapshot
 
 
 @pytest.fixture
-def keys(broker):
-    return broker.keys.of(QUEUE)
-
-
-@pytest.fixture
-def hour(redis):
-    """The present one. A test may end in the next."""
-    return redis.time()[0] // 3600
-
-
-@pytest.fixture
 def count(redis, keys):
     """Sets counters of tasks in some hour."""
     return lambda hour, mapping: redis.hset(keys.tasks + str(hour).encode(), mapping=mapping)

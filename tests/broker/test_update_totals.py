@@ -16,11 +16,6 @@ def now(redis):
     return seconds // 60
 
 
-@pytest.fixture
-def keys(broker):
-    return broker.keys.of(QUEUE)
-
-
 def added_up(broker):
     """What is reported: each total with the counters of the present minute and hour."""
     sums = {}
