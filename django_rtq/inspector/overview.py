@@ -22,7 +22,7 @@ from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, Run
 from django_rtq.inspector.grouped_reads import Reads
 from django_rtq.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
-from django_rtq.inspector.metrics.reader import TaskMetrics, read_task_metrics
+from django_rtq.inspector.metrics.reader import HOUR_MS, TaskMetrics, read_task_metrics
 from django_rtq.inspector.metrics.time_series import AT_ONCE, Series, TimeSeriesReader, read_period
 from django_rtq.inspector.metrics.totals import KINDS as TOTALS
 from django_rtq.inspector.metrics.totals import read_totals, totals_commands
@@ -115,17 +115,15 @@ class OverviewReader:
         self, names: Sequence[str], known: Sequence[str], minutes: int, step: int, now_ms: int, *, with_totals: bool
     ) -> tuple[Replies, Notes]:
         """The replies about these queues, by kind, and the notes about all workers, in one round trip."""
-        reads = Reads()
+        reads, hour = Reads(), now_ms // HOUR_MS
         for name in names:
             keys = self._keys.of(name)
             reads.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
             reads.add("history", self.series.command(name, minutes, step, now_ms))
             if with_totals:
-                for kind, command in zip(TOTALS, totals_commands(keys, now_ms // 3_600_000), strict=True):
+                for kind, command in zip(TOTALS, totals_commands(keys, hour), strict=True):
                     reads.add(kind, command)
-                reads.add(
-                    "tasks", ("HGETALL", keys.tasks + b"%d" % (now_ms // 3_600_000 - 1))
-                )  # in a script it takes longer
+                reads.add("tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))  # in a script it takes longer
             else:
                 reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS, "running")))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
@@ -159,7 +157,7 @@ class OverviewReader:
             )
         ]
         if totals:
-            hour = info.now_ms // 3_600_000
+            hour = info.now_ms // HOUR_MS
             rows = [replace(row, totals=read_totals(hour, each)) for row, each in zip(rows, totals, strict=True)]
         workers = _with_usual(workers, tasks)
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)

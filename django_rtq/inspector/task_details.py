@@ -15,6 +15,7 @@ from django_rtq.inspector.jobs.dead_letters import GROUPED_AT_ONCE, DeadGroup, D
 from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
 from django_rtq.inspector.metrics.past_hours import PastHours, Replies
 from django_rtq.inspector.metrics.reader import (
+    HOUR_MS,
     TaskCounts,
     TaskMetrics,
     past_task_hours,
@@ -25,7 +26,6 @@ from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.jobs.job import clock_moment
 from django_rtq.jobs.record import read_head
 
-HOUR_MS = 3_600_000
 MOST_HOURS = 720  # of a task's history
 MAX_SEARCHED = 2000  # jobs of each list that are read, of all queues together
 LEAST_SEARCHED = 25  # the same, of each queue

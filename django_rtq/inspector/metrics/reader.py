@@ -19,6 +19,7 @@ from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.queues import QueueReader
 
+HOUR_MS = 3_600_000
 MAX_HOURS = 48  # before the present one
 MAX_LANES = 1000  # lanes that are searched for the clients with most jobs
 MAX_NAMES = 50_000  # of counters that are remembered, in some MB
