@@ -28,7 +28,8 @@ def test_each_slot_fires_once_while_schedulers_come_and_die(redis, rtq_worker, j
     wait_until(lambda: len(slots_of(redis)) >= 5)
 
     workers[0].kill_group(9)  # others run its job when its lease has expired
-    wait_until(lambda: len(slots_of(redis)) >= 15 and not gaps(slots_of(redis)))
+    done = len(slots_of(redis))  # the first worker may have done many, before the others had started
+    wait_until(lambda: len(slots_of(redis)) >= done + 10 and not gaps(slots_of(redis)))
     for worker in workers[1:]:
         assert worker.stop() == 0
 
