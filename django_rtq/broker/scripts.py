@@ -54,7 +54,8 @@ lazy = function(part)
 end
 """
 _NAMES = re.compile(r"local (?:function )?(\w+(?:, \w+)*)")
-_COMMENT = re.compile(r"\s*--.*$", re.MULTILINE)
+_COMMENT = re.compile(r"--.*")
+_WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 # One constructor with all fields: a table that grows key by key is reallocated five times.
 _NAMED = """
 local function named(place)
@@ -159,16 +160,17 @@ def _composed(source: str) -> str:
     eager: list[str] = []
     shared: list[str] = []  # of other parts, and used only by the lazy ones
     lazy: dict[str, list[str]] = {}
-    code, lazy_code = _COMMENT.sub("", source), ""
+    words, lazy_words = _words(source), frozenset[str]()
     for part, part_text in reversed(_parts(source).items()):
         is_lazy = bool(_IS_LAZY.search(part_text))
         for definition in reversed(_DEFINITION.findall(part_text)):
-            if not is_lazy and _uses_any(code, definition):
+            names = _names([definition])
+            if not is_lazy and not words.isdisjoint(names):
                 eager.insert(0, definition)
-                code += _COMMENT.sub("", definition)
-            elif _uses_any(code, definition) or _uses_any(lazy_code, definition):
+                words |= _words(definition)
+            elif not words.isdisjoint(names) or not lazy_words.isdisjoint(names):
                 (lazy.setdefault(part, []) if is_lazy else shared).insert(0, definition)
-                lazy_code += _COMMENT.sub("", definition)
+                lazy_words |= _words(definition)
     if not lazy:
         return "\n".join([*eager, source])
     texts = ["\n".join(eager), source, "\n".join(shared)]
@@ -177,8 +179,10 @@ def _composed(source: str) -> str:
     return "\n".join(["local lazy, lazy_parts", texts[0], _lazy(texts[2], dict(reversed(lazy.items()))), texts[1]])
 
 
-def _uses_any(code: str, definition: str) -> bool:
-    return any(re.search(rf"(?<![.\w]){name}\b", code) for name in _names([definition]))
+@cache
+def _words(code: str) -> frozenset[str]:
+    """The names that this Lua code mentions, without those behind a dot."""
+    return frozenset(_WORD.findall(_COMMENT.sub("", code)))
 
 
 def _lazy(shared: str, parts: Mapping[str, Sequence[str]]) -> str:
