@@ -125,7 +125,7 @@ class OverviewReader:
                     reads.add(kind, command)
                 reads.add("tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))  # in a script it takes longer
             else:
-                reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS, "running")))
+                reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
             reads.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
         self._add_workers(reads, names, known)
@@ -171,7 +171,7 @@ class OverviewReader:
         reads = Reads()
         self._add_workers(reads, names, known)
         for name in names if with_usual else ():
-            reads.add("tasks", SCRIPTS["task_metrics"].call(self._keys.of(name), (USUAL_HOURS, "running")))
+            reads.add("tasks", SCRIPTS["task_metrics"].call(self._keys.of(name), (USUAL_HOURS,)))
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
         workers = _read_workers(names, _notes(known, replies), replies["processing"])
         metrics = read_task_metrics(replies["tasks"])

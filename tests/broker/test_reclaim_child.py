@@ -58,7 +58,7 @@ def test_a_crash_is_a_failed_run_of_its_task(redis, broker, inspector):
         job = claimed_job(broker, max_crashes=allowed, body=body)
         broker.reclaim_child(QUEUE, WORKER, [job.id])
 
-    figures = inspector.metrics.tasks()["shop.tasks.ship"]
+    figures = inspector.tasks.all()[0]["shop.tasks.ship"]
     assert (figures.failed, figures.dead, figures.retried, figures.failure_rate) == (2, 1, 1, 1.0)
     assert inspector.overview.time_series(QUEUE).total("failed") == 2
 
@@ -67,14 +67,14 @@ def test_what_was_not_running_has_not_failed(redis, broker, inspector):
     claimed_job(broker, body='{"task":"shop.tasks.ship"}')
     broker.reclaim_child(QUEUE, WORKER, [])
 
-    assert inspector.metrics.tasks() == {}
+    assert inspector.tasks.all()[0] == {}
     assert inspector.overview.time_series(QUEUE).total("failed") == 0
 
 
 def test_a_task_whose_name_cannot_be_read_counts_for_the_queue_alone(redis, broker, inspector):
     broker.reclaim_child(QUEUE, WORKER, [claimed_job(broker, body='{"task":"a\\"b"}').id])
 
-    assert inspector.metrics.tasks() == {}
+    assert inspector.tasks.all()[0] == {}
     assert inspector.overview.time_series(QUEUE).total("failed") == 1
 
 

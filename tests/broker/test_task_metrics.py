@@ -16,18 +16,17 @@ def tell(broker, *counters, queue=QUEUE):
 def test_outcomes_are_told_by_task(redis, broker, inspector):
     tell(broker, "done ship", 6, "failed ship", 2, "retried ship", 1, "dead ship", 1, "expired mail", 4)
 
-    figures = inspector.metrics.tasks()
+    figures = inspector.tasks.all()[0]
 
     assert figures == {"mail": TaskMetrics(expired=4), "ship": TaskMetrics(done=6, failed=2, retried=1, dead=1)}
     assert (figures["ship"].failure_rate, figures["mail"].failure_rate) == (0.25, None)
 
 
-def test_queues_are_added_up_or_one_is_asked(redis, broker, inspector):
+def test_queues_are_added_up(redis, broker, inspector):
     tell(broker, "done ship", 1)
     tell(broker, "done ship", 2, queue="low")
 
-    assert inspector.metrics.tasks()["ship"].done == 3
-    assert inspector.metrics.tasks(queues=["low"])["ship"].done == 2
+    assert inspector.tasks.all()[0]["ship"].done == 3
 
 
 @pytest.mark.parametrize(("hours", "done"), [(0, 1), (1, 11), (24, 111)])
@@ -37,7 +36,7 @@ def test_so_many_hours_before_the_present_one_count(redis, broker, inspector, ho
         redis.hset(broker.keys.of(QUEUE).tasks + str(hour - back).encode(), "done ship", number)
     broker.register_queues([QUEUE])
 
-    assert inspector.metrics.tasks(hours)["ship"].done == done
+    assert inspector.tasks.all(hours)[0]["ship"].done == done
 
 
 def test_how_long_runs_and_waits_took_is_told_from_buckets(redis, broker, inspector):
@@ -47,7 +46,7 @@ def test_how_long_runs_and_waits_took_is_told_from_buckets(redis, broker, inspec
         *(f"w{bucket_of(5)} ship", 99, f"w{bucket_of(30_000)} ship", 1),
     )
 
-    figures = inspector.metrics.tasks()["ship"]
+    figures = inspector.tasks.all()[0]["ship"]
 
     assert (figures.run_p50, figures.run_p95) == (pytest.approx(0.1, rel=0.13), pytest.approx(2, rel=0.13))
     assert (figures.wait_p50, figures.wait_p95) == (pytest.approx(0.005, rel=0.13), pytest.approx(0.005, rel=0.13))
@@ -65,10 +64,21 @@ def test_the_overview_gets_run_times_only_while_a_job_runs(redis, broker, inspec
     assert row.tasks == {"ship": TaskMetrics(done=6, retried=1, runs=runs)}
 
 
+def test_the_overview_adds_up_the_last_hour_and_the_present_one(redis, broker, inspector):
+    hour = redis.time()[0] // 3600
+    for back, number in ((0, 1), (1, 10), (2, 100)):
+        redis.hset(broker.keys.of(QUEUE).tasks + str(hour - back).encode(), "done ship", number)
+    broker.register_queues([QUEUE])
+
+    (row,) = inspector.overview.read().queues
+
+    assert row.tasks == {"ship": TaskMetrics(done=11)}
+
+
 def test_a_name_with_blanks_is_a_name(redis, broker, inspector):
     tell(broker, "done my own name", 1)
 
-    assert list(inspector.metrics.tasks()) == ["my own name"]
+    assert list(inspector.tasks.all()[0]) == ["my own name"]
 
 
 @pytest.mark.parametrize("seconds", [1e-9, 1e-6, 0.00037, 0.01, 0.124, 1.0, 3599.0, 1e6])

@@ -109,7 +109,7 @@ def test_looking_takes_few_round_trips(inspector, trips):
         (inspector.workers, 2),
         (lambda: inspector.queues.get(QUEUE), 1),
         (lambda: inspector.metrics.clients(QUEUE), 1),
-        (inspector.metrics.tasks, 2),
+        (inspector.tasks.all, 2),
         (lambda: inspector.dead_letters.groups(QUEUE), 2),
         (lambda: inspector.dead_letters.select(QUEUE), 2),
     ):

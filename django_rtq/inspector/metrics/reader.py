@@ -17,7 +17,6 @@ from django_rtq.broker.keys import Keys
 from django_rtq.broker.metrics.histogram import percentile
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.queues import QueueReader
 
 HOUR_MS = 3_600_000
 MAX_HOURS = 48  # before the present one
@@ -91,13 +90,7 @@ class MetricsReader:
     """Reads metrics. Any thread may use it."""
 
     def __init__(self, broker: Broker) -> None:
-        self._queues = QueueReader(broker)
         self._redis, self._keys = broker.redis, broker.keys
-
-    def tasks(self, hours: int = 1, queues: Iterable[str] | None = None) -> dict[str, TaskMetrics]:
-        """The metrics of all tasks by name, in the current hour and so many hours before it."""
-        calls = task_metrics_calls(self._keys, self._queues.names() if queues is None else queues, hours)
-        return read_task_metrics(self._redis.execute(calls, resend=True))
 
     def clients(self, queue: str, limit: int = 50, *, by: str = "queued") -> Clients:
         """The clients with most waiting jobs (by="queued"), or with most of the recent work (by="share")."""
@@ -125,12 +118,6 @@ class MetricsReader:
         ]
         clients.sort(key=lambda one: (one.share if by == "share" else one.queued, one.queued), reverse=True)
         return Clients(clients=clients[:limit], lanes=lanes, searched=min(lanes, MAX_LANES))
-
-
-def task_metrics_calls(keys: Keys, queues: Iterable[str], hours: int) -> list[Command]:
-    """The commands for read_task_metrics(), one for each queue."""
-    hours = max(0, min(hours, MAX_HOURS))
-    return [SCRIPTS["task_metrics"].call(keys.of(queue), (hours, "all")) for queue in queues]
 
 
 def read_task_metrics(replies: Iterable[Any]) -> dict[str, TaskMetrics]:

@@ -134,7 +134,7 @@ def test_what_was_counted_travels_with_what_is_settled(redis, broker, session, i
 
     session.settle()
 
-    figures = inspector.metrics.tasks()[TASK]
+    figures = inspector.tasks.all()[0][TASK]
     assert (figures.done, figures.failed, figures.retried, figures.dead, figures.expired) == (2, 2, 1, 1, 1)
     assert figures.run_p50 == pytest.approx(0.25, rel=0.13)
     (client,) = inspector.metrics.clients(QUEUE).clients
@@ -155,11 +155,11 @@ def test_who_leaves_tells_the_rest(redis, broker, session, inspector):
     session.settle()
     work(broker, session, DONE, DONE)
     session.settle()
-    assert inspector.metrics.tasks()[TASK].done == 1
+    assert inspector.tasks.all()[0][TASK].done == 1
 
     session.sign_off()
 
-    assert inspector.metrics.tasks()[TASK].done == 3
+    assert inspector.tasks.all()[0][TASK].done == 3
 
 
 def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, session, inspector):
@@ -170,7 +170,7 @@ def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, ses
 
     session.settle()
 
-    assert inspector.metrics.tasks()[TASK].done == 1
+    assert inspector.tasks.all()[0][TASK].done == 1
 
 
 def test_a_quiet_worker_keeps_no_counts_to_itself(redis, broker):

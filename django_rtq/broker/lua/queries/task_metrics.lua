@@ -1,13 +1,12 @@
--- task_metrics: counters of the tasks of a queue, summed over some hours. Reads only.
+-- task_metrics: how the jobs of each task of a queue ended, summed over some hours. Reads only.
 -- uses: prelude
 -- keys: clock tasks workers running_of
 -- ARGV[1] hours       how many before the present one, at most 48
--- ARGV[2] histograms  which are returned: "all"; or "running": those of run times, and only if jobs run
 --
--- returns {name, number, ...}
+-- returns {name, number, ...}, with the histograms of run times only if jobs run
 -- sent twice: changes nothing
 
-local q, hours, all = named(), tonumber(ARGV[1]), ARGV[2] == "all"
+local q, hours = named(), tonumber(ARGV[1])
 local hour, sums, answer = math.floor(now_ms(q.clock) / HOUR_MS), {}, {}
 -- Names are "done task", or for a bucket "r-3 task" and "w7 task".
 local byte, LAST_DIGIT, RUN_TIMES = string.byte, string.byte("9"), string.byte("r")
@@ -19,12 +18,12 @@ local function runs_jobs()
   return false
 end
 
-local with_runs = not all and runs_jobs()
+local with_runs = runs_jobs()
 for each = hour - hours, hour do
   local counters = redis.call("HGETALL", q.tasks .. string.format("%.0f", each))
   for i = 1, #counters, 2 do
     local name = counters[i]
-    if all or byte(name, 2) > LAST_DIGIT or (with_runs and byte(name) == RUN_TIMES) then
+    if byte(name, 2) > LAST_DIGIT or (with_runs and byte(name) == RUN_TIMES) then
       sums[name] = (sums[name] or 0) + counters[i + 1]
     end
   end
