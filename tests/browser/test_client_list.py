@@ -7,7 +7,7 @@ from tests.browser.conftest import body
 from tests.browser.test_flows import shows
 from tests.browser.test_noisy_client import CLIENTS, row_of
 from tests.browser.test_pages import overflow, violations
-from tests.support.jobs import QUEUE, queued_job
+from tests.support.jobs import QUEUE, dead_job, queued_job
 
 REFRESH_SECONDS = 0.5
 
@@ -69,3 +69,18 @@ def test_the_list_follows_what_happens(many, broker, page):
     assert page.evaluate("window.isTheSamePage")
     row_of(page, "baker").get_by_role("link", name="baker").click()
     shows(row_of(page, QUEUE), "9")
+
+
+def test_a_long_name_wraps_on_a_phone(broker, page):
+    name = "w" * 100
+    dead_job(broker, client=name)
+    queued_job(broker, client=name)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(CLIENTS)
+    page.locator(".rtq tbody th a").click()
+    links = page.locator(".rtq a[href*=www]").evaluate_all("links => links.map(link => link.href)")
+    assert len(links) == 5  # cancel, requeue, its jobs in the queue, limits, purge
+
+    for url in (page.url, *links):
+        page.goto(url)
+        assert overflow(page) <= 0, url
