@@ -39,9 +39,11 @@ class Redis(redis_py.Redis):
 
     def load_scripts(self):
         """Let the server know all scripts, so that the next call is the call itself."""
+        known = self.script_exists(*[script.sha for script in SCRIPTS.values()])
         with self.pipeline(transaction=False) as pipe:
-            for script in SCRIPTS.values():
-                pipe.script_load(script.text)
+            for script, is_known in zip(SCRIPTS.values(), known, strict=True):
+                if not is_known:
+                    pipe.script_load(script.text)
             pipe.execute()
 
     def clients_of_ours(self):
