@@ -160,7 +160,7 @@ def _composed(source: str) -> str:
     eager: list[str] = []
     shared: list[str] = []  # of other parts, and used only by the lazy ones
     lazy: dict[str, list[str]] = {}
-    words, lazy_words = _words(source), frozenset[str]()
+    words, lazy_words = _words(source), set[str]()
     for part, part_text in reversed(_parts(source).items()):
         is_lazy = bool(_IS_LAZY.search(part_text))
         for definition in reversed(_DEFINITION.findall(part_text)):
@@ -179,10 +179,9 @@ def _composed(source: str) -> str:
     return "\n".join(["local lazy, lazy_parts", texts[0], _lazy(texts[2], dict(reversed(lazy.items()))), texts[1]])
 
 
-@cache
-def _words(code: str) -> frozenset[str]:
+def _words(code: str) -> set[str]:
     """The names that this Lua code mentions, without those behind a dot."""
-    return frozenset(_WORD.findall(_COMMENT.sub("", code)))
+    return set(_WORD.findall(_COMMENT.sub("", code)))
 
 
 def _lazy(shared: str, parts: Mapping[str, Sequence[str]]) -> str:
