@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.broker.metrics.histogram import bucket_of
 from django_rtq.inspector.metrics.reader import TaskMetrics
-from tests.broker.test_task_metrics import tell
+from tests.broker.test_task_metrics import count_runs, tell
 from tests.support.jobs import QUEUE
 
 
@@ -21,10 +21,8 @@ def test_the_runs_of_one_task_are_told_for_all_queues(redis, broker, inspector):
 
 
 @pytest.mark.parametrize(("hours", "done"), [(0, [1]), (1, [10, 1]), (3, [0, 100, 10, 1])])
-def test_each_hour_has_its_own(redis, broker, inspector, hours, done):
-    hour = redis.time()[0] // 3600
-    for back, number in ((0, 1), (1, 10), (2, 100), (4, 1000)):
-        redis.hset(broker.keys.of(QUEUE).tasks + str(hour - back).encode(), "done ship", number)
+def test_each_hour_has_its_own(redis, broker, keys, hour, inspector, hours, done):
+    count_runs(redis, keys, hour, {0: 1, 1: 10, 2: 100, 4: 1000})
     broker.register_queues([QUEUE])
 
     found = inspector.tasks.get("ship", hours)
@@ -34,9 +32,9 @@ def test_each_hour_has_its_own(redis, broker, inspector, hours, done):
 
 
 @pytest.mark.parametrize("others", [0, 600])
-def test_other_names_beside_it_do_not_count(redis, broker, inspector, others):
+def test_other_names_beside_it_do_not_count(redis, broker, keys, hour, inspector, others):
     tell(broker, "done ship", 6, "done my ship", 2, "done ", 3, "r12 ship", 6, "w12 ship", 5, "r12 shipping", 1)
-    redis.hset(broker.keys.of(QUEUE).tasks + str(redis.time()[0] // 3600).encode(), mapping={"x": 1, "done x": 1})
+    redis.hset(keys.tasks + str(hour).encode(), mapping={"x": 1, "done x": 1})
     for start in range(0, others, 300):
         tell(broker, *(word for n in range(start, start + 300) for word in (f"done ship{n}", 1)))
 

@@ -13,6 +13,12 @@ def tell(broker, *counters, queue=QUEUE):
     broker.settle("w1", queue, Settlement(metrics=[(0, 0, len(counters) // 2, *counters)]))
 
 
+def count_runs(redis, keys, hour, numbers):
+    """Count so many runs of a task in this hour, and in hours before it: {0: 1, 24: 100}."""
+    for back, number in numbers.items():
+        redis.hset(keys.tasks + str(hour - back).encode(), "done ship", number)
+
+
 def test_outcomes_are_told_by_task(redis, broker, inspector):
     tell(broker, "done ship", 6, "failed ship", 2, "retried ship", 1, "dead ship", 1, "expired mail", 4)
 
@@ -30,10 +36,8 @@ def test_queues_are_added_up(redis, broker, inspector):
 
 
 @pytest.mark.parametrize(("hours", "done"), [(0, 1), (1, 11), (24, 111)])
-def test_so_many_hours_before_the_present_one_count(redis, broker, inspector, hours, done):
-    hour = redis.time()[0] // 3600
-    for back, number in ((0, 1), (1, 10), (24, 100), (25, 1000)):
-        redis.hset(broker.keys.of(QUEUE).tasks + str(hour - back).encode(), "done ship", number)
+def test_so_many_hours_before_the_present_one_count(redis, broker, keys, hour, inspector, hours, done):
+    count_runs(redis, keys, hour, {0: 1, 1: 10, 24: 100, 25: 1000})
     broker.register_queues([QUEUE])
 
     assert inspector.tasks.all(hours)[0]["ship"].done == done
@@ -64,10 +68,8 @@ def test_the_overview_gets_run_times_only_while_a_job_runs(redis, broker, inspec
     assert row.tasks == {"ship": TaskMetrics(done=6, retried=1, runs=runs)}
 
 
-def test_the_overview_adds_up_the_last_hour_and_the_present_one(redis, broker, inspector):
-    hour = redis.time()[0] // 3600
-    for back, number in ((0, 1), (1, 10), (2, 100)):
-        redis.hset(broker.keys.of(QUEUE).tasks + str(hour - back).encode(), "done ship", number)
+def test_the_overview_adds_up_the_last_hour_and_the_present_one(redis, broker, keys, hour, inspector):
+    count_runs(redis, keys, hour, {0: 1, 1: 10, 2: 100})
     broker.register_queues([QUEUE])
 
     (row,) = inspector.overview.read().queues

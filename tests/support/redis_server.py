@@ -46,6 +46,12 @@ class Redis(redis_py.Redis):
                     pipe.script_load(script.text)
             pipe.execute()
 
+    def waiting_workers(self):
+        """The connections on which processes of workers wait for jobs at this moment."""
+        return [
+            client for client in self.client_list() if client["name"] == "rtq:worker-wait" and "b" in client["flags"]
+        ]
+
     def clients_of_ours(self):
         """The connections of brokers that are open."""
         return [client for client in self.client_list() if client["name"].startswith("rtq:")]

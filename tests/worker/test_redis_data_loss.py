@@ -48,7 +48,7 @@ def end(worker, client):
 def wait_until_acknowledged(client, job):
     """Until the worker has the reply: else it would send the outcome again, and the job would not be lost."""
     wait_until(lambda: job.state is JobState.SUCCEEDED)
-    wait_until(lambda: any(c["name"] == "rtq:worker-wait" and "b" in c["flags"] for c in client.client_list()))
+    wait_until(client.waiting_workers)
 
 
 def is_back(job):

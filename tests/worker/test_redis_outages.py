@@ -281,7 +281,7 @@ def test_workers_drain_a_server_whose_memory_is_full(rtq_worker, redis, journal)
 def given_while_stopped(worker, redis):
     """A job that the server has given to a worker that cannot know: it was stopped while it waited."""
     for _ in range(20):
-        wait_until(lambda: any(c["name"] == "rtq:worker-wait" and "b" in c["flags"] for c in redis.client_list()))
+        wait_until(redis.waiting_workers)
         worker.kill_group(signal.SIGSTOP)
         job = tasks.gate.delay("job", "gate")
         with suppress(AssertionError):  # its wait was over, and the next had not begun

@@ -20,18 +20,13 @@ def lane(redis):
     return [job_id.decode() for job_id in redis.lrange(LANE, 0, -1)]
 
 
-def claims(redis):
-    """Whether some process waits in Redis for jobs: it has not noticed a signal yet."""
-    return any(each["name"] == "rtq:worker-wait" and "b" in each["flags"] for each in redis.clients_of_ours())
-
-
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_the_first_signal_lets_running_jobs_finish_and_claims_nothing_more(rtq_worker, redis, journal, concurrency):
     worker = rtq_worker("--concurrency", concurrency)
     job = tasks.gate.delay("running", "gate")
     journal.wait("start", "running")
     worker.kill(signal.SIGTERM)
-    wait_until(lambda: "running jobs have 25 s" in worker.log and not claims(redis))
+    wait_until(lambda: "running jobs have 25 s" in worker.log and not redis.waiting_workers())
     waiting = tasks.note.delay_many([((f"later-{i}",), {}) for i in range(3)])
     assert not worker_ended_within(worker, 0.3)
     journal.open("gate")
@@ -57,7 +52,7 @@ def test_when_the_time_is_over_a_job_is_given_back_in_front_and_nothing_is_count
     job = tasks.gate.delay("running", "never")
     journal.wait("start", "running")
     worker.kill(signal.SIGTERM)
-    wait_until(lambda: "running jobs have 0.3 s" in worker.log and not claims(redis))
+    wait_until(lambda: "running jobs have 0.3 s" in worker.log and not redis.waiting_workers())
     waiting = tasks.note.delay("later")
 
     assert worker.wait() == 0

@@ -62,9 +62,7 @@ def test_jobs_that_were_claimed_ahead_of_such_a_job_are_run_by_others(rtq_worker
 
 def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redis, journal):
     worker = rtq_worker("--processes", 2, LEASE_SECONDS=1)
-    wait_until(
-        lambda: len([c for c in redis.client_list() if c["name"] == "rtq:worker-wait" and "b" in c["flags"]]) == 2
-    )
+    wait_until(lambda: len(redis.waiting_workers()) == 2)
     frozen, _ = worker.children
     (name,) = workers_of(redis, frozen)
     os.kill(frozen, signal.SIGSTOP)
