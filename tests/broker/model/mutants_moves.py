@@ -16,7 +16,7 @@ MOVE_MUTANTS = (
     ),
     Mutant("successors_leave", "if waits and", "if false and", ("move",)),
     Mutant("successors_are_left", "if job.is_owner and is_successor", "if false and is_successor", ("move",)),
-    Mutant("moved_beside_one_like_it", "if other and other ~= job.id", "if false", ("move",)),
+    Mutant("moved_beside_one_like_it", "if other and other ~= id", "if false", ("move",)),
     Mutant("the_dead_enter_beside_one_like_them", "(job.is_owner or (digest and job.is_dead))", "job.is_owner"),
     # where they go
     Mutant("the_held_stay_held", "local is_held = score and", "local is_held = false and", ("move",)),
