@@ -43,7 +43,7 @@ class _CrashedProcess:
 
 
 class CrashRecovery(Loop):
-    """Reclaims the jobs of crashed processes, in its own thread. The main thread calls `add` and `is_pending`."""
+    """Reclaims the jobs of crashed processes, in its own thread. The main thread adds them, and asks what is left."""
 
     name = "crash-recovery"
 
@@ -72,6 +72,11 @@ class CrashRecovery(Loop):
             and not self._is_redis_away
             and time.monotonic() - self._progress_at < REPLY_TIMEOUT_SECONDS
         )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the jobs of all queued processes are reclaimed."""
+        return not self._queued
 
     def tick(self) -> float:
         """Reclaim the jobs of all queued processes."""

@@ -111,9 +111,13 @@ class Supervisor:
     # -- processes
 
     def _fork_missing(self) -> None:
-        # After a stop signal nothing is forked: it would have to be stopped again.
-        while self._fork_schedule.is_due and not self._signals and self._fork():
+        # After a stop signal nothing is forked: it would have to be stopped again. In a burst a new process waits until
+        # the jobs of a crashed one are queued again: it would find nothing, and end the burst without them.
+        while self._fork_schedule.is_due and not self._signals and not self._must_recover_first() and self._fork():
             pass
+
+    def _must_recover_first(self) -> bool:
+        return self._options.burst and not self._crash_recovery.is_done
 
     def _fork(self) -> bool:
         """Fork one process, if that is possible now. Returns whether it was."""

@@ -135,6 +135,40 @@ def test_a_burst_is_over_when_all_have_left(supervise):
     assert (supervisor._process_pool.forks, code) == (2, 0)
 
 
+def test_in_a_burst_a_successor_waits_until_the_jobs_of_a_crashed_process_are_back(supervise, monkeypatch):
+    """It would find nothing to claim, and end the burst without them."""
+    events, recoveries, interrupt = [], [], module.CrashRecovery.interrupt
+
+    class Late(module.CrashRecovery):
+        """Its thread gets its turn after some looks of the main thread."""
+
+        def __init__(self, *args):
+            super().__init__(*args)
+            recoveries.append(self)
+
+        def interrupt(self):
+            pass
+
+        def _recover(self, process, send_later):
+            events.append("jobs are back")
+
+    def name_and_end(process_pool):
+        process_pool.processes[0].shared.set_name("host-1")
+        ends(DIED)(process_pool)
+
+    def recover(process_pool):
+        Late.interrupt = interrupt
+        recoveries[0].interrupt()
+
+    monkeypatch.setattr(module, "CrashRecovery", Late)
+    forks = [lambda: events.append("forked")] * 2
+    look = [lambda process_pool: None] * 3
+    supervisor, code = supervise(name_and_end, *look, recover, ends(left(EXIT_DONE)), burst=True, at_fork=forks)
+
+    assert events == ["forked", "jobs are back", "forked"]
+    assert (supervisor._process_pool.forks, code) == (2, 0)
+
+
 def refuse():
     raise BlockingIOError(11, "Resource temporarily unavailable")
 
