@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django.core.signals import setting_changed
@@ -32,6 +32,7 @@ from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.record import read_record
+from django_rtq.threads.shared_property import shared_property
 
 if TYPE_CHECKING:
     from django_rtq.broker.redis.token_waits import TokenWaits
@@ -61,22 +62,18 @@ class Broker(Producer):
             )
         else:
             read_all()  # an upgrade may replace the files while this process runs
-        super().__init__(
-            RedisClient(self.connection_settings.command_pool(role=role)),
-            self.connection_settings,
-            Keys(config.prefix),
-            config,
-        )
+        redis = RedisClient(self.connection_settings.command_pool(role=role))
+        super().__init__(redis, self.connection_settings, Keys(config.prefix), config)
         self.schedules = ScheduleStore(self.redis, self.keys, self.drop_mode)
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
         self.limits = LimitStore(self.redis, self.keys, config)
 
-    @cached_property
+    @shared_property
     def waits(self) -> BlockingClient:
         """For callers that wait for the end of a job."""
         return BlockingClient(self.connection_settings.blocking_pool(role="wait", block_seconds=MAX_WAIT_SECONDS))
 
-    @cached_property
+    @shared_property
     def token_waits(self) -> TokenWaits:
         """For coroutines that wait for the end of a job."""
         from django_rtq.broker.redis.token_waits import BLOCK_SECONDS, TokenWaits

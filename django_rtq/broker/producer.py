@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.outcome import DROPPED
 from django_rtq.jobs.record import write_record
+from django_rtq.threads.shared_property import shared_property
 
 if TYPE_CHECKING:
     from django_rtq.broker.redis.async_client import AsyncRedisClient
@@ -48,7 +49,7 @@ class Producer:
         self._drop_modes: dict[str, str] = {}  # of queues
         self.drop_mode: Callable[[str], str] = partial(_drop_mode, config, self._drop_modes)
 
-    @cached_property
+    @shared_property
     def async_redis(self) -> AsyncRedisClient:
         """For coroutines."""
         from django_rtq.broker.redis.async_client import AsyncRedisClient  # only processes that use it need it
