@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 from django.test import override_settings
+from hypothesis import HealthCheck, settings
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.inspector.inspector import get_inspector
@@ -20,6 +21,11 @@ from tests.support.snapshots import is_foreign
 from tests.support.waiting import wait_until
 
 stop_passing_on_ignored_signals()
+# A busy machine is slow at times: limits of the time that an example takes, or its making, would fail tests by chance.
+settings.register_profile(
+    "rtq", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("rtq")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker that a test starts would compile all modules again
 
 

@@ -150,7 +150,7 @@ stepping = st.tuples(
 forgetting = st.tuples(st.just("forget"), st.just(0))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=150, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 @given(steps=st.lists(st.one_of(elapsing, elapsing, stepping, forgetting), min_size=1, max_size=12))
 def test_whatever_clocks_do_time_never_goes_back_and_never_stands_still(server, steps):
     """`forget`: Redis loses what was written last, by a torn log."""

@@ -1,7 +1,7 @@
 """running -> queued."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.jobs import (
@@ -82,7 +82,7 @@ class _Named:
         self.id = job_id
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(
     lines=st.dictionaries(st.sampled_from("vwxyz"), st.integers(1, 6), min_size=1),
     cuts=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 12)), max_size=8),

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.jobs import QUEUE, WORKER, claim, claim_all, lose_record, names, new_job, queued_job
@@ -53,7 +53,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(steps=STEPS)
 def test_a_batch_brings_what_as_many_single_claims_bring(redis, broker, steps):
     redis.flushdb()
@@ -70,7 +70,7 @@ def test_a_batch_brings_what_as_many_single_claims_bring(redis, broker, steps):
         assert batch == [job_id for ids in singles for job_id in ids]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(
     jobs=st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from(["good", "good", "suspect", "lost"])), max_size=25),
     wanted=st.integers(2, 12),
@@ -92,7 +92,7 @@ def test_suspects_and_ids_without_a_record_do_not_change_the_turns(redis, broker
     assert claim_all(broker, 1) == batches
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(
     jobs=st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("ggscc")), max_size=25),
     wanted=st.integers(1, 12),
@@ -121,7 +121,7 @@ def test_the_turns_are_those_that_they_would_be_without_the_cancelled_jobs(redis
     assert not redis.exists(keys.cancelled_in_lane)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(lines=st.dictionaries(st.sampled_from("vwxyz"), st.integers(1, 30), min_size=1), wanted=st.integers(1, 40))
 def test_between_two_turns_of_a_client_every_other_has_one(redis, broker, lines, wanted):
     redis.flushdb()

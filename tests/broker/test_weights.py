@@ -4,7 +4,7 @@ import itertools
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.jobs import QUEUE, WORKER, claim, claim_all, names, new_job, queued_job
@@ -87,7 +87,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(steps=STEPS)
 def test_a_batch_brings_what_as_many_single_claims_bring(redis, broker, limits, steps):
     redis.flushdb()

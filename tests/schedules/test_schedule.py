@@ -174,7 +174,7 @@ def expected_slots(fields, start, minutes, zone):
     return found
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(FIELDS, st.sampled_from(DAYS), st.integers(0, 1500))
 def test_slots_are_those_that_somebody_would_see_who_looked_every_minute(fields, place, late):
     zone, day = place

@@ -344,7 +344,6 @@ def run_randomly(redis: Any, broker: Broker, *, examples: int, **options: Any) -
             max_examples=examples,
             stateful_step_count=50,
             database=None,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
