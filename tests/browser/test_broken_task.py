@@ -4,8 +4,8 @@ import pytest
 
 from tests.broker.test_filter_jobs import bury
 from tests.broker.test_task_metrics import tell
+from tests.browser.actions import follow, shows
 from tests.browser.conftest import NOTE, body
-from tests.browser.test_flows import shows
 from tests.browser.test_pages import overflow, violations
 from tests.support.jobs import QUEUE, queued_job
 
@@ -31,7 +31,7 @@ def clicker(page):
 
     def click(role, name):
         clicks.append(name)
-        page.get_by_role(role, name=name).first.click()
+        follow(page.get_by_role(role, name=name).first)
         return len(clicks)
 
     return click
@@ -63,7 +63,7 @@ def test_after_the_repair_its_dead_letters_run_again(broken, page, inspector):
 
 def test_who_did_what_is_in_the_log(broken, page):
     page.goto(f"/admin/django_rtq/registeredtask/{NOTE}/cancel/")
-    page.get_by_role("button", name="Cancel jobs").click()
+    follow(page.get_by_role("button", name="Cancel jobs"))
     shows(page.locator(".rtq"), "Last actions")
     page.goto(OVERVIEW)
     click = clicker(page)
@@ -71,14 +71,14 @@ def test_who_did_what_is_in_the_log(broken, page):
     shows(page.locator(".rtq tbody tr").first, "40 jobs were cancelled.")
     page.locator("#rtq-log-filter summary").click()
     page.get_by_label("Action").select_option("Pause")
-    page.get_by_role("button", name="Filter").click()
+    follow(page.get_by_role("button", name="Filter"))
     shows(page.locator(".rtq"), "No entries.")
 
 
 def test_both_pages_can_be_read_in_the_dark_and_on_a_phone(broken, page):
     for action in ("cancel", "requeue"):
         page.goto(f"/admin/django_rtq/registeredtask/{NOTE}/{action}/")
-        page.locator(".rtq form button").first.click()
+        follow(page.locator(".rtq form button").first)
     for address in (f"/admin/django_rtq/registeredtask/{NOTE}/", "/admin/django_rtq/log/"):
         page.goto(address)
         assert violations(page) == []

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.browser.actions import follow, shows
 from tests.browser.conftest import body
-from tests.browser.test_flows import shows
 from tests.browser.test_pages import overflow, violations
 from tests.support.jobs import QUEUE, queued_job, scheduled_job
 
@@ -20,7 +20,7 @@ def many(broker):
 
 def test_the_waiting_jobs_of_a_client_are_cancelled_in_three_clicks(many, page, inspector):
     page.goto(f"{LIST}?client=c1")
-    page.get_by_role("link", name="Cancel all matching …").click()
+    follow(page.get_by_role("link", name="Cancel all matching …"))
     shows(page.locator(".rtq"), "Cancel 10 queued jobs?")
     assert violations(page) == []
     page.emulate_media(color_scheme="dark")
@@ -28,7 +28,7 @@ def test_the_waiting_jobs_of_a_client_are_cancelled_in_three_clicks(many, page, 
     page.set_viewport_size({"width": 390, "height": 800})
     assert overflow(page) <= 0
 
-    page.get_by_role("button", name="Cancel jobs").click()
+    follow(page.get_by_role("button", name="Cancel jobs"))
 
     shows(page.locator(".messagelist"), "10 jobs were cancelled.")
     assert inspector.queues.get(QUEUE).queued == 20
@@ -38,7 +38,7 @@ def test_selected_scheduled_jobs_are_run_now(many, page, inspector):
     page.goto(f"{LIST}?state=scheduled")
     for job in many[:2]:
         page.locator(f"input[value='{job.id}']").click()
-    page.get_by_role("button", name="Run selected now").click()
+    follow(page.get_by_role("button", name="Run selected now"))
 
     shows(page.locator(".messagelist"), "2 jobs are queued now.")
     assert inspector.queues.get(QUEUE).scheduled == 1

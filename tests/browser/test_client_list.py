@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.browser.actions import follow, shows
 from tests.browser.chromium import window
 from tests.browser.conftest import body
-from tests.browser.test_flows import shows
 from tests.browser.test_noisy_client import CLIENTS, row_of
 from tests.browser.test_pages import overflow, violations
 from tests.support.jobs import QUEUE, dead_job, queued_job
@@ -31,7 +31,7 @@ def names(page):
 def test_noisy_client_who(many, page):
     page.goto("/admin/django_rtq/queue/")
 
-    page.locator(".rtq-navigation").get_by_role("link", name="Clients").click()  # the first click of one
+    follow(page.locator(".rtq-navigation").get_by_role("link", name="Clients"))  # the first click of one
 
     shows(page.locator(".rtq-pager"), "1–50 of 122")  # noqa: RUF001
     assert names(page)[:2] == ["acme", "florist"]
@@ -44,19 +44,19 @@ def test_noisy_client_who(many, page):
 def test_the_list_is_sorted_searched_and_paged_without_javascript(many, browser, admin_server):
     with window(browser, admin_server, java_script_enabled=False) as page:
         page.goto(CLIENTS)
-        page.get_by_role("columnheader", name="Client").get_by_role("link").click()
+        follow(page.get_by_role("columnheader", name="Client").get_by_role("link"))
         assert names(page)[:2] == ["acme", "client000"]
-        page.get_by_role("link", name="Next page").click()
+        follow(page.get_by_role("link", name="Next page"))
         shows(page.locator(".rtq-pager"), "51–100 of 122")  # noqa: RUF001
         assert names(page)[0] == "client049"
-        page.get_by_role("columnheader", name="Client").get_by_role("link").click()
+        follow(page.get_by_role("columnheader", name="Client").get_by_role("link"))
         assert names(page)[0] == "florist"
 
         page.get_by_label("Part of the name").fill("T11")
-        page.locator(".rtq-filter").get_by_role("button", name="Find").click()
+        follow(page.locator(".rtq-filter").get_by_role("button", name="Find"))
         assert names(page) == [f"client{number}" for number in range(119, 109, -1)]
         assert "sort=-name" in page.url
-        page.get_by_role("link", name="client115").click()
+        follow(page.get_by_role("link", name="client115"))
         shows(page.locator(".rtq h1"), "Client client115")
 
 
@@ -67,7 +67,7 @@ def test_the_list_follows_what_happens(many, broker, page):
         queued_job(broker, client="baker", body=body("one"))
     page.wait_for_function("() => document.querySelector('.rtq tbody th a').innerText === 'baker'")
     assert page.evaluate("window.isTheSamePage")
-    row_of(page, "baker").get_by_role("link", name="baker").click()
+    follow(row_of(page, "baker").get_by_role("link", name="baker"))
     shows(row_of(page, QUEUE), "9")
 
 
@@ -77,7 +77,7 @@ def test_a_long_name_wraps_on_a_phone(broker, page):
     queued_job(broker, client=name)
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(CLIENTS)
-    page.locator(".rtq tbody th a").click()
+    follow(page.locator(".rtq tbody th a"))
     links = page.locator(".rtq a[href*=www]").evaluate_all("links => links.map(link => link.href)")
     assert len(links) == 5  # cancel, requeue, its jobs in the queue, limits, purge
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.broker.test_task_metrics import tell
+from tests.browser.actions import shows
 from tests.browser.conftest import NOTE
 from tests.browser.test_broken_task import OVERVIEW, clicker
-from tests.browser.test_flows import shows
 from tests.browser.test_pages import overflow, violations
 from tests.support.jobs import QUEUE
 

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from django_rtq.inspector.inspector import Inspector
+from tests.browser.actions import follow, shows
 from tests.browser.chromium import window
 from tests.browser.conftest import body
 from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
@@ -50,13 +51,6 @@ def tab(page, state):
     return page.locator(f".rtq-tabs a[href*='state={state}']")
 
 
-def shows(locator, text):
-    """Wait until an element contains this text."""
-    from playwright.sync_api import expect
-
-    expect(locator).to_contain_text(text)
-
-
 def status(page):
     """The refresh status of the page."""
     return page.locator(".rtq-live [role=status]")
@@ -89,7 +83,7 @@ def test_a_page_can_be_halted_and_stays_so(broker, page):
     page.get_by_role("button", name="Stop refreshing").click()
     shows(status(page), "Not refreshing")
     with page.expect_request("**/queue/default/**"):
-        page.get_by_role("link", name=QUEUE).click()
+        follow(page.get_by_role("link", name=QUEUE))
     shows(status(page), "Not refreshing")
     page.get_by_role("button", name="Start refreshing").click()
     shows(status(page), "Live")
@@ -177,14 +171,14 @@ def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, 
     boxes.nth(0).click()
     boxes.nth(9).click(modifiers=["Shift"])
     shows(page.locator("[data-rtq-selected]"), "10")
-    page.get_by_role("button", name="Requeue selected").click()
+    follow(page.get_by_role("button", name="Requeue selected"))
     shows(page.locator(".messagelist"), "10")
     shows(tab(page, "queued"), "10")
 
-    page.get_by_role("link", name="Requeue all matching …").click()
+    follow(page.get_by_role("link", name="Requeue all matching …"))
     shows(page.locator(".rtq"), "2")
     assert page.locator("[data-rtq-live]").count() == 0  # a question does not change while it is read
-    page.locator(".rtq form:not([role=search]) button[type=submit]").click()
+    follow(page.locator(".rtq form:not([role=search]) button[type=submit]"))
     shows(page.locator(".messagelist"), "2")
 
     page.goto(f"/admin/django_rtq/queue/{QUEUE}/?state=finished")
@@ -203,10 +197,10 @@ def test_what_is_wrong_is_ended_from_the_overview_in_three_clicks(broker, inspec
     shows(banner, "12 jobs died in the last hour")
     shows(banner, "since")
 
-    banner.get_by_role("button", name="Resume queue").click()
+    follow(banner.get_by_role("button", name="Resume queue"))
     shows(page.locator(".messagelist"), f"Queue {QUEUE} was resumed.")
-    banner.get_by_role("link", name="Requeue …").click()
-    page.locator(".rtq form:not([role=search]) button[type=submit]").click()
+    follow(banner.get_by_role("link", name="Requeue …"))
+    follow(page.locator(".rtq form:not([role=search]) button[type=submit]"))
     shows(page.locator(".messagelist"), "12")
 
     page.goto(OVERVIEW)
@@ -219,16 +213,16 @@ def test_without_javascript_all_is_there_but_the_refresh(broker, browser, admin_
     with window(browser, admin_server, java_script_enabled=False) as page:
         page.goto(OVERVIEW)
         assert not page.locator(".rtq-live").is_visible()
-        page.get_by_role("link", name=QUEUE, exact=True).click()
-        tab(page, "dead").click()
+        follow(page.get_by_role("link", name=QUEUE, exact=True))
+        follow(tab(page, "dead"))
         assert not page.locator("[data-rtq-all]").is_visible()
         page.locator(BOX).nth(0).check()
         page.locator(BOX).nth(1).check()
-        page.get_by_role("button", name="Requeue selected").click()
+        follow(page.get_by_role("button", name="Requeue selected"))
         shows(page.locator(".messagelist"), "2")
         shows(tab(page, "queued"), "2")
-        page.locator(".rtq-id a").first.click()
-        page.get_by_role("button", name="Requeue", exact=True).click()
+        follow(page.locator(".rtq-id a").first)
+        follow(page.get_by_role("button", name="Requeue", exact=True))
         shows(page.locator(".rtq-state").first, "queued")
 
 
@@ -237,18 +231,18 @@ def test_what_is_discarded_is_confirmed_also_without_javascript(broker, browser,
         page.goto(DEAD)
         page.locator(BOX).nth(0).check()
         page.locator(BOX).nth(1).check()
-        page.get_by_role("button", name="Discard selected …").click()
+        follow(page.get_by_role("button", name="Discard selected …"))
         shows(page.locator(".rtq-banner"), "Discard 2 dead letters?")
         assert inspector.queues.get(QUEUE).dead == 12
-        page.get_by_role("button", name="Discard", exact=True).click()
+        follow(page.get_by_role("button", name="Discard", exact=True))
         shows(page.locator(".messagelist"), "2 dead letters were discarded.")
         shows(tab(page, "dead"), "10")
 
-        page.locator(".rtq-id a").first.click()
-        page.get_by_role("link", name="Discard …").click()
-        page.get_by_role("link", name="Back").click()
-        page.get_by_role("link", name="Discard …").click()
-        page.get_by_role("button", name="Discard", exact=True).click()
+        follow(page.locator(".rtq-id a").first)
+        follow(page.get_by_role("link", name="Discard …"))
+        follow(page.get_by_role("link", name="Back"))
+        follow(page.get_by_role("link", name="Discard …"))
+        follow(page.get_by_role("button", name="Discard", exact=True))
         shows(page.locator(".messagelist"), "was discarded.")
         shows(tab(page, "dead"), "9")
 

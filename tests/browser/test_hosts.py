@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from django_rtq.admin.urls import page_url
-from tests.browser.test_flows import shows
+from tests.browser.actions import follow, shows
 from tests.browser.test_pages import overflow, violations
 from tests.support.jobs import QUEUE, new_job
 from tests.support.waiting import wait_until
@@ -36,9 +36,9 @@ def test_drain_host_a(host, inspector, page):
     wait_until(lambda: [bool(each.supervisor_name) for each in inspector.workers()] == [True, True])
     page.goto("/admin/django_rtq/queue/")
 
-    page.locator(".rtq-navigation").get_by_role("link", name="Workers").click()
-    page.get_by_role("link", name=socket.gethostname()).click()
-    page.get_by_role("button", name="Quiet all").click()  # the third click, and the last
+    follow(page.locator(".rtq-navigation").get_by_role("link", name="Workers"))
+    follow(page.get_by_role("link", name=socket.gethostname()))
+    follow(page.get_by_role("button", name="Quiet all"))  # the third click, and the last
 
     banner = page.locator(".rtq-banner")
     shows(banner, "Not drained yet. 1 job still runs on it.")
@@ -52,7 +52,7 @@ def test_drain_host_a(host, inspector, page):
     page.set_viewport_size({"width": 390, "height": 800})
     assert overflow(page) <= 0
 
-    page.get_by_role("button", name="Wake all").click()
+    follow(page.get_by_role("button", name="Wake all"))
     page.get_by_role("button", name="Quiet all").wait_for()
     shows(page.locator(".messagelist"), "were asked to start new jobs again")
     assert banner.count() == 0
@@ -63,9 +63,9 @@ def test_a_host_is_stopped_after_a_question(host, inspector, page):
     host()
     page.goto(page_url("admin", "worker_host", socket.gethostname()))
 
-    page.get_by_role("link", name="Stop all …").click()
+    follow(page.get_by_role("link", name="Stop all …"))
     shows(page.locator(".rtq-banner"), "This stops 1 rtq_worker of host")
-    page.get_by_role("button", name="Stop all").click()
+    follow(page.get_by_role("button", name="Stop all"))
 
     shows(page.locator(".messagelist"), "were asked to stop")
     shows(page.locator(".rtq-banner"), "No worker process is known on this host")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.browser.actions import follow, shows
 from tests.browser.conftest import body
-from tests.browser.test_flows import shows
 from tests.browser.test_pages import overflow, violations
 from tests.support.jobs import QUEUE, queued_job
 
@@ -25,10 +25,11 @@ def flood(broker):
 
 def test_reports_that_are_stuck_behind_a_flood_are_moved_in_three_clicks(flood, page, inspector):
     page.goto(OVERVIEW)
-    page.get_by_role("link", name=QUEUE, exact=True).click()
+    follow(page.get_by_role("link", name=QUEUE, exact=True))
     page.get_by_label("Task", exact=True).fill("make_report")
-    page.keyboard.press("Enter")
-    page.get_by_role("link", name="Move all matching …").click()
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    follow(page.get_by_role("link", name="Move all matching …"))
     shows(page.locator(".rtq"), "Move 5 queued jobs to another queue?")
     assert violations(page) == []
     page.emulate_media(color_scheme="dark")
@@ -37,7 +38,7 @@ def test_reports_that_are_stuck_behind_a_flood_are_moved_in_three_clicks(flood, 
     assert overflow(page) <= 0
 
     page.get_by_label("To queue:").select_option("reports")
-    page.get_by_role("button", name="Move", exact=True).click()  # the third click
+    follow(page.get_by_role("button", name="Move", exact=True))  # the third click
 
     shows(page.locator(".messagelist"), "5 jobs were moved to queue reports.")
     shows(page.locator(".messagelist"), "No worker serves queue reports now")
@@ -47,13 +48,13 @@ def test_reports_that_are_stuck_behind_a_flood_are_moved_in_three_clicks(flood, 
 def test_one_job_is_moved_from_its_page(flood, broker, page, inspector):
     job = queued_job(broker, body=REPORT)
     page.goto(f"/admin/django_rtq/job/{job.id}/")
-    page.get_by_role("link", name="Move to another queue …").click()
+    follow(page.get_by_role("link", name="Move to another queue …"))
     assert violations(page) == []
     page.set_viewport_size({"width": 390, "height": 800})
     assert overflow(page) <= 0
 
     page.get_by_label("To queue:").select_option("reports")
-    page.get_by_role("button", name="Move", exact=True).click()
+    follow(page.get_by_role("button", name="Move", exact=True))
 
     shows(page.locator(".messagelist"), "was moved to queue reports.")
     shows(page.locator(".rtq-why"), "No worker")
@@ -64,10 +65,10 @@ def test_selected_jobs_are_moved(flood, page, inspector):
     page.goto(f"{LIST}?task=make_report")
     for box in page.locator("td input[name='id']").all()[:2]:
         box.click()
-    page.get_by_role("button", name="Move selected …").click()
+    follow(page.get_by_role("button", name="Move selected …"))
 
     page.get_by_label("To queue:").select_option("reports")
-    page.get_by_role("button", name="Move", exact=True).click()
+    follow(page.get_by_role("button", name="Move", exact=True))
 
     shows(page.locator(".messagelist"), "2 jobs were moved to queue reports.")
     assert inspector.queues.get("reports").queued == 2

@@ -4,8 +4,8 @@ import pytest
 
 from django_rtq.broker.settlement import Settlement
 from django_rtq.jobs.job import JobState
+from tests.browser.actions import follow, shows
 from tests.browser.conftest import body
-from tests.browser.test_flows import shows
 from tests.browser.test_pages import overflow, violations
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job
 
@@ -44,34 +44,34 @@ def test_the_noisy_client_is_first_and_stands_beside_its_fair_share(flood, page)
 
 def test_it_is_seen_why_its_jobs_wait(flood, page):
     page.goto(CLIENTS)
-    page.get_by_role("link", name="acme").click()
+    follow(page.get_by_role("link", name="acme"))
     shows(row_of(page, QUEUE), "at its limit of 1 running job")
-    row_of(page, QUEUE).get_by_role("link", name=QUEUE).click()
-    page.locator(".rtq-id a").first.click()
+    follow(row_of(page, QUEUE).get_by_role("link", name=QUEUE))
+    follow(page.locator(".rtq-id a").first)
     shows(page.locator(".rtq-why"), "Its client is at its limit of 1 running job.")
     assert violations(page) == []
-    page.get_by_role("link", name="acme").click()
+    follow(page.get_by_role("link", name="acme"))
     page.wait_for_url("**/client/client/?client=acme")
 
 
 def test_it_is_paused_and_gets_another_limit(flood, page, inspector):
     page.goto(f"{CLIENTS}client/?client=acme")
-    page.get_by_role("button", name="Pause in all queues").click()
+    follow(page.get_by_role("button", name="Pause in all queues"))
     shows(page.locator(".messagelist"), "Client acme is paused in default, low.")
     shows(row_of(page, QUEUE), "paused by ")
     assert violations(page) == []
 
-    row_of(page, QUEUE).get_by_role("link", name="Limits …").click()
+    follow(row_of(page, QUEUE).get_by_role("link", name="Limits …"))
     page.get_by_label("Running jobs").fill("many")
-    page.get_by_role("button", name="Save").click()
+    follow(page.get_by_role("button", name="Save"))
     shows(page.locator(".rtq"), "'many' is not a whole number from 0 on, 'none' or 'settings'.")
     assert violations(page) == []
     page.get_by_label("Running jobs").fill("3")
-    page.get_by_role("button", name="Save").click()
+    follow(page.get_by_role("button", name="Save"))
     shows(row_of(page, QUEUE), "Running jobs: 3")
     assert inspector.limits.read(QUEUE).clients["acme"].limits["max_running"].value == 3
 
-    page.get_by_role("button", name="Resume in all queues").click()
+    follow(page.get_by_role("button", name="Resume in all queues"))
     shows(page.locator(".messagelist"), "Client acme was resumed in default, low.")
     page.goto(CLIENTS)
     assert "paused" not in row_of(page, "acme").inner_text()
@@ -79,13 +79,13 @@ def test_it_is_paused_and_gets_another_limit(flood, page, inspector):
 
 def test_its_jobs_are_cancelled_after_a_question(flood, page, inspector):
     page.goto(f"{CLIENTS}client/?client=acme")
-    page.get_by_role("link", name="Cancel its jobs …").click()
+    follow(page.get_by_role("link", name="Cancel its jobs …"))
     shows(page.locator(".rtq"), "This cancels 121 waiting jobs of client acme.")
     assert violations(page) == []
     page.set_viewport_size({"width": 390, "height": 800})
     assert overflow(page) <= 0
 
-    page.get_by_role("button", name="Cancel jobs").click()
+    follow(page.get_by_role("button", name="Cancel jobs"))
 
     shows(page.locator(".messagelist"), "121 jobs were cancelled.")
     assert [each.queued for each in inspector.clients.get("acme", [QUEUE])] in ([], [0])

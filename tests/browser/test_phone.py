@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.inspector.inspector import Inspector
-from tests.browser.test_flows import shows
+from tests.browser.actions import follow, shows
 from tests.browser.test_pages import overflow, violations
 from tests.management.commands import dead_letter, failure
 from tests.support.jobs import QUEUE, queued_job
@@ -44,17 +44,17 @@ def test_a_phone_at_three_in_the_morning(phone, inspector, scheme):
     headings = phone.locator(".rtq-figures thead th").filter(visible=True).all_inner_texts()
     assert [" ".join(text.split()) for text in headings] == ["Queue", "Queued", "Oldest wait", "Dead", "Failed/min"]
 
-    phone.locator(".rtq-navigation").get_by_role("link", name="Dead letters").click()  # the first click
+    follow(phone.locator(".rtq-navigation").get_by_role("link", name="Dead letters"))  # the first click
     group = phone.locator(".rtq-cards tbody tr").filter(has_text="charge_order")
     shows(group, "OutOfOrder")
     shows(group, "HTTP 503 Service Unavailable")
     assert_fits(phone)
     assert violations(phone) == []
 
-    group.get_by_role("link", name="Requeue …").click()
+    follow(group.get_by_role("link", name="Requeue …"))
     shows(phone.locator(".rtq"), "Requeue 12 dead letters?")
     assert_fits(phone)
-    phone.get_by_role("button", name="Requeue").click()  # the third click
+    follow(phone.get_by_role("button", name="Requeue"))  # the third click
     shows(phone.locator(".messagelist"), "12")
     assert inspector.queues.get(QUEUE).dead == 0
 

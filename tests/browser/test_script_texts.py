@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from tests.browser.actions import shows
 from tests.browser.chromium import window
-from tests.browser.test_flows import OVERVIEW, shows, status
+from tests.browser.test_flows import OVERVIEW, status
 from tests.support.jobs import queued_job
 
 REFRESH_SECONDS = 0.2

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.browser.actions import follow, shows
 from tests.browser.conftest import body
-from tests.browser.test_flows import shows
 from tests.browser.test_pages import overflow, violations
 from tests.management.commands import dead_letter, failure
 from tests.support.jobs import QUEUE, dead_job, queued_job
@@ -38,7 +38,7 @@ def test_all_jobs_about_one_order_are_found_with_one_line(orders, page):
     assert violations(page) == []
     page.set_viewport_size({"width": 390, "height": 800})
     assert overflow(page) <= 0
-    rows.first.locator(".rtq-id a").click()
+    follow(rows.first.locator(".rtq-id a"))
     shows(page.locator("h1"), orders[0].id[:20])
 
 
@@ -51,7 +51,7 @@ def test_a_mistake_in_a_query_is_explained_and_corrected(orders, page):
     assert violations(page, runOnly=["color-contrast"]) == []
 
     page.get_by_label("Search jobs").fill("client:bakery state:dead")
-    page.get_by_role("button", name="Find").click()
+    follow(page.get_by_role("button", name="Find"))
 
     assert page.locator(".rtq tbody tr").count() == 1
 
@@ -71,12 +71,13 @@ def test_the_failures_of_the_last_hour_with_one_error_are_requeued(broker, page,
     page.goto(OVERVIEW)
     page.keyboard.press("/")
     page.keyboard.type("state:dead error:NoStock since:1h")
-    page.keyboard.press("Enter")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
 
-    page.get_by_role("link", name=f"Dead in {QUEUE}").click()  # the first click
+    follow(page.get_by_role("link", name=f"Dead in {QUEUE}"))  # the first click
     assert page.locator(".rtq tbody tr").filter(has_text="NoStock").count() == 3
-    page.get_by_role("link", name="Requeue all matching").click()
+    follow(page.get_by_role("link", name="Requeue all matching"))
     shows(page.locator(".rtq"), "Requeue 3 dead letters")
-    page.get_by_role("button", name="Requeue").click()  # the third click
+    follow(page.get_by_role("button", name="Requeue"))  # the third click
     shows(page.locator(".messagelist"), "3")
     assert inspector.queues.get(QUEUE).dead == 1

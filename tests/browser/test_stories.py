@@ -2,8 +2,8 @@
 
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.log_lines import write_line
+from tests.browser.actions import follow, shows
 from tests.browser.conftest import body
-from tests.browser.test_flows import shows
 from tests.browser.test_pages import violations
 from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job
 
@@ -17,7 +17,7 @@ def test_why_is_job_123_not_running(broker, page):
     page.goto(OVERVIEW)
 
     page.get_by_role("searchbox", name="Search jobs").fill(job.id)
-    page.get_by_role("button", name="Find").first.click()
+    follow(page.get_by_role("button", name="Find").first)
 
     shows(page.locator(".rtq-why"), "paused")
 
@@ -42,7 +42,7 @@ def test_which_worker_is_hung(broker, page):
     banner = page.locator(".rtq-incidents")
     shows(banner, "1 job seems to hang: note")
 
-    banner.get_by_role("link", name="Show running jobs").click()
+    follow(banner.get_by_role("link", name="Show running jobs"))
 
     shows(page.locator(".rtq tbody tr").filter(has=page.locator(f"a[href*='{job.id[:12]}']")), "over its time limit")
 
@@ -51,10 +51,10 @@ def test_a_rate_limited_queue(broker, inspector, page):
     queued_job(broker, body=body("waits"))
     page.goto(OVERVIEW)
 
-    page.get_by_role("link", name=QUEUE, exact=True).click()
-    page.get_by_role("link", name="Limits …", exact=True).click()
+    follow(page.get_by_role("link", name=QUEUE, exact=True))
+    follow(page.get_by_role("link", name="Limits …", exact=True))
     page.get_by_label("Starts", exact=True).fill("100/m")
-    page.get_by_role("button", name="Save").click()  # the third click
+    follow(page.get_by_role("button", name="Save"))  # the third click
 
     shows(page.locator(".messagelist"), "rate=100/m")
     assert inspector.limits.read(QUEUE).queue["rate"].value == "100/m"
@@ -67,9 +67,9 @@ def test_what_did_this_job_log_before_it_died(broker, page):
     broker.redis.execute_one(("RPUSH", broker.keys.of(QUEUE).log_of(job.id), *(f"t-1 {line}" for line in lines)))
     page.goto(OVERVIEW)
 
-    page.get_by_role("link", name=QUEUE, exact=True).click()
-    page.locator(".rtq-tabs a", has_text="Dead").click()
-    page.locator(f"a[href*='{job.id}']").first.click()  # the third click
+    follow(page.get_by_role("link", name=QUEUE, exact=True))
+    follow(page.locator(".rtq-tabs a", has_text="Dead"))
+    follow(page.locator(f"a[href*='{job.id}']").first)  # the third click
 
     shows(page.get_by_role("group", name="Log"), "no money")
     assert page.locator(".rtq-log li").last.is_visible()

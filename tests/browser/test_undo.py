@@ -3,8 +3,8 @@
 import pytest
 
 from tests.broker.test_filter_jobs import bury
+from tests.browser.actions import follow, shows
 from tests.browser.conftest import NOTE, body
-from tests.browser.test_flows import shows
 from tests.browser.test_pages import overflow, violations
 from tests.support.jobs import QUEUE, queued_job
 
@@ -24,9 +24,9 @@ def groups(broker):
 def discard_the_wrong_group(page):
     """Two clicks."""
     page.goto(DEAD)
-    page.locator(".rtq tbody tr").filter(has_text="NoStock").get_by_role("link", name="Discard …").click()
+    follow(page.locator(".rtq tbody tr").filter(has_text="NoStock").get_by_role("link", name="Discard …"))
     shows(page.locator(".rtq"), "You can undo this for 30 seconds.")
-    page.get_by_role("button", name="Discard").click()
+    follow(page.get_by_role("button", name="Discard"))
     shows(page.locator(".messagelist"), "3 dead letters were discarded.")
 
 
@@ -34,7 +34,7 @@ def test_i_discarded_the_wrong_group(groups, page, inspector):
     discard_the_wrong_group(page)
     assert inspector.queues.get(QUEUE).dead == 30
 
-    page.get_by_role("button", name="Undo").click()  # the third click
+    follow(page.get_by_role("button", name="Undo"))  # the third click
 
     shows(page.locator(".messagelist"), "Undone: 3 jobs are back.")
     shows(page.locator(".rtq tbody"), "NoStock")
@@ -62,7 +62,7 @@ def test_too_late(groups, page, broker):
     for key in broker.redis.execute_one(("KEYS", "*undo*")):
         broker.redis.execute_one(("DEL", key))
 
-    page.get_by_role("button", name="Undo").click()
+    follow(page.get_by_role("button", name="Undo"))
 
     shows(page.locator(".messagelist"), "Nothing was undone: the 30 seconds for it are over")
 
@@ -74,11 +74,11 @@ def test_i_purged_the_wrong_queue(broker, page, inspector):
     shows(page.locator(".rtq"), "You can undo this for 30 seconds.")
     assert violations(page) == []
     page.locator("#rtq-name").fill(QUEUE)
-    page.get_by_role("button", name="Purge").click()
+    follow(page.get_by_role("button", name="Purge"))
     shows(page.locator(".messagelist"), "12 jobs were purged.")
     assert inspector.queues.get(QUEUE).queued == 0
 
-    page.get_by_role("button", name="Undo").click()  # the second click
+    follow(page.get_by_role("button", name="Undo"))  # the second click
 
     shows(page.locator(".messagelist"), "Undone: 12 jobs are back.")
     assert inspector.queues.get(QUEUE).queued == 12
