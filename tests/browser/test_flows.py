@@ -272,6 +272,20 @@ def test_the_focus_survives_a_refresh(broker, page):
     assert page.evaluate("document.activeElement.getAttribute('href')").endswith(f"{QUEUE}/")
 
 
+def test_no_click_is_lost_by_a_refresh_while_the_button_is_down(broker, page):
+    queued_job(broker, "first")
+    page.goto(OVERVIEW)
+    page.get_by_role("link", name=QUEUE, exact=True).hover()
+    page.mouse.down()
+    queued_job(broker, "second")
+    for _ in range(3):  # the last one is sent after the one before is shown, which knows the second job
+        with page.expect_response(f"**{OVERVIEW}"):
+            pass
+    with page.expect_navigation():
+        page.mouse.up()
+    page.wait_for_url(f"**/queue/{QUEUE}/")
+
+
 @pytest.mark.parametrize(("scheme", "is_dark"), [("light", False), ("dark", True)])
 def test_a_picture_of_the_page_is_light_or_dark(broker, browser, page, dead_letters, scheme, is_dark):
     page.emulate_media(color_scheme=scheme)
