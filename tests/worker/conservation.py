@@ -14,7 +14,7 @@ KEPT = (
     "workers",
     "announced",
 )
-COUNTED = ("tasks", "client_runs", "client_time")
+COUNTED = ("tasks", "client_runs", "client_time", "hours", "task_days")  # some appear when an hour is over
 
 
 def keys_of(redis):
