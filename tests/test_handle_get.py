@@ -13,7 +13,7 @@ from django_rtq.exceptions import BrokerUnavailable, JobFailed, JobNotFound, Res
 from django_rtq.inspector.inspector import Inspector
 from tests.support.jobs import QUEUE, claim, settle, settlement
 from tests.support.redis_server import UNREACHABLE
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 TASK = f"{__name__}.add"
 
@@ -65,7 +65,7 @@ def test_a_job_that_will_be_over(broker, later):
     handle = add.delay(1)
     later(lambda: run(broker, handle, outcome=outcome([1, None])))
 
-    assert handle.get(10) == [1, None]
+    assert handle.get(PATIENCE) == [1, None]
     assert handle.state is JobState.SUCCEEDED
 
 
@@ -73,7 +73,7 @@ def test_async_code_waits_too(broker, later):
     handle = add.delay(1)
     later(lambda: run(broker, handle, outcome=outcome(3)))
 
-    assert asyncio.run(handle.aget(10)) == 3
+    assert asyncio.run(handle.aget(PATIENCE)) == 3
     broker.close()
 
 
@@ -98,7 +98,7 @@ def test_a_dead_job_tells_of_its_last_failure(broker, later):
     later(lambda: run(broker, handle, "bury"))
 
     with pytest.raises(JobFailed) as caught:
-        handle.get(10)
+        handle.get(PATIENCE)
 
     assert str(caught.value) == f"Job {handle.id} is dead. it broke"
     assert caught.value.job_id == handle.id
@@ -121,7 +121,7 @@ def test_a_cancelled_job_has_failed(broker, later):
     later(handle.cancel)
 
     with pytest.raises(JobFailed, match=r" is cancelled\.$"):
-        handle.get(10)
+        handle.get(PATIENCE)
 
 
 def test_an_expired_job_has_failed(broker):
@@ -137,7 +137,7 @@ def test_a_job_that_is_thrown_away_is_not_found(broker, inspector, later):
     later(lambda: inspector.purge(QUEUE))
 
     with pytest.raises(JobNotFound):
-        handle.get(10)
+        handle.get(PATIENCE)
 
 
 def test_a_job_that_never_was_is_not_found(broker):
@@ -187,14 +187,14 @@ def test_a_job_that_is_moved_meanwhile_is_awaited_in_its_new_queue(broker, later
     handle = add.delay(1)
     later(lambda: end_elsewhere(broker, handle))
 
-    assert handle.get(30) == 3
+    assert handle.get(PATIENCE) == 3
 
 
 def test_async_code_waits_for_a_moved_job_too(broker, later):
     handle = add.delay(1)
     later(lambda: end_elsewhere(broker, handle))
 
-    assert asyncio.run(handle.aget(30)) == 3
+    assert asyncio.run(handle.aget(PATIENCE)) == 3
 
 
 def test_the_result_of_a_job_that_was_moved_before(broker):

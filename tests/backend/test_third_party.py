@@ -14,7 +14,7 @@ def finished(result):
         result.refresh()
         return result.is_finished
 
-    wait_until(is_finished, seconds=30)
+    wait_until(is_finished)
     return result
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from django_rtq.backend.compat import TaskResultStatus
 from tests.app import django_tasks as tasks
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 READY, RUNNING, FAILED, SUCCESSFUL = (TaskResultStatus[name] for name in ("READY", "RUNNING", "FAILED", "SUCCESSFUL"))
 
@@ -18,7 +18,7 @@ def refreshed(result):
 
 
 def finished(result):
-    wait_until(lambda: refreshed(result).is_finished, seconds=30)
+    wait_until(lambda: refreshed(result).is_finished)
     return result
 
 
@@ -77,7 +77,7 @@ def test_a_job_of_delay_has_a_result_as_well(rtq_worker):
     rtq_worker()
     handle = tasks.add.delay(1, b=2)
 
-    assert handle.get(timeout=10) == 3
+    assert handle.get(timeout=PATIENCE) == 3
     assert tasks.add.get_result(handle.id).return_value == 3
 
 

@@ -21,7 +21,7 @@ from tests.support.jobs import (
     unique_job,
 )
 from tests.support.snapshots import MS, live_jobs, snapshot
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 # -- it works
 
@@ -109,7 +109,7 @@ def test_of_a_burst_from_many_threads_one_is_taken_in(redis, broker):
     gate, answers = threading.Barrier(8), []
 
     def burst():
-        gate.wait(5)
+        gate.wait(PATIENCE)
         answers.extend(enqueue_unique(broker, unique_job())[0] for _ in range(65))
 
     threads = [threading.Thread(target=burst) for _ in range(8)]

@@ -8,6 +8,7 @@ import pytest
 from django_rtq.exceptions import BrokerFull
 from tests.support.jobs import QUEUE, claim, claim_all, held_job, job_id, names, new_job, queued_job, settle, unique_job
 from tests.support.snapshots import MS, changes, place_of, snapshot
+from tests.support.waiting import PATIENCE
 
 NOW_MS = time.time_ns() // 1_000_000
 SLOT_MS = NOW_MS - 1000
@@ -205,7 +206,7 @@ def test_of_many_who_fire_at_once_one_does(broker, begun):
     jobs, answers, gate = [new_job(str(n)) for n in range(8)], [], threading.Barrier(8)
 
     def fire_all(job):
-        gate.wait(5)
+        gate.wait(PATIENCE)
         answers.extend(fire(broker, SLOT_MS + slot, job._replace(id=f"{job.id}-{slot}")) for slot in range(20))
 
     threads = [threading.Thread(target=fire_all, args=(job,)) for job in jobs]

@@ -27,7 +27,7 @@ from tests.support.jobs import (
 )
 from tests.support.redis_server import Redis
 from tests.support.snapshots import changes, snapshot
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 
 def wait_for_end(broker, queue, job_id, timeout):
@@ -76,7 +76,7 @@ def wait(redis, broker):
 
     yield start
     for thread in started:
-        thread.join(25)
+        thread.join(PATIENCE)
 
 
 def cancel(broker, job):
@@ -116,7 +116,7 @@ def test_who_waits_is_told_of_the_end(redis, broker, wait, end):
     (thread,) = wait(job)
 
     ENDS[end](broker, job)
-    thread.join(5)
+    thread.join(PATIENCE)
 
     assert thread.answer is True
     after = snapshot(redis)
@@ -130,7 +130,7 @@ def test_all_who_wait_are_told(redis, broker, wait):
 
     run_to("ack")(broker, job)
     for thread in threads:
-        thread.join(5)
+        thread.join(PATIENCE)
 
     assert [thread.answer for thread in threads] == [True] * 6
     assert redis.llen(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}") == 1
@@ -144,7 +144,7 @@ def test_an_attempt_that_failed_is_not_the_end(redis, broker, wait):
     run_to("retry")(broker, job)
     assert redis.zcard(f"{{rtq:{QUEUE}}}:waiters") == 1
     cancel(broker, job)
-    thread.join(5)
+    thread.join(PATIENCE)
 
     assert thread.answer is True
 
@@ -165,7 +165,7 @@ def test_a_wait_does_not_shorten_the_life_of_a_token_for_others(redis, broker, w
     job = queued_job(broker)
     (thread,) = wait(job)
     run_to("ack")(broker, job)
-    thread.join(5)
+    thread.join(PATIENCE)
 
     assert wait_for_end(broker, QUEUE, job.id, 5) is True
 
@@ -191,7 +191,7 @@ def test_a_wait_is_one_round_trip(broker, wait):
     try:
         (thread,) = wait(job)
         run_to("ack")(broker, job)
-        thread.join(5)
+        thread.join(PATIENCE)
         assert wait_for_end(broker, QUEUE, over.id, 5) is True
     finally:
         command_hooks.pop()
@@ -205,14 +205,14 @@ def test_as_many_connections_as_wait_at_once(redis, broker, wait):
     threads = wait(job, 3)
     run_to("ack")(broker, job)
     for thread in threads:
-        thread.join(5)
+        thread.join(PATIENCE)
     assert len(waiting_connections(redis)) == 3
 
     threads += [Waiting(broker, later)]
     threads[-1].start()
     wait_until(lambda: waiters_on(redis))
     run_to("ack")(broker, later)
-    threads[-1].join(5)
+    threads[-1].join(PATIENCE)
 
     assert len(waiting_connections(redis)) == 3
 
@@ -225,7 +225,7 @@ def test_connections_that_the_server_has_closed_do_not_fail_the_next_wait(redis,
     threads = wait(job, 3)
     run_to("ack")(broker, job)
     for thread in threads:
-        thread.join(5)
+        thread.join(PATIENCE)
     for client in waiting_connections(redis):
         redis.client_kill_filter(_id=client["id"])
 
@@ -265,7 +265,7 @@ def test_the_token_of_an_earlier_end_does_not_end_the_wait_for_a_requeued_job(re
     job = queued_job(broker, "a")
     (thread,) = wait(job)
     run_to("bury")(broker, job)
-    thread.join(5)
+    thread.join(PATIENCE)
     assert Inspector(broker).requeue(QUEUE, [job.id]) == [job.id]
 
     assert wait_for_end(broker, QUEUE, job.id, 0.1) is False
@@ -280,7 +280,7 @@ def test_a_lost_token_costs_no_more_than_a_slice(monkeypatch, redis, broker, wai
     redis.delete(f"{{rtq:{QUEUE}}}:waiters")
 
     run_to("ack")(broker, job)
-    thread.join(15)
+    thread.join(PATIENCE)
 
     assert thread.answer is True
     assert thread.seconds < 15  # of the 20 that it may take
@@ -297,7 +297,7 @@ def test_a_connection_that_is_cut_is_made_anew(redis, broker, wait):
     redis.client_kill_filter(_id=client["id"])
     wait_until(lambda: {c["id"] for c in waiters_on(redis)} - {client["id"]})
     run_to("ack")(broker, job)
-    thread.join(5)
+    thread.join(PATIENCE)
 
     assert thread.answer is True
 
@@ -319,7 +319,7 @@ def test_a_full_server_makes_a_wait_slower_and_does_not_end_it(monkeypatch, redi
         thread.start()
         wait_until(lambda: redis.exists(f"{{rtq:{QUEUE}}}:waiters"))
         run_to("ack")(broker, job)
-        thread.join(5)
+        thread.join(PATIENCE)
 
     assert thread.answer is True
 
@@ -332,7 +332,7 @@ def test_a_server_that_goes_away_ends_the_wait_with_an_error():
         thread.start()
         with Redis.from_url(server.url) as redis:
             wait_until(lambda: waiters_on(redis))
-    thread.join(5)
+    thread.join(PATIENCE)
     broker.close()
 
     assert isinstance(thread.answer, BrokerUnavailable)

@@ -184,7 +184,7 @@ def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, 
     page.goto(f"/admin/django_rtq/queue/{QUEUE}/?state=finished")
     journal = worker()
     shows(tab(page, "finished"), "12")
-    wait_until(lambda: journal.read_text().count(" end letter") == 12, seconds=30)
+    wait_until(lambda: journal.read_text().count(" end letter") == 12)
     assert page.locator(".rtq-id a").count() == 12
 
 

@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from django_rtq.management import reloader
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.processes import ROOT
 
 SETTINGS = """
@@ -107,14 +107,14 @@ def manage(project):
     yield start
     for process in started:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 def run_job(manage, name):
     call = f"from shop.tasks import note; note.delay({str(name)!r})"
-    assert manage("shell", "-v", "0", "-c", call).wait(20) == 0
+    assert manage("shell", "-v", "0", "-c", call).wait(PATIENCE) == 0
     wait_until(name.exists)
-    wait_until(name.read_text, 5)
+    wait_until(name.read_text)
     return name.read_text()
 
 
@@ -133,10 +133,10 @@ def test_a_syntax_error_ends_the_worker_and_the_next_change_brings_it_back(manag
 
     assert run_job(manage, project / "two") == "second"
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(20) == 0
+    assert worker.wait(PATIENCE) == 0
 
 
 def test_a_worker_that_ends_by_itself_ends_the_reloader_with_it(manage):
     worker = manage("rtq_worker", "--reload", "--burst")
 
-    assert worker.wait(20) == 0
+    assert worker.wait(PATIENCE) == 0

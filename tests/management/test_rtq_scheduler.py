@@ -13,7 +13,7 @@ from django_rtq.exceptions import ConfigurationError
 from tests.management.commands import run
 from tests.support.jobs import QUEUE, claimed_job, let_lapse, queued_job, retrying_job
 from tests.support.redis_server import LEASE_SECONDS
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -40,7 +40,7 @@ class SchedulerProcess:
     def stop(self, signum):
         """Returns its exit code. It has less time than its loops wait when nothing wakes them."""
         self.process.send_signal(signum)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE)
 
 
 @pytest.fixture

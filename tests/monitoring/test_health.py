@@ -13,6 +13,7 @@ from django_rtq.monitoring.health import health_view
 from tests.incidents.conftest import declared  # noqa: F401
 from tests.support.jobs import QUEUE, dead_job, queued_job
 from tests.support.redis_server import UNREACHABLE
+from tests.support.waiting import PATIENCE
 
 urlpatterns = [path("health/rtq/", health_view)]
 
@@ -103,7 +104,7 @@ def test_of_many_requests_at_once_one_asks_redis(broker, client, later, round_tr
         for thread in threads:
             thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE)
 
     assert answers == [503] * 5
     # A machine that needs a second for this lets the answer grow old meanwhile.

@@ -11,6 +11,7 @@ from django_rtq.jobs.context import CurrentRun, current_run
 from django_rtq.monitoring import JobLogFilter, add_job_fields
 from tests.app import context_tasks
 from tests.markdown import ROOT
+from tests.support.waiting import PATIENCE
 
 FIELDS = {"job_id": "j1", "task": "shop.tasks.mail", "queue": "mail", "client": "acme", "attempt": 2}
 
@@ -68,7 +69,7 @@ def test_each_job_of_a_worker_has_its_own_fields(rtq_worker, slots):
     rtq_worker("--concurrency", slots, TASK_MODULES=["tasks", "context_tasks"])
 
     for task, job in zip(calls, jobs, strict=True):
-        assert job.get(10) == [[job.id, task.name, "default", job.refresh().client, 1]] * 2
+        assert job.get(PATIENCE) == [[job.id, task.name, "default", job.refresh().client, 1]] * 2
     assert len({job.refresh().client for job in jobs}) == 6
 
 

@@ -163,7 +163,7 @@ def test_a_real_worker_goes_on_with_the_trace_of_the_request(instrumented, rtq_w
         environment={"DJANGO_SETTINGS_MODULE": "tests.app.otel_settings", "RTQ_TEST_SPANS": str(file)},
     )  # fmt: skip
 
-    wait_until(lambda: file.exists() and file.read_text().endswith("\n"), seconds=30)
+    wait_until(lambda: file.exists() and file.read_text().endswith("\n"))
     (run,) = map(json.loads, file.read_text().splitlines())
     assert run["name"] == "process default"
     assert int(run["context"]["trace_id"], 16) == server.context.trace_id

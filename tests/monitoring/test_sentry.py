@@ -157,7 +157,7 @@ def test_workers_report_all_before_they_exit(rtq_worker, redis, tmp_path, slots)
         environment={"DJANGO_SETTINGS_MODULE": "tests.app.sentry_settings", "RTQ_TEST_SENTRY": str(path)},
     )  # fmt: skip
 
-    wait_until(lambda: path.exists() and len(events(map(json.loads, path.read_text().splitlines()))) == 4, seconds=30)
+    wait_until(lambda: path.exists() and len(events(map(json.loads, path.read_text().splitlines()))) == 4)
     sent = list(map(json.loads, path.read_text().splitlines()))
     assert sorted(event["tags"]["client"] for event in events(sent)) == ["c0", "c1", "c2", "c3"]
     assert len(transactions(sent)) == 4

@@ -183,7 +183,7 @@ def test_a_scheduler_that_sleeps_is_woken_and_starts_it(redis, broker):
     scheduler.start()
     wait_until(lambda: [c for c in redis.client_list() if c["cmd"] == "bzpopmin"])
     broker.schedules.update({"often": row(every=0.1)}, wake=[QUEUE])
-    wait_until(lambda: claim_all(broker), 2)
+    wait_until(lambda: claim_all(broker))
     scheduler.stop()
     scheduler._broker.close()
 
@@ -195,7 +195,7 @@ def test_who_was_not_woken_hears_of_it_with_the_next_heartbeat(redis, broker):
         loop.start()
     wait_until(lambda: [c for c in redis.client_list() if c["cmd"] == "bzpopmin"])
     broker.schedules.update({"often": row(every=0.1)})  # the token went to another, who died
-    wait_until(lambda: claim_all(broker), 5)
+    wait_until(lambda: claim_all(broker))
     for loop in loops:
         loop.stop()
     own.close()

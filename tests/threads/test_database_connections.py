@@ -8,7 +8,7 @@ from django.db import connection, connections
 
 from django_rtq.threads import database_connections
 from django_rtq.threads.loop import Loop
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 
 def in_thread(act):
@@ -16,7 +16,7 @@ def in_thread(act):
     answers = []
     thread = threading.Thread(target=lambda: answers.append(act()))
     thread.start()
-    thread.join(10)
+    thread.join(PATIENCE)
     (answer,) = answers
     return answer
 

@@ -10,7 +10,7 @@ import pytest
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.threads import loop as module
 from django_rtq.threads.loop import Loop, ReconnectDelay, pause_loops, stop_all
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 
 class Counter(Loop):
@@ -75,7 +75,7 @@ def hanging():
     loops = [Hanging() for _ in range(3)]
     for loop in loops:
         loop.start()
-        loop.is_ticking.wait(5)
+        loop.is_ticking.wait(PATIENCE)
     yield loops
     for loop in loops:
         loop.request_stop()
@@ -147,7 +147,7 @@ def test_a_loop_goes_on_after_any_error_and_reports_it(started, caplog):
 
 def test_a_wait_that_has_to_be_interrupted_is(started, caplog):
     loop = started(Blocked())
-    loop.is_waiting.wait(5)
+    loop.is_waiting.wait(PATIENCE)
     loop.stop()
 
     assert not [t for t in threading.enumerate() if t.name == "rtq-blocked"]
@@ -166,7 +166,7 @@ def test_whoever_is_about_to_wait_when_it_is_stopped_is_interrupted_all_the_same
 
     loop.interrupt = interrupt
     started(loop)
-    loop.is_waiting.wait(5)
+    loop.is_waiting.wait(PATIENCE)
     loop.stop()
 
     assert not [t for t in threading.enumerate() if t.name == "rtq-blocked"]

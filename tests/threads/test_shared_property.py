@@ -3,6 +3,7 @@
 import threading
 
 from django_rtq.threads.shared_property import shared_property
+from tests.support.waiting import PATIENCE
 
 
 class Owner:
@@ -12,7 +13,7 @@ class Owner:
     @shared_property
     def value(self):
         """Made by two threads at once."""
-        self.both_are_here.wait(5)
+        self.both_are_here.wait(PATIENCE)
         return object()
 
 
@@ -22,7 +23,7 @@ def test_threads_that_ask_at_once_get_the_same_value():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(5)
+        thread.join(PATIENCE)
 
     assert len(seen) == 2
     assert seen[0] is seen[1] is owner.value

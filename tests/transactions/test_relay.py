@@ -18,6 +18,7 @@ from django_rtq.transactions import relay as relay_module
 from django_rtq.transactions.relay import INTERVAL_SECONDS, OutboxRelay, relay, relays
 from tests.app.tasks import note
 from tests.support.jobs import QUEUE, claim, job_id, new_job, settle
+from tests.support.waiting import PATIENCE
 from tests.transactions.test_outbox import UNREACHABLE
 
 
@@ -240,7 +241,7 @@ def test_two_relays_take_different_rows(leave, database, names):
 
         thread = threading.Thread(target=other)
         thread.start()
-        thread.join(10)
+        thread.join(PATIENCE)
         assert found == [1]
         assert names() == ["b"]
     assert OutboxJob.objects.get() == first

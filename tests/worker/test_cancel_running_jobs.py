@@ -9,7 +9,7 @@ import pytest
 from django_rtq import JobState, signals
 from django_rtq.exceptions import JobFailed, WrongState
 from tests.app import long_tasks, tasks
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.conservation import assert_all_settled
 
 
@@ -17,7 +17,7 @@ def cancel_running(job, **options):
     """Ask it to stop, and wait until it is over. Where the lease is long, no heartbeat can have helped."""
     assert job.cancel(**options) == "asked"
     with pytest.raises(JobFailed, match="is cancelled"):
-        job.get(timeout=20)
+        job.get(timeout=PATIENCE)
     assert job.refresh().state is JobState.CANCELLED
 
 
@@ -40,7 +40,7 @@ def test_a_job_is_stopped_and_the_worker_goes_on(rtq_worker, redis, journal, con
 
     assert job.refresh().attempt == 1
     after = tasks.note.delay("after")
-    assert after.get(10) == "after"
+    assert after.get(PATIENCE) == "after"
     assert worker.child == child
     assert journal.starts("long") == 1
     assert f"cancelled job {job.id} of queue default" in worker.log
@@ -68,7 +68,7 @@ def test_only_the_job_that_is_meant_is_hit(rtq_worker, redis, journal, concurren
     )
     for i, job in enumerate(jobs):
         if i % 3 == 0:
-            journal.wait("start", f"job-{i}", seconds=20)
+            journal.wait("start", f"job-{i}")
             if job.state not in (JobState.SUCCEEDED, JobState.CANCELLED):
                 with suppress(WrongState):  # it was quicker
                     job.cancel()
@@ -96,10 +96,10 @@ def test_a_job_that_heeds_nothing_is_terminated_and_its_neighbours_are_given_bac
 
     journal.open("gate")
     if beside:
-        beside.get(10)
+        beside.get(PATIENCE)
         details = beside.refresh()
         assert (details.attempt, details.crashes) == (1, 0)
-    assert tasks.note.delay("after").get(10) == "after"
+    assert tasks.note.delay("after").get(PATIENCE) == "after"
     assert journal.starts("hog") == 1
     assert "is to be terminated" in worker.log
     assert "out of memory" not in worker.log
@@ -123,7 +123,7 @@ def test_asked_it_never_runs_again_though_its_worker_is_killed(rtq_worker, redis
     wait_until(lambda: job.state.is_final)
 
     assert job.state is JobState.CANCELLED
-    assert tasks.note.delay("after").get(10) == "after"
+    assert tasks.note.delay("after").get(PATIENCE) == "after"
     assert journal.starts("deaf") == 1
 
 
@@ -145,7 +145,7 @@ def test_a_job_that_succeeds_all_the_same_has_succeeded(rtq_worker, journal):
     journal.wait("ignored", "deaf")
     journal.open("gate")
 
-    assert job.get(10) == "done"
+    assert job.get(PATIENCE) == "done"
 
 
 def test_a_hint_that_got_lost_costs_a_heartbeat(rtq_worker, redis, broker, inspector, journal):
@@ -163,7 +163,7 @@ def test_a_task_may_say_by_itself_that_it_is_cancelled(rtq_worker, journal):
     job = long_tasks.give_in.delay()
 
     with pytest.raises(JobFailed, match="is cancelled"):
-        job.get(10)
+        job.get(PATIENCE)
 
 
 def test_it_is_said_in_the_worker(rtq_worker, journal):

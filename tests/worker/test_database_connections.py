@@ -6,7 +6,7 @@ from django.db import transaction
 
 from django_rtq import signals
 from tests.app import database_tasks, tasks
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 MODULES = ["tasks", "database_tasks"]
 PERIODIC = {"task": "tests.app.database_tasks.periodic", "every": 0.2, "args": ["tick"]}
@@ -33,7 +33,7 @@ def test_no_process_inherits_the_connection_of_a_receiver(rtq_worker, redis, jou
 
     assert noted.pid == worker.pid
     for _ in range(2):
-        assert database_tasks.is_connected.delay().get(10) is False
+        assert database_tasks.is_connected.delay().get(PATIENCE) is False
         os.kill(worker.child, 9)
     wait_until(lambda: not open_databases(worker))
     worker.stop()
@@ -53,6 +53,6 @@ def test_a_job_writes_into_the_database_of_its_caller(rtq_worker, redis, databas
     rtq_worker(environment=database.environment, TASK_MODULES=MODULES)
     with transaction.atomic():
         database.query("INSERT INTO effects VALUES (%s)", "caller")
-    database_tasks.insert.delay("job").get(10)
+    database_tasks.insert.delay("job").get(PATIENCE)
 
     assert database.query("SELECT name FROM effects ORDER BY name") == [("caller",), ("job",)]

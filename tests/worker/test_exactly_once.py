@@ -11,7 +11,7 @@ import pytest
 
 from django_rtq.exceptions import JobFailed
 from tests.app import once_tasks
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.processes import ROOT
 
 MODULES = ["tasks", "once_tasks"]
@@ -36,7 +36,7 @@ def test_a_job_that_is_killed_before_its_commit_runs_again(worker, database, jou
     worker()
     job = once_tasks.effect.delay("a", ["before"])
 
-    assert job.get(10) == "a is done"
+    assert job.get(PATIENCE) == "a is done"
     assert journal.starts("a") == 2
     assert effects(database) == ["a"]
 
@@ -45,7 +45,7 @@ def test_a_job_that_is_killed_after_its_commit_is_settled_without_its_function(w
     running = worker()
     job = once_tasks.effect.delay("a", ["after"])
 
-    assert job.get(10) is None
+    assert job.get(PATIENCE) is None
     assert journal.starts("a") == 1
     assert effects(database) == ["a"]
     assert f"job {job.id} has committed in an earlier run: its function was not called again" in running.log
@@ -56,7 +56,7 @@ def test_a_failed_run_leaves_nothing_and_is_retried(worker, database, journal, c
     worker("--concurrency", concurrency)
     job = once_tasks.fail.delay("a", 2)
 
-    assert job.get(10) is None
+    assert job.get(PATIENCE) is None
     assert journal.starts("a") == 3
     assert effects(database) == ["a"]
 
@@ -66,7 +66,7 @@ def test_a_broken_constraint_of_the_function_is_a_failure(worker, database, jour
     job = once_tasks.collide.using(max_attempts=2).delay("a")
 
     with pytest.raises(JobFailed, match="IntegrityError"):
-        job.get(10)
+        job.get(PATIENCE)
     assert journal.starts("a") == 2
     assert effects(database) == committed(database) == []
 
@@ -76,7 +76,7 @@ def test_a_result_that_cannot_be_stored_leaves_no_effect(worker, database, journ
     job = once_tasks.return_object.delay("a")
 
     with pytest.raises(JobFailed, match=r"the result of .*return_object"):
-        job.get(10)
+        job.get(PATIENCE)
     assert journal.starts("a") == 1
     assert effects(database) == committed(database) == []
 
@@ -87,7 +87,7 @@ def test_a_time_limit_leaves_no_effect(worker, database, journal, concurrency):
     job = once_tasks.hang.using(time_limit=0.2, max_attempts=1).delay("a")
 
     with pytest.raises(JobFailed, match=r"0\.2 s"):
-        job.get(10)
+        job.get(PATIENCE)
     assert effects(database) == committed(database) == []
 
 
@@ -99,7 +99,7 @@ def test_a_cancelled_job_leaves_no_effect(worker, database, journal, concurrency
     job.cancel()
 
     with pytest.raises(JobFailed, match="is cancelled"):
-        job.get(10)
+        job.get(PATIENCE)
     assert effects(database) == committed(database) == []
 
 
@@ -113,7 +113,7 @@ def test_two_runs_at_once_have_one_effect(worker, database, journal):
     journal.open("gate")
     slow.kill_group(signal.SIGCONT)
 
-    assert job.get(20) is None
+    assert job.get(PATIENCE) is None
     assert effects(database) == ["a"]
     assert committed(database) == [job.id]
 
@@ -141,8 +141,8 @@ def test_many_jobs_with_many_kills_have_one_effect_each(name, request):
 def test_a_job_that_it_enqueued_is_not_lost_with_an_outbox(worker, database, journal):
     worker(OUTBOX=True)
     job = once_tasks.spawn.delay("a")
-    journal.wait("end", "child of a", seconds=30)
+    journal.wait("end", "child of a")
 
-    assert job.get(10) is None
+    assert job.get(PATIENCE) is None
     assert journal.names() == ["a", "child of a"]
     assert effects(database) == ["a"]

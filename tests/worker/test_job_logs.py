@@ -5,7 +5,7 @@ import pytest
 from django_rtq import JobState
 from django_rtq.inspector.inspector import get_inspector
 from tests.app import logging_tasks
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 MODULES = {"TASK_MODULES": ["tasks", "logging_tasks"]}
 LOGS = {"JOB_LOGS": "INFO", **MODULES}
@@ -27,7 +27,7 @@ def test_the_lines_of_each_job_are_its_own(rtq_worker, inspector, concurrency):
     others = [logging_tasks.asay.delay(f"{i}", f"{i} again") for i in range(30)]
 
     for i, (job, other) in enumerate(zip(jobs, others, strict=True)):
-        job.get(20), other.get(20)
+        job.get(PATIENCE), other.get(PATIENCE)
         assert texts(inspector, job) == [f"{i}", f"{i} again"]
         assert texts(inspector, other) == [f"{i}", f"{i} again", "in a thread"]
     (line, _) = log_of(inspector, jobs[0])
@@ -44,7 +44,7 @@ def test_lines_are_there_while_the_job_runs(rtq_worker, journal, inspector, conc
 
     wait_until(lambda: texts(inspector, job) == ["a waits"])
     journal.open("gate")
-    job.get(20)
+    job.get(PATIENCE)
 
     assert texts(inspector, job) == ["a waits", "a goes on"]
 
@@ -52,7 +52,7 @@ def test_lines_are_there_while_the_job_runs(rtq_worker, journal, inspector, conc
 def test_nothing_is_kept_unless_it_is_asked_for(rtq_worker, redis, inspector):
     rtq_worker(**MODULES)
     job = logging_tasks.say.delay("a")
-    job.get(20)
+    job.get(PATIENCE)
 
     assert texts(inspector, job) == []
     assert not list(redis.scan_iter("*:log*"))
@@ -61,7 +61,7 @@ def test_nothing_is_kept_unless_it_is_asked_for(rtq_worker, redis, inspector):
 def test_lines_below_the_level_are_not_kept(rtq_worker, inspector):
     rtq_worker(**{**LOGS, "JOB_LOGS": "WARNING"})
     quiet, loud = logging_tasks.say.delay("a"), logging_tasks.say.delay("a", level="ERROR")
-    quiet.get(20), loud.get(20)
+    quiet.get(PATIENCE), loud.get(PATIENCE)
 
     assert texts(inspector, quiet) == []
     assert [line.level for line in log_of(inspector, loud)] == ["ERROR"]
@@ -95,7 +95,7 @@ def test_lines_of_all_attempts_are_kept_as_long_as_the_dead_letter(rtq_worker, r
 def test_lines_of_a_job_that_succeeded_go_with_its_result(rtq_worker, redis, inspector):
     rtq_worker(**LOGS)
     job = logging_tasks.say.using(result_ttl=600).delay("a")
-    job.get(20)
+    job.get(PATIENCE)
 
     assert 590 < redis.ttl(f"{{rtq:default}}:log:{job.id}") <= 600
     assert redis.lrange("{rtq:default}:logged", 0, -1) == [job.id.encode()]
@@ -104,7 +104,7 @@ def test_lines_of_a_job_that_succeeded_go_with_its_result(rtq_worker, redis, ins
 def test_odd_records_harm_nobody(rtq_worker, inspector):
     rtq_worker(**LOGS)
     job = logging_tasks.log_oddly.delay()
-    job.get(20)
+    job.get(PATIENCE)
     found = texts(inspector, job)
 
     assert found[0] == "%d (TypeError: the line could not be formatted)"
@@ -121,7 +121,7 @@ def test_odd_records_harm_nobody(rtq_worker, inspector):
 def test_secret_arguments_are_redacted_in_redis_too(rtq_worker, redis, inspector):
     rtq_worker(**LOGS)
     job = logging_tasks.log_secret.delay(password="swordfish-4711", order=4711)
-    job.get(20)
+    job.get(PATIENCE)
 
     first, second = texts(inspector, job)
     assert first == "password is ********************, order is 4711"
@@ -132,7 +132,7 @@ def test_secret_arguments_are_redacted_in_redis_too(rtq_worker, redis, inspector
 def test_only_the_last_lines_are_kept(rtq_worker, inspector):
     rtq_worker(**LOGS)
     job = logging_tasks.say_much.delay(5000)
-    job.get(20)
+    job.get(PATIENCE)
 
     assert texts(inspector, job) == [f"line {n}" for n in range(4800, 5000)]
 
@@ -146,6 +146,6 @@ def test_jobs_run_on_while_redis_is_away_and_their_lines_come_later(start, fragi
     journal.open("gate")
     journal.wait("end", "a")
     fragile.start()
-    job.get(30)
+    job.get(PATIENCE)
 
     assert texts(get_inspector(), job) == ["a waits", "a goes on"]

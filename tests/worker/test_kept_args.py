@@ -3,6 +3,7 @@
 import pytest
 
 from tests.app import kept_tasks
+from tests.support.waiting import PATIENCE
 
 MODULES = {"TASK_MODULES": ["kept_tasks"]}
 
@@ -12,7 +13,7 @@ def test_the_task_says_it_or_else_the_settings(rtq_worker, setting, kept):
     rtq_worker(KEEP_ARGS=setting, **MODULES)
     jobs = [task.delay(5, note="x") for task in (kept_tasks.by_default, kept_tasks.kept, kept_tasks.not_kept)]
     for job in jobs:
-        assert job.get(20) == 5
+        assert job.get(PATIENCE) == 5
 
     found = [job.refresh() for job in jobs]
 
@@ -25,7 +26,7 @@ def test_long_arguments_and_those_of_jobs_without_a_result_are_not_kept(rtq_work
     rtq_worker(KEEP_ARGS=True, **MODULES)
     long = kept_tasks.by_default.delay("x" * 10_000)
     without = kept_tasks.by_default.using(result_ttl=0).delay(5)
-    long.get(20), without.get(20)
+    long.get(PATIENCE), without.get(PATIENCE)
 
     assert not long.refresh().has_call
     assert long.result == "x" * 10_000

@@ -72,7 +72,7 @@ def test_a_client_starts_no_more_than_its_rate_allows_and_all_that_it_has(rtq_wo
         for client in ("slow", "free")
     ]
     rtq_worker(*slots, **{"QUEUES": {"default": {"clients": {"slow": {"rate": "20/s"}}}}})
-    wait_until(lambda: all(job.state is JobState.SUCCEEDED for job in jobs), 30)
+    wait_until(lambda: all(job.state is JobState.SUCCEEDED for job in jobs))
 
     slow = [entry for entry in journal.entries("start") if entry.name.startswith("slow")]
     assert len(slow) == 30
@@ -83,7 +83,7 @@ def test_a_client_starts_no_more_than_its_rate_allows_and_all_that_it_has(rtq_wo
 def test_a_queue_starts_no_more_than_its_rate_allows(rtq_worker, journal):
     jobs = [tasks.note.delay(str(number)) for number in range(200)]
     rtq_worker("--processes", 2, **{"QUEUES": {"default": {"rate": "100/s", "burst": 5}}})
-    wait_until(lambda: all(job.state is JobState.SUCCEEDED for job in jobs), 30)
+    wait_until(lambda: all(job.state is JobState.SUCCEEDED for job in jobs))
 
     assert_rate_holds(journal.entries("start"), 100, 1.0, more=5 + 2 * 5)
 

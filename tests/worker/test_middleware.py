@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq import JobState
 from tests.app import context_tasks, tasks
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 TENANTS = ["tests.app.middleware.TenantMiddleware"]
 
@@ -17,14 +17,14 @@ def test_each_job_has_its_own_tenant(rtq_worker, slots):
 
     rtq_worker("--concurrency", slots, MIDDLEWARE=TENANTS, TASK_MODULES=["tasks", "context_tasks"])
 
-    assert [job.get(10)[0] for job in jobs] == [name for _, name in calls]
+    assert [job.get(PATIENCE)[0] for job in jobs] == [name for _, name in calls]
 
 
 def test_threads_share_the_middleware(rtq_worker, journal):
     jobs = context_tasks.tenant.delay_many([((number,), {}) for number in range(50)])
     rtq_worker("--concurrency", 8, MIDDLEWARE=["tests.app.middleware.once"], TASK_MODULES=["tasks", "context_tasks"])
     for job in jobs:
-        job.get(10)
+        job.get(PATIENCE)
     assert journal.names("factory") == ["once"] * 2  # the system check, and the worker process
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.outbox_producer import MOMENTS, moment_of
 from tests.worker.processes import ROOT
 
@@ -70,6 +70,6 @@ def test_a_scheduler_that_runs_no_jobs_moves_them(produce, database, redis, redi
         wait_until(lambda: not database.query("SELECT 1 FROM django_rtq_outboxjob"))
     finally:
         scheduler.send_signal(signal.SIGTERM)
-        assert scheduler.wait(15) == 0
+        assert scheduler.wait(PATIENCE) == 0
     jobs = inspector.job_list.page("default", "queued").jobs
     assert sorted(job.args[0] for job in jobs) == ["order-0", "order-2", "order-3", "order-4"]

@@ -13,7 +13,7 @@ from tests.app import tasks
 from tests.management.commands import run
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import place_of
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.conftest import LONG_WAITS
 from tests.worker.conservation import assert_all_settled
 
@@ -45,12 +45,12 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, 
     wait_until(lambda: is_quiet(inspector) == [True, True])
     waiting = tasks.note.delay("waiting")
     journal.open("gate")
-    running.get(10)
+    running.get(PATIENCE)
 
     assert waiting.state is JobState.QUEUED
     assert run("rtq_status").out.count("quiet") == 2
     inspector.wake_worker(other.name)
-    assert waiting.get(10) == "waiting"
+    assert waiting.get(PATIENCE) == "waiting"
     assert len(worker.children) == 2
     wait_until(lambda: is_quiet(inspector) == [False, False])
     worker.stop()
@@ -68,12 +68,12 @@ def test_a_process_says_when_it_claims_nothing_any_more(rtq_worker, inspector, j
     wait_until(lambda: sorted(is_resting(inspector)) == [False, True] and is_quiet(inspector) == [True, True])
     assert not inspector.hosts.get(one.host).is_drained
     journal.open("gate")
-    running.get(10)
+    running.get(PATIENCE)
     wait_until(lambda: inspector.hosts.get(one.host).is_drained)
 
     inspector.hosts.wake(one.host)
     assert not inspector.hosts.get(one.host).is_drained
-    assert tasks.note.delay("later").get(10) == "later"
+    assert tasks.note.delay("later").get(PATIENCE) == "later"
     wait_until(lambda: is_resting(inspector) == [False, False])
 
 

@@ -9,7 +9,7 @@ import pytest
 from django_rtq import JobState
 from django_rtq.worker.supervisor.fork_schedule import MAX_FAILED_STARTS
 from tests.app import tasks
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.conservation import assert_all_settled, assert_nothing_left, records
 from tests.worker.processes import is_alive
 
@@ -46,7 +46,7 @@ def test_a_time_limit_is_kept_and_the_dead_are_replaced(start, client, hang, jou
     wait_until(lambda: job.state is JobState.DEAD)
     assert (job.refresh().failures, job.refresh().crashes) == (1, 0)
     after = tasks.note.delay("after")
-    assert after.get(10) == "after"
+    assert after.get(PATIENCE) == "after"
     worker.stop()
     assert_all_settled(client)
 

@@ -9,7 +9,7 @@ import pytest
 
 from django_rtq import JobState
 from tests.app import tasks
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.conftest import LONG_WAITS
 from tests.worker.conservation import assert_nothing_left, is_empty, records
 
@@ -191,7 +191,7 @@ def test_what_may_run_once_and_ended_while_redis_was_away_has_succeeded_though_i
     wait_until(lambda: job.state is JobState.SUCCEEDED)
     after = tasks.note.delay("after")
 
-    assert after.get(10) == "after"
+    assert after.get(PATIENCE) == "after"
     assert journal.starts("once") == 1
     worker.stop()
 

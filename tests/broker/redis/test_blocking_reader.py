@@ -10,7 +10,7 @@ from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.broker.redis.speedups import FINE_SECONDS
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.jobs import QUEUE
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_a_token_that_comes_later_ends_it_too(redis, broker, reader):
     timer = threading.Timer(0.05, redis.zadd, (broker.keys.of(QUEUE).due_signal, {"due": 0}))
     timer.start()
 
-    assert reader.wait(30) is True
+    assert reader.wait(PATIENCE) is True
     timer.join()
 
 
@@ -62,7 +62,7 @@ def test_it_can_be_ended_from_another_thread(reader):
     assert socket.fileno() > 0
     thread = threading.Thread(target=wait)
     thread.start()
-    thread.join(5)
+    thread.join(PATIENCE)
 
     assert ended.is_set()
     assert socket.fileno() == -1

@@ -15,7 +15,7 @@ from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.conf.config import Config
 from testproject.redis_server import PrivateRedis, RedisDidNotStart
 from tests.broker.redis.connections import ask, client_of, django_redis, reader_of, settings_of, settings_of_alias
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 
 class PrivateSentinel(PrivateRedis):
@@ -228,7 +228,7 @@ def test_all_connections_of_a_process_follow_the_one_that_found_another_master(
         with redis.Redis(port=other_server.port, protocol=2) as direct:
             direct.zadd("tokens", {"work": 0})
 
-        assert blocking.wait(5)
+        assert blocking.wait(PATIENCE)
         assert is_at(broker.redis.execute_one(PORT), other_server)
     blocking.close()
 

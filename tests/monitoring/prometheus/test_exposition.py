@@ -24,6 +24,7 @@ from tests.markdown import ROOT
 from tests.monitoring.prometheus.samples import Samples
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.redis_server import UNREACHABLE
+from tests.support.waiting import PATIENCE
 
 urlpatterns = [path("metrics/rtq/", metrics_view)]
 
@@ -158,17 +159,17 @@ def test_the_server_answers_until_it_is_stopped(broker, server, number):
     process, address = server()
 
     for _ in range(2):
-        with urllib.request.urlopen(address + "metrics", timeout=10) as response:
+        with urllib.request.urlopen(address + "metrics", timeout=PATIENCE) as response:
             text = response.read().decode()
         assert Samples(text).value("rtq_jobs", queue=QUEUE, state="queued") == 1
     process.send_signal(number)
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE) == 0
 
 
 def test_the_server_says_503_while_redis_does_not_answer(server):
     _, address = server(UNREACHABLE)
     with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(address, timeout=10)
+        urllib.request.urlopen(address, timeout=PATIENCE)
     assert caught.value.code == 503
     caught.value.close()
 
@@ -185,7 +186,7 @@ def test_scrapes_at_once_get_the_same_numbers(broker, server):
     host, found = address.removeprefix("http://").strip("/"), []
 
     def scrape():
-        connection = http.client.HTTPConnection(host, timeout=10)
+        connection = http.client.HTTPConnection(host, timeout=PATIENCE)
         connection.request("GET", "/")
         text = connection.getresponse().read().decode()
         connection.close()
@@ -195,5 +196,5 @@ def test_scrapes_at_once_get_the_same_numbers(broker, server):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE)
     assert found == [1] * 8

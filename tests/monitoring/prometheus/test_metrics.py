@@ -21,7 +21,7 @@ from tests.support.jobs import (
     retrying_job,
     scheduled_job,
 )
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_a_worker_counts_what_it_does(rtq_worker, broker, scrape):
     good = tasks.note.delay_many([((f"job-{number}",), {}) for number in range(5)])
     rtq_worker()
     for job in good:
-        job.get(10)
+        job.get(PATIENCE)
 
     name = tasks.note.name
     wait_until(lambda: scrape().value("rtq_task_runs_succeeded_total", queue=QUEUE, task=name) == 5)

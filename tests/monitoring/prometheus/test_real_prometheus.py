@@ -15,7 +15,7 @@ from testproject.redis_server import free_port
 from tests.markdown import ROOT, blocks, read, rows, section
 from tests.monitoring.prometheus.samples import Samples
 from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 RULES = ROOT / "docs/prometheus/alerts.yml"
 DASHBOARD = ROOT / "docs/prometheus/dashboard.json"
@@ -137,14 +137,14 @@ def prometheus(tmp_path, busy):
     def query(expression):
         address = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
         try:
-            with urllib.request.urlopen(address, timeout=10) as response:
+            with urllib.request.urlopen(address, timeout=PATIENCE) as response:
                 return [float(found["value"][1]) for found in json.load(response)["data"]["result"]]
         except OSError:
             return []
 
     yield query
     process.terminate()
-    process.wait(20)
+    process.wait(PATIENCE)
     server.shutdown()
     server.server_close()
     thread.join()

@@ -9,6 +9,7 @@ from django_rtq.worker.process.process import WorkerProcess
 from django_rtq.worker.shared_memory import SharedState
 from tests.support.jobs import queued_job
 from tests.support.snapshots import snapshot
+from tests.support.waiting import PATIENCE
 
 QUEUES = ["high", "middle", "low"]
 SIGNAL = {"work": 0}
@@ -70,7 +71,7 @@ def test_who_was_woken_asks_all(redis, broker, process, asked):
 
 def test_a_work_signal_is_put_back_if_there_was_work_before_its_queue(redis, broker, process):
     queued_job(broker, queue="low")
-    assert process._reader.wait(1)
+    assert process._reader.wait(PATIENCE)
     queued_job(broker, queue="middle")
     redis.zpopmin(broker.keys.of("middle").work_signal)  # by another worker
     process._runner.wanted = lambda: 1
@@ -86,7 +87,7 @@ def test_a_work_signal_is_not_put_back_if_its_work_was_claimed(redis, broker, pr
     for queue in ("high", "middle"):
         queued_job(broker, queue=queue)
     redis.zpopmin(broker.keys.of("high").work_signal)
-    assert process._reader.wait(1)
+    assert process._reader.wait(PATIENCE)
 
     assert [part.queue for part in process._fetch().claimed] == ["high", "middle"]
     assert not [key for key in snapshot(redis) if "work_signal" in key]
@@ -106,7 +107,7 @@ def test_the_claim_of_an_idle_worker_puts_it_back_too(redis, broker, process):
 def test_a_signal_that_comes_when_there_is_no_free_slot_is_left_to_others(redis, broker, process):
     process._reader.wait(0)
     queued_job(broker, queue="low")
-    process._reader._connection.can_read(timeout=5)
+    process._reader._connection.can_read(timeout=PATIENCE)
 
     process._reader.leave()
 

@@ -7,7 +7,7 @@ import pytest
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.process.progress import ProgressWriter
 from tests.app import long_tasks
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.conservation import assert_all_settled
 
 
@@ -83,7 +83,7 @@ def test_a_job_says_how_far_it_is(rtq_worker, redis, journal, concurrency, task)
         assert (progress.total, progress.text) == (2000, f"job-{i} waits")
     journal.open("gate")
     for job in jobs:
-        assert job.get(10) == job.id
+        assert job.get(PATIENCE) == job.id
         assert job.refresh().progress is None
     worker.stop()
     assert_all_settled(redis)

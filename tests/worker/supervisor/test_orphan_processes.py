@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tests.worker.processes import ROOT
 
 SCRIPT = """
@@ -49,7 +50,7 @@ until(lambda: all(state(pid) == "Z" for pid in family()))
 
 # A receiver in another thread has started a program that is over, and has not asked for its status yet.
 programs = []
-thread = threading.Thread(target=lambda: programs.append(subprocess.Popen(["sh", "-c", "exit 7"])) or ask.wait(10))
+thread = threading.Thread(target=lambda: programs.append(subprocess.Popen(["sh", "-c", "exit 7"])) or ask.wait(30))
 ask = threading.Event()
 thread.start()
 until(lambda: programs and state(programs[0].pid) == "Z")
@@ -85,7 +86,7 @@ def test_orphans_are_collected_and_no_status_is_stolen(redis_server, how):
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "RTQ_REDIS_URL": redis_server.url},
         cwd=ROOT,
         capture_output=True,
-        timeout=30,
+        timeout=PATIENCE,
         text=True,
         check=False,
     )

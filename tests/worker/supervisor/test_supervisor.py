@@ -10,7 +10,7 @@ import pytest
 from django_rtq import JobState
 from tests.app import tasks
 from tests.support.redis_server import UNREACHABLE
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.conservation import assert_nothing_left, records
 from tests.worker.processes import ROOT
 
@@ -125,7 +125,7 @@ def test_a_slow_job_in_a_batch_holds_up_neither_what_is_done_nor_what_waits(rtq_
 def test_a_forked_copy_of_a_process_does_not_go_on_as_the_worker(rtq_worker, redis, journal):
     worker = rtq_worker()
     jobs = [tasks.fork.using(max_attempts=1).delay("fork"), *(tasks.where.delay() for _ in range(20))]
-    wait_until(lambda: all(job.state.is_final for job in jobs), 5)  # the copy has ended, or it would go on waiting
+    wait_until(lambda: all(job.state.is_final for job in jobs))  # the copy has ended, or it would go on waiting
 
     assert {job.result[0] for job in jobs[1:]} == {worker.child}
     assert jobs[0].state is JobState.SUCCEEDED
@@ -141,7 +141,7 @@ def test_an_idle_worker_asks_for_work_without_a_token(rtq_worker, redis, journal
         pipe.multi()
         job = queued_without_token(pipe)
         pipe.execute()
-    wait_until(lambda: journal.starts("unannounced") == 1, 12)
+    wait_until(lambda: journal.starts("unannounced") == 1)
     wait_until(lambda: not records(redis))
     assert job
     worker.stop()
@@ -177,7 +177,7 @@ def test_a_supervisor_gives_up_when_its_children_cannot_start(redis, redis_serve
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "RTQ_REDIS_URL": redis_server.url},
         cwd=ROOT,
         capture_output=True,
-        timeout=20,
+        timeout=PATIENCE,
         text=True,
         check=False,
     )

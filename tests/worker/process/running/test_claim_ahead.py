@@ -5,7 +5,7 @@ import pytest
 from django_rtq.worker.process.running import threaded_runner
 from django_rtq.worker.process.running.threaded_runner import MEAN_RUNS, ClaimAhead
 from django_rtq.worker.shared_entries import Revoked
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.process.running.fake_session import run_of
 
 
@@ -131,7 +131,7 @@ def test_what_the_supervisor_has_revoked_is_neither_run_nor_given_back(patient, 
     shared.revoke(Revoked.REST, shared.claim_number)
     journal.open("a")
     wait_until(lambda: b"a" in session.outcomes)
-    assert (runner.wanted(), runner.wait(5)) == (0, True)
+    assert (runner.wanted(), runner.wait(PATIENCE)) == (0, True)
 
     assert (session.forgotten, session.released) == ([b"e", b"f"], [])
     assert shared.revoked is Revoked.NOTHING

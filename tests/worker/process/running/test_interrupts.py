@@ -15,6 +15,7 @@ from django_rtq.worker.process.running.interrupts import (
     ThreadInterrupts,
     limit_message,
 )
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def in_thread(function):
 
     thread = threading.Thread(target=call)
     thread.start()
-    thread.join(10)
+    thread.join(PATIENCE)
     return results[0]
 
 

@@ -12,7 +12,7 @@ from django_rtq.worker.outcome import Acked, Buried, Retried
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.running import threaded_runner
 from django_rtq.worker.shared_entries import Revoked
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.process.running.fake_session import run_of
 
 
@@ -101,11 +101,11 @@ def test_slots_are_taken_until_their_jobs_are_over(make, journal):
     assert sorted(shared.running()) == ["async", "sync"]
     assert not runner.wait(0)
     journal.open("one")
-    assert runner.wait(5)
+    assert runner.wait(PATIENCE)
     runner.clear_finished_flag()
     assert list(session.outcomes) == [b"sync"]
     journal.open("two")
-    assert runner.wait(5)
+    assert runner.wait(PATIENCE)
     assert runner.is_idle
     assert shared.running() == []
 
