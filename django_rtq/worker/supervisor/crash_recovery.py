@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -53,14 +54,14 @@ class CrashRecovery(Loop):
         self._queues = queues
         self._wake = wake
         self._queued: deque[_CrashedProcess] = deque()
-        self._progress_at = 0.0  # when the first of them was added, or of the last reply of Redis
+        self._progress_at = 0.0  # when Redis was asked, or its last reply; infinite until it is asked
         self._is_redis_away = False  # the last try failed
 
     def add(self, shared: SharedState, *, crashed: Sequence[str], overdue: Sequence[str] = ()) -> None:
         """Queue the jobs of a process that has exited. Its shared memory has its worker name."""
         if shared.worker:
             if not self._queued:
-                self._progress_at = time.monotonic()
+                self._progress_at = math.inf
             self._queued.append(_CrashedProcess(shared.worker, crashed, overdue, shared.finished()))
             self.interrupt()
 
@@ -83,6 +84,7 @@ class CrashRecovery(Loop):
         send_later: list[SendSignals] = []
         try:
             while self._queued:
+                self._progress_at = time.monotonic()
                 self._recover(self._queued[0], send_later)
                 self._queued.popleft()
             self._is_redis_away = False
