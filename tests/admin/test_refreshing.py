@@ -10,6 +10,7 @@ from django_rtq.admin.refreshing import content_digest
 from django_rtq.inspector import shared_overview
 from tests.admin.conftest import text
 from tests.support.jobs import QUEUE, queued_job
+from tests.support.server_clock import minute_with_time_left
 
 OVERVIEW = "/admin/django_rtq/queue/"
 
@@ -25,8 +26,9 @@ def digests_of(html):
 
 
 @pytest.fixture
-def still(broker, inspector, monkeypatch):
-    """A queue whose page shows no time that goes on."""
+def still(redis, broker, inspector, monkeypatch):
+    """A queue whose page shows no time that goes on; its charts do when a minute begins."""
+    minute_with_time_left(redis, 15)
     broker.register_queues([QUEUE])
     monkeypatch.setattr(shared_overview, "SHARED_SECONDS", 0.0)
     monkeypatch.setattr("django_rtq.admin.display.overview._size", lambda number: "1 MB")

@@ -6,6 +6,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.inspector import Inspector
 from tests.broker.test_time_series import set_counters
 from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, scheduled_job
+from tests.support.server_clock import minute_with_time_left
 from tests.support.snapshots import snapshot
 
 
@@ -17,7 +18,7 @@ def pulse(broker, last, *queues, workers=("w1",)):
 
 @pytest.fixture
 def minute(redis):
-    return redis.time()[0] // 60
+    return minute_with_time_left(redis)
 
 
 def test_it_tells_the_counters_of_the_last_minute_and_those_since(redis, broker, minute):

@@ -4,13 +4,13 @@ import pytest
 
 from django_rtq.inspector.metrics.time_series import _merged
 from tests.support.jobs import QUEUE
+from tests.support.server_clock import minute_with_time_left
 
 
 @pytest.fixture
 def minute(redis):
     """The present one, of which some time is left."""
-    seconds, _ = redis.time()
-    return seconds // 60
+    return minute_with_time_left(redis)
 
 
 def set_counters(redis, broker, minute, **counters):
@@ -99,12 +99,12 @@ def test_a_long_history_is_read_in_short_calls_with_the_same_answer(redis, broke
 def test_hours_that_are_rolled_up_are_read_in_short_calls_too(redis, broker, inspector, minute, hours):
     keys, present = broker.keys.of(QUEUE), minute // 60
     redis.hset(keys.clock, "rolled_up", present - hours + 1)
-    for back in range(720):
-        redis.hset(
-            keys.hours_of(present - back), "succeeded", 1000
-        )  # of hours that are not rolled up, nobody looks at it
-    for back in range(0, 2880):
-        redis.hset(keys.stats_of(minute - back), "succeeded", 1)
+    pipe = redis.pipeline(transaction=False)
+    for back in range(720):  # of hours that are not rolled up, nobody looks at it
+        pipe.hset(keys.hours_of(present - back), "succeeded", 1000)
+    for back in range(2880):
+        pipe.hset(keys.stats_of(minute - back), "succeeded", 1)
+    pipe.execute()
 
     series = inspector.overview.time_series(QUEUE, 10 * 1440, step=60)
 

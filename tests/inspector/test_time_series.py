@@ -9,15 +9,15 @@ from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.metrics.time_series import TimeSeriesReader
 from tests.broker.test_time_series import set_counters
 from tests.support.jobs import QUEUE, queued_job
+from tests.support.server_clock import minute_with_time_left
 
 MINUTES = 60
 
 
 @pytest.fixture
 def minute(redis):
-    """The present one."""
-    seconds, _ = redis.time()
-    return seconds // 60
+    """The present one, of which some time is left."""
+    return minute_with_time_left(redis)
 
 
 @pytest.fixture

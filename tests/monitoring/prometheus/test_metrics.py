@@ -21,6 +21,7 @@ from tests.support.jobs import (
     retrying_job,
     scheduled_job,
 )
+from tests.support.server_clock import minute_with_time_left
 from tests.support.waiting import PATIENCE, wait_until
 
 
@@ -71,11 +72,10 @@ def test_a_pause_is_visible(broker, inspector, scrape):
 
 
 def test_counters_go_on_when_the_minute_and_the_hour_are_over(redis, broker, scrape):
+    minute, keys = minute_with_time_left(redis, 15), broker.keys.of(QUEUE)
     queued_job(broker)
     tell(broker, "done ship", 3, "retried ship", 1, "crashed ship", 2)
     scrape()
-    keys = broker.keys.of(QUEUE)
-    minute = redis.time()[0] // 60
     # As if what was counted had been counted a minute and an hour ago.
     redis.rename(redis.keys("*stats:*")[0], keys.stats_of(minute - 1))
     redis.rename(redis.keys("*tasks:*")[0], keys.tasks + str(minute // 60 - 1).encode())

@@ -1,0 +1,9 @@
+"""The clock of the Redis server: tests that count by the minute begin where enough of one is left."""
+
+from tests.support.waiting import wait_until
+
+
+def minute_with_time_left(redis, seconds=5):
+    """The present minute since 1970, of which at least so many seconds are left. Waits for the next one if needed."""
+    wait_until(lambda: redis.time()[0] % 60 < 60 - seconds)
+    return redis.time()[0] // 60
