@@ -14,10 +14,14 @@ AT_ONCE = constant(0)
 @task(backoff=AT_ONCE)
 def deaf(name, gate=None):
     """Does not stop when it is asked to."""
-    journal.write("start", name)
-    while not gate or not (journal.folder() / gate).exists():
+    is_told, is_open = False, False
+    while not is_open:
         try:
+            if not is_told:
+                journal.write("start", name)
+                is_told = True
             time.sleep(0.01)
+            is_open = bool(gate) and (journal.folder() / gate).exists()
         except BaseException:  # noqa: BLE001
             journal.write("ignored", name)
     return "done"

@@ -96,7 +96,7 @@ def test_a_worker_of_the_backend_runs_its_jobs_and_no_others(report_tasks, repor
     (note,) = get_inspector().job_list.page("default", "queued").jobs  # of delay(), in RTQ["REDIS"]
     assert (note.task, note.args) == ("tests.app.tasks.note", ["x"])
     assert "queues default, reports" in worker.log
-    worker.end()
+    assert worker.stop() == 0
     assert not get_inspector("reports").workers()
 
 

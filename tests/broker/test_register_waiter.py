@@ -1,5 +1,6 @@
 """Waiting for the end of a job: who waits is told, by whatever ends it."""
 
+import math
 import threading
 import time
 from contextlib import nullcontext
@@ -152,13 +153,16 @@ def test_an_attempt_that_failed_is_not_the_end(redis, broker, wait):
 @pytest.mark.parametrize("over", [finished_job, dead_job, lambda broker: new_job()])
 def test_nobody_waits_for_what_is_over_or_never_was(redis, broker, over):
     job = over(broker)
-    before = snapshot(redis)
+    before, signal = snapshot(redis), f"finished_signal:{job.id}"
+    seen, began = ({}, 0), -math.inf
+    while seen[1] <= 0 and time.monotonic() - began > 1:  # the signal lives for a second, and the machine may be busy
+        began = time.monotonic()
+        for _ in range(2):
+            assert wait_for_end(broker, QUEUE, job.id, None) is True
+        seen = changes(before, snapshot(redis)), redis.pttl(f"{{rtq:{QUEUE}}}:{signal}")
 
-    for _ in range(2):
-        assert wait_for_end(broker, QUEUE, job.id, None) is True
-
-    assert changes(before, snapshot(redis)) == {f"finished_signal:{job.id}": ["over"]}
-    assert 0 < redis.pttl(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}") <= 1000
+    assert seen[0] == {signal: ["over"]}
+    assert 0 < seen[1] <= 1000
 
 
 def test_a_wait_does_not_shorten_the_life_of_a_token_for_others(redis, broker, wait):

@@ -188,12 +188,12 @@ def test_a_client_starts_no_more_than_its_rate_allows(broker, limits):
 
 
 def test_a_queue_starts_no_more_than_its_rate_allows(broker, limits):
-    limits.set_queue(QUEUE, rate="20/m")
+    limits.set_queue(QUEUE, rate="1/m")
     job, _ = [queued_job(broker) for _ in range(2)]
 
     assert claimed_ids(broker) == [job.id]
     assert claimed_ids(broker) == []
-    assert 0 < limits.read(QUEUE).starts_in_seconds <= 3
+    assert 0 < limits.read(QUEUE).starts_in_seconds <= 60
 
 
 def test_a_job_that_did_not_run_gives_its_start_back(broker, limits):

@@ -108,15 +108,15 @@ def test_an_heir_that_was_cancelled_leaves_its_place(broker, inspector):
 
 
 def test_the_one_that_waits_takes_arguments_and_time_of_the_other(redis, broker):
-    first = entered_job(broker, due="+60000", limit_ms=1000)
+    first = entered_job(broker, due="+60000", limit_ms=10_000)
     was_due = snapshot(redis)["scheduled"][first.id]
 
-    other = unique_job("b", on_conflict="replace", due="+90000", body='["new"]', client="x", limit_ms=1000)
+    other = unique_job("b", on_conflict="replace", due="+90000", body='["new"]', client="x", limit_ms=10_000)
     assert enqueue_unique(broker, other) == [f"duplicate {first.id}"]
 
     assert arguments_of(redis, first) == '["new"]'
     assert snapshot(redis)["scheduled"][first.id] >= was_due + 30_000
-    assert 90_000 < limit_of(broker) <= 91_000
+    assert 90_000 < limit_of(broker) <= 100_000
     assert snapshot(redis)["stats"] == {"enqueued": 1}
 
 

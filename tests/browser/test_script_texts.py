@@ -37,8 +37,8 @@ def test_in_a_language_from_right_to_left_the_time_of_a_chart_goes_as_its_lines_
         page.goto(OVERVIEW)
         assert page.locator("html").get_attribute("dir") == "rtl"
         ticks = page.locator(".rtq-ticks").first.locator("text")
-        places = [ticks.nth(place).bounding_box()["x"] for place in range(ticks.count())]
-        times = [ticks.nth(place).text_content() for place in range(ticks.count())]
+        read = "ticks => ticks.map(tick => [tick.getBoundingClientRect().x, tick.textContent])"
+        places, times = map(list, zip(*ticks.evaluate_all(read), strict=True))
         assert len(places) >= 4
         assert places == sorted(places)
         heights, chart = page.locator(".rtq-heights").first, page.locator(".rtq-chart").first

@@ -41,8 +41,10 @@ def test_i_discarded_the_wrong_group(groups, page, inspector):
     assert inspector.queues.get(QUEUE).dead == 33
 
 
-def test_the_button_can_be_seen_and_reached_in_the_dark_and_on_a_phone(groups, page, tmp_path):
+def test_the_button_can_be_seen_and_reached_in_the_dark_and_on_a_phone(groups, page, broker, tmp_path):
     discard_the_wrong_group(page)
+    for key in broker.redis.execute_one(("KEYS", "*undo*")):
+        broker.redis.execute_one(("PEXPIRE", key, 600_000))  # axe may take longer than the 30 s of the offer
     assert violations(page) == []
     page.emulate_media(color_scheme="dark")
     assert violations(page, runOnly=["color-contrast"]) == []

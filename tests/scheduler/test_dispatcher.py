@@ -105,16 +105,16 @@ def test_it_says_when_it_has_to_be_called_again(broker, clock):
     clock.now_ms = NOW_MS + 45_000
     dispatcher = Dispatcher(broker, [QUEUE])
 
-    assert 14.5 < dispatcher.fire_due() <= 15.0
+    assert 10 < dispatcher.fire_due() <= 15
     clock.now_ms += MINUTE_MS  # it does not even ask
-    assert 14.5 < dispatcher.fire_due() <= 15.0
+    assert 10 < dispatcher.fire_due() <= 15
     assert not claim_all(broker)
 
 
 def test_it_asks_for_the_time_once_a_minute_at_least(broker, clock):
     declare(every(hours=10))
 
-    assert 59 < Dispatcher(broker, [QUEUE]).fire_due() <= 60
+    assert 50 < Dispatcher(broker, [QUEUE]).fire_due() <= 60
 
 
 def test_other_queues_are_the_business_of_others(broker, at):

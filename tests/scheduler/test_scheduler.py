@@ -52,8 +52,8 @@ def test_a_tick_tells_the_time_until_the_next_is_due(broker, scheduler):
     assert scheduler.tick() == MAX_WAIT_SECONDS
     scheduled_job(broker, due="+3600000")
     assert scheduler.tick() == MAX_WAIT_SECONDS
-    scheduled_job(broker, due="+5000")
-    assert 4.5 < scheduler.tick() <= 5.0
+    scheduled_job(broker, due="+30000")
+    assert 25 < scheduler.tick() <= 30
 
 
 def test_many_due_jobs_are_queued_in_steps(redis, broker, scheduler):
@@ -95,15 +95,15 @@ def test_queues_that_are_not_used_any_more_are_forgotten(redis, broker, schedule
 
 def test_a_job_is_queued_when_it_falls_due_and_not_before(redis, broker, scheduler):
     scheduler.start()
-    jobs = [scheduled_job(broker, due=f"+{ms}") for ms in (150, 300, 450)]
     made = time.monotonic()
+    jobs = [scheduled_job(broker, due=f"+{ms}") for ms in (150, 300, 450)]
     waits = []
     for job in jobs:
         wait_until(lambda job=job: is_queued(redis, job))
         waits.append(time.monotonic() - made)
 
     for wait, ms in zip(waits, (150, 300, 450), strict=True):
-        assert ms / 1000 - 0.02 < wait  # 50 ms later at most, on an idle machine
+        assert ms / 1000 - 0.001 <= wait  # 50 ms later at most, on an idle machine
 
 
 def test_an_earlier_job_wakes_a_scheduler_that_sleeps(redis, broker, scheduler):

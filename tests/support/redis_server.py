@@ -8,7 +8,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from tests.support.fault_proxy import Fault
 
 UNREACHABLE = "redis://127.0.0.1:1/0"
-LEASE_SECONDS = 2.0
+LEASE_SECONDS = 60.0  # longer than any test: leases end when a test says so
 
 
 class Redis(redis_py.Redis):

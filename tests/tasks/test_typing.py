@@ -164,7 +164,7 @@ def test_calls_keep_the_types_of_the_function(tmp_path):
         env={**os.environ, "MYPYPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 
@@ -182,7 +182,7 @@ def test_pyright_finds_the_same_errors(tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

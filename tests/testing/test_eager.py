@@ -142,7 +142,7 @@ def test_time_limits_are_enforced_on_request(runs):
             slow.delay(5)
         with pytest.raises(TimeLimitExceeded):
             aslow.delay(5)
-        slow.delay(0)
+        slow.using(time_limit=20).delay(0)
         in_thread = []
         thread = threading.Thread(target=lambda: in_thread.append(slow.using(time_limit=20).delay(0).state))
         thread.start()

@@ -17,7 +17,7 @@ from testproject.redis_server import PrivateRedis
 from tests.app import journal as journals
 from tests.app import tasks  # noqa: F401 - so that they are registered here as well
 from tests.support.jobs import QUEUE
-from tests.support.redis_server import LEASE_SECONDS, Redis
+from tests.support.redis_server import Redis
 from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.conservation import assert_conserved
 from tests.worker.processes import WorkerProcess
@@ -93,7 +93,7 @@ def rtq_worker(redis, redis_server, broker, journal, tmp_path):
                 "DJANGO_SETTINGS_MODULE": "tests.settings",
                 "RTQ_REDIS_URL": url,
                 "RTQ_DATABASE": str(tmp_path / "db.sqlite3"),
-                "RTQ_TEST_OPTIONS": json.dumps({"LEASE_SECONDS": LEASE_SECONDS, **options}),
+                "RTQ_TEST_OPTIONS": json.dumps(options),
                 **(environment or {}),
             },
             tmp_path / f"worker-{next(numbers)}.log",

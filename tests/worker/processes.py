@@ -76,7 +76,7 @@ class WorkerProcess:
                 self.kill_group(signal.SIGCONT)
             self.kill(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
-                self.wait(5.0)
+                self.wait(20.0)
         with suppress(ProcessLookupError):
             self.kill_group(signal.SIGKILL)
         self.wait()

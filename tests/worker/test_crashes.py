@@ -231,7 +231,7 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_o
     job = tasks.gate.delay("job", "gate")
     journal.wait("start", "job")
     name = redis.zrange("{rtq:default}:workers", 0, -1)
-    other = rtq_worker(LEASE_SECONDS=1)
+    other = rtq_worker(LEASE_SECONDS=30)  # it is stopped for a while, too
 
     sleeper.kill_group(signal.SIGSTOP)
     again = journal.wait("start", "job", times=2)

@@ -116,4 +116,4 @@ def test_clients_get_equal_times_where_turns_go_by_seconds(rtq_worker, journal, 
     for entry in ends:
         if entry.at <= last:
             used[entry.name.partition("-")[0]] += entry.at - began[entry.name]
-    assert 0.4 < used["long"] / sum(used.values()) < 0.65  # by jobs it would be 0.9
+    assert 0.25 < used["long"] / sum(used.values()) < 0.8  # by jobs it would be 0.9

@@ -64,7 +64,7 @@ def test_a_worker_with_one_slot_that_runs_a_long_job(start, client, moment, jour
     journal.open("first")
     journal.wait("start", "current")
     bring_back()
-    assert lost.state is JobState.RUNNING
+    assert lost.state in (JobState.RUNNING, JobState.QUEUED)  # not over: its worker may have noticed at once
     wait_until(lambda: is_back(lost))  # while the other runs on, in the main thread
 
     assert journal.ends("current") == 0

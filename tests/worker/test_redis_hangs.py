@@ -119,7 +119,7 @@ def signed_on(client):
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_worker_that_waits_for_it_before_it_starts_ends_at_a_signal(rtq_worker, redis, signum):
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        silent.settimeout(20)
+        silent.settimeout(PATIENCE)
         worker = rtq_worker(url=f"redis://127.0.0.1:{silent.getsockname()[1]}/0{PATIENT}", is_ready=False)
         connection, _ = silent.accept()
         with connection:

@@ -15,7 +15,7 @@ from tests.worker.conservation import assert_nothing_left, is_empty, records
 
 
 def test_nothing_is_lost_when_redis_is_killed_while_jobs_run_and_wait(start, client, fragile, journal):
-    workers = [start("--concurrency", 2), start()]
+    workers = [start("--concurrency", 2, LEASE_SECONDS=10), start(LEASE_SECONDS=10)]
     names = [f"job-{i}" for i in range(30)]
     handles = tasks.sleep.delay_many([((name, 0.05), {}) for name in names])
     later = tasks.note.using(run_after=0.2).delay("later")
@@ -169,7 +169,7 @@ def ended_once(start, client, fragile, journal):
 
     def end(concurrency, task):
         worker = start("--concurrency", concurrency, LEASE_SECONDS=10)
-        job = task.using(max_crashes=0, max_attempts=1, time_limit=3).delay("once", "gate")
+        job = task.using(max_crashes=0, max_attempts=1, time_limit=30).delay("once", "gate")
         journal.wait("start", "once")
         fragile.kill()
         journal.open("gate")
@@ -220,7 +220,7 @@ def test_a_second_signal_ends_the_wait_for_redis_after_a_job_that_may_run_once(e
 
 
 def test_cut_connections_and_forgotten_scripts_under_load_lose_and_repeat_nothing(rtq_worker, redis, journal):
-    workers = [rtq_worker(), rtq_worker("--concurrency", 3)]
+    workers = [rtq_worker(LEASE_SECONDS=30), rtq_worker("--concurrency", 3, LEASE_SECONDS=30)]
     names = [f"job-{i}" for i in range(1500)]
     handles = tasks.note.delay_many([((name,), {}) for name in names])
     while journal.ends() < len(names):
@@ -295,7 +295,7 @@ def given_while_stopped(worker, redis):
 def test_an_idle_worker_that_is_stopped_for_longer_than_its_lease_leaves_its_job_to_others(rtq_worker, redis, journal):
     stopped = rtq_worker("--no-scheduler", LEASE_SECONDS=1)
     job = given_while_stopped(stopped, redis)
-    other = rtq_worker("--no-scheduler", LEASE_SECONDS=1, is_ready=False)
+    other = rtq_worker("--no-scheduler", LEASE_SECONDS=30, is_ready=False)
     journal.wait("start", "job")
     stopped.kill_group(signal.SIGCONT)
     wait_until(lambda: "too late to be valid" in stopped.log)

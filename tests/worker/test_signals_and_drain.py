@@ -130,7 +130,7 @@ def test_a_child_that_somebody_else_told_to_stop_is_replaced(rtq_worker, redis, 
 
 
 def test_signals_in_a_worker_that_is_busy_starting_and_recycling_stop_it_all_the_same(rtq_worker, redis, journal):
-    workers = [rtq_worker("--max-jobs", 1, "--processes", 2) for _ in range(3)]
+    workers = [rtq_worker("--max-jobs", 1, "--processes", 2, LEASE_SECONDS=30) for _ in range(3)]
     tasks.note.delay_many([((f"job-{i}",), {}) for i in range(2000)])
     for number, worker in enumerate(workers):
         journal.wait("end", f"job-{10 + 20 * number}")

@@ -72,7 +72,7 @@ def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redi
     assert {(job.state, job.refresh().attempt) for job in jobs} == {(JobState.SUCCEEDED, 1)}
     assert max(map(journal.starts, {*journal.names()})) == 1
     wait_until(lambda: not workers_of(redis, frozen))
-    assert f"process {frozen} of worker {name.decode()} is frozen: no sign of life" in worker.log
+    wait_until(lambda: f"process {frozen} of worker {name.decode()} is frozen: no sign of life" in worker.log)
     os.kill(frozen, signal.SIGCONT)
     wait_until(lambda: workers_of(redis, frozen) not in ([], [name]))
     worker.stop()

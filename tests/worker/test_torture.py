@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.conservation import assert_nothing_left, dead, records
 from tests.worker.torture_faults import FaultInjector, is_hit_by, long_over, runs_by_name, terminations, unexplained
 from tests.worker.torture_workload import (
@@ -69,7 +69,7 @@ def torture(injector, redis, workload, dice):
         workload.let_pass(time.monotonic() + dice.uniform(0.05, 0.4), lambda: records(redis), injector.release)
         injector.act()
     injector.release(all_of_them=True)
-    wait_until(lambda: not waiting(redis))
+    wait_until(lambda: not waiting(redis), 3 * PATIENCE)
     wait_until(lambda: all(worker.children for worker in injector.workers))  # the last may be starting still
     assert [worker.stop() for worker in injector.workers] == [0, 0]
 

@@ -78,7 +78,7 @@ class FaultInjector:
                 del self._stopped[worker]
                 with suppress(ProcessLookupError):
                     worker.kill_group(signal.SIGCONT)
-                self._note(worker.pid, 1.0)  # it goes on with what it held, perhaps later than it was to
+                self._note(worker.pid, 5.0)  # it goes on with what it held, perhaps later than it was to
         for name, until in list(self._quiet.items()):
             if all_of_them or time.monotonic() >= until:
                 del self._quiet[name]

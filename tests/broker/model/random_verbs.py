@@ -196,7 +196,7 @@ class QueueMachine(MovingRules, UndoRules):
         name = self._holder(worker) if self.holders else self._worker(worker)
         for job_id in [*self._pick(self._held(queue, name), places), *self._pick(self.known[queue], places[:1])]:
             self.parallel.report_progress(queue, name, job_id, PROGRESS)
-            append_log(self.parallel, queue, name, job_id, f"a-{places[0] + 1}", LINE, over_ms=9999)
+            append_log(self.parallel, queue, name, job_id, f"a-{places[0] + 1}", LINE, over_ms=3_600_000)
 
     @precondition(lambda self: any(model.dead for model in self.parallel.models.values()))
     @rule(queue=queues, verb=st.sampled_from(("requeue", "requeue", "change", "discard")), places=several, times=twice)

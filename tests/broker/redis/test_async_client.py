@@ -173,7 +173,9 @@ def test_what_was_lost_is_sent_once_more(redis, broker, moment, done):
 
 
 def test_what_was_not_answered_in_time_is_not_sent_again(redis, broker, monkeypatch):
-    monkeypatch.setitem(pool_of(broker).connection_kwargs, "socket_timeout", 0.05)
+    run(broker, ("PING",))
+    (connection,) = broker.async_redis._connections._connections._idle
+    monkeypatch.setattr(connection, "socket_timeout", 0.05)  # not while it connects
     redis.stay_silent_once(around=b"INCR")
 
     with pytest.raises(BrokerUnavailable, match="in time"):
@@ -229,7 +231,7 @@ def test_a_call_that_is_cancelled_before_it_is_sent_is_not_sent(redis, broker):
 def test_whoever_cancels_all_tasks_can_go_on(broker):
     async def call():
         client = broker.async_redis
-        waiting = asyncio.create_task(client.execute([("BLPOP", "rtq:nothing", 1)]))
+        waiting = asyncio.create_task(client.execute([("BLPOP", "rtq:nothing", 30)]))
         await asyncio.sleep(0.02)
         for task in asyncio.all_tasks() - {asyncio.current_task(), waiting}:
             task.cancel()

@@ -72,8 +72,8 @@ def test_who_has_no_jobs_is_not_compared_and_has_no_timer(make):
 
 def test_who_has_many_short_jobs_does_not_wake_the_thread_with_each(make):
     reconciler, comparisons = make(3600)
-    reconciler.note_jobs()
-    wait_until(lambda: not reconciler._is_asleep)
+    begin(reconciler, comparisons)
+    wait_until(lambda: not reconciler._is_asleep and not reconciler._wake_event.is_set())
     wakes = []
     reconciler._wake_event.set = lambda: wakes.append(1)
     for _ in range(10):
@@ -232,7 +232,8 @@ def test_who_claims_nothing_and_holds_nothing_is_compared_now_and_then(redis, br
     assert places(redis)[run.job_id.decode()] == ["lane:0:"]
 
 
-def test_a_comparison_that_failed_is_repeated(redis, broker, session, one_lost):
+def test_a_comparison_that_failed_is_repeated(redis, broker, session, one_lost, monkeypatch):
+    monkeypatch.setattr(session._reconciler, "reconcile_soon", lambda: None)  # its thread would compare, too
     session.reconcile_soon()
     running = broker.running
 

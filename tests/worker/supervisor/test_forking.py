@@ -81,6 +81,18 @@ def ends(status, *, claimed=True):
     return step
 
 
+def stops_after(forks):
+    """The first signal comes when so many are forked: a fork is put off while a loop is in the middle of a tick."""
+
+    def step(process_pool):
+        if process_pool.forks < forks:
+            process_pool._steps.insert(0, step)
+        else:
+            stop()
+
+    return step
+
+
 def both(*steps):
     def step(process_pool):
         for each in steps:
@@ -124,7 +136,7 @@ def test_no_successor_is_forked_for_one_that_ends_in_a_drain(supervise):
 
 @pytest.mark.parametrize("status", [left(EXIT_RECYCLED), left(EXIT_DONE), DIED])
 def test_whoever_ends_by_itself_has_a_successor(supervise, status):
-    supervisor, code = supervise(ends(status), ends(status), stop)
+    supervisor, code = supervise(ends(status), ends(status), stops_after(3))
 
     assert (supervisor._process_pool.forks, code) == (3, 0)
 
@@ -202,9 +214,10 @@ def test_processes_that_keep_crashing_are_replaced_after_a_pause_which_a_signal_
     monkeypatch.setattr(fork_schedule, "MAX_CRASH_PAUSE_SECONDS", 3600.0)
     crashes = [ends(DIED)] * (fork_schedule.CRASHES_WITHOUT_PAUSE + 1)
     recycled = ends(left(EXIT_RECYCLED))
-    supervisor, code = supervise(*crashes, recycled, recycled, stop, processes=2)
+    forks = 2 + len(crashes) - 1 + 2
+    supervisor, code = supervise(*crashes, recycled, recycled, stops_after(forks), processes=2)
 
-    assert (supervisor._process_pool.forks, code) == (2 + len(crashes) - 1 + 2, 0)
+    assert (supervisor._process_pool.forks, code) == (forks, 0)
     assert caplog.text.count("processes keep crashing soon after their start (was killed by SIGKILL") == 1
 
 

@@ -105,11 +105,11 @@ def test_a_slow_job_in_a_batch_holds_up_neither_what_is_done_nor_what_waits(rtq_
     before = tasks.note.delay_many([((f"before-{i}",), {}) for i in range(400)])
     slow = tasks.gate.delay("slow", "gate")
     after = tasks.note.delay_many([((f"after-{i}",), {}) for i in range(60)])
-    worker = rtq_worker()
+    worker = rtq_worker(LEASE_SECONDS=30)
     journal.wait("start", "slow")
     wait_until(lambda: done(before))
     wait_until(lambda: redis.llen("{rtq:default}:lane:0:") == 60)
-    second = rtq_worker()
+    second = rtq_worker(LEASE_SECONDS=30)
     wait_until(lambda: done(after))
     assert slow.state is JobState.RUNNING
     journal.open("gate")

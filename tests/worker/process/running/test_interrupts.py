@@ -122,7 +122,7 @@ def test_a_limit_that_is_met_within_a_hair_is_raised_inside_or_not_at_all(thread
 
 def test_a_job_that_swallows_the_exception_leaves_the_thread_sound(thread_limits):
     def jobs():
-        with thread_limits.limit(0.02), suppress(Exception):
+        with suppress(Exception), thread_limits.limit(0.02), suppress(Exception):
             spin()
         with pytest.raises(TimeLimitExceeded), thread_limits.limit(0.02):
             spin()
@@ -165,6 +165,15 @@ def in_a_moment(function, seconds=0.05):
     return timer
 
 
+def sleep_until(function):
+    """Sleep until the alarm has called what raises."""
+    timer = in_a_moment(function)
+    try:
+        time.sleep(60)
+    finally:
+        timer.join()
+
+
 @pytest.fixture
 def _sigusr1():
     before = signal.getsignal(signal.SIGUSR1)
@@ -174,10 +183,8 @@ def _sigusr1():
 
 @pytest.mark.usefixtures("_sigusr1")
 def test_the_main_thread_stops_for_the_very_job_and_once(main_limit):
-    timer = in_a_moment(lambda: main_limit.cancel(b"ours"))
     with pytest.raises(JobCancelled), main_limit.limit(None, b"ours"):
-        time.sleep(5)
-    timer.join()
+        sleep_until(lambda: main_limit.cancel(b"ours"))
 
     main_limit.cancel(b"ours")  # it is over
     with main_limit.limit(None, b"next"):
@@ -187,15 +194,13 @@ def test_the_main_thread_stops_for_the_very_job_and_once(main_limit):
 
 @pytest.mark.usefixtures("_sigusr1")
 def test_who_tidies_up_is_left_in_peace(main_limit):
-    timer = in_a_moment(lambda: main_limit.cancel(b"ours"))
     with suppress(JobCancelled), main_limit.limit(0.2, b"ours"):
         try:
-            time.sleep(5)
+            main_limit.cancel(b"ours")
         finally:
             main_limit.cancel(b"ours")
             spin(0.3)
             tidied = True
-    timer.join()
 
     assert tidied
 
@@ -275,10 +280,10 @@ def test_a_coroutine_stops_for_the_very_job_and_once(seconds):
 
 def test_a_run_that_commits_is_not_interrupted_any_more(main_limit, thread_limits):
     def commits(limits):
-        with limits.limit(0.02, b"id") as run:
+        with limits.limit(0.5, b"id") as run:
             run.end()
             limits.cancel(b"id")
-            spin(0.1)
+            spin(0.6)
         return "committed"
 
     assert commits(main_limit) == "committed"
