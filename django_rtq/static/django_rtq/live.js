@@ -27,7 +27,7 @@
     const seconds = Math.round((Date.now() - lastRefresh) / 1000);
     age.textContent = seconds < 120 ? ago.format(-seconds, "second") : ago.format(-Math.round(seconds / 60), "minute");
   };
-  const inUse = (region) => region.matches(":active") // a mouse button is down: its link has to be there when it goes up
+  const inUse = (region) => document.querySelector(":active") // while a mouse button is down, its link has to stay, and where it is
     || region.querySelector("input[type=checkbox][name=id]:checked")
     || (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, button, [role=slider]"))
     || (!getSelection().isCollapsed && region.contains(getSelection().anchorNode));
