@@ -222,7 +222,12 @@ def sent_by(rtq_worker, broker, tmp_path):
         broker.schedules.begin(QUEUE, "hourly", entry.definition, now_ms - 2 * HOUR_MS)
         environment = {"DJANGO_SETTINGS_MODULE": "tests.app.sentry_monitor_settings", "RTQ_TEST_SENTRY": str(path)}
         rtq_worker(SCHEDULES=schedules, environment=environment, is_ready=False, **options)
-        return lambda: check_ins(map(json.loads, path.read_text().splitlines())) if path.exists() else []
+
+        def sent():
+            lines = path.read_text().rpartition("\n")[0].splitlines() if path.exists() else []
+            return check_ins(map(json.loads, lines))
+
+        return sent
 
     return start
 

@@ -43,6 +43,7 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, 
     inspector.quiet_worker(one.name)
     wait_until(lambda: "is quiet" in worker.log)
     wait_until(lambda: is_quiet(inspector) == [True, True])
+    wait_until(lambda: sorted(is_resting(inspector)) == [False, True])  # the idle one claims nothing any more
     waiting = tasks.note.delay("waiting")
     journal.open("gate")
     running.get(PATIENCE)

@@ -150,7 +150,8 @@ def test_what_was_not_tried_is_not_counted(redis, broker, session):
     assert "tasks" not in snapshot(redis)
 
 
-def test_who_leaves_tells_the_rest(redis, broker, session, inspector):
+def test_who_leaves_tells_the_rest(redis, broker, session, inspector, monkeypatch):
+    monkeypatch.setattr("django_rtq.worker.process.metrics.REPORT_SECONDS", 1000.0)
     work(broker, session, DONE)
     session.settle()
     work(broker, session, DONE, DONE)
