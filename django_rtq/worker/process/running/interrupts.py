@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import math
-import queue
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Coroutine
-from contextlib import suppress
 from typing import Any
 
 from django_rtq.exceptions import JobCancelled, TimeLimitExceeded
+from django_rtq.threads.binary_semaphore import BinarySemaphore
 
 
 class MainThreadInterrupts:
@@ -77,7 +77,8 @@ class ThreadInterrupts:
 
     def __init__(self) -> None:
         self._runs: dict[_Run, None] = {}  # removed by the thread that decides: it is over, or interrupted
-        self._requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()  # a job to cancel; b"": a new deadline
+        self._requests: deque[bytes] = deque()  # jobs to cancel
+        self._change = BinarySemaphore()  # wakes the watcher: a request, a new deadline, or the end
         self._lock = threading.Lock()
         self._watcher: threading.Thread | None = None
         self._stopped = False
@@ -90,12 +91,13 @@ class ThreadInterrupts:
 
     def cancel(self, job_id: bytes) -> None:
         """Have JobCancelled raised in that job, if it is running. May be called in a signal handler."""
-        self._requests.put(job_id)
+        self._requests.append(job_id)
+        self._change.release()
 
     def close(self) -> None:
         """End the watcher thread."""
         self._stopped = True
-        self._requests.put(b"")
+        self._change.release()
         if self._watcher is not None:
             self._watcher.join(timeout=5)
 
@@ -109,7 +111,7 @@ class ThreadInterrupts:
         """The run begins, in this thread."""
         self._runs[run] = None
         if run.deadline < math.inf:
-            self._requests.put(b"")
+            self._change.release()
 
     def disarm(self, run: _Run) -> None:
         """The run is over. Raises the exception if it is pending."""
@@ -127,9 +129,10 @@ class ThreadInterrupts:
                 if run.deadline <= now:
                     self._interrupt(run, _ThreadTimeLimit)
             nearest = min((run.deadline for run in list(self._runs)), default=math.inf)
-            with suppress(queue.Empty):
-                job_id = self._requests.get(timeout=None if nearest == math.inf else max(0.0, nearest - now))
-                for run in list(self._runs) if job_id else ():
+            self._change.acquire(None if nearest == math.inf else max(0.0, nearest - now))
+            while self._requests:
+                job_id = self._requests.popleft()
+                for run in list(self._runs):
                     if run.job_id == job_id:
                         self._interrupt(run, JobCancelled)
 

@@ -7,13 +7,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from django.db import connections
 
 from django_rtq.conf.config import Config
+from django_rtq.threads.binary_semaphore import BinarySemaphore
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
@@ -75,7 +75,7 @@ class ThreadedRunner(Runner):
         self._has_finished = False  # a job is over since the last claim
         self._lock = threading.Lock()  # for the attributes above
         self._awaited: Callable[[], bool] | None = None  # what the main thread waits for
-        self._changes: queue.SimpleQueue[None] = queue.SimpleQueue()  # wakes it: takes less time than a Condition
+        self._change = BinarySemaphore()  # wakes the main thread
         self._queued: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 
@@ -163,8 +163,7 @@ class ThreadedRunner(Runner):
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 return False
-            with suppress(queue.Empty):
-                self._changes.get(timeout=left)
+            self._change.acquire(left)
 
     def _gather(self) -> None:
         """Wait a moment while further jobs end, so that one round trip does for all of them."""
@@ -291,5 +290,5 @@ class ThreadedRunner(Runner):
             if is_awaited:
                 self._awaited = None
         if is_awaited:
-            self._changes.put(None)
+            self._change.release()
         return taken

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -15,7 +16,7 @@ from django_rtq.worker.process.running.interrupts import (
     ThreadInterrupts,
     limit_message,
 )
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, wait_until
 
 
 @pytest.fixture
@@ -225,6 +226,33 @@ def test_a_thread_stops_for_the_very_job(thread_limits):
     stopper.start()
     assert in_thread(job) == "the job was asked to stop"
     stopper.join()
+
+
+@pytest.mark.usefixtures("_sigusr1")
+def test_a_signal_to_the_watcher_just_before_a_deadline_does_not_stop_it(thread_limits):
+    signal.signal(signal.SIGUSR1, lambda signum, frame: None)
+    switch_interval, began = sys.getswitchinterval(), []
+
+    def job():
+        try:
+            with thread_limits.limit(0.3):
+                began.append(time.monotonic())
+                spin()
+        except TimeLimitExceeded:
+            return "interrupted"
+
+    def signal_watcher():
+        wait_until(lambda: began and time.monotonic() > began[0] + 0.1)
+        sys.setswitchinterval(10)  # from here on, the watcher does not run until its deadline is over
+        signal.pthread_kill(thread_limits._watcher.ident, signal.SIGUSR1)
+        while time.monotonic() < began[0] + 0.4:
+            pass
+        sys.setswitchinterval(switch_interval)
+
+    signaller = threading.Thread(target=signal_watcher)
+    signaller.start()
+    assert in_thread(job) == "interrupted"
+    signaller.join()
 
 
 def test_a_job_that_ends_as_it_is_stopped_leaves_the_thread_sound(thread_limits):
