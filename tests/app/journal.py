@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.line_files import whole_lines
+
 FILE = "RTQ_TEST_JOURNAL"
 
 
@@ -33,10 +35,6 @@ def folder():
 
 
 def read(path):
-    """All lines, in order. The last one may be on its way: a reader can see half of a write."""
-    path = Path(path)
-    if not path.exists():
-        return []
-    whole, _, _ = path.read_text().rpartition("\n")
-    lines = (line.split(" ", 3) for line in whole.splitlines())
+    """All lines, in order, but for one that is being written."""
+    lines = (line.split(" ", 3) for line in whole_lines(Path(path)))
     return [Entry(int(at) / 1e9, int(pid), word, name) for at, pid, word, name in lines]

@@ -1,7 +1,6 @@
 """Spans around delay() and around runs."""
 
 import asyncio
-import json
 
 import pytest
 
@@ -15,6 +14,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from django_rtq import Retry, constant, signals, task
 from django_rtq.testing import captured, eager
 from tests.app import tasks
+from tests.support.line_files import json_lines
 from tests.support.waiting import wait_until
 
 MIDDLEWARE = ["django_rtq.monitoring.opentelemetry.OpenTelemetryMiddleware"]
@@ -146,7 +146,7 @@ def test_workers_send_all_spans_before_they_exit(rtq_worker, redis, tmp_path, sl
         environment={"DJANGO_SETTINGS_MODULE": "tests.app.otel_settings", "RTQ_TEST_SPANS": str(path)},
     )  # fmt: skip
 
-    wait_until(lambda: path.exists() and path.read_text().count("\n") == 4)
-    sent = [json.loads(line) for line in path.read_text().splitlines()]
+    wait_until(lambda: len(json_lines(path)) == 4)
+    sent = json_lines(path)
     assert {span["attributes"]["rtq.task"] for span in sent} == {tasks.note.name}
     assert len({span["context"]["trace_id"] for span in sent}) == 4

@@ -1,7 +1,5 @@
 """One trace of a request, its job and their commands to Redis, with the instrumentations of Django and redis-py."""
 
-import json
-
 import pytest
 
 pytest.importorskip("opentelemetry.sdk")
@@ -25,6 +23,7 @@ from django_rtq.broker.redis.hooks import command_hooks
 from django_rtq.monitoring.opentelemetry import instrument_redis
 from django_rtq.testing import drain
 from tests.app import tasks
+from tests.support.line_files import json_lines
 from tests.support.waiting import wait_until
 
 MIDDLEWARE = ["django_rtq.monitoring.opentelemetry.OpenTelemetryMiddleware"]
@@ -163,8 +162,8 @@ def test_a_real_worker_goes_on_with_the_trace_of_the_request(instrumented, rtq_w
         environment={"DJANGO_SETTINGS_MODULE": "tests.app.otel_settings", "RTQ_TEST_SPANS": str(file)},
     )  # fmt: skip
 
-    wait_until(lambda: file.exists() and file.read_text().endswith("\n"))
-    (run,) = map(json.loads, file.read_text().splitlines())
+    wait_until(lambda: json_lines(file))
+    (run,) = json_lines(file)
     assert run["name"] == "process default"
     assert int(run["context"]["trace_id"], 16) == server.context.trace_id
     assert int(run["parent_id"], 16) == one(instrumented(), "enqueue default").context.span_id

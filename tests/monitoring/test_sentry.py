@@ -14,6 +14,7 @@ from django_rtq.jobs.job import Job  # noqa: E402
 from django_rtq.testing import eager  # noqa: E402
 from tests.app import tasks  # noqa: E402
 from tests.monitoring.fake_sentry import events, transactions  # noqa: E402
+from tests.support.line_files import json_lines  # noqa: E402
 from tests.support.waiting import wait_until  # noqa: E402
 
 logger = logging.getLogger("shop")
@@ -157,12 +158,8 @@ def test_workers_report_all_before_they_exit(rtq_worker, redis, tmp_path, slots)
         environment={"DJANGO_SETTINGS_MODULE": "tests.app.sentry_settings", "RTQ_TEST_SENTRY": str(path)},
     )  # fmt: skip
 
-    def sent_by_now():
-        lines = path.read_text().rpartition("\n")[0].splitlines() if path.exists() else []
-        return list(map(json.loads, lines))
-
-    wait_until(lambda: len(events(sent_by_now())) == len(transactions(sent_by_now())) == 4)
-    sent = sent_by_now()
+    wait_until(lambda: len(events(json_lines(path))) == len(transactions(json_lines(path))) == 4)
+    sent = json_lines(path)
     assert sorted(event["tags"]["client"] for event in events(sent)) == ["c0", "c1", "c2", "c3"]
     assert len(transactions(sent)) == 4
     assert len({run["contexts"]["trace"]["trace_id"] for run in transactions(sent)}) == 4

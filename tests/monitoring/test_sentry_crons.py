@@ -1,6 +1,5 @@
 """Check-ins of jobs that schedules start."""
 
-import json
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -19,6 +18,7 @@ from django_rtq.testing import drain
 from tests.monitoring.fake_sentry import check_ins, fake_sentry, transactions
 from tests.support.claims import take
 from tests.support.jobs import QUEUE
+from tests.support.line_files import json_lines
 from tests.support.waiting import wait_until
 
 HOUR_MS = 3_600_000
@@ -222,12 +222,7 @@ def sent_by(rtq_worker, broker, tmp_path):
         broker.schedules.begin(QUEUE, "hourly", entry.definition, now_ms - 2 * HOUR_MS)
         environment = {"DJANGO_SETTINGS_MODULE": "tests.app.sentry_monitor_settings", "RTQ_TEST_SENTRY": str(path)}
         rtq_worker(SCHEDULES=schedules, environment=environment, is_ready=False, **options)
-
-        def sent():
-            lines = path.read_text().rpartition("\n")[0].splitlines() if path.exists() else []
-            return check_ins(map(json.loads, lines))
-
-        return sent
+        return lambda: check_ins(json_lines(path))
 
     return start
 
