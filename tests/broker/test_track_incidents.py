@@ -3,6 +3,7 @@
 import pytest
 
 from django_rtq.broker.maintenance import INCIDENT_SECONDS
+from tests.support.server_clock import server_ms
 
 GAP_MS = 500
 
@@ -82,8 +83,7 @@ def test_nothing_is_kept_of_what_is_over_and_all_expires(redis, broker, view):
 
 def test_the_age_of_the_last_view_is_known(redis, broker, view):
     assert broker.maintenance.seconds_since_view() is None
-    seconds, micros = redis.time()
-    view(seconds * 1000 + micros // 1000 - 10_000, "a")
+    view(server_ms(redis) - 10_000, "a")
     assert 10 <= broker.maintenance.seconds_since_view() < 100
 
 

@@ -1,6 +1,12 @@
-"""The clock of the Redis server: tests that count by the minute begin where enough of one is left."""
+"""The clock of the Redis server."""
 
 from tests.support.waiting import wait_until
+
+
+def server_ms(redis):
+    """The time of the server, in milliseconds since 1970."""
+    seconds, micros = redis.time()
+    return seconds * 1000 + micros // 1000
 
 
 def minute_with_time_left(redis, seconds=5):

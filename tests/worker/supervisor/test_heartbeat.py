@@ -14,6 +14,7 @@ from django_rtq.conf.config import get_config
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.heartbeat import START_SECONDS, Heartbeat
 from tests.support.jobs import QUEUE, asked_job, claimed_job, claimed_jobs, let_lapse, new_job
+from tests.support.server_clock import server_ms
 from tests.support.snapshots import place_of
 
 
@@ -150,8 +151,7 @@ def test_a_process_knows_that_its_lease_was_renewed(broker, heartbeat, shared):
 def test_a_tick_comes_sooner_when_a_lease_is_about_to_run_out(redis, broker, heartbeat):
     broker.sign_on([QUEUE, "low"], "ours")
     usual = heartbeat.tick()
-    now = redis.time()
-    redis.zadd("{rtq:default}:workers", {"theirs": now[0] * 1000 + now[1] // 1000 + 10_000})
+    redis.zadd("{rtq:default}:workers", {"theirs": server_ms(redis) + 10_000})
 
     assert usual == pytest.approx(broker.config.lease_seconds * 2 / 5)
     assert 0 < heartbeat.tick() <= 10.01
