@@ -16,15 +16,14 @@ from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.process.running.fake_session import run_of
 
 
-def unhurried(runner):
-    """Cut no batch: on a busy machine one takes long, though no job is slow."""
-    if hasattr(runner, "_watch"):
-        runner._watch.begin = lambda batch: None
+def keep_batches_whole(runner):
+    """Do not cut batches that take long: on a busy machine they do, though no job is slow."""
+    runner._watch.begin = lambda batch: None
 
 
 def test_one_slot_runs_a_batch_in_order_and_the_page_is_clean_afterwards(make, journal):
     runner, session, shared = make(1)
-    unhurried(runner)
+    keep_batches_whole(runner)
     runner.run([run_of(f"job-{i}") for i in range(5)])
 
     assert journal.names() == [f"job-{i}" for i in range(5)]
@@ -71,7 +70,7 @@ def test_what_the_supervisor_has_taken_is_not_run_and_not_given_back_once_more(m
 
 def test_what_the_supervisor_took_while_a_job_ran_is_not_given_back_once_more(make, journal):
     runner, session, shared = make(1)
-    unhurried(runner)
+    keep_batches_whole(runner)
     run = run_of("taking", "sleep", 0)
     opened = run.open
     run.open = lambda: (shared.revoke(Revoked.REST, shared.claim_number), opened())
@@ -85,7 +84,7 @@ def test_what_the_supervisor_took_while_a_job_ran_is_not_given_back_once_more(ma
 @pytest.mark.parametrize("slots", [1, 2])
 def test_a_job_whose_id_is_too_long_for_the_page_is_buried_unrun(make, journal, slots):
     runner, session, _ = make(slots)
-    unhurried(runner)
+    keep_batches_whole(runner)
     runner.run([run_of("x" * 256), run_of("good")])
     wait_until(lambda: runner.is_idle)
 
@@ -206,7 +205,7 @@ def test_a_runner_can_be_stopped_twice_and_before_it_ran_anything(make):
 
 def test_a_job_that_takes_signals_takes_them_from_none_that_was_claimed_with_it(make, monkeypatch):
     runner, session, _ = make(1)
-    unhurried(runner)
+    keep_batches_whole(runner)
     before = {signum: signal.getsignal(signum) for signum in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)}
     monkeypatch.setattr("django_rtq.worker.os_signals._reset_in_forks", lambda: None)
     own = os_signals.ignore_signal
