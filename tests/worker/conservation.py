@@ -11,7 +11,6 @@ KEPT = (
     "lanes",
     "work_signal",
     "due_signal",
-    "workers",
     "announced",
 )
 COUNTED = ("tasks", "client_runs", "client_time", "hours", "task_days")  # some appear when an hour is over
@@ -70,6 +69,12 @@ def dead(redis):
         if n == "dead"
         for i in redis.zrange(key, 0, -1)
     }
+
+
+def signed_on(redis):
+    """The process ids of those that may hold jobs, in whatever queue."""
+    keys = [key for (_, name), key in keys_of(redis).items() if name in ("signed_on", "workers")]
+    return {int(worker.split(b":")[-2]) for key in keys for worker in redis.zrange(key, 0, -1)}
 
 
 def assert_conserved(redis):

@@ -10,7 +10,7 @@ from django_rtq import JobState
 from django_rtq.worker.supervisor.fork_schedule import MAX_FAILED_STARTS
 from tests.app import tasks
 from tests.support.waiting import PATIENCE, wait_until
-from tests.worker.conservation import assert_all_settled, assert_nothing_left, records
+from tests.worker.conservation import assert_all_settled, assert_nothing_left, records, signed_on
 from tests.worker.processes import is_alive
 
 SOON = 30.0  # seconds; a supervisor that waits for a reply of Redis needs longer
@@ -109,11 +109,6 @@ def test_false_starts_while_it_is_away_end_no_worker(start, client, fragile):
     wait_until(lambda: signed_on(client) == set(worker.children))  # and nobody of those that died
     worker.stop()
     assert_nothing_left(client)
-
-
-def signed_on(client):
-    """The process ids of those that may hold jobs."""
-    return {int(name.split(b":")[-2]) for name in client.zrange("{rtq:default}:signed_on", 0, -1)}
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

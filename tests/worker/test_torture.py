@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from tests.support.waiting import PATIENCE, wait_until
-from tests.worker.conservation import assert_nothing_left, dead, records
+from tests.worker.conservation import assert_nothing_left, dead, records, signed_on
 from tests.worker.torture_faults import FaultInjector, is_hit_by, long_over, runs_by_name, terminations, unexplained
 from tests.worker.torture_workload import (
     Workload,
@@ -71,6 +71,7 @@ def torture(injector, redis, workload, dice):
     injector.release(all_of_them=True)
     wait_until(lambda: not waiting(redis), 3 * PATIENCE)
     wait_until(lambda: all(worker.children for worker in injector.workers))  # the last may be starting still
+    wait_until(lambda: signed_on(redis) == injector.children())  # and nobody of those that died
     assert [worker.stop() for worker in injector.workers] == [0, 0]
 
 

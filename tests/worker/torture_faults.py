@@ -84,10 +84,13 @@ class FaultInjector:
                 del self._quiet[name]
                 send_command(get_broker(), name, WorkerCommand.WORK)  # whoever works for it now, under whatever names
 
+    def children(self):
+        """The process ids of all children that live."""
+        return {child for worker in self.workers for child in worker.children}
+
     def kill_child(self):
-        children = [child for worker in self.workers for child in worker.children]
-        if children:
-            child = self._random.choice(children)
+        if children := self.children():
+            child = self._random.choice(sorted(children))
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
             self._note(child)
