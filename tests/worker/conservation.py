@@ -73,7 +73,7 @@ def dead(redis):
 
 def signed_on(redis):
     """The process ids of those that may hold jobs, in whatever queue."""
-    keys = [key for (_, name), key in keys_of(redis).items() if name in ("signed_on", "workers")]
+    keys = [key for (_, name), key in keys_of(redis).items() if name == "signed_on"]
     return {int(worker.split(b":")[-2]) for key in keys for worker in redis.zrange(key, 0, -1)}
 
 

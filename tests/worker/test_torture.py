@@ -71,7 +71,7 @@ def torture(injector, redis, workload, dice):
     injector.release(all_of_them=True)
     wait_until(lambda: not waiting(redis), 3 * PATIENCE)
     wait_until(lambda: all(worker.children for worker in injector.workers))  # the last may be starting still
-    wait_until(lambda: signed_on(redis) == injector.children())  # and nobody of those that died
+    wait_until(lambda: signed_on(redis) == set(injector.children))  # and nobody of those that died
     assert [worker.stop() for worker in injector.workers] == [0, 0]
 
 

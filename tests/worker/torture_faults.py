@@ -84,13 +84,14 @@ class FaultInjector:
                 del self._quiet[name]
                 send_command(get_broker(), name, WorkerCommand.WORK)  # whoever works for it now, under whatever names
 
+    @property
     def children(self):
-        """The process ids of all children that live."""
-        return {child for worker in self.workers for child in worker.children}
+        """Process ids of the children that live, of all workers."""
+        return [child for worker in self.workers for child in worker.children]
 
     def kill_child(self):
-        if children := self.children():
-            child = self._random.choice(sorted(children))
+        if children := self.children:
+            child = self._random.choice(children)
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
             self._note(child)
