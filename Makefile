@@ -37,13 +37,12 @@ test: $(VENV)/.dev redis  ## Run the tests, in several processes (ARGS="-k claim
 coverage: $(VENV)/.dev redis  ## Run the tests and report their line coverage
 	$(BIN)/python -m pytest -p no:rtq -n auto --dist worksteal --cov $(ARGS)
 
-lint: $(VENV)/.dev  ## Check style, imports, spelling, Lua and sizes
+lint: $(VENV)/.dev  ## Check style, imports, spelling and Lua
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/codespell . .ci/run .ci/*.py
+	$(BIN)/codespell . .ci/run
 	@if command -v luacheck >/dev/null; then luacheck --no-color --quiet django_rtq/broker/lua; \
 	else echo "luacheck not found: the Lua files were not checked"; fi
-	$(BIN)/python .ci/sizes.py
 
 format: $(VENV)/.dev  ## Format the code
 	$(BIN)/ruff format .
