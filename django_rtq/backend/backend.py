@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -223,24 +222,13 @@ class RTQBackend(BaseTaskBackend):
         ]
 
 
-def find_declared(name: str) -> Task[Any, Any] | None:
-    """Import the module of a task that is not registered, if it belongs to an installed app. For the registry.
-
-    So packages may declare tasks in any module, and for any backend of TASKS.
-    """
-    module, _, attribute = name.rpartition(".")
-    if apps.get_containing_app_config(module) is None:
-        return None
-    try:
-        found = getattr(importlib.import_module(module), attribute, None)
-    except ImportError:
-        return None
+def _adopt_declared(found: Any) -> None:
+    """Register a task of django.tasks that was declared for any backend of TASKS, when a job of it comes."""
     if isinstance(found, DjangoTask) and (backend := _default_backend()):  # type: ignore[misc]
         backend.adopt(found)
-    return registry.find_task(name)
 
 
-registry.add_finder(find_declared)
+registry.add_adopter(_adopt_declared)
 
 
 def _default_backend() -> RTQBackend | None:

@@ -30,7 +30,7 @@ from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
 from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.job import Job
+from django_rtq.jobs.job import PARK_SECONDS, Job
 from django_rtq.jobs.record import read_record
 from django_rtq.threads.shared_property import shared_property
 
@@ -187,7 +187,21 @@ class Broker(Producer):
         """The last failures of a job, one JSON per line."""
         return self.redis.execute_one(("HGET", self.keys.of(queue).errors, job_id), resend=True) or b""
 
+    def note_unknown_task(self, queue: str, job_id: bytes, task: str, worker: str) -> bytes:
+        """Note that this worker claimed a job whose task it does not know. Returns the last failures of the job."""
+        arguments = (job_id, task, worker, round(PARK_SECONDS * 1000))
+        command = SCRIPTS["note_unknown_task"].call(self.keys.of(queue), arguments)
+        found: bytes = self.redis.execute_one(command, resend=True)
+        return found
+
     # -- for supervisors
+
+    def other_projects(self, project: str) -> list[str]:
+        """The projects of live workers (up to 200 of them) that are not this one."""
+        names = self.redis.execute_one(("ZREVRANGE", self.keys.workers, 0, 199), resend=True)
+        commands = [("HGET", self.keys.worker(name.decode()), "project") for name in names]
+        found = {reply.decode() for reply in self.redis.execute(commands, resend=True) if reply} if names else set()
+        return sorted(found - {project}) if project else []
 
     def attempts(self, worker: str, queues: Sequence[str]) -> dict[str, dict[bytes, int]]:
         """The jobs that Redis says a worker holds: by queue, id -> attempt."""

@@ -132,6 +132,11 @@ class QueueKeys:
     client_runs = Key("hash", "client -> number of runs; and the number and time (µs) of all runs", per="slice")
     client_time = Key("zset", "client -> how long its runs took together, µs", per="slice")
 
+    # Only if a worker does not know the task of a job; expires
+    unknown_tasks = Key(
+        "hash", "task -> since and until when (ms), slice, jobs in it, jobs in the one before, the latest workers"
+    )
+
     # Of the default queue only, and only if somebody listens; expires
     incidents = Key("hash", "id -> state (seen, open, closed), token of the call, JSON; '' -> the last view")
 

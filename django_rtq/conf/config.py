@@ -269,6 +269,11 @@ def task_modules() -> tuple[str, ...]:
     return tuple(found) if are_names(found) else ("tasks",)  # a system check reports what is wrong with it
 
 
+def project_name() -> str:
+    """The package of ROOT_URLCONF: the same in all processes of a project; "" if that is not set."""
+    return str(getattr(settings, "ROOT_URLCONF", None) or "").partition(".")[0]
+
+
 def uses_task_backend() -> bool:
     """Whether TASKS names our backend for django.tasks, and there is django.tasks, or the package django-tasks."""
     if not any(map(is_ours, task_backends().values())):

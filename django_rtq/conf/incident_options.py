@@ -26,6 +26,8 @@ KINDS = (
     "no_scheduler",
     "queue_paused",
     "task_paused",
+    "task_unknown",
+    "several_projects",
     "outbox_lag",
     "outbox_unknown",
     "redis_evicts",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from django_rtq.conf.config import get_config
+from django_rtq.incidents.code import several_projects, unknown_tasks
 from django_rtq.incidents.incident import Incident, Severity
 from django_rtq.incidents.queues import (
     busy_clients,
@@ -30,6 +31,8 @@ _CRITICAL = {"evicts", "log_failed", "snapshot_failed", "replica"}  # of the war
 _DETECTORS = (
     missing_workers,
     lost_workers,
+    unknown_tasks,
+    several_projects,
     failing_tasks,
     new_dead_letters,
     hung_jobs,

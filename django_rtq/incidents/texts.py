@@ -64,6 +64,16 @@ TEXTS: dict[str, Any] = {
         "Task %(task)s is paused in %(queues)s, and holds %(count)s jobs.",
         "number",
     ),
+    "task_unknown": ngettext_lazy(
+        "Queue %(name)s: %(count)s job waits, because workers that took it do not know its task %(task)s: %(worker)s.",
+        "Queue %(name)s: %(count)s jobs wait, because workers that took them do not know their task %(task)s: "
+        "%(worker)s.",
+        "number",
+    ),
+    "several_projects": gettext_lazy(
+        "Workers of several projects take jobs from each other, because all use this Redis with the prefix "
+        '%(prefix)s: %(names)s. Set another RTQ["PREFIX"] or database in each project.'
+    ),
     "outbox_lag": ngettext_lazy(
         "%(count)s job waits in the outbox, for %(duration)s. Is a worker or scheduler running with this database, and "
         "does its log name an error?",
@@ -77,6 +87,10 @@ TEXTS: dict[str, Any] = {
         "percent more slowly for jobs."
     ),
     # Beside the sentence of a kind
+    "declare_task": gettext_lazy(
+        "Start workers with the code that declares the task, in an app of INSTALLED_APPS or in a module of "
+        'RTQ["TASK_MODULES"]. Jobs that have waited for %(duration)s are dead.'
+    ),
     "new_version": gettext_lazy("It began after the start of version %(version)s."),
     "newest_error": gettext_lazy("Latest error: %(error)s."),
     "newest_failure": gettext_lazy("Latest: %(task)s, %(error)s."),

@@ -10,7 +10,7 @@ from typing import Any
 
 from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.jobs.failure import Attempt, read_failures
-from django_rtq.jobs.job import JobState, held_since, made_at, moment
+from django_rtq.jobs.job import PARK_SECONDS, JobState, held_since, made_at, moment
 from django_rtq.jobs.log_lines import LogLine
 from django_rtq.jobs.outcome import read_outcome
 from django_rtq.jobs.record import read_leniently
@@ -42,6 +42,26 @@ class QueueDetails:
     def held(self) -> int:
         """How many of the scheduled jobs wait because their tasks are paused."""
         return sum(pause.held for pause in self.paused_tasks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownTask:
+    """A task that workers which claimed jobs of it do not know."""
+
+    task: str
+    since: datetime | None
+    jobs: int  # claimed in the last half minute, which is how often such a job is claimed
+    workers: Sequence[str]  # names of those that claimed some, the latest first, three at most
+
+    @classmethod
+    def read(cls, task: bytes, line: bytes, now_ms: int) -> UnknownTask | None:
+        """Read what the script note_unknown_task has noted; None if no worker met such a job lately."""
+        since, last, seen, jobs, before, *workers = line.decode(errors="replace").split(" ")
+        park_ms = round(PARK_SECONDS * 1000)
+        if now_ms - int(last) > 2 * park_ms:
+            return None
+        numbers = [int(jobs)] if now_ms // park_ms > int(seen) else [int(jobs), int(before)]
+        return cls(task=task.decode(errors="replace"), since=moment(int(since)), jobs=max(numbers), workers=workers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +135,7 @@ class WorkerDetails:
     slots: int = 1  # jobs that it can run at once
     version: str = ""  # of django_rtq
     project_version: str = ""  # RTQ["VERSION"]; "": it has none
+    project: str = ""  # the package of its ROOT_URLCONF; "": it has none
     memory_bytes: int | None = None
     up_seconds: float | None = None
 

@@ -18,7 +18,7 @@ from django_rtq.broker.redis.client import as_dict, clock_ms
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError
-from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails
+from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, UnknownTask, WorkerDetails
 from django_rtq.inspector.grouped_reads import Reads
 from django_rtq.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
@@ -64,6 +64,7 @@ class QueueRow:
     tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)
     newest_dead: JobDetails | None = None  # only the fields that a summary shows
     newest_retrying: JobDetails | None = None  # the one with the latest next attempt
+    unknown_tasks: Sequence[UnknownTask] = ()  # of which jobs came that workers did not know
     totals: list[Any] = field(default_factory=list)  # if asked for: counters to add up, see read_totals()
     busiest: BusiestClient | None = None  # None: nothing ran lately, or jobs of fewer than two clients wait
 
@@ -149,11 +150,11 @@ class OverviewReader:
                 of_queue,
                 sum(worker.slots for worker in workers if queue.name in worker.queues),
                 tasks=tasks[queue.name],
-                failures=failures,
+                failures=_read_failures(queue.name, failures, overview[0]),
                 busiest=busiest,
             )
-            for queue, of_queue, failures, busiest in zip(
-                details, series, replies["failures"], replies["busiest"], strict=True
+            for queue, of_queue, failures, busiest, overview in zip(
+                details, series, replies["failures"], replies["busiest"], replies["overview"], strict=True
             )
         ]
         if totals:
@@ -238,7 +239,7 @@ def _row(
     slots: int,
     *,
     tasks: Mapping[str, TaskMetrics],
-    failures: list[Any],
+    failures: _Failures,
     busiest: list[Any],
 ) -> QueueRow:
     steps = max(1, LATELY * 60 // series.step_seconds)
@@ -252,12 +253,25 @@ def _row(
         failed_per_minute=series.total("failed", steps) / minutes,
         utilisation=min(1.0, busy_ms / (slots * minutes * 60_000)) if slots else None,
         tasks=tasks,
-        newest_dead=_latest(details.name, failures[0]),
-        newest_retrying=_latest(details.name, failures[1]),
+        **failures._asdict(),
         busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2])
         if busiest and busiest[2]
         else None,
     )
+
+
+class _Failures(NamedTuple):
+    """What the script latest_failures returns, as fields of QueueRow."""
+
+    newest_dead: JobDetails | None
+    newest_retrying: JobDetails | None
+    unknown_tasks: Sequence[UnknownTask]
+
+
+def _read_failures(queue: str, reply: list[Any], now_ms: int) -> _Failures:
+    dead, retrying, noted = reply
+    lately = (UnknownTask.read(task, line, now_ms) for task, line in sorted(as_dict(noted).items()))
+    return _Failures(_latest(queue, dead), _latest(queue, retrying), [task for task in lately if task is not None])
 
 
 def _latest(queue: str, found: list[bytes]) -> JobDetails | None:
@@ -334,6 +348,7 @@ def _worker_details(
         slots=int(note.get(b"slots", b"1")),
         version=note.get(b"version", b"").decode(),
         project_version=note.get(b"project_version", b"").decode(),
+        project=note.get(b"project", b"").decode(),
         memory_bytes=int(note[b"memory"]) if note.get(b"memory") else None,
         up_seconds=float(started) + last_seen if started and last_seen is not None else None,
         supervisor_name=note.get(b"supervisor_name", b"").decode(),

@@ -20,6 +20,10 @@ else:
         __str__ = str.__str__
 
 
+#: How long a job waits whose task a worker does not know, until a worker claims it again.
+PARK_SECONDS = 30.0
+
+
 class JobState(StrEnum):
     """The state of a job."""
 

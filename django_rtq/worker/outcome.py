@@ -11,14 +11,13 @@ from typing import Any
 from django_rtq import signals
 from django_rtq.exceptions import Bury, Retry, TaskNotFound
 from django_rtq.jobs.failure import Failure
-from django_rtq.jobs.job import Job
+from django_rtq.jobs.job import PARK_SECONDS, Job
 from django_rtq.jobs.tracebacks import format_error
 from django_rtq.tasks.options.backoff import delay_seconds
 from django_rtq.tasks.task import Task
 from django_rtq.validation import TEN_YEARS
 
 _OURS = str(Path(__file__).parent)
-PARK_SECONDS = 30.0  # delay of a job whose task this worker does not know
 LONGEST_ERROR, LONGEST_TRACEBACK = 2_000, 16_000  # characters that are stored
 MAX_FRAMES = 50
 

@@ -5,6 +5,7 @@ It runs in the supervisor because a job that holds the interpreter lock (GIL) wo
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
@@ -14,10 +15,13 @@ from django_rtq import __version__, signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.redis.commands import Argument
+from django_rtq.conf.config import project_name
 from django_rtq.threads.loop import Loop
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import SharedState
+
+logger = logging.getLogger("django_rtq")
 
 START_SECONDS = 0.2  # until the next heartbeat while a process has not signed on yet
 LiveProcesses = Callable[[], Sequence[tuple[int, SharedState]]]  # process id and shared memory of each
@@ -51,6 +55,7 @@ class Heartbeat(Loop):
         self._on_cancel_requests = on_cancel_requests
         self._audit_cursors: dict[str, int] = {queue: 0 for queue in queues}
         self._host = socket.gethostname()
+        self._has_looked_for_projects = False
 
     def tick(self) -> float:
         """Renew, in one round trip. Reclaim only if a lease has expired."""
@@ -73,9 +78,21 @@ class Heartbeat(Loop):
         self._on_cancel_requests(requests)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
+        if not self._has_looked_for_projects:
+            self._warn_of_other_projects()
+            self._has_looked_for_projects = True
         if is_starting:
             interval = START_SECONDS
         return interval if earliest is None else min(interval, earliest + 0.01)
+
+    def _warn_of_other_projects(self) -> None:
+        others = self._broker.other_projects(project_name())
+        if others:
+            logger.warning(
+                "Workers of another project use this Redis with the prefix %r: %s. They and these take jobs from each "
+                'other. Set another RTQ["PREFIX"] or database in one of the projects.',
+                self._broker.config.prefix, ", ".join(others),
+            )  # fmt: skip
 
     def _reclaim(self) -> float | None:
         earliest: list[float] = []
@@ -103,6 +120,8 @@ class Heartbeat(Loop):
             "up_seconds": f"{time.monotonic() - shared.made_at:.0f}",
         }
         memory = memory_bytes(pid)
+        if project := project_name():
+            info["project"] = project
         if version := self._broker.config.version:
             info["project_version"] = version
         if memory is not None:

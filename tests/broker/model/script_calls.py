@@ -270,6 +270,11 @@ SCRIPT_CALLS = {
     "pause_task": ScriptCall(_queued, task_calls.pause),
     "resume_task": ScriptCall(task_calls.held, task_calls.resume),
     "note_times": ScriptCall(time_calls.claimed_by_time, time_calls.note_times, is_resent=False),
+    "note_unknown_task": ScriptCall(
+        _claimed,
+        lambda broker, jobs: broker.note_unknown_task(QUEUE, jobs[0].id.encode(), "shop.tasks.charge", WORKER),
+        grows=True,
+    ),
     "report_progress": ScriptCall(_claimed, log_calls.report_progress),
     "append_log": ScriptCall(_claimed, log_calls.append, is_resent=False),
     "list_running": ScriptCall(_claimed, lambda broker, jobs: Inspector(broker).workers()),

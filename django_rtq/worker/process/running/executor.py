@@ -62,7 +62,7 @@ class Executor:
         try:
             run.open()
         except TaskNotFound as error:
-            return UnknownTask(error)
+            return UnknownTask(error.with_traceback(None))  # no code of the task was called
         except (PayloadError, ValueError, KeyError, TypeError, AttributeError) as error:
             return Buried(error, is_counted=False)
         return Expired() if run.expires_ms and run.is_expired else None
