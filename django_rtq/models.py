@@ -188,6 +188,7 @@ class CommittedJob(models.Model):
     job_id = models.CharField(primary_key=True, max_length=255)
     queue = models.CharField(max_length=100)
     committed_at = models.DateTimeField(db_index=True)
+    result = models.TextField(null=True)  # noqa: DJ001 - JSON; "": not kept; NULL until the function has returned
 
     class Meta:
         db_table = exactly_once.TABLE
