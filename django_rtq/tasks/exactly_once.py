@@ -20,6 +20,7 @@ from django_rtq.exceptions import Bury, InvalidTask, PayloadError
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import running
 from django_rtq.jobs.log_fields import about_current_job
+from django_rtq.transactions.migrating import advised
 
 logger = logging.getLogger("django_rtq")
 
@@ -103,6 +104,8 @@ class ExactlyOnce:
             if _update(self._alias, job_id, result):
                 return
         except Error as error:  # also of Django, which has seen an error of the database in this transaction
+            if (known := advised(error, self._alias)) is not error:
+                raise known from error
             cause = error
         raise transaction.TransactionManagementError(
             f"{self._task}: what it has written cannot be committed, so it was rolled back. In its transaction a "
@@ -167,6 +170,8 @@ def _insert(alias: str, job_id: str, queue: str) -> None:
             cursor.execute(f"INSERT INTO {quote(TABLE)} ({columns}) VALUES (%s, %s, %s)", [job_id, queue, now])
     except IntegrityError as error:
         raise _HasCommittedError from error
+    except Error as error:
+        raise advised(error, alias) from error
 
 
 def _update(alias: str, job_id: str, result: str) -> bool:

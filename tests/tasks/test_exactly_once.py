@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from django.db import IntegrityError, OperationalError, connection, connections, transaction
+from django.db import DatabaseError, IntegrityError, OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -273,6 +273,15 @@ def give():
 
 
 results = []
+
+
+def test_a_missing_column_is_named_with_the_command_that_makes_it(database, effects):
+    database.query("ALTER TABLE django_rtq_committedjob DROP COLUMN result")
+    job = run_and_break(catch_an_error_of_an_inner_block)
+
+    assert job.state is JobState.DEAD
+    assert isinstance(job.error, DatabaseError)
+    assert str(job.error).endswith(". Run: manage.py migrate django_rtq")
 
 
 # -- a run that has committed succeeds

@@ -10,6 +10,7 @@ from django_rtq import task
 from django_rtq.exceptions import JobNotFound
 from django_rtq.models import OutboxJob
 from django_rtq.testing import captured, eager
+from tests.app import django_tasks
 
 
 @task
@@ -41,6 +42,17 @@ class TestInATestCase(TestCase):
             assert len(jobs) == 0
         assert [job.id for job in jobs] == [first.id, second.id]
         assert [repr(callback) for callback in callbacks] == ["<1 job(s) for queue default>"] * 2
+
+    def test_jobs_of_django_tasks_wait_for_a_block_of_the_test_only(self):
+        with captured() as jobs:
+            django_tasks.add.enqueue(1)
+            assert [job.args for job in jobs] == [[1]]
+            with transaction.atomic():
+                django_tasks.add.enqueue(2)
+            assert len(jobs) == 1
+            with self.captureOnCommitCallbacks(execute=True), transaction.atomic():
+                django_tasks.add.enqueue(3)
+            assert [job.args for job in jobs] == [[1], [3]]
 
     def test_jobs_of_earlier_callbacks_are_not_sent_again(self):
         with captured() as jobs:

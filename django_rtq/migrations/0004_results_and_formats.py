@@ -12,4 +12,9 @@ class Migration(migrations.Migration):
             name="result",
             field=models.TextField(null=True),
         ),
+        migrations.AddField(
+            model_name="outboxjob",
+            name="format",
+            field=models.PositiveSmallIntegerField(default=1),
+        ),
     ]
