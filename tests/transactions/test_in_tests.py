@@ -3,7 +3,7 @@
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import TestCase, TransactionTestCase, override_settings
 
 from django_rtq import task
@@ -61,6 +61,14 @@ class TestInATestCase(TestCase):
             with self.captureOnCommitCallbacks(execute=True):
                 note.delay_on_commit("b")
             assert [job.args for job in jobs] == [["a"], ["b"]]
+
+    def test_a_callback_that_a_test_takes_and_runs_sends_its_own_job(self):
+        with captured() as jobs:
+            note.delay_on_commit("a")
+            note.delay_on_commit("b")
+            _, callback, _ = connection.run_on_commit.pop(0)
+            callback()
+            assert [job.args for job in jobs] == [["a"]]
 
     def test_jobs_of_a_rolled_back_savepoint_are_gone(self):
         with captured() as jobs, self.captureOnCommitCallbacks(execute=True):

@@ -232,6 +232,6 @@ def test_a_missing_table_is_said():
 @pytest.mark.parametrize("calls", [1, 2])
 def test_delay_says_what_makes_the_missing_table(database, calls):
     database.query("DROP TABLE django_rtq_outboxjob")
-    with pytest.raises(DatabaseError, match=r"django_rtq_outboxjob[\s\S]*\. Run: manage\.py migrate django_rtq$"):
-        with transaction.atomic():
-            note.delay_many([(["a"], {})] * calls)
+    advice = r"django_rtq_outboxjob[\s\S]*\. Run: manage\.py migrate django_rtq$"
+    with pytest.raises(DatabaseError, match=advice), transaction.atomic():
+        note.delay_many([(["a"], {})] * calls)
