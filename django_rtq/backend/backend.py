@@ -25,7 +25,7 @@ from django_rtq.backend.compat import (
     task_enqueued,
 )
 from django_rtq.backend.results import new_result, plain_arguments, result_of, set_fields
-from django_rtq.backend.running import worker_function
+from django_rtq.backend.running import between_signals
 from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.broker.redis.settings import caches_in
 from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_of
@@ -88,10 +88,11 @@ class RTQBackend(BaseTaskBackend):
                 copy = known.using(**changed) if changed else known
                 return copy if copy.backend == self.alias else on_backend(copy, self.alias)
             declared = WorkerTask(
-                func=worker_function(task),
+                func=task.func,
                 takes_context=task.takes_context,
                 keeps_call=True,
                 django_task=task,
+                around=between_signals,
                 backend=self.alias,
                 **{name: value for name, value in (own | options).items() if name != "run_after"},
             )

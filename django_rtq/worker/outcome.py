@@ -17,7 +17,7 @@ from django_rtq.tasks.options.backoff import delay_seconds
 from django_rtq.tasks.task import Task
 from django_rtq.validation import TEN_YEARS
 
-_OURS = str(Path(__file__).parent)
+_WORKER, _PACKAGE = str(Path(__file__).parent), str(Path(__file__).parents[1])
 LONGEST_ERROR, LONGEST_TRACEBACK = 2_000, 16_000  # characters that are stored
 MAX_FRAMES = 50
 
@@ -141,9 +141,16 @@ def _traceback(error: BaseException) -> str:
 def task_traceback(error: BaseException) -> TracebackType | None:
     """The traceback without the frames of this package above the code of the task."""
     entry = error.__traceback__
-    while entry is not None and entry.tb_next is not None and entry.tb_frame.f_code.co_filename.startswith(_OURS):
+    while entry is not None and entry.tb_next is not None and _is_in(_WORKER, entry):
         entry = entry.tb_next
-    return entry
+    whole = entry
+    while entry is not None and _is_in(_PACKAGE, entry):
+        entry = entry.tb_next
+    return entry or whole  # the task may be one of this package
+
+
+def _is_in(folder: str, entry: TracebackType) -> bool:
+    return entry.tb_frame.f_code.co_filename.startswith(folder)
 
 
 def _clean(text: str) -> str:

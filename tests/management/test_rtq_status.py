@@ -269,6 +269,7 @@ def test_queues_that_nobody_serves_are_told_with_the_cure(broker, busy, declared
         (None, None),
         (OutboxLag(jobs=0, oldest_seconds=0.0), "Outbox: empty"),
         (OutboxLag(jobs=1, oldest_seconds=3.2), "Outbox: 1 job, the oldest for 3.2 s"),
+        (OutboxLag(jobs=1, oldest_seconds=3.2, oldest_error="a\nb"), "Outbox: 1 job, the oldest for 3.2 s: a\\nb"),
         (OutboxLag(jobs=100_000, oldest_seconds=60.0), "Outbox: 100,000 jobs or more, the oldest for 60 s"),
         (OutboxLag(jobs=0, oldest_seconds=0.0, error="no\ntable"), "Outbox: the database did not answer: no\\ntable"),
     ],

@@ -45,10 +45,33 @@ def test_a_job_that_is_killed_after_its_commit_is_settled_without_its_function(w
     running = worker()
     job = once_tasks.effect.delay("a", ["after"])
 
-    assert job.get(PATIENCE) is None
+    assert job.get(PATIENCE) == "a is done"
     assert journal.starts("a") == 1
     assert effects(database) == ["a"]
     assert f"job {job.id} has committed in an earlier run: its function was not called again" in running.log
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_job_that_has_committed_cannot_crash(worker, database, journal, concurrency):
+    worker("--concurrency", concurrency)
+    job = once_tasks.effect.using(max_crashes=0, max_attempts=1).delay("a", ["after"])
+
+    assert job.get(PATIENCE) == "a is done"
+    assert journal.starts("a") == 1
+    assert effects(database) == ["a"]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_hook_that_hangs_after_the_commit_does_not_fail_the_job(worker, database, journal, concurrency):
+    running = worker("--concurrency", concurrency, KILL_GRACE_SECONDS=0.5)
+    job = once_tasks.hang_after_commit.using(time_limit=0.2, max_attempts=1).delay("a")
+
+    assert job.get(PATIENCE) == "a is done"
+    assert journal.starts("a") == 1
+    assert effects(database) == ["a"]
+    assert f"job {job.id} ignores its time limit" in running.log
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])

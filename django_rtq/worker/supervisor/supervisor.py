@@ -143,7 +143,6 @@ class Supervisor:
             if process.was_recycled(status) or not self._options.burst:
                 self._fork_schedule.add()
             return
-        overdue = process.overdue
         # In a process that we killed, for a time limit or at the end of the drain time, no job counts a crash, except
         # jobs with max_crashes=0 that have started: these must not run again.
         crashed = process.shared.running_once() if process.was_killed_by_us else process.shared.running()
@@ -153,7 +152,12 @@ class Supervisor:
             process.pid, process.shared.worker, process.exit_reason(status), process.shared.last_claim()[0],
             ", ".join(process.shared.running()) or "nothing", extra=about_jobs(process.shared.running()),
         )  # fmt: skip
-        self._crash_recovery.add(process.shared, crashed=crashed, overdue=overdue)
+        committed = set(process.shared.committed())  # neither failed nor crashed: the next run finds their rows
+        self._crash_recovery.add(
+            process.shared,
+            crashed=[job_id for job_id in crashed if job_id not in committed],
+            overdue=[job_id for job_id in process.overdue if job_id not in committed],
+        )
         if process.was_killed_by_us:
             self._fork_schedule.add()
         else:
