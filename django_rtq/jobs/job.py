@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -68,15 +69,22 @@ class Job:
 def new_job_id() -> str:
     """A new UUID of version 7 (RFC 9562) in 32 hexadecimal digits, which sorts by time.
 
+    Ids of one process grow, also within a millisecond: jobs that are sorted by their ids are in the order of their calls.
     The random bits are the system's, because a project may seed Python's random module.
     """
+    global _last_tick
     try:
         part = _random_parts.pop()
     except IndexError:
-        first, *others = (_new_random_part() for _ in range(_PARTS_AT_ONCE))
+        part, *others = _new_random_parts()
         _random_parts.extend(others)
-        part = first
-    return f"{time.time_ns() // 1_000_000:012x}{part}"
+    with _tick_lock:
+        tick = time.time_ns() * 128 // 31250
+        if _last_tick - _SECOND < tick <= _last_tick:  # the clock is coarse, or was put back a little
+            tick = _last_tick + 1
+        _last_tick = tick
+    digits = f"{tick:015x}"
+    return f"{digits[:12]}7{digits[12:]}{part}"
 
 
 def made_ms(job_id: str) -> int:
@@ -87,10 +95,17 @@ def made_ms(job_id: str) -> int:
         return 0
 
 
-def _new_random_part() -> str:
-    """An id without its time: the version, 12 random bits, the variant, 62 random bits."""
-    digits = os.urandom(10).hex()
-    return f"7{digits[:3]}{'89ab'[int(digits[3], 16) & 3]}{digits[4:19]}"
+def _new_random_parts() -> list[str]:
+    """The ends of the next ids: the variant and 62 random bits of each."""
+    digits = os.urandom(8 * _PARTS_AT_ONCE).hex()
+    return [f"{'89ab'[int(digits[i], 16) & 3]}{digits[i + 1 : i + 16]}" for i in range(0, len(digits), 16)]
+
+
+def _forget_ids_of_parent() -> None:
+    """In a child process: make other random parts than the parent. The lock may have been held at the fork."""
+    global _tick_lock
+    _random_parts.clear()
+    _tick_lock = threading.RLock()
 
 
 def held_since(score: float) -> int | None:
@@ -125,7 +140,10 @@ def clock_moment(ms: float) -> datetime:
 
 _PARTS_AT_ONCE = 100
 _random_parts: list[str] = []  # each for one id to come: one system call for a hundred ids
-os.register_at_fork(after_in_child=_random_parts.clear)
+_SECOND = 1000 * 4096  # ticks: an id has 12 bits for the fraction of its millisecond
+_last_tick = 0  # of the latest id
+_tick_lock = threading.RLock()  # a signal handler may enqueue, too
+os.register_at_fork(after_in_child=_forget_ids_of_parent)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PAUSE = 10**13  # scores in `scheduled` that belong to one paused task; see held_jobs.lua
