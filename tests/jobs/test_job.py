@@ -45,7 +45,7 @@ def test_ids_grow_from_call_to_call():
 @pytest.mark.parametrize("step_ns", [0, -1, -900_000_000], ids=["coarse", "backwards", "put_back"])
 def test_ids_grow_although_the_clock_does_not(monkeypatch, step_ns):
     now = time.time_ns() + 60 * 10**9  # ahead of the ids of other tests
-    monkeypatch.setattr(job_module, "_last_tick", 0)
+    monkeypatch.setattr(job_module._clock, "_latest", 0)
     clock = iter([now, *[now + step_ns] * 9999])
     monkeypatch.setattr(time, "time_ns", lambda: next(clock))
 
@@ -57,7 +57,7 @@ def test_ids_grow_although_the_clock_does_not(monkeypatch, step_ns):
 
 def test_the_time_of_an_id_follows_a_clock_that_is_put_back_by_an_hour(monkeypatch):
     now = time.time_ns() + 7200 * 10**9
-    monkeypatch.setattr(job_module, "_last_tick", 0)
+    monkeypatch.setattr(job_module._clock, "_latest", 0)
     clock = iter([now, now - 3600 * 10**9])
     monkeypatch.setattr(time, "time_ns", lambda: next(clock))
 
@@ -75,6 +75,15 @@ def test_ids_of_several_threads_differ_and_grow_in_each():
 
     assert all(ids == sorted(ids) for ids in lists)
     assert len({job_id[:16] for ids in lists for job_id in ids}) == 20_000  # no two of one time
+
+
+def test_ids_that_are_made_together_are_like_others():
+    before, together, after = new_job_id(), job_module.new_job_ids(5000), new_job_id()
+
+    ids = [before, *together, after]
+    assert ids == sorted(set(ids))
+    assert all((uuid.UUID(job_id).version, uuid.UUID(job_id).variant) == (7, uuid.RFC_4122) for job_id in together)
+    assert len({job_id[16:] for job_id in together}) == 5000
 
 
 def test_every_random_digit_of_an_id_varies():
@@ -117,7 +126,7 @@ def test_a_process_makes_ids_that_was_forked_while_another_thread_made_one():
     is_held, is_over = threading.Event(), threading.Event()
 
     def hold():
-        with job_module._tick_lock:
+        with job_module._clock._lock:
             is_held.set()
             is_over.wait(10)
 
