@@ -44,7 +44,7 @@ async def asend(task: Task[Any, Any], calls: Calls, all_or_none: bool = False) -
     return await _aenqueue(task, [new_job(task, *call) for call in calls], all_or_none)
 
 
-def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
+def enqueue(task: Task[Any, Any], jobs: list[NewJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_job(). Raises what delay() raises."""
     if task.queue in limit_functions():
         meet_clients(broker_of(task.backend), task.queue, jobs)
@@ -64,7 +64,7 @@ def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool = Fa
     return _handles(task, jobs, answers)
 
 
-def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
+def enqueue_unique(task: Task[Any, Any], jobs: list[UniqueJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
     if task.queue in limit_functions():
         meet_clients(broker_of(task.backend), task.queue, jobs)
@@ -83,7 +83,7 @@ def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none:
     return _unique_handles(task, jobs, answers)
 
 
-async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool) -> list[JobHandle[Any]]:
+async def _aenqueue(task: Task[Any, Any], jobs: list[NewJob], all_or_none: bool) -> list[JobHandle[Any]]:
     if task.queue in limit_functions():
         await ameet_clients(broker_of(task.backend), task.queue, jobs)
     send = partial(broker_of(task.backend).aenqueue, task.queue, all_or_none=all_or_none)
@@ -95,7 +95,7 @@ async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: b
     return _handles(task, jobs, answers)
 
 
-async def _aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool) -> list[JobHandle[Any]]:
+async def _aenqueue_unique(task: Task[Any, Any], jobs: list[UniqueJob], all_or_none: bool) -> list[JobHandle[Any]]:
     if task.queue in limit_functions():
         await ameet_clients(broker_of(task.backend), task.queue, jobs)
     send = partial(broker_of(task.backend).aenqueue_unique, task.queue, all_or_none=all_or_none)

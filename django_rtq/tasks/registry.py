@@ -11,6 +11,7 @@ from django.apps import apps
 from django_rtq.broker.task_backends import is_in, place_of, queues_in, viewed_backend
 from django_rtq.conf.config import get_config, task_modules
 from django_rtq.exceptions import InvalidTask, TaskNotFound
+from django_rtq.jobs.aliases import ALIASES
 from django_rtq.validation import did_you_mean
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _tasks: dict[str, Task[Any, Any]] = {}
 _OURS = "django_rtq.internal_tasks"  # imported when a job of it comes
-_aliases: dict[str, str] = {}  # other name -> name
 _late: set[str] = set()  # tasks that were registered after Django had started
 _broken: dict[str, str] = {}  # module that could not be imported for a task -> its error
 _adopters: list[Callable[[Any], None]] = []
@@ -36,9 +36,9 @@ def register(task: Task[Any, Any]) -> None:
     if replaced is not None:
         del _tasks[replaced.name]
         for alias in replaced.aliases:
-            _aliases.pop(alias, None)
+            ALIASES.pop(alias, None)
     _tasks[task.name] = task
-    _aliases.update(dict.fromkeys(task.aliases, task.name))
+    ALIASES.update(dict.fromkeys(task.aliases, task.name))
     if apps.ready:
         _late.add(task.name)
 
@@ -69,7 +69,7 @@ def known_task(name: str) -> Task[Any, Any] | None:
 
 def find_task(name: str) -> Task[Any, Any] | None:
     """The task with this name or alias, if it is registered."""
-    return _tasks.get(name) or _tasks.get(_aliases.get(name, ""))
+    return _tasks.get(name) or _tasks.get(ALIASES.get(name, ""))
 
 
 #: The same without aliases: a dictionary's own method, for workers.

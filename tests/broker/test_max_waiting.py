@@ -48,6 +48,29 @@ def test_a_full_queue_stores_nothing(broker, limits, redis):
     assert snapshot(redis) == before
 
 
+@pytest.mark.parametrize("order", ["abcde", "edcba", "bcd", "dcb"])
+def test_cancelled_jobs_do_not_fill_a_client(broker, limits, inspector, order):
+    limits.set_client(QUEUE, "x", max_waiting=5)
+    jobs = {name: queued_job(broker, name, client="x") for name in "abcde"}
+    assert enqueue(broker, new_job(client="x")) == ["full client 5 5"]
+    inspector.pause(QUEUE)
+
+    for name in order:
+        inspector.cancel(jobs[name].id)
+
+    answers = enqueue(broker, *(new_job(client="x") for _ in range(6)))
+    assert answers == ["ok"] * len(order) + ["full client 5 5"] * (6 - len(order))
+
+
+def test_cancelled_jobs_of_others_make_no_room(broker, limits, inspector):
+    limits.set_client(QUEUE, "x", max_waiting=1)
+    queued_job(broker, client="x")
+    others = [queued_job(broker, client="y") for _ in range(3)]
+    inspector.cancel(others[1].id)
+
+    assert enqueue(broker, new_job(client="x")) == ["full client 1 1"]
+
+
 def test_a_queue_of_some_other_limit_is_not_slower(broker, limits):
     limits.set_queue(QUEUE, max_running=2)
     call = SCRIPTS["enqueue"].call(broker.keys.of(QUEUE), (*new_job()[:4], "", "", "{}"))
