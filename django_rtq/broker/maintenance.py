@@ -153,9 +153,11 @@ class Maintenance:
     def repair_command(self, queue: str, cursor: int) -> Command:
         """The call of the script that repairs some lanes and workers after a torn append-only file.
 
-        It replies with the next cursor; 0 when all lanes were checked.
+        It replies with the next cursor, 0 when all lanes were checked, and how many jobs are in no place. They are
+        counted once in a lease.
         """
-        return SCRIPTS["repair_lanes"].call(self._keys.of(queue), (cursor, MAINTAIN_AT_ONCE))
+        arguments = (cursor, MAINTAIN_AT_ONCE, int(self._config.lease_seconds * 1000))
+        return SCRIPTS["repair_lanes"].call(self._keys.of(queue), arguments)
 
     # -- inside
 
