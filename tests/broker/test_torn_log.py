@@ -73,9 +73,13 @@ def recover(broker):
     promote(broker, QUEUE)
     while repair_lanes(broker, QUEUE):
         pass
+    repair_jobs(broker)
+
+
+def repair_jobs(broker):
+    """What the next heartbeats do."""
     if count_lost(broker):
         broker.repair_jobs(QUEUE)
-    assert count_lost(broker) <= 0
 
 
 def assert_nothing_is_lost_or_stalled(redis, broker, call, jobs):
@@ -176,6 +180,10 @@ def test_no_beginning_that_is_executed_at_a_second_start_loses_or_stalls_a_job(r
         restore(redis, copy, [*writes[:kept], *later])
         recover(broker)
         claimed = claim_all(broker)
+        # Ids without records, which claims have removed by now, may have hidden lost jobs, or others were before them.
+        repair_jobs(broker)
+        claimed += claim_all(broker)
+        assert count_lost(broker) <= 0
         after = snapshot(redis)
         live, dead = set(after.get("jobs", ())), set(after.get("dead", ()))
         assert live <= {*claimed, *dead}, (verb, writes[:kept])

@@ -1,12 +1,13 @@
 -- repair_jobs: find jobs that have a record and are in no place, and queue them again. They are neither in their lane, nor
 -- running, scheduled or dead, after Redis has executed the beginning of a script from a torn log. Looks at some records,
--- chosen at random, while repair_lanes has counted more records than ids in all places.
+-- chosen at random, while repair_lanes has counted more records than ids in all places; and at ids that are said to be
+-- cancelled in a lane, and are not there.
 -- — -> queued; cancelled, if it was asked to stop
 -- uses: prelude lanes settle
 -- keys: jobs scheduled dead lanes lane signed_on running_of bands turn waiting_since work_signal clock scratch ring
 --       failures crashes errors retrying results recent_results finished no_outcome stats waiters finished_signal
---       cancel_requests progress digests due_signal unique result_times result_expiry scheduled_by_client
--- ARGV[1] limit       records to look at, at most 100
+--       cancel_requests cancelled_in_lane progress digests due_signal unique result_times result_expiry scheduled_by_client
+-- ARGV[1] limit       records, and cancelled ids, to look at, at most 100
 --
 -- returns {id, "queued" or "cancelled", ...}
 -- sent twice: what is queued is in a place the second time; looks at other records
@@ -58,8 +59,9 @@ local function not_running(ids)
 end
 
 -- Those of these ids that are not in their lanes, as far as these can be searched.
+local left = POSITIONS
 local function not_in_lanes(ids)
-  local lost, left = {}, POSITIONS
+  local lost = {}
   for _, id in ipairs(ids) do
     local length = redis.call("LLEN", q.lane .. lane_of[id])
     if length <= left then
@@ -75,6 +77,20 @@ local function not_in_lanes(ids)
   return lost
 end
 
+-- Forget cancelled ids that are not in their lanes.
+local function forget_cancelled()
+  local entries, gone = redis.call("HRANDFIELD", q.cancelled_in_lane, limit, "WITHVALUES"), {}
+  for i = 1, #entries, 2 do
+    local lane = q.lane .. entries[i + 1]
+    local length = redis.call("LLEN", lane)
+    if length <= left then
+      left = left - length
+      if not redis.call("LPOS", lane, entries[i]) then gone[#gone + 1] = entries[i] end
+    end
+  end
+  if #gone > 0 then redis.call("HDEL", q.cancelled_in_lane, unpack(gone)) end
+end
+
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local ids = missing_in(q.dead, missing_in(q.scheduled, redis.call("HRANDFIELD", q.jobs, limit)))
 local lost = not_in_lanes(not_running(not_behind(ids)))
@@ -83,4 +99,5 @@ for _, id in ipairs(lost) do
   if not ended[id] then push_front(q, id, record_of[id], now) end
   answer[#answer + 1], answer[#answer + 2] = id, ended[id] and "cancelled" or "queued"
 end
+forget_cancelled()
 return answer

@@ -112,10 +112,10 @@ def _bent(broker):
 
 
 def _lost(broker):
-    """Two that lost their place, one of them was asked to stop, and one that has its own."""
-    jobs = _asked(broker)[:1] + [queued_job(broker, name) for name in "ef"]
+    """Two that lost their place, and two that have their own."""
+    jobs = [*_queued(broker), *_queued_for_one(broker)]
     keys = broker.keys.of(QUEUE)
-    broker.redis.execute([("HDEL", keys.running(WORKER), jobs[0].id), ("LPOP", keys.lane + b"0:")])
+    broker.redis.execute([("LPOP", keys.lane + lane) for lane in (b"0:", b"0:x")])
     return jobs
 
 
