@@ -1,0 +1,39 @@
+"""The append-only file of Redis ends within a claim, Redis starts, and starts again: no job is queued for ever."""
+
+from django_rtq import JobState
+from django_rtq.broker.broker import get_broker
+from django_rtq.broker.settlement import Settlement
+from tests.app import tasks
+from tests.support.jobs import KEEP_MS, QUEUE
+from tests.support.waiting import wait_until
+from tests.worker.conservation import assert_nothing_left
+
+
+def tear(server):
+    """Cut the file within the command behind the last LPOP."""
+    files = sorted(server.directory.rglob("*.aof"), key=lambda path: path.stat().st_size)
+    data = files[-1].read_bytes()
+    files[-1].write_bytes(data[: data.find(b"*", data.rfind(b"LPOP")) + 9])
+
+
+def claim_one(worker):
+    broker = get_broker()
+    broker.sign_on([QUEUE], worker)
+    (claimed,) = broker.claim(worker, [QUEUE], 1).claimed
+    return claimed.ids[0].decode()
+
+
+def test_a_claim_that_is_executed_in_part_at_the_second_start(start, fragile, client, journal):
+    first, second = tasks.note.delay("first"), tasks.note.delay("second")
+    assert claim_one("before") == first.id
+    fragile.kill()
+    tear(fragile)
+    fragile.start()
+    assert claim_one("between") == first.id
+    get_broker().settle("between", QUEUE, Settlement(ack=[first.id, KEEP_MS, '"done"']))
+    fragile.restart()
+    worker = start()
+
+    wait_until(lambda: second.refresh().state is JobState.SUCCEEDED)
+    worker.stop()
+    assert_nothing_left(client)
