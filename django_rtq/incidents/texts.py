@@ -61,8 +61,8 @@ TEXTS: dict[str, Any] = {
     "jobs_lost_place": ngettext_lazy(
         "Queue %(name)s: %(count)s job has a record, but no place in Redis, because its append-only file was cut off. "
         "Workers look for such jobs, and queue them again.",
-        "Queue %(name)s: %(count)s jobs have a record, but no place in Redis, because its append-only file was cut off. "
-        "Workers look for such jobs, and queue them again.",
+        "Queue %(name)s: %(count)s jobs have a record, but no place in Redis, because its append-only file was cut "
+        "off. Workers look for such jobs, and queue them again.",
         "number",
     ),
     "queue_paused": gettext_lazy("Queue %(name)s is paused."),

@@ -37,3 +37,22 @@ def test_a_claim_that_is_executed_in_part_at_the_second_start(start, fragile, cl
     wait_until(lambda: second.refresh().state is JobState.SUCCEEDED)
     worker.stop()
     assert_nothing_left(client)
+
+
+def test_the_file_is_rewritten_after_a_restart_so_that_nothing_of_the_torn_claim_is_left(start, fragile, client):
+    worker = start()
+    run_id = client.hget(get_broker().keys.of(QUEUE).clock, "run_id")
+    wait_until(lambda: client.hget(get_broker().keys.of(QUEUE).clock, "run_id"))
+    worker.stop()
+    tasks.note.delay("first")
+    claim_one("before")
+    fragile.kill()
+    tear(fragile)
+    fragile.start()
+    worker = start()
+
+    wait_until(lambda: "it rewrites its append-only file" in worker.log)
+    wait_until(lambda: client.info("persistence")["aof_rewrite_in_progress"] == 0)
+    assert client.hget(get_broker().keys.of(QUEUE).clock, "run_id") != run_id
+    fragile.restart()
+    assert "MULTI calls can not be nested" not in (fragile.directory / "server.log").read_text()

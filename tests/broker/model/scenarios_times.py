@@ -121,14 +121,16 @@ def who_is_blocked_keeps_its_turn(parallel: ParallelRun) -> None:
 
 def a_debt_has_an_end(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", BY_TIME | {"client:x": "max_running=1 weight=0.01"})
-    flood(parallel)
-    parallel.claim("w0", ("mail",), 3)
-    parallel.claim("w1", ("mail",), 2)
+    send(parallel, *"abc", client="x")
+    parallel.claim("w0", ("mail",))
+    parallel.claim("w1", ("mail",))
+    send(parallel, *"defg", client="y")
+    parallel.claim("w1", ("mail",))
     parallel.advance(60_000)
     end(parallel, "w0", "60000")
     for _ in range(4):
         parallel.advance(5)
-        end(parallel, "w1", "5", wanted=2)
+        end(parallel, "w1", "5")
 
 
 def it_begins_and_ends(parallel: ParallelRun) -> None:
