@@ -17,7 +17,7 @@ from django.dispatch import receiver
 
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.limits import LimitStore
-from django_rtq.broker.maintenance import Maintenance, promoted_ids
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
 from django_rtq.broker.messages import ClaimResult, HeartbeatResult, earliest_seconds, read_cancel_requests
 from django_rtq.broker.producer import Producer
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
@@ -229,8 +229,8 @@ class Broker(Producer):
         """All that a supervisor does every few seconds, in one round trip.
 
         It renews the leases of its workers, stores what the admin shows of them, repairs some lanes (from the cursor
-        of each queue on, which it moves), reads the version of the stored schedules, and promotes due jobs, in case
-        the scheduler that was woken for them is dead.
+        of each queue on, which it moves), counts jobs that are in no place, reads the version of the stored schedules,
+        and promotes due jobs, in case the scheduler that was woken for them is dead.
         """
         # First: whoever cancels a running job asks the script, then reads here which supervisor to wake. If the info
         # came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
@@ -245,10 +245,12 @@ class Broker(Producer):
         left = iter(replies[len(info) :])
         renewed = [_raise_error(next(left)) for _ in queues]
         promoted = {queue: promoted_ids(_raise_error(next(left))) for queue in queues} if promote else {}
-        cursors.update({queue: int(_raise_error(next(left))) for queue in queues})
+        repaired = {queue: _raise_error(next(left)) for queue in queues}
+        cursors.update({queue: cursor for queue, (cursor, _) in repaired.items()})
         self.schedules.set_version(_raise_error(version))
         unknown = {name.decode() for _, names, _ in renewed for name in names}
-        return HeartbeatResult(earliest_seconds(renewed), promoted, read_cancel_requests(renewed), unknown)
+        lost = {queue: number for queue, (_, number) in repaired.items() if number}
+        return HeartbeatResult(earliest_seconds(renewed), promoted, read_cancel_requests(renewed), unknown, lost)
 
     def renew_commands(self, queues: Sequence[str], workers: Sequence[str]) -> list[Command]:
         """The calls of the script that renews the leases of workers, one for each queue."""
@@ -261,6 +263,11 @@ class Broker(Producer):
         """
         (reply,) = self._call_on_each([queue], "reclaim", (self.lease_ms, limit))
         return earliest_seconds([reply]), _pairs(reply[1:])
+
+    def repair_jobs(self, queue: str) -> list[tuple[str, str]]:
+        """Look at some records, and queue the jobs that are in no place. Returns (id, new place) pairs."""
+        (reply,) = self._call_on_each([queue], "repair_jobs", (MAINTAIN_AT_ONCE,))
+        return _pairs(reply)
 
     def reclaim_child(self, queue: str, worker: str, guilty: Iterable[str]) -> list[tuple[str, str]]:
         """Reclaim the jobs of a process that has crashed. Only the guilty ones count a crash (G5)."""

@@ -102,7 +102,8 @@ class QueueKeys:
     clock = Key(
         "hash",
         "contact, hold, high, promoted, rotated (ms), anchor: the time that scripts use, and when leases count; "
-        "rolled_up, tasks_stored: the first hour that is not in `hours`, or in `task_days`",
+        "rolled_up, tasks_stored: the first hour that is not in `hours`, or in `task_days`; counted (ms): when "
+        "jobs were compared with all places; lost: how many are in no place, since when (ms); run_id: of the server",
     )
 
     # Finished

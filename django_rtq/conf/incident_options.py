@@ -24,6 +24,7 @@ KINDS = (
     "falling_behind",
     "busy_client",
     "no_scheduler",
+    "jobs_lost_place",
     "queue_paused",
     "task_paused",
     "task_unknown",

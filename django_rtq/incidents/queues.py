@@ -158,6 +158,20 @@ def missing_schedulers(overview: Overview) -> Iterator[Incident]:
             )
 
 
+def lost_places(overview: Overview) -> Iterator[Incident]:
+    """Queues with jobs that are in no place, as an append-only file that was cut off leaves them."""
+    for details in (row.details for row in overview.queues):
+        if details.lost:
+            yield Incident(
+                kind="jobs_lost_place",
+                severity=Severity.WARNING,
+                since=overview.ago(details.lost_seconds),
+                queue=details.name,
+                values={"name": details.name, "count": details.lost},
+                actions=(Action.SHOW_WORKERS,),
+            )
+
+
 def paused_queues(overview: Overview) -> Iterator[Incident]:
     """Paused queues."""
     for details in (row.details for row in overview.queues):

@@ -58,6 +58,13 @@ TEXTS: dict[str, Any] = {
         "Queue %(name)s: no scheduler is running, so its scheduled jobs and retries do not start. Were all workers "
         "started with --no-scheduler?"
     ),
+    "jobs_lost_place": ngettext_lazy(
+        "Queue %(name)s: %(count)s job has a record, but no place in Redis, because its append-only file was cut off. "
+        "Workers look for such jobs, and queue them again.",
+        "Queue %(name)s: %(count)s jobs have a record, but no place in Redis, because its append-only file was cut "
+        "off. Workers look for such jobs, and queue them again.",
+        "number",
+    ),
     "queue_paused": gettext_lazy("Queue %(name)s is paused."),
     "task_paused": ngettext_lazy(
         "Task %(task)s is paused in %(queues)s, and holds %(count)s job.",

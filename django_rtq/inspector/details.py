@@ -37,6 +37,8 @@ class QueueDetails:
     clock_behind_seconds: float = 0.0  # how far the server's clock, which was put back, still is behind
     paused_seconds: float | None = None  # since it was paused; None: it is not
     paused_tasks: tuple[TaskPause, ...] = ()  # tasks whose jobs wait here, by name; their jobs count as scheduled
+    lost: int = 0  # jobs of `queued` that are in no place in Redis; workers queue them again
+    lost_seconds: float | None = None  # since a worker has noticed them; None: there are none
 
     @property
     def held(self) -> int:

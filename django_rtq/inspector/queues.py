@@ -36,8 +36,9 @@ class QueueReader:
 
 def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
     """Read the reply of the script `queue_overview`."""
-    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, *seen, behind, tasks = reply
-    contact, promoted = seen
+    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, *seen = reply
+    contact, promoted, behind, tasks, lost = seen
+    lost_number, _, lost_since = lost.partition(b" ")
     return QueueDetails(
         name=name,
         paused=paused != b"",
@@ -54,6 +55,8 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
         clock_behind_seconds=behind / 1000,
         paused_seconds=_seconds_since(paused, now_ms),
         paused_tasks=read_pauses(tasks, now_ms),
+        lost=int(lost_number or 0),
+        lost_seconds=_seconds_since(lost_since, now_ms),
     )
 
 

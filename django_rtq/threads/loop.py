@@ -16,7 +16,7 @@ logger = logging.getLogger("django_rtq")
 
 _MIN_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.05, 5.0
 STOP_SECONDS = 5.0  # how long a stop waits for running ticks
-URGENT_STOP_SECONDS = 0.5  # when a tick hangs, most likely because Redis does not answer
+URGENT_STOP_SECONDS = 0.1  # when a tick hangs, most likely because Redis does not answer
 HANGING_SECONDS = 1.0  # a tick that takes longer than this hangs
 _jitter = random.SystemRandom()
 

@@ -142,6 +142,13 @@ def test_waits_in_a_paused_queue_are_no_surprise():
     assert Action.RESUME in found.actions
 
 
+def test_jobs_that_have_lost_their_place_are_told():
+    (found,) = incidents(row(queued=2, lost=2, lost_seconds=60.0))
+
+    assert (found.kind, found.queue, found.since) == ("jobs_lost_place", "mail", ago(60))
+    assert found.text.startswith("Queue mail: 2 jobs have a record, but no place in Redis")
+
+
 def test_a_paused_task_is_one_incident_of_all_queues():
     pauses = [TaskPause(task="shop.tasks.charge", seconds=seconds, by="eve", held=2) for seconds in (60.0, 300.0, None)]
     rows = [row(name, paused_tasks=(pause,)) for name, pause in zip(("low", "mail", "resumed"), pauses, strict=True)]

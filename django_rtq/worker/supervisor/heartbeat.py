@@ -16,6 +16,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.conf.config import project_name
+from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads.loop import Loop
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Revoked
@@ -23,6 +24,7 @@ from django_rtq.worker.shared_memory import SharedState
 
 logger = logging.getLogger("django_rtq")
 
+REPAIR_CALLS = 20  # of the script that looks for lost jobs, for 100 records each, while there are some
 START_SECONDS = 0.2  # until the next heartbeat while a process has not signed on yet
 LiveProcesses = Callable[[], Sequence[tuple[int, SharedState]]]  # process id and shared memory of each
 
@@ -68,7 +70,7 @@ class Heartbeat(Loop):
             for pid, shared in processes
             if shared.worker and not _looks_frozen(shared)
         }
-        earliest, promoted, requests, unknown = self._broker.heartbeat(
+        earliest, promoted, requests, unknown, lost = self._broker.heartbeat(
             self._queues, infos, self._audit_cursors, promote=self._promotes
         )
         for _, shared in processes:
@@ -76,6 +78,8 @@ class Heartbeat(Loop):
                 shared.renewed_at = started
         signals.send_promoted(Heartbeat, promoted)
         self._on_cancel_requests(requests)
+        for queue, number in lost.items():
+            self._repair_jobs(queue, number)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
         if not self._has_looked_for_projects:
@@ -103,6 +107,21 @@ class Heartbeat(Loop):
             if seconds is not None:
                 earliest.append(seconds)
         return min(earliest, default=None)
+
+    def _repair_jobs(self, queue: str, number: int) -> None:
+        """Look for jobs that are in no place. If their number is unknown, look at few records each time."""
+        for _ in range(REPAIR_CALLS if number > 0 else 1):
+            repaired = self._broker.repair_jobs(queue)
+            number -= len(repaired)
+            if repaired:
+                logger.warning(
+                    "queue %s: jobs had lost their place in Redis, most likely because its append-only file was cut "
+                    "off, and are queued again: %s",
+                    queue, ", ".join(job_id for job_id, _ in repaired), extra=about_jobs([i for i, _ in repaired]),
+                )  # fmt: skip
+                signals.send_reclaimed(Heartbeat, queue, "", [pair for pair in repaired if pair[1] == "cancelled"])
+            if number <= 0:
+                return
 
     def _worker_info(self, pid: int, shared: SharedState) -> dict[str, Argument]:
         jobs_done, claimed_at = shared.last_claim()

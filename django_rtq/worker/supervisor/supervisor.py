@@ -30,7 +30,7 @@ from django_rtq.transactions.relay import relays
 from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_OK
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.control import ControlListener
-from django_rtq.worker.supervisor.crash_recovery import CrashRecovery
+from django_rtq.worker.supervisor.crash_recovery import STOP_REPLY_TIMEOUT_SECONDS, CrashRecovery
 from django_rtq.worker.supervisor.fork_schedule import Crash, ForkSchedule
 from django_rtq.worker.supervisor.health_file import HealthFile
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
@@ -92,13 +92,13 @@ class Supervisor:
                 self._main_loop()
             finally:
                 self._health_file.remove()
-                stop_all(self._loops, is_urgent=len(self._signals) > 1)
+                stop_all(self._loops, is_urgent=len(self._signals) > 1 or not self._crash_recovery.is_done)
             logger.info("worker %s stopped", self._options.name)
             return self._exit_code()
 
     def _main_loop(self) -> None:
         while self._process_pool.processes or self._fork_schedule.pending or self._crash_recovery.is_pending:
-            self._wakeup.sleep(min(CHECK_SECONDS, max(FORK_CHECK_SECONDS, self._fork_schedule.seconds)))
+            self._wakeup.sleep(self._check_seconds())
             for process, status in self._process_pool.reap():
                 self._on_exit(process, status)
             self._kill_overdue()
@@ -107,6 +107,14 @@ class Supervisor:
             self._handle_signals()
             self._fork_missing()
             self._health_file.update()
+
+    def _check_seconds(self) -> float:
+        """How long the main thread may sleep."""
+        if self._drain_until is None:
+            return min(CHECK_SECONDS, max(FORK_CHECK_SECONDS, self._fork_schedule.seconds))
+        # Once the processes are killed, only Redis is waited for.
+        left = self._drain_until - time.monotonic() if self._process_pool.processes else 0.0
+        return min(CHECK_SECONDS, max(FORK_CHECK_SECONDS, left))
 
     # -- processes
 
@@ -240,6 +248,7 @@ class Supervisor:
         self._drain_until = time.monotonic() + self._options.drain_seconds
 
     def _kill_all(self) -> None:
+        self._crash_recovery.reply_timeout_seconds = STOP_REPLY_TIMEOUT_SECONDS
         for process in self._process_pool.processes:
             process.killed_at_shutdown = True
             process.kill(signal.SIGKILL)

@@ -196,6 +196,8 @@ class Queue(Purging):
         return present - end
 
     def audit(self, start: int, limit: int) -> int:
+        if self.jobs:
+            self.clock_state["counted"] = self.clock.now
         if start == 0:
             self.recount()
         names = {lane_name(lane): lane for lane in self.waiting}

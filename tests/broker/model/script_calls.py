@@ -111,6 +111,14 @@ def _bent(broker):
     return jobs
 
 
+def _lost(broker):
+    """Two that lost their place, and two that have their own."""
+    jobs = [*_queued(broker), *_queued_for_one(broker)]
+    keys = broker.keys.of(QUEUE)
+    broker.redis.execute([("LPOP", keys.lane + lane) for lane in (b"0:", b"0:x")])
+    return jobs
+
+
 def _idle(broker):
     return broker.sign_on([QUEUE], WORKER) or []
 
@@ -238,6 +246,7 @@ def _by_hand(seed, verb, **traits):
 SCRIPT_CALLS = {
     "finish": _settling("ack"),
     "repair_lanes": ScriptCall(_bent, lambda broker, jobs: steps.repair_lanes(broker, QUEUE)),
+    "repair_jobs": ScriptCall(_lost, lambda broker, jobs: broker.repair_jobs(QUEUE)),
     "begin_schedule": ScriptCall(_nobody_is_known, lambda broker, jobs: _begun(broker)),
     "bury": _settling("bury"),
     "cancel": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),

@@ -4,7 +4,8 @@
 --       cancelled_in_lane lane
 -- returns {now, live jobs, scheduled, retrying, dead, running, lanes with work, since when the oldest waits, paused since,
 --         outcomes kept, last sign of life of a worker, last run of promote, by how many ms the server's clock is
---         behind, {task, its entry, how many jobs its pause holds, ...}}; "" for a missing time
+--         behind, {task, its entry, how many jobs its pause holds, ...}, the number of jobs in no place and since when};
+--         "" for a missing time or number
 -- sent twice: changes nothing
 
 local q, running = named(), 0
@@ -63,4 +64,5 @@ return {
   redis.call("HGET", q.clock, "promoted") or "",
   math.max(0, now - clock),
   paused_tasks(),
+  redis.call("HGET", q.clock, "lost") or "",
 }
