@@ -33,7 +33,7 @@ def cluster():
 def asked(url):
     broker = Broker(Config(redis=url))
     try:
-        return ask_server(broker.redis)
+        return ask_server(broker.redis, broker.keys)
     finally:
         broker.close()
 

@@ -5,6 +5,7 @@ It runs in the supervisor because a job that holds the interpreter lock (GIL) wo
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
@@ -12,12 +13,17 @@ from collections.abc import Callable, Sequence
 
 from django_rtq import __version__, signals
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.limits import SettingsKeeper
 from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.redis.commands import Argument
+from django_rtq.broker.stored_format import check_types
+from django_rtq.exceptions import BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
 from django_rtq.threads.loop import Loop
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import SharedState
+
+logger = logging.getLogger("django_rtq")
 
 START_SECONDS = 0.2  # until the next heartbeat while a process has not signed on yet
 LiveProcesses = Callable[[], Sequence[tuple[int, SharedState]]]  # process id and shared memory of each
@@ -50,7 +56,23 @@ class Heartbeat(Loop):
         self._supervisor = supervisor
         self._on_cancel_requests = on_cancel_requests
         self._audit_cursors: dict[str, int] = {queue: 0 for queue in queues}
+        #: Redis holds data in another format: the worker has to exit.
+        self.mismatch: FormatMismatch | None = None
         self._host = socket.gethostname()
+        self._keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
+
+    def begin(self) -> None:
+        """A first heartbeat, before there are processes. An outage is no error: the worker will wait for Redis.
+
+        Raises BrokerError for what waiting does not fix.
+        """
+        try:
+            check_types(self._broker.redis, self._broker.keys, self._queues)
+            self.tick()
+        except BrokerRefused:
+            raise
+        except (BrokerUnavailable, BrokerFull):
+            return
 
     def tick(self) -> float:
         """Renew, in one round trip. Reclaim only if a lease has expired."""
@@ -63,9 +85,13 @@ class Heartbeat(Loop):
             for pid, shared in processes
             if shared.worker and not _looks_frozen(shared)
         }
-        earliest, promoted, requests, unknown = self._broker.heartbeat(
-            self._queues, infos, self._audit_cursors, promote=self._promotes
-        )
+        try:
+            earliest, promoted, requests, unknown = self._broker.heartbeat(
+                self._queues, infos, self._audit_cursors, promote=self._promotes, keeper=self._keeper
+            )
+        except FormatMismatch as error:
+            self.mismatch = error
+            raise
         for _, shared in processes:
             if shared.worker in infos and shared.worker not in unknown:
                 shared.renewed_at = started
@@ -73,9 +99,21 @@ class Heartbeat(Loop):
         self._on_cancel_requests(requests)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
+        self._keep_limits()
         if is_starting:
             interval = START_SECONDS
         return interval if earliest is None else min(interval, earliest + 0.01)
+
+    def _keep_limits(self) -> None:
+        before = set(self._keeper.overruled)
+        self._keeper.keep()
+        for queue in self._keeper.overruled:
+            if queue not in before:
+                logger.warning(
+                    'queue %s: the limits in RTQ["QUEUES"] of this worker do not hold, because a worker with other '
+                    "settings started later or has the latest version of the project",
+                    queue,
+                )  # fmt: skip
 
     def _reclaim(self) -> float | None:
         earliest: list[float] = []
@@ -103,6 +141,8 @@ class Heartbeat(Loop):
             "up_seconds": f"{time.monotonic() - shared.made_at:.0f}",
         }
         memory = memory_bytes(pid)
+        if self._keeper.overruled:
+            info["other_limits"] = ",".join(self._keeper.overruled)
         if version := self._broker.config.version:
             info["project_version"] = version
         if memory is not None:
