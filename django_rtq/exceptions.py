@@ -82,6 +82,9 @@ class BrokerError(RTQError):
 class BrokerUnavailable(BrokerError):
     """Redis did not reply, or cannot serve now. The command may or may not have run."""
 
+    #: Whether the connection was closed: commands that may run twice are sent once more over another one.
+    is_connection_lost = False
+
 
 class BrokerRefused(BrokerUnavailable):
     """Redis cannot be used as the settings say: wrong address, credentials, database number or certificate.

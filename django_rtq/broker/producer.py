@@ -145,7 +145,7 @@ class Producer:
 
     def _register_queues(self, names: Sequence[str]) -> Steps[None]:
         limits = [command for name in names if (command := self.limits.settings_command(name))]
-        added = ("SADD", self.keys.queues, *names)
+        added: Command = ("SADD", self.keys.queues, *names)
         hello, _, stored_format, *replies = yield [("HELLO",), *format_commands(self.keys), added, *limits]
         check_server_mode(hello)
         if is_too_old_for(hello):

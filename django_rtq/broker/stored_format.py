@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django_rtq.broker.keys import QUEUE_KEYS, Keys, QueueKeys
+from django_rtq.broker.keys import QUEUE_KEYS, Key, Keys, QueueKeys
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Command
 from django_rtq.exceptions import BrokerError, FormatMismatch
@@ -66,5 +66,5 @@ def check_types(redis: RedisClient, keys: Keys, queues: Iterable[str]) -> None:
             )
 
 
-def _name(key: Any, of_queue: QueueKeys) -> bytes:
+def _name(key: Key, of_queue: QueueKeys) -> bytes:
     return of_queue.tag + key.name.encode()

@@ -1,6 +1,5 @@
 """A worker that finds data of another format in Redis ends with a sentence, at its start and later."""
 
-from tests.app import tasks
 from tests.support.waiting import wait_until
 
 
@@ -20,13 +19,11 @@ def test_a_worker_does_not_start_on_data_of_another_format(redis, rtq_worker):
 
 
 def test_a_worker_does_not_start_on_keys_of_another_type(redis, rtq_worker):
-    job = tasks.note.delay("left")
     redis.zadd("{rtq:default}:finished", {"of a development version": 1})
     try:
         assert_ended(rtq_worker(is_ready=False), "Redis holds a zset in the key {rtq:default}:finished")
     finally:
         redis.delete("{rtq:default}:finished")
-        job.cancel()
 
 
 def test_a_worker_stops_when_others_have_changed_the_format(redis, rtq_worker):

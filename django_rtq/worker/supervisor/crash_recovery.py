@@ -90,7 +90,7 @@ class CrashRecovery(Loop):
             self._is_redis_away = False
         except BrokerError as error:
             if not self._is_redis_away:
-                log_trouble(self.name, error, "reclaiming the jobs of a crashed process later")
+                log_trouble(self.name, error, "jobs of a crashed process are reclaimed later")
             self._is_redis_away = True
             raise
         finally:
