@@ -76,6 +76,10 @@ TEXTS: dict[str, Any] = {
         "The clock of the Redis server was set back and is %(duration)s behind. Until it has caught up, time passes 10 "
         "percent more slowly for jobs."
     ),
+    "data_lost": gettext_lazy(
+        "Redis lost its data: the jobs, results and dead letters of before are gone. Limits that were set at run time "
+        "are gone, too; those of the settings are stored again."
+    ),
     # Beside the sentence of a kind
     "new_version": gettext_lazy("It began after the start of version %(version)s."),
     "newest_error": gettext_lazy("Latest error: %(error)s."),

@@ -115,6 +115,7 @@ class WorkerDetails:
     slots: int = 1  # jobs that it can run at once
     version: str = ""  # of django_rtq
     project_version: str = ""  # RTQ["VERSION"]; "": it has none
+    other_limits: list[str] = field(default_factory=list)  # queues for which limits of other settings hold
     memory_bytes: int | None = None
     up_seconds: float | None = None
 

@@ -30,6 +30,7 @@ class ServerDetails:
     #: What endangers jobs: "evicts" (it deletes jobs when full), "volatile" (no append-only log: a restart loses jobs),
     #: "nearly_full", "log_failed", "snapshot_failed" (it could not write to its disk), "replica" (read only).
     warnings: list[str] = field(default_factory=list)
+    data_lost_ms: int | None = None  # when workers noticed that it has lost its data; None: not in the last day
 
 
 def read_server(info: bytes, now_ms: int) -> ServerDetails:

@@ -55,9 +55,7 @@ def _unknown_service(pool: Any, text: str) -> str | None:
         if pool.service_name in names:
             return None
         known = ", ".join(sorted(names)) or "none"
-        return (
-            f'The Sentinels do not know the service {pool.service_name!r} in RTQ["REDIS"]. They know: {known}.'
-        )
+        return f'The Sentinels do not know the service {pool.service_name!r} in RTQ["REDIS"]. They know: {known}.'
     return None
 
 
