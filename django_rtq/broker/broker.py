@@ -16,16 +16,18 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.broker.keys import Keys
-from django_rtq.broker.limits import LimitStore
+from django_rtq.broker.limits import SettingsKeeper
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
 from django_rtq.broker.messages import ClaimResult, HeartbeatResult, earliest_seconds, read_cancel_requests
 from django_rtq.broker.producer import Producer
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.redis.settings import read_connection_settings
+from django_rtq.broker.redis.steps import checked
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
+from django_rtq.broker.stored_format import check_format, format_commands, note_loss
 from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
 from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.conf.config import Config, check_redis_is_allowed
@@ -65,8 +67,8 @@ class Broker(Producer):
         redis = RedisClient(self.connection_settings.command_pool(role=role))
         super().__init__(redis, self.connection_settings, Keys(config.prefix), config)
         self.schedules = ScheduleStore(self.redis, self.keys, self.drop_mode)
+        self._data_id = ""  # of the data in Redis, as the last heartbeat found it
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
-        self.limits = LimitStore(self.redis, self.keys, config)
 
     @shared_property
     def waits(self) -> BlockingClient:
@@ -96,8 +98,11 @@ class Broker(Producer):
     # -- for workers
 
     def sign_on(self, queues: Iterable[str], worker: str) -> None:
-        """Register a worker, under a name that was never used before (rule 5)."""
-        self._call_on_each(queues, "sign_on", (self.lease_ms, worker))
+        """Register a worker, under a name that was never used before (rule 5). Raises FormatMismatch."""
+        calls = [SCRIPTS["sign_on"].call(self.keys.of(queue), (self.lease_ms, worker)) for queue in queues]
+        _, stored_format, *replies = self.redis.execute_each([*format_commands(self.keys), *calls], resend=True)
+        check_format(stored_format, self.keys)
+        checked(replies)
 
     def sign_off(self, queues: Iterable[str], worker: str) -> bool:
         """Unregister a worker. False: it still holds jobs, and stays registered for these queues."""
@@ -224,13 +229,20 @@ class Broker(Producer):
         return None
 
     def heartbeat(
-        self, queues: Sequence[str], workers: Mapping[str, WorkerInfo], cursors: dict[str, int], *, promote: bool
+        self,
+        queues: Sequence[str],
+        workers: Mapping[str, WorkerInfo],
+        cursors: dict[str, int],
+        *,
+        promote: bool,
+        keeper: SettingsKeeper | None = None,
     ) -> HeartbeatResult:
         """All that a supervisor does every few seconds, in one round trip.
 
         It renews the leases of its workers, stores what the admin shows of them, repairs some lanes (from the cursor
         of each queue on, which it moves), counts jobs that are in no place, reads the version of the stored schedules,
-        and promotes due jobs, in case the scheduler that was woken for them is dead.
+        and promotes due jobs, in case the scheduler that was woken for them is dead. It notices when Redis has lost its
+        data, and reads what the `keeper` has to know. Raises FormatMismatch.
         """
         # First: whoever cancels a running job asks the script, then reads here which supervisor to wake. If the info
         # came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
@@ -240,17 +252,28 @@ class Broker(Producer):
             commands += [self.maintenance.promote_command(queue) for queue in queues]
         commands += [self.maintenance.repair_command(queue, cursors[queue]) for queue in queues]
         commands += [("SADD", self.keys.queues, *queues), self.schedules.version_command]
+        kept = keeper.commands if keeper else []
         # A full server refuses the info, but no script.
-        *replies, version = self.redis.execute_each(commands, resend=True)
+        replies = self.redis.execute_each([*commands, *format_commands(self.keys), *kept], resend=True)
+        version, stored_format = replies[len(commands) - 1], replies[len(commands) + 1]
+        self._watch_data(check_format(stored_format, self.keys))
         left = iter(replies[len(info) :])
         renewed = [_raise_error(next(left)) for _ in queues]
         promoted = {queue: promoted_ids(_raise_error(next(left))) for queue in queues} if promote else {}
         repaired = {queue: _raise_error(next(left)) for queue in queues}
         cursors.update({queue: cursor for queue, (cursor, _) in repaired.items()})
         self.schedules.set_version(_raise_error(version))
+        if keeper:
+            keeper.read(replies[len(replies) - len(kept) :])
         unknown = {name.decode() for _, names, _ in renewed for name in names}
         lost = {queue: number for queue, (_, number) in repaired.items() if number}
         return HeartbeatResult(earliest_seconds(renewed), promoted, read_cancel_requests(renewed), unknown, lost)
+
+    def _watch_data(self, data_id: str) -> None:
+        """Note when Redis has lost its data since the last heartbeat."""
+        if data_id and self._data_id and data_id != self._data_id:
+            note_loss(self.redis, self.keys, data_id)
+        self._data_id = data_id or self._data_id
 
     def renew_commands(self, queues: Sequence[str], workers: Sequence[str]) -> list[Command]:
         """The calls of the script that renews the leases of workers, one for each queue."""

@@ -74,6 +74,7 @@ class QueueKeys:
     limit_sources = Key(
         "hash", "run:<field of limits>, limits_of:<field>, settings:<field> -> what that source says; the first wins"
     )
+    settings_stamp = Key("string", "whose `settings:` hold: when that worker started (ms), digest, project's version")
     asked_limits = Key("zset", "client -> when the function `limits_of` was last asked for its limits, ms")
     running_counts = Key("hash", "queue, client:<name> -> number of running jobs")
     blocked = Key("hash", "client -> bands in which it waits until it may start a job; its turn in these rings is inf")
@@ -178,6 +179,8 @@ class Keys:
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.queues = f"{prefix}:queues".encode()  # set: the names of the queues
+        self.format = f"{prefix}:format".encode()  # string: the format of all keys, and an id of this data
+        self.data_lost = f"{prefix}:data_lost".encode()  # string: when workers found another id there, ms; expires
         self.plan = f"{prefix}:plan".encode()  # hash: schedules that people made, which are off, and a version
         self.workers = f"{prefix}:workers".encode()  # zset: worker -> last beat, ms of its machine; an index of notes
         self._of_queue: dict[str, QueueKeys] = {}

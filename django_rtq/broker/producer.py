@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, TypeVar
 from django_rtq import signals
 from django_rtq.broker.enqueue_calls import AnyJob, EnqueueCall, enqueue_calls, script_mode
 from django_rtq.broker.keys import Keys, QueueKeys
+from django_rtq.broker.limits import LimitStore
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.messages import NewJob, UniqueJob, as_unique
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.redis.connections import ConnectionSettings, check_server_mode
+from django_rtq.broker.redis.connections import (
+    ConnectionSettings,
+    check_server_mode,
+    check_server_version,
+    is_too_old_for,
+    version_in,
+)
 from django_rtq.broker.redis.steps import Steps, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.broker.stored_format import check_format, format_commands
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import made_ms, new_job_ids
@@ -44,6 +52,7 @@ class Producer:
         self.redis = redis
         self.connection_settings = connection_settings
         self.keys = keys
+        self.limits = LimitStore(redis, keys, config)
         self._registered_queues: set[str] = set()
         self._plain_queues: set[str] = set()  # those of them that were not seen to have max_waiting
         #: How scripts drop jobs of a full queue, as they take it; "": they do not. No method: the broker has objects
@@ -130,14 +139,23 @@ class Producer:
             yield from self._register_queues([queue])
 
     def register_queues(self, queues: Iterable[str]) -> None:
-        """Add queues to the list that the admin shows. Raises ConfigurationError for a Redis Cluster."""
+        """Begin to use queues: add them to the list that the admin shows, and store the limits of the settings.
+
+        Raises ConfigurationError for a server that cannot be used, and FormatMismatch.
+        """
         if names := list(queues):
             self.redis.run(self._register_queues(names))
 
     def _register_queues(self, names: Sequence[str]) -> Steps[None]:
-        hello, added = yield [("HELLO",), ("SADD", self.keys.queues, *names)]
+        limits = [command for name in names if (command := self.limits.settings_command(name))]
+        added: Command = ("SADD", self.keys.queues, *names)
+        hello, _, stored_format, *replies = yield [("HELLO",), *format_commands(self.keys), added, *limits]
         check_server_mode(hello)
-        checked([added])
+        if is_too_old_for(hello):
+            (info,) = yield [("INFO", "server")]
+            check_server_version(version_in(info))
+        check_format(stored_format, self.keys)
+        checked(replies)
         self._registered_queues.update(names)
         self._plain_queues.update(names)
 

@@ -38,6 +38,7 @@ KINDS = (
     "redis_snapshot_failed",
     "redis_replica",
     "clock_behind",
+    "data_lost",
 )
 
 

@@ -22,6 +22,7 @@ from django_rtq.incidents.workers import hung_jobs, lost_workers, missing_worker
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.overview import Overview
 from django_rtq.inspector.server_info import problem_values
+from django_rtq.jobs.job import moment
 from django_rtq.transactions.outbox import OutboxLag, outbox_lag
 
 MAX_OF_DETECTOR = 50  # incidents of one detector, the worst
@@ -58,7 +59,7 @@ def find_incidents(
     found: list[Incident] = []
     for incidents in (*(detect(overview) for detect in _DETECTORS), long_waits(overview, oldest_seconds)):
         found += islice(incidents, MAX_OF_DETECTOR)
-    found += [*_server(overview), *_clock(overview), *_outbox(overview, lag)]
+    found += [*_server(overview), *_clock(overview), *_data_loss(overview), *_outbox(overview, lag)]
     ignored = get_config().incident_options.ignore
     return sorted((each for each in found if each.kind not in ignored), key=lambda each: not each.is_critical)
 
@@ -74,6 +75,11 @@ def _clock(overview: Overview) -> Iterator[Incident]:
     behind = max((row.details.clock_behind_seconds for row in overview.queues), default=0.0)
     if behind >= CLOCK_SECONDS:
         yield Incident(kind="clock_behind", severity=Severity.WARNING, values={"duration": behind})
+
+
+def _data_loss(overview: Overview) -> Iterator[Incident]:
+    if overview.server.data_lost_ms is not None:
+        yield Incident(kind="data_lost", severity=Severity.WARNING, since=moment(overview.server.data_lost_ms))
 
 
 def _outbox(overview: Overview, lag: OutboxLag | None) -> Iterator[Incident]:

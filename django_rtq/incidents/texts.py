@@ -93,6 +93,10 @@ TEXTS: dict[str, Any] = {
         "The clock of the Redis server was set back and is %(duration)s behind. Until it has caught up, time passes 10 "
         "percent more slowly for jobs."
     ),
+    "data_lost": gettext_lazy(
+        "Redis lost its data: the jobs, results and dead letters of before are gone. Limits that were set at run time "
+        "are gone, too; those of the settings are stored again."
+    ),
     # Beside the sentence of a kind
     "declare_task": gettext_lazy(
         "Start workers with the code that declares the task, in an app of INSTALLED_APPS or in a module of "

@@ -138,6 +138,7 @@ class WorkerDetails:
     version: str = ""  # of django_rtq
     project_version: str = ""  # RTQ["VERSION"]; "": it has none
     project: str = ""  # the package of its ROOT_URLCONF; "": it has none
+    other_limits: list[str] = field(default_factory=list)  # queues for which limits of other settings hold
     memory_bytes: int | None = None
     up_seconds: float | None = None
 

@@ -148,7 +148,7 @@ class Inspector:
 
     def server(self) -> ServerDetails:
         """The state of the Redis server. Raises BrokerRefused, and ConfigurationError for a Redis Cluster."""
-        return ask_server(self._redis)
+        return ask_server(self._redis, self._keys)
 
     # -- act on jobs
 

@@ -17,6 +17,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import as_dict, clock_ms
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.stored_format import check_format, read_format
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, UnknownTask, WorkerDetails
 from django_rtq.inspector.grouped_reads import Reads
@@ -190,15 +191,18 @@ class OverviewReader:
         """The names of all queues and workers, and the server; its details only `with_info`. And the replies to
         `also`."""
         commands: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1), ("TIME",)]
+        commands += [read_format(self._keys), ("GET", self._keys.data_lost)]
         more: list[Command] = [*also, *([("INFO",)] if with_info else [])]
-        queues, workers, time, *info = self._redis.execute_each([*commands, *more], resend=True)
+        queues, workers, time, stored_format, lost, *info = self._redis.execute_each([*commands, *more], resend=True)
+        check_format(stored_format, self._keys)
         found, info = info[: len(also)], info[len(also) :]
-        for reply in (queues, workers, time, *found):
+        for reply in (queues, workers, time, lost, *found):
             if isinstance(reply, BrokerError):
                 raise reply
         now_ms = clock_ms(time)
         text = info[0] if info and not isinstance(info[0], BrokerError) else b""
-        return sorted(n.decode() for n in queues), [w.decode() for w in workers], read_server(text, now_ms), found
+        server = replace(read_server(text, now_ms), data_lost_ms=int(lost) if lost else None)
+        return sorted(n.decode() for n in queues), [w.decode() for w in workers], server, found
 
     # -- inside
 
@@ -351,6 +355,7 @@ def _worker_details(
         project=note.get(b"project", b"").decode(),
         memory_bytes=int(note[b"memory"]) if note.get(b"memory") else None,
         up_seconds=float(started) + last_seen if started and last_seen is not None else None,
+        other_limits=[queue for queue in note.get(b"other_limits", b"").decode().split(",") if queue],
         supervisor_name=note.get(b"supervisor_name", b"").decode(),
         is_quiet=note.get(b"quiet") == b"1",
         is_resting=note.get(b"resting") == b"1",

@@ -122,7 +122,7 @@ def check_server(broker: Broker) -> None:
     certificate, missing permissions, a Redis Cluster.
     """
     try:
-        server = ask_server(broker.redis)
+        server = ask_server(broker.redis, broker.keys)
     except BrokerRefused:
         raise
     except BrokerUnavailable:

@@ -6,8 +6,8 @@ import pytest
 
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.scripts import SCRIPTS
+from tests.broker.test_apply_settings import started_worker
 from tests.broker.test_fire_schedule import SLOT_MS, fire
-from tests.broker.test_set_limits import settings_broker
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -223,7 +223,7 @@ def test_a_slot_of_a_schedule_that_does_not_fit_is_skipped(broker, limits):
 
 def test_limits_of_the_settings(broker):
     options = {"max_waiting": 3, "client": {"max_waiting": 1}, "clients": {"x": {"max_waiting": 2}}}
-    settings_broker(broker, **options).apply_settings([QUEUE])
+    started_worker(broker, **options)
 
     assert enqueue(broker, *(new_job(client="x") for _ in range(3))) == ["ok", "ok", "full client 2 2"]
     assert enqueue(broker, new_job(client="y"), new_job(client="y")) == ["ok", "full client 1 1"]

@@ -1,5 +1,7 @@
 """All incidents together, and those of the server and the outbox."""
 
+from datetime import datetime, timezone
+
 import pytest
 from django.test import override_settings
 from django.utils import translation
@@ -55,6 +57,12 @@ def test_what_endangers_jobs_in_redis_is_told(warning, severity):
 @pytest.mark.parametrize(("behind", "is_it"), [(30.0, True), (0.5, False)])
 def test_a_clock_that_was_set_back_is_told(behind, is_it):
     assert kinds(row(clock_behind_seconds=behind)) == ["clock_behind"] * is_it
+
+
+def test_lost_data_is_told_with_its_time():
+    (found,) = incidents(row(), data_lost_ms=1_770_091_200_000)
+    assert (found.kind, found.since) == ("data_lost", datetime(2026, 2, 3, 4, tzinfo=timezone.utc))
+    assert "Redis lost its data" in found.text
 
 
 def test_the_worst_comes_first():

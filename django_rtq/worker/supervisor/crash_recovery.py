@@ -22,7 +22,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.tasks import registry
-from django_rtq.threads.loop import Loop
+from django_rtq.threads.loop import Loop, log_trouble
 from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
 from django_rtq.worker.shared_entries import Finished
 from django_rtq.worker.shared_memory import SharedState
@@ -93,7 +93,7 @@ class CrashRecovery(Loop):
             self._is_redis_away = False
         except BrokerError as error:
             if not self._is_redis_away:
-                logger.warning("cannot reach Redis, jobs of a crashed process are reclaimed later: %s", error)
+                log_trouble(self.name, error, "jobs of a crashed process are reclaimed later")
             self._is_redis_away = True
             raise
         finally:

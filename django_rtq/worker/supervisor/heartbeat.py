@@ -13,9 +13,12 @@ from collections.abc import Callable, Sequence
 
 from django_rtq import __version__, signals
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.limits import SettingsKeeper
 from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.redis.commands import Argument
+from django_rtq.broker.stored_format import check_types
 from django_rtq.conf.config import project_name
+from django_rtq.exceptions import BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads.loop import Loop
 from django_rtq.worker.memory import memory_bytes
@@ -56,8 +59,24 @@ class Heartbeat(Loop):
         self._supervisor = supervisor
         self._on_cancel_requests = on_cancel_requests
         self._audit_cursors: dict[str, int] = {queue: 0 for queue in queues}
+        #: Redis holds data in another format: the worker has to exit.
+        self.mismatch: FormatMismatch | None = None
         self._host = socket.gethostname()
         self._has_looked_for_projects = False
+        self._keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
+
+    def begin(self) -> None:
+        """A first heartbeat, before there are processes. An outage is no error: the worker will wait for Redis.
+
+        Raises BrokerError for what waiting does not fix.
+        """
+        try:
+            check_types(self._broker.redis, self._broker.keys, self._queues)
+            self.tick()
+        except BrokerRefused:
+            raise
+        except (BrokerUnavailable, BrokerFull):
+            return
 
     def tick(self) -> float:
         """Renew, in one round trip. Reclaim only if a lease has expired."""
@@ -70,9 +89,13 @@ class Heartbeat(Loop):
             for pid, shared in processes
             if shared.worker and not _looks_frozen(shared)
         }
-        earliest, promoted, requests, unknown, lost = self._broker.heartbeat(
-            self._queues, infos, self._audit_cursors, promote=self._promotes
-        )
+        try:
+            earliest, promoted, requests, unknown, lost = self._broker.heartbeat(
+                self._queues, infos, self._audit_cursors, promote=self._promotes, keeper=self._keeper
+            )
+        except FormatMismatch as error:
+            self.mismatch = error
+            raise
         for _, shared in processes:
             if shared.worker in infos and shared.worker not in unknown:
                 shared.renewed_at = started
@@ -85,6 +108,7 @@ class Heartbeat(Loop):
         if not self._has_looked_for_projects:
             self._warn_of_other_projects()
             self._has_looked_for_projects = True
+        self._keep_limits()
         if is_starting:
             interval = START_SECONDS
         return interval if earliest is None else min(interval, earliest + 0.01)
@@ -97,6 +121,17 @@ class Heartbeat(Loop):
                 'other. Set another RTQ["PREFIX"] or database in one of the projects.',
                 self._broker.config.prefix, ", ".join(others),
             )  # fmt: skip
+
+    def _keep_limits(self) -> None:
+        before = set(self._keeper.overruled)
+        self._keeper.keep()
+        for queue in self._keeper.overruled:
+            if queue not in before:
+                logger.warning(
+                    'queue %s: the limits in RTQ["QUEUES"] of this worker do not hold, because a worker with other '
+                    "settings started later or has the latest version of the project",
+                    queue,
+                )  # fmt: skip
 
     def _reclaim(self) -> float | None:
         earliest: list[float] = []
@@ -141,6 +176,8 @@ class Heartbeat(Loop):
         memory = memory_bytes(pid)
         if project := project_name():
             info["project"] = project
+        if self._keeper.overruled:
+            info["other_limits"] = ",".join(self._keeper.overruled)
         if version := self._broker.config.version:
             info["project_version"] = version
         if memory is not None:

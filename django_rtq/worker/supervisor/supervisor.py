@@ -78,6 +78,10 @@ class Supervisor:
         self._drain_until: float | None = None
         self._cannot_start = False
 
+    def begin(self) -> None:
+        """Find out, before run(), whether Redis can be used. Raises BrokerError for what waiting does not fix."""
+        self._heartbeat.begin()
+
     def run(self) -> int:
         """Run until a stop signal or command, or the end of a burst. Returns the exit code."""
         with self._wakeup.install_handlers():
@@ -234,6 +238,10 @@ class Supervisor:
             self._drain()
         if self._fork_schedule.should_give_up and not self._is_draining:
             logger.error("worker %s gives up: its processes die before they claim jobs", self._options.name)
+            self._cannot_start = True
+            self._drain()
+        if self._heartbeat.mismatch and not self._is_draining:
+            logger.error("worker %s stops: %s", self._options.name, self._heartbeat.mismatch)
             self._cannot_start = True
             self._drain()
         if self._is_draining:

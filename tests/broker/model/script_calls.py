@@ -6,7 +6,9 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from django_rtq.broker.limits import LimitStore
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.conf.config import Config
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
 from tests.broker.model import log_calls, move_calls, search_calls, task_calls, time_calls, undo_calls
@@ -230,6 +232,12 @@ def _blocked(broker):
     return jobs
 
 
+def _apply_settings(broker, jobs):
+    queues = {QUEUE: {"max_running": 3, "client": {"max_running": 1}}}
+    config = Config(redis="redis://", queues=queues)
+    assert LimitStore(broker.redis, broker.keys, config).apply_settings(QUEUE, 1, "")
+
+
 def _settle_and_claim(broker, jobs):
     fetched = broker.claim(WORKER, [QUEUE], 2, settlements={QUEUE: settlement("ack", *jobs[:4])})
     assert fetched.error is None
@@ -319,6 +327,7 @@ SCRIPT_CALLS = {
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
     "walk_lanes": ScriptCall(_queued, lambda broker, jobs: list(Inspector(broker).task_jobs.steps("x", [QUEUE]))),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
+    "apply_settings": ScriptCall(_claimed_of_many, _apply_settings),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
     "keep_limits": ScriptCall(_blocked, lambda broker, jobs: broker.limits.keep(QUEUE, {"x": {"max_running": 3}})),
     "trim": ScriptCall(_too_old, lambda broker, jobs: steps.trim(broker, QUEUE), may_vanish=True),
