@@ -258,7 +258,10 @@ SCRIPT_CALLS = {
         _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
     ),
     "time_series": _by_hand(_queued, "overview.time_series"),
-    "dead_groups": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    **dict.fromkeys(
+        ("dead_groups", "dead_heads"),
+        ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    ),
     "count_lanes": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).client_list.count()),
     "busiest_client": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
