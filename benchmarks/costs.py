@@ -13,9 +13,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ from testproject.redis_server import PrivateRedis
 
 T = TypeVar("T")
 LONG_SECONDS = 5.0
+NOTED_US = 300  # shorter commands are not noted: noting each command inside of a script takes longer than the command
 REPEATS = 5  # the least counts: other load of the machine only adds
 SCRIPT_MS, PAGE_KB, PAGE_CPU_MS = 5.0, 300.0, 200.0
 ROOT = "/admin/django_rtq"
@@ -113,13 +114,11 @@ class Meter:
     def cost(self, call: Callable[[], int], before: Callable[[], object] = lambda: None) -> Cost:
         """The least of each figure over some calls; `before` prepares each of them. `call` returns its bytes."""
         costs = _repeated(lambda: self._once(call, before))
-        self._redis.config_set("slowlog-log-slower-than", 0)
-        scripts = _repeated(lambda: self._scripts(call, before))
+        self._redis.config_set("slowlog-log-slower-than", NOTED_US)
+        runs = _repeated(lambda: self._longest(call, before))
         self._redis.config_set("slowlog-log-slower-than", -1)
-        longest: dict[str, float] = {}
-        for calls in zip_longest(*scripts):
-            name, ms = min((one for one in calls if one), key=lambda pair: pair[1])
-            longest[name] = max(ms, longest.get(name, 0.0))
+        # The machine may do other things during any script, but not always during the same one.
+        longest = {name: min(run.get(name, 0.0) for run in runs) for run in runs for name in run}
         least = {name: min(each[name] for each in costs) for name in costs[0]}
         return Cost(**least, scripts=longest)
 
@@ -143,16 +142,20 @@ class Meter:
         calls = sum(each["calls"] for name, each in stats.items() if name.startswith("cmdstat_"))
         return calls, stats["total_net_output_bytes"]
 
-    def _scripts(self, call: Callable[[], int], before: Callable[[], object]) -> list[tuple[str, float]]:
-        """Each script of a call, in their order, with its time in ms."""
+    def _longest(self, call: Callable[[], int], before: Callable[[], object]) -> dict[str, float]:
+        """Of each script that takes long, the longest of its runs in a call, in ms."""
         from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA
 
         before()
         self._redis.slowlog_reset()
         call()
-        entries = sorted(self._redis.slowlog_get(100_000), key=lambda entry: int(entry["id"]))
-        calls = [(entry["command"].split(b" ", 2), entry["duration"] / 1000) for entry in entries]
-        return [(SCRIPTS_BY_SHA[words[1]].name, ms) for words, ms in calls if words[0] == b"EVALSHA"]
+        longest: dict[str, float] = {}
+        for entry in self._redis.slowlog_get(100_000):
+            words = entry["command"].split(b" ", 2)
+            if words[0] == b"EVALSHA":
+                name = SCRIPTS_BY_SHA[words[1]].name
+                longest[name] = max(entry["duration"] / 1000, longest.get(name, 0.0))
+        return longest
 
 
 def _repeated(measure: Callable[[], T]) -> list[T]:
@@ -166,7 +169,7 @@ def _repeated(measure: Callable[[], T]) -> list[T]:
 def main() -> int:
     """Returns the exit code."""
     options = _options()
-    with _running_redis() as server:
+    with _Server() as server:
         started = time.perf_counter()
         job = large_installation.fill(server, options.size)
         print(f"filled in {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
@@ -178,7 +181,7 @@ def main() -> int:
     return 1 if options.check and any(_excess(*pair) for pair in costs.values()) else 0
 
 
-class _running_redis:  # noqa: N801 - used as a function
+class _Server:
     """A private server, and Django set up for it."""
 
     def __enter__(self) -> redis.Redis:
@@ -208,8 +211,8 @@ def _measure(meter: Meter, job: str, only: list[str]) -> Iterator[tuple[str, tup
         return len(answer.content)
 
     calls: dict[str, Callable[[], int]] = {
-        **{name: lambda path=path.format(job=job): page(path) for name, path in PAGES.items()},
-        **{name: lambda line=line.format(job=job): _command(line) for name, line in COMMANDS.items()},
+        **{name: partial(page, path.format(job=job)) for name, path in PAGES.items()},
+        **{name: partial(_command, line.format(job=job)) for name, line in COMMANDS.items()},
     }
     for name, call in calls.items():
         if not only or any(each in name for each in only):
@@ -225,10 +228,8 @@ def _command(line: str) -> int:
 
     output = io.StringIO()
     with redirect_stdout(output), redirect_stderr(io.StringIO()):
-        try:
+        with suppress(SystemExit):  # of rtq_check, if something is wrong
             call_command(*line.split(), stdout=output, no_color=True)
-        except SystemExit:
-            pass  # rtq_check says so if something is wrong
     return len(output.getvalue().encode())
 
 
@@ -275,8 +276,8 @@ def _table(costs: dict[str, tuple[Cost, Cost]]) -> str:
     scripts = sorted(longest.items(), key=lambda each: each[1], reverse=True)[:10]
     return "\n".join(
         [
-            "\nThe worst ten pages and commands (CPU and Redis: ms again in the same process; first: both, when it is fresh;",
-            "commands, from Redis and kB: the first time; script: the longest, ms):\n",
+            "\nThe worst ten pages and commands (CPU and Redis: ms again in the same process; first: both when it is fresh;",
+            "commands, from Redis, kB: the first time; script: the longest, ms):\n",
             _HEAD,
             *(_line(name, *pair) for name, pair in worst),
             "\nThe longest scripts (ms):\n",
