@@ -167,12 +167,15 @@ class OverviewReader:
         details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
         workers = _read_workers(names, notes, replies["processing"])
         tasks = dict(zip(names, replies["tasks"], strict=True))
+        slots: Counter[str] = Counter()
+        for worker in workers:
+            slots.update(dict.fromkeys(worker.queues, worker.slots))
         totals = list(zip(*(replies.get(kind, ()) for kind in TOTALS), strict=True))  # of all queues, or of none
         rows = [
             _row(
                 queue,
                 of_queue,
-                sum(worker.slots for worker in workers if queue.name in worker.queues),
+                slots[queue.name],
                 tasks=tasks[queue.name],
                 failures=failures,
                 busiest=busiest,

@@ -6,7 +6,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import override_settings
 
 from django_rtq.admin import permissions
-from django_rtq.admin.display import paged_list
+from django_rtq.admin.display.paged_list import ListParams
 from django_rtq.admin.pages import tasks
 from django_rtq.admin.pages.bulk import sweeps
 from django_rtq.broker.metrics.histogram import bucket_of
@@ -248,8 +248,7 @@ def test_a_long_list_is_cancelled_to_its_end(broker, inspector, operator, monkey
 @pytest.fixture
 def many(broker, monkeypatch):
     """Tasks with runs, three on a page."""
-    monkeypatch.setattr(tasks, "PER_PAGE", 3)
-    monkeypatch.setattr(paged_list, "PER_PAGE", 3)
+    monkeypatch.setattr(ListParams, "PER_PAGE", 3)
     for number in range(7):
         tell(broker, f"done shop.many_{number}", 100 - number, f"failed shop.many_{number}", 10 * (number % 3))
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_rtq.admin.display.paged_list import PER_PAGE, ListParams, paged_context
+from django_rtq.admin.display.paged_list import ListParams, paged_context
 from django_rtq.formatting import format_duration
 from django_rtq.inspector.clients.client_list import STATES, ClientPage
 from django_rtq.inspector.clients.queue_clients import MOST
@@ -49,7 +49,7 @@ class ClientListParams(ListParams):
             "sort": self.sort,
             "is_reversed": self.is_reversed,
             "start": self.start,
-            "limit": PER_PAGE,
+            "limit": self.PER_PAGE,
         }
 
 

@@ -12,19 +12,20 @@ from django.utils.translation import gettext as _
 from django_rtq.admin import query_params
 from django_rtq.formatting import format_number
 
-PER_PAGE = 50
 MAX_PAGES = 10**6
 
 P = TypeVar("P", bound="ListParams")
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListParams:
-    """What the URL of a list says. A subclass says what it can be sorted by."""
+    """What the URL of a list says. A subclass says what it can be sorted by, if it can."""
 
-    TITLES: ClassVar[Mapping[str, Any]]  # what it can be sorted by -> the heading
+    PER_PAGE: ClassVar[int] = 50
+    TITLES: ClassVar[Mapping[str, Any]] = {}  # what it can be sorted by -> the heading
     STATES: ClassVar[Sequence[str]] = ()  # to which rows it can be limited
-    FIRST: ClassVar[str]  # the order if the URL names none
+    FIRST: ClassVar[str] = ""  # the order if the URL names none
     NAME: ClassVar[str] = "name"  # sorted from A, the others from the greatest
 
     search: str = ""
@@ -60,7 +61,11 @@ class ListParams:
     @property
     def start(self) -> int:
         """How many rows come before those of this page."""
-        return (self.page - 1) * PER_PAGE
+        return (self.page - 1) * self.PER_PAGE
+
+    def of(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows of this page."""
+        return rows[self.start : self.start + self.PER_PAGE]
 
     def sorted_by(self: P, sort: str) -> P:
         """The first page in that order; reversed, if it is this order."""
@@ -72,7 +77,7 @@ def paged_context(
 ) -> dict[str, Any]:
     """What the template shows, if so many of the matching rows are on this page. `url` gives the URL of the list with
     some parameters."""
-    last = max(1, -(-matching // PER_PAGE))
+    last = max(1, -(-matching // params.PER_PAGE))
 
     def page_url(page: int) -> str:
         return url(replace(params, page=page).query) if 1 <= page <= last else ""

@@ -15,7 +15,7 @@ from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.charts.history import Span, span_links
 from django_rtq.admin.display.dead_groups import group_row
-from django_rtq.admin.display.paged_list import PER_PAGE, paged_context
+from django_rtq.admin.display.paged_list import paged_context
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.task_list import TaskListParams, listed_tasks
 from django_rtq.admin.display.task_page import (
@@ -70,7 +70,7 @@ class TaskAdmin(PageAdmin):
         known, paused, params = all_tasks(), paused_tasks(queues), TaskListParams.read(request.GET)
         internal = {name for name, task in known.items() if task.internal}
         names = listed_tasks(params, {*known, *metrics, *paused}, internal, metrics)
-        shown = names[params.start : params.start + PER_PAGE]
+        shown = params.of(names)
         context = {
             "title": _("Tasks"),
             "here": request.get_full_path(),
