@@ -50,7 +50,7 @@ LOG_ENTRIES = 10_000
 
 def main(file: Path, click: bool) -> None:
     """Measure, or click once, and write the result to the file."""
-    client = _signed_in()
+    client = signed_in()
     found = _click(client) if click else _measure(client)
     # Renamed when it is complete: the reader waits for the file.
     partial_file = file.with_suffix(".part")
@@ -142,7 +142,7 @@ class Meter:
         return len(trips)
 
 
-def _signed_in() -> Client:
+def signed_in() -> Client:
     os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.admin_settings"
     import django
 

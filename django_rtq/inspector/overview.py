@@ -5,12 +5,15 @@ Two round trips: the first reads the names of queues and workers, the second rea
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from django_rtq.broker.broker import Broker
@@ -23,7 +26,8 @@ from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, Run
 from django_rtq.inspector.grouped_reads import Reads
 from django_rtq.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
-from django_rtq.inspector.metrics.reader import HOUR_MS, TaskMetrics, read_task_metrics
+from django_rtq.inspector.metrics.reader import HOUR_MS, TaskCounts, TaskMetrics, add_counters, read_task_metrics
+from django_rtq.inspector.metrics.task_hours import TaskHours
 from django_rtq.inspector.metrics.time_series import AT_ONCE, Series, TimeSeriesReader, read_period
 from django_rtq.inspector.metrics.totals import KINDS as TOTALS
 from django_rtq.inspector.metrics.totals import read_totals, totals_commands
@@ -34,8 +38,8 @@ from django_rtq.jobs.record import read_head, read_leniently
 
 MAX_RUNNING_SHOWN = 1000  # running jobs of a queue
 LATELY = 5  # minutes that rates are averaged over
-FAILING_HOURS = 1  # hours before the current one whose failures of tasks are read
 USUAL_HOURS = 6  # hours before the current one that say how long tasks usually run
+USUAL_SECONDS = 60.0  # for so long that is not read again
 UNSCHEDULED = 120.0  # seconds without a look for due jobs; a scheduler looks at least once a minute
 _HEAD_BYTES = 400  # read of a record: enough for its header and the name of its task
 _FAILURE_BYTES = 4000  # the same, of the newest failures: their arguments are needed to hide secrets in messages
@@ -97,6 +101,9 @@ class OverviewReader:
         self._broker = broker
         self._redis, self._keys = broker.redis, broker.keys
         self.series = TimeSeriesReader(broker)
+        self._hours = TaskHours(broker)
+        self._usual: tuple[float, dict[str, TaskMetrics]] = (-math.inf, {})  # time.monotonic(), by task
+        self._last_hour: tuple[int, dict[str, dict[str, TaskCounts]]] = (0, {})  # the hour before: queue -> counters
 
     def read(self, minutes: int = 60, *, step: int | None = None, with_totals: bool = False) -> Overview:
         """The overview in two round trips, with counters of the last `minutes` in steps of `step` minutes.
@@ -118,6 +125,9 @@ class OverviewReader:
     ) -> tuple[Replies, Notes]:
         """The replies about these queues, by kind, and the notes about all workers, in one round trip."""
         reads, hour = Reads(), now_ms // HOUR_MS
+        kept_hour, kept = self._last_hour  # it does not change any more
+        last_hour = dict(kept) if kept_hour == hour - 1 and not with_totals else {}
+        unread = [name for name in names if name not in last_hour]
         for name in names:
             keys = self._keys.of(name)
             reads.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
@@ -125,13 +135,31 @@ class OverviewReader:
             if with_totals:
                 for kind, command in zip(TOTALS, totals_commands(keys, hour), strict=True):
                     reads.add(kind, command)
-                reads.add("tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))  # in a script it takes longer
-            else:
-                reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
+            else:  # in a script it takes longer; behind the present hour: see totals_commands()
+                for each in (hour, hour + 1):
+                    reads.add("tasks", ("HGETALL", keys.tasks + b"%d" % each))
+            if name in unread:
+                reads.add("past_tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
             reads.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
         self._add_workers(reads, names, known)
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
+        without = b"" if with_totals else b"w"
+        for name, flat in zip(unread, replies["past_tasks"], strict=True):
+            last_hour[name] = {}
+            add_counters(last_hour[name], flat, without=without)
+        if not with_totals:
+            self._last_hour = (hour - 1, last_hour)
+        flats = replies["tasks"] or [*chain(*zip(replies["this_hour"], replies["next_hour"], strict=True))]
+        replies["tasks"] = [
+            read_task_metrics(pair, last_hour[name], without if is_running or with_totals else b"rw")
+            for name, pair, is_running in zip(
+                names,
+                zip(flats[::2], flats[1::2], strict=True),
+                (any(held for _, _, held, *_ in of_queue[1:]) for of_queue in replies["processing"]),
+                strict=True,
+            )
+        ]
         return replies, _notes(known, replies)
 
     def make_overview(
@@ -140,16 +168,16 @@ class OverviewReader:
         """The overview from replies about these queues."""
         details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
         workers = _read_workers(names, notes, replies["processing"])
-        hours = [[reply] for reply in replies["tasks"]]
+        tasks = dict(zip(names, replies["tasks"], strict=True))
+        slots: Counter[str] = Counter()
+        for worker in workers:
+            slots.update(dict.fromkeys(worker.queues, worker.slots))
         totals = list(zip(*(replies.get(kind, ()) for kind in TOTALS), strict=True))  # of all queues, or of none
-        for (_, this_hour, next_hour, _), of_queue in zip(totals, hours, strict=False):
-            of_queue += [this_hour, next_hour]
-        tasks = {name: read_task_metrics(of_queue) for name, of_queue in zip(names, hours, strict=True)}
         rows = [
             _row(
                 queue,
                 of_queue,
-                sum(worker.slots for worker in workers if queue.name in worker.queues),
+                slots[queue.name],
                 tasks=tasks[queue.name],
                 failures=_read_failures(queue.name, failures, overview[0]),
                 busiest=busiest,
@@ -172,12 +200,9 @@ class OverviewReader:
         names = every if queues is None else list(queues)
         reads = Reads()
         self._add_workers(reads, names, known)
-        for name in names if with_usual else ():
-            reads.add("tasks", SCRIPTS["task_metrics"].call(self._keys.of(name), (USUAL_HOURS,)))
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
         workers = _read_workers(names, _notes(known, replies), replies["processing"])
-        metrics = read_task_metrics(replies["tasks"])
-        return _with_usual(workers, dict.fromkeys(names, metrics))
+        return _with_usual(workers, dict.fromkeys(names, self._usual_metrics(names))) if with_usual else workers
 
     def time_series(self, queue: str, minutes: int = 60, *, step: int | None = None) -> Series:
         """The counters of one queue, as in read()."""
@@ -205,6 +230,15 @@ class OverviewReader:
         return sorted(n.decode() for n in queues), [w.decode() for w in workers], server, found
 
     # -- inside
+
+    def _usual_metrics(self, queues: Sequence[str]) -> Mapping[str, TaskMetrics]:
+        """How long tasks run, by their names, in all queues together; up to a minute old."""
+        at, metrics = self._usual
+        if time.monotonic() - at >= USUAL_SECONDS:
+            counts, _ = self._hours.read(queues, USUAL_HOURS)
+            metrics = {task: TaskMetrics(runs=of_task.runs) for task, of_task in counts.items()}
+            self._usual = (time.monotonic(), metrics)
+        return metrics
 
     def _add_workers(self, reads: Reads, queues: Sequence[str], known: Sequence[str]) -> None:
         for name in queues:

@@ -26,6 +26,7 @@ from django_rtq.inspector.overview import Overview, OverviewReader
 
 SHARED_SECONDS = 1.0
 GLANCE_SECONDS = 10.0
+PULSES_AT_ONCE = 20  # queues that one script looks at
 HISTORY_SECONDS = 60.0  # counters of steps longer than a minute
 MOST_WORKERS = 1000  # with more, all queues are read each time
 _REREAD = 2  # unchanged queues that are read again each time
@@ -105,7 +106,9 @@ class SharedOverview:
         watched = list(self._known) if len(self._workers) <= MOST_WORKERS else []
         deploys, pulse = deploy_commands(self._broker), self._pulse_commands(watched)
         names, known, info, found = self._reader.read_names(with_info=True, also=[*deploys, *pulse])
-        now_ms, *entries = found[-1] if pulse else (info.now_ms,)
+        looks = found[len(deploys) :]
+        now_ms = looks[-1][0] if looks else info.now_ms
+        entries = [entry for _, *of_queues in looks for entry in of_queues]
         stale = self._note_pulses(dict(zip(watched, entries, strict=False)), now_ms // 60_000)
         if fresh or sorted(known) != self._workers:
             stale = set(names)
@@ -133,7 +136,10 @@ class SharedOverview:
 
     def _pulse_commands(self, watched: Sequence[str]) -> list[Command]:
         queues = [self._keys.of(name) for name in watched]
-        return [SCRIPTS["pulse"].call_many(queues, (self._minute, *self._workers))] if queues else []
+        return [
+            SCRIPTS["pulse"].call_many(queues[start : start + PULSES_AT_ONCE], (self._minute,))
+            for start in range(0, len(queues), PULSES_AT_ONCE)
+        ]
 
     def _note_pulses(self, entries: Mapping[str, Any], minute: int) -> set[str]:
         """Returns the queues whose pulse has changed."""

@@ -18,10 +18,8 @@ from django_rtq.inspector.metrics.reader import (
     HOUR_MS,
     TaskCounts,
     TaskMetrics,
-    past_task_hours,
-    read_task_hours,
-    task_hours_call,
 )
+from django_rtq.inspector.metrics.task_hours import TaskHours
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.jobs.job import clock_moment
 from django_rtq.jobs.record import read_head
@@ -103,7 +101,7 @@ class TaskReader:
         self._queues, self._dead_letters = QueueReader(broker), DeadLetters(broker)
         self._broker, self._redis, self._keys = broker, broker.redis, broker.keys
         self._histories = PastHours[BySteps](MAX_KEPT)
-        self._sums = PastHours[dict[str, TaskCounts]](most=1)
+        self._hours = TaskHours(broker)
 
     def get(self, name: str, hours: int = 24, *, step: int = 1, compare: bool = False) -> TaskDetails:
         """A task, with its runs in the current hour and so many hours before it, 720 at most. Two round trips.
@@ -147,20 +145,12 @@ class TaskReader:
         )
 
     def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
-        """The metrics of all tasks by name, and the queues, which know what is paused. Two round trips."""
+        """The metrics of all tasks by name, and the queues, which know what is paused: two round trips, or more."""
         queues = self._queues.names()
-
-        def ask(known: Sequence[bytes]) -> tuple[Sequence[Any], Replies]:
-            calls = [task_hours_call(self._keys, queue, hours, mark) for queue, mark in zip(queues, known, strict=True)]
-            calls += [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
-            replies = self._redis.execute(calls, resend=True)
-            return (), list(zip(replies[: len(queues)], replies[len(queues) :], strict=True))
-
-        _, found, past = self._sums.read(
-            hours, queues, ask, lambda replies: past_task_hours(counted for counted, _ in replies)
-        )
-        details = [read_queue_details(queue, overview) for queue, (_, overview) in zip(queues, found, strict=True)]
-        return read_task_hours(past, (counted for counted, _ in found)), details
+        overviews = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
+        found, replies = self._hours.read(queues, hours, also=overviews)
+        details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)]
+        return {task: counts.metrics() for task, counts in sorted(found.items())}, details
 
     def _commands(self, queue: str, known: bytes, name: str, hours: int, most: int) -> list[Command]:
         keys = self._keys.of(queue)

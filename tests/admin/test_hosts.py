@@ -5,10 +5,12 @@ import re
 import pytest
 from django.contrib.admin.models import LogEntry
 
+from django_rtq.admin.display.paged_list import ListParams
+from django_rtq.admin.pages.workers import HostListParams
 from django_rtq.broker.control import WorkerCommand
 from tests.admin.conftest import logged, text
 from tests.admin.test_stopping import WORKERS, note, order, said
-from tests.support.jobs import QUEUE, claimed_job, settle
+from tests.support.jobs import QUEUE, claimed_job, let_lapse, settle
 
 HOST = f"{WORKERS}host/here/"
 
@@ -102,3 +104,34 @@ def test_who_may_only_look_sees_no_buttons(viewer):
     assert "here" in html
     assert not [words for words in ("Quiet all", "Stop all") if words in html]
     assert viewer.post(f"{HOST}quiet/").status_code == 403
+
+
+def test_hosts_and_running_jobs_have_pages(broker, operator, monkeypatch):
+    monkeypatch.setattr(HostListParams, "PER_PAGE", 1)
+    monkeypatch.setattr(ListParams, "PER_PAGE", 1)
+    claimed_job(broker, worker="w2")
+    claimed_job(broker, worker="w3")
+
+    first, second, empty = (operator.get("/admin/django_rtq/job/", {"page": page}) for page in (1, 2, 3))
+    names = [[entry.worker.name for entry in page.context["workers_with_jobs"]] for page in (first, second, empty)]
+    assert sorted(names) == [[], ["w2"], ["w3"]]
+    assert ("Next page" in text(first), "Next page" in text(second)) == (True, False)
+
+    pages = [operator.get(WORKERS, {"page": page}) for page in (1, 2)]
+    hosts = [[section["host"].name for section in page.context["sections"]] for page in pages]
+    assert hosts == [["here"], [""]]
+
+
+def test_hosts_with_lost_workers_come_first(broker, operator):
+    broker.sign_on([QUEUE], "newcomer")
+    let_lapse(broker, "newcomer")
+
+    assert [section["host"].lost for section in operator.get(WORKERS).context["sections"]] == [1, 0]
+
+
+def test_of_many_queues_of_a_process_some_are_links(broker, operator):
+    note(broker, supervisor_name="s1", host="here", pid=7, queues="a,b,c,d,e,f,g")
+
+    html = operator.get(WORKERS).content.decode()
+
+    assert '<span class="rtq-soft" title="f, g">+2</span>' in html

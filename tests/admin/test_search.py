@@ -6,6 +6,7 @@ import pytest
 from django.utils.html import escape
 
 from django_rtq.admin import permissions
+from django_rtq.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import MAIL, body, text
 from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
@@ -90,7 +91,7 @@ def test_it_says_how_many_were_looked_at_and_goes_on(broker, viewer, monkeypatch
     assert "No match yet." in html
     assert "300 of 700 jobs looked at." in html
     for _ in range(2):
-        (url,) = re.findall(r'href="([^"]*after=[^"]*)"', html)
+        (url,) = re.findall(r'href="([^"]*after=[^"]*)" data-rtq-continue', html)
         html = text(viewer.get(url.replace("&amp;", "&")))
 
     assert jobs[699].id in html
@@ -136,3 +137,16 @@ def test_a_list_shows_the_first_arguments(broker, viewer):
     assert MAIL.rpartition(".")[2] in html
     assert re.search(r"=&quot;Ann&quot;, \w+=42, note=", html)
     assert "x" * 100 not in html
+
+
+@pytest.mark.parametrize("stop", ["", "&stop=1"])
+def test_without_a_match_so_far_the_page_goes_on_by_itself(broker, viewer, monkeypatch, stop):
+    monkeypatch.setattr(FilteredSearch.page, "__defaults__", ("", 50, 2))
+    for _ in range(5):
+        queued_job(broker, body=body("x", 1))
+
+    html = viewer.get(f"{SEARCH}?q=nosuchword{stop}").content.decode()
+
+    assert "2 of 5 jobs looked at." in html
+    assert ("data-rtq-continue" in html, ">Stop</a>" in html) == ((not stop), (not stop))
+    assert "data-rtq-continue" not in viewer.get(f"{SEARCH}?q=task:{MAIL}{stop}").content.decode()

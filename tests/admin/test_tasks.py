@@ -6,6 +6,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import override_settings
 
 from django_rtq.admin import permissions
+from django_rtq.admin.display.paged_list import ListParams
 from django_rtq.admin.pages import tasks
 from django_rtq.admin.pages.bulk import sweeps
 from django_rtq.broker.metrics.histogram import bucket_of
@@ -242,3 +243,52 @@ def test_a_long_list_is_cancelled_to_its_end(broker, inspector, operator, monkey
     assert f"all waiting jobs of task {MAIL}, 0 or more" in html
     operator.post(f"{PAGE}cancel/", fields)
     assert "3 jobs were cancelled." in said(operator)
+
+
+@pytest.fixture
+def many(broker, monkeypatch):
+    """Tasks with runs, three on a page."""
+    monkeypatch.setattr(ListParams, "PER_PAGE", 3)
+    for number in range(7):
+        tell(broker, f"done shop.many_{number}", 100 - number, f"failed shop.many_{number}", 10 * (number % 3))
+
+
+def listed(client, **query):
+    """The names of the tasks on a page of the list."""
+    return [row["name"] for row in client.get(LIST, query).context["rows"]]
+
+
+def test_the_list_has_pages(many, viewer):
+    first = viewer.get(LIST, {"search": "many_"})
+
+    assert [row["name"] for row in first.context["rows"]] == ["shop.many_0", "shop.many_1", "shop.many_2"]
+    assert "1–3 of 7" in text(first)  # noqa: RUF001
+    assert listed(viewer, search="many_", page=3) == ["shop.many_6"]
+    assert "This page is empty." in text(viewer.get(LIST, {"search": "many_", "page": 9}))
+
+
+def test_the_list_is_searched(many, viewer):
+    assert listed(viewer, search="MANY_4") == ["shop.many_4"]
+    assert "No task matches." in text(viewer.get(LIST, {"search": "nosuch"}))
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"), [("done", [0, 1, 2]), ("-done", [6, 5, 4]), ("failed", [2, 5, 1]), ("-name", [6, 5, 4])]
+)
+def test_the_list_is_sorted(many, viewer, sort, names):
+    assert listed(viewer, search="many_", sort=sort) == [f"shop.many_{number}" for number in names]
+
+
+def test_tasks_without_runs_come_last(many, viewer):
+    assert listed(viewer, sort="failure_rate")[:3] == ["shop.many_5", "shop.many_2", "shop.many_4"]
+    pages = range(1, -(-viewer.get(LIST).context["matching"] // 3) + 1)
+    names = [name for page in pages for name in listed(viewer, sort="run_p95", page=page)]
+    assert len(names) == len(set(names))
+
+
+def test_our_own_tasks_come_last(many, viewer):
+    pages = range(1, -(-viewer.get(LIST).context["matching"] // 3) + 1)
+    names = [name for page in pages for name in listed(viewer, page=page)]
+
+    assert names[-1].startswith("django_rtq.")
+    assert names.index("shop.many_0") < min(n for n, name in enumerate(names) if name.startswith("django_rtq."))

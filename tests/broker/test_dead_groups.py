@@ -2,6 +2,7 @@
 
 import pytest
 
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.jobs import dead_letters
 from tests.broker.test_filter_jobs import bury
 from tests.support.jobs import QUEUE, dead_job
@@ -73,3 +74,66 @@ def test_a_thousand_go_out_together_and_more_by_themselves():
     assert len(dead_letters._packets([*asked, *(("big", at) for at in range(0, 1000, 250))], big)) == 1
     deep = dead_letters._packets([("big", at) for at in range(0, 3000, 250)], {"big": 3000})
     assert [len(packet) for packet in deep] == [4, 4, 4]
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Collects how many dead letters each script was to group."""
+    sizes, call = [], SCRIPTS["dead_groups"].call
+
+    def counted(keys, arguments):
+        sizes.append(arguments[1])
+        return call(keys, arguments)
+
+    monkeypatch.setattr(SCRIPTS["dead_groups"], "call", counted)
+    return sizes
+
+
+def test_what_has_not_changed_is_not_read_again(redis, broker, inspector, reads):
+    jobs = [bury(broker, "ship") for _ in range(3)]
+    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1000 + place for place, job in enumerate(jobs)})
+
+    assert [groups(inspector) for _ in range(2)] == [[("ship", "builtins.ValueError", 3)]] * 2
+    assert reads == [3]
+
+
+def test_of_what_has_died_since_only_the_new_ones_are_read(redis, broker, inspector, reads):
+    for _ in range(3):
+        bury(broker, "ship")
+    groups(inspector)
+    redis.zadd(broker.keys.of(QUEUE).dead, {bury(broker, "ship").id: 10**14, bury(broker, "mail").id: 10**14 + 1})
+
+    assert groups(inspector) == [("ship", "builtins.ValueError", 4), ("mail", "builtins.ValueError", 1)]
+    assert reads == [3, 2]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_after_one_has_left_all_are_read(redis, broker, inspector, reads, place):
+    jobs = [bury(broker, f"ship_{number}") for number in range(3)]
+    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1000 + number for number, job in enumerate(jobs)})
+    groups(inspector)
+    inspector.discard(QUEUE, [jobs[place].id])
+
+    left = [(f"ship_{n}", "builtins.ValueError", 1) for n in range(3) if n != place]
+    assert groups(inspector) == left
+    redis.zadd(broker.keys.of(QUEUE).dead, {bury(broker, "mail").id: 10**14})
+    inspector.discard(QUEUE, [jobs[(place + 1) % 3].id])  # one has come, and one has left
+    assert len(groups(inspector)) == 2
+
+
+def test_one_that_was_requeued_and_died_again_is_read(redis, broker, inspector, reads):
+    job = bury(broker, "ship")
+    first = inspector.dead_letters.groups(QUEUE).groups[0].last_at
+    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 10**14})
+
+    assert inspector.dead_letters.groups(QUEUE).groups[0].last_at > first
+
+
+def test_after_a_minute_all_are_read(redis, broker, inspector, reads, monkeypatch):
+    bury(broker, "ship")
+    groups(inspector)
+    monkeypatch.setattr(dead_letters, "KEPT_SECONDS", 0)
+
+    groups(inspector)
+
+    assert reads == [1, 1]

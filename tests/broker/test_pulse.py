@@ -10,10 +10,10 @@ from tests.support.server_clock import minute_with_time_left
 from tests.support.snapshots import snapshot
 
 
-def pulse(broker, last, *queues, workers=("w1",)):
+def pulse(broker, last, *queues):
     """The time, and the pulse of each queue."""
     keys = [broker.keys.of(queue) for queue in queues or (QUEUE,)]
-    return broker.redis.execute_one(SCRIPTS["pulse"].call_many(keys, (last, *workers)))
+    return broker.redis.execute_one(SCRIPTS["pulse"].call_many(keys, (last,)))
 
 
 @pytest.fixture

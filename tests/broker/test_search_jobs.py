@@ -244,3 +244,21 @@ def test_a_cursor_that_redis_cannot_be_asked_for_begins_at_the_beginning(broker,
 
     assert len(inspector.job_list.page(QUEUE, state, cursor=encode_cursor(place)).jobs) == 1
     assert len(search.page(encode_cursor((QUEUE, state, *place)), 10, 100).jobs) == 1
+
+
+@pytest.mark.parametrize("state", ["scheduled", "retrying"])
+def test_of_delayed_jobs_only_those_of_the_client_are_looked_at(redis, broker, inspector, state):
+    for seed in (scheduled_job, retrying_job):
+        for client in ("acme", "acme", "other"):
+            seed(broker, client=client)
+
+    page = inspector.job_list.page(QUEUE, state, filter=JobFilter(client="acme"))
+
+    assert ({job.client for job in page.jobs}, len(page.jobs), page.searched) == ({"acme"}, 2, 4)
+
+
+def test_what_a_torn_log_left_in_the_index_of_a_client_is_not_found(redis, broker, inspector):
+    job, gone = scheduled_job(broker, client="acme"), scheduled_job(broker, client="acme")
+    redis.zrem(broker.keys.of(QUEUE).scheduled, gone.id)
+
+    assert found(inspector, "scheduled", client="acme") == names([job.id])

@@ -3,8 +3,10 @@
 import pytest
 
 from django_rtq.broker.redis.client import RedisClient
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.inspector.metrics import task_hours
 from tests.broker.test_task_metrics import tell
-from tests.support.jobs import QUEUE
+from tests.support.jobs import QUEUE, claimed_job
 
 LOW = "low"
 READS = {
@@ -140,3 +142,39 @@ def test_steps_of_some_hours_have_the_present_one_too(redis, broker, inspector, 
     assert found[0].steps == found[1].steps
     assert sum(step.metrics.done for step in found[0].steps) == 333
     assert inspector.tasks.get("ship", 24, step=2).steps[-1].metrics.done == found[0].steps[-1].metrics.done + 7
+
+
+def test_very_many_counters_are_read_in_many_round_trips(inspector, hour, trips, monkeypatch):
+    monkeypatch.setattr(task_hours, "AT_ONCE", 1)
+
+    assert inspector.tasks.all(24)[0]["ship"].done == 333
+    assert len(trips) == 2 + 6  # three hours of two queues
+
+
+def test_a_read_goes_on_where_the_last_one_failed(inspector, hour, trips, monkeypatch):
+    monkeypatch.setattr(task_hours, "AT_ONCE", 1)
+    exchange = RedisClient._exchange
+
+    def fails_late(self, commands, **options):
+        if len(trips) == 5:
+            raise BrokerUnavailable("away")
+        return exchange(self, commands, **options)
+
+    monkeypatch.setattr(RedisClient, "_exchange", fails_late)
+    with pytest.raises(BrokerUnavailable):
+        inspector.tasks.all(24)
+    monkeypatch.setattr(RedisClient, "_exchange", exchange)
+    trips.clear()
+
+    assert inspector.tasks.all(24)[0]["ship"].done == 333
+    assert len(trips) == 2 + 3  # of four hours that are over, three were known
+
+
+def test_how_long_tasks_usually_run_is_read_once_a_minute(redis, broker, inspector, hour, trips, monkeypatch):
+    claimed_job(broker)
+    inspector.workers(with_usual=True)
+    trips.clear()
+
+    inspector.workers(with_usual=True)
+
+    assert len(trips) == 2

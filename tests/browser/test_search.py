@@ -6,7 +6,7 @@ from tests.browser.actions import follow, shows
 from tests.browser.conftest import body
 from tests.browser.test_pages import overflow, violations
 from tests.management.commands import dead_letter, failure
-from tests.support.jobs import QUEUE, dead_job, queued_job
+from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
 
 REFRESH_SECONDS = 60
 OVERVIEW = "/admin/django_rtq/queue/"
@@ -81,3 +81,27 @@ def test_the_failures_of_the_last_hour_with_one_error_are_requeued(broker, page,
     follow(page.get_by_role("button", name="Requeue"))  # the third click
     shows(page.locator(".messagelist"), "3")
     assert inspector.queues.get(QUEUE).dead == 1
+
+
+@pytest.fixture
+def many(broker):
+    """More jobs than one request looks at; the last one is about order 4711."""
+    for start in range(0, 12_000, 1000):
+        broker.enqueue(QUEUE, [new_job(body=body(f"order {number}")) for number in range(start, start + 1000)])
+    queued_job(broker, body=body("the last order 4711"))
+
+
+def test_a_search_of_many_jobs_goes_on_by_itself_until_it_finds_one(many, page):
+    page.goto(f"{SEARCH}?q=%22the+last+order%22")
+
+    page.wait_for_url("**seen=10000*")
+    shows(page.locator(".rtq tbody tr"), "queued")
+
+
+def test_a_search_that_goes_on_can_be_stopped(many, page):
+    page.goto(f"{SEARCH}?q=nosuchorder&stop=1")
+
+    shows(page.locator(".rtq-empty"), "5,000 of 12,001 jobs looked at.")
+    page.wait_for_timeout(600)
+    assert "seen=" not in page.url
+    assert page.get_by_role("link", name="Stop").count() == 0

@@ -110,7 +110,7 @@ def test_looking_takes_few_round_trips(inspector, trips):
         (lambda: inspector.queues.get(QUEUE), 1),
         (lambda: inspector.metrics.clients(QUEUE), 1),
         (inspector.tasks.all, 2),
-        (lambda: inspector.dead_letters.groups(QUEUE), 2),
+        (lambda: inspector.dead_letters.groups(QUEUE), 3),
         (lambda: inspector.dead_letters.select(QUEUE), 2),
     ):
         trips.clear()

@@ -85,6 +85,15 @@ def test_a_queue_in_which_something_happened_is_right_at_once(many, broker, insp
     assert facts(shared.read()) == facts(inspector.overview.read())
 
 
+def test_many_queues_are_looked_at_with_several_scripts(many, broker, inspector, shared, monkeypatch):
+    monkeypatch.setattr(shared_overview, "PULSES_AT_ONCE", 3)
+    settled(shared)
+    for queue in ("queue-1", "queue-9"):
+        dead_job(broker, queue=queue)
+
+    assert facts(shared.read()) == facts(inspector.overview.read())
+
+
 def test_a_new_queue_a_new_worker_and_a_pause_are_seen(many, broker, inspector, shared):
     settled(shared)
     queued_job(broker, queue="newcomer")

@@ -33,8 +33,8 @@ def bulk_button(verb: str, state: str) -> str:
     }[verb]
 
 
-def bulk_question(verb: str, count: int, state: str = "dead", *, is_complete: bool = True) -> str:
-    """The question on the confirmation page. `is_complete`: all jobs were looked at."""
+def bulk_question(verb: str, count: int, state: str = "dead", *, searched: int = 0, total: int = 0) -> str:
+    """The question on the confirmation page. Of `total` jobs so many were looked at: if not all, there may be more."""
     texts = {
         "requeue": ngettext("Requeue %(count)s dead letter?", "Requeue %(count)s dead letters?", count),
         "discard": ngettext("Discard %(count)s dead letter?", "Discard %(count)s dead letters?", count),
@@ -46,8 +46,10 @@ def bulk_question(verb: str, count: int, state: str = "dead", *, is_complete: bo
         ),
     }
     text = texts["stop" if state == "running" else verb] % {"count": format_number(count), "state": label(state)}
-    more = "" if is_complete else _("There may be more: not all jobs were looked at.")
-    return f"{text} {more}".strip()
+    if searched >= total:
+        return text
+    more = _("There may be more: %(searched)s of %(total)s jobs were looked at.")
+    return f"{text} {more % {'searched': format_number(searched), 'total': format_number(total)}}"
 
 
 def bulk_consequence(verb: str, state: str, count: int, *, is_complete: bool = True) -> str:
@@ -100,8 +102,10 @@ def bulk_done_text(verb: str, count: int, state: str = "dead", target: str = "")
     return texts["stop" if state == "running" else verb] % {"count": format_number(count), "queue": target}
 
 
-def bulk_progress_text(verb: str, done: int, total: int, state: str = "dead") -> str:
-    """The progress of a bulk action."""
+def bulk_progress_text(verb: str, done: int, total: int, state: str = "dead", *, at_least_left: int = 0) -> str:
+    """The progress of a bulk action. `at_least_left`: not all jobs were looked at, and so many match."""
+    if at_least_left:
+        return _("%(left)s or more are left.") % {"left": format_number(at_least_left)}
     text = {
         "requeue": _("%(done)s of %(total)s requeued."),
         "discard": _("%(done)s of %(total)s discarded."),

@@ -15,6 +15,8 @@ from django_rtq.formatting import format_duration, format_number
 from django_rtq.inspector.details import WorkerDetails
 from django_rtq.inspector.hosts import HostDetails
 
+MAX_QUEUES_SHOWN = 5  # of a process
+
 
 def host_sections(hosts: Sequence[HostDetails]) -> list[dict[str, Any]]:
     """A section of the list of workers for each host."""
@@ -26,6 +28,8 @@ def worker_rows(workers: Sequence[WorkerDetails]) -> list[dict[str, Any]]:
     return [
         {
             "worker": worker,
+            "queues": worker.queues[:MAX_QUEUES_SHOWN],
+            "other_queues": worker.queues[MAX_QUEUES_SHOWN:],
             "is_lost": worker.is_lost,
             "busy_text": _("%(busy)d of %(slots)d") % {"busy": worker.busy, "slots": worker.slots},
             "memory": filesizeformat(worker.memory_bytes) if worker.memory_bytes else "",

@@ -15,8 +15,9 @@ from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.bulk_texts import move_consequence
 from django_rtq.admin.display.charts.time_bar import time_bar
-from django_rtq.admin.display.jobs.running import running_by_worker
+from django_rtq.admin.display.jobs.running import busiest_first, running_by_worker
 from django_rtq.admin.display.jobs.timeline import steps
+from django_rtq.admin.display.paged_list import ListParams, paged_context
 from django_rtq.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
 from django_rtq.admin.forms import CallForm, python_call
@@ -66,10 +67,13 @@ class JobAdmin(BulkPages):
 
     def running(self, request: HttpRequest) -> HttpResponse:
         """Running jobs, grouped by worker."""
-        workers = get_inspector().workers(with_usual=True)
+        workers, params = get_inspector().workers(with_usual=True), ListParams.read(request.GET)
+        busy = busiest_first(workers)
+        shown = params.of(busy)
         context = {
             "title": _("Running jobs"),
-            "workers_with_jobs": running_by_worker(workers),
+            "workers_with_jobs": running_by_worker(shown),
+            **paged_context(params, len(shown), len(busy), lambda query: self.url("job_changelist", query=query)),
             "here": request.get_full_path(),
             "workers": workers,
         }

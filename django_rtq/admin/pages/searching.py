@@ -30,6 +30,7 @@ class JobSearch:
     text: str
     cursor: str
     seen: int = 0  # jobs that were looked at for the pages before
+    is_stopped: bool = False  # the browser does not go on by itself until there is a match
     query: Query | None = None  # None: there is none, or it is wrong
     error: str = ""
 
@@ -42,7 +43,8 @@ class JobSearch:
             text = "".join(c if c.isprintable() else " " for c in text)
         try:
             seen = query_params.get_int(request.GET, "seen", 0) if cursor else 0
-            return cls(text=text, cursor=cursor, seen=seen, query=parse(text) if text else None)
+            is_stopped, query = "stop" in request.GET, parse(text) if text else None
+            return cls(text=text, cursor=cursor, seen=seen, is_stopped=is_stopped, query=query)
         except QueryError as error:
             return cls(text=text[:LONGEST], cursor="", error=str(error))
 
@@ -87,6 +89,9 @@ class JobSearch:
             % {"searched": format_number(seen), "total": format_number(found.total)},
             "empty_title": _("No match yet.") if page.next_cursor else _("No matching jobs."),
             "next_url": url("job_search", query=more) if page.next_cursor else "",
+            "stop_url": url("job_search", query={"q": self.text, "after": self.cursor, "seen": self.seen, "stop": 1})
+            if page.next_cursor and not rows and not self.is_stopped
+            else "",
             "first_url": url("job_search", query={"q": self.text}),
             "is_later": bool(self.cursor),
             "lists": self._lists(rows, url),

@@ -15,7 +15,9 @@ from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.charts.history import Span, span_links
 from django_rtq.admin.display.dead_groups import group_row
+from django_rtq.admin.display.paged_list import paged_context
 from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.display.task_list import TaskListParams, listed_tasks
 from django_rtq.admin.display.task_page import (
     MAX_QUEUES_NAMED,
     MAX_QUEUES_SHOWN,
@@ -63,14 +65,22 @@ class TaskAdmin(PageAdmin):
         ]
 
     def tasks(self, request: HttpRequest) -> HttpResponse:
-        """Every task that is registered in this process or has metrics."""
+        """The tasks that are registered in this process or have metrics: sorted, searched and paged."""
         metrics, queues = get_inspector().tasks.all(METRICS_HOURS)
-        known, paused = all_tasks(), paused_tasks(queues)
-        names = sorted({*known, *metrics, *paused})
+        known, paused, params = all_tasks(), paused_tasks(queues), TaskListParams.read(request.GET)
+        internal = {name for name, task in known.items() if task.internal}
+        names = listed_tasks(params, {*known, *metrics, *paused}, internal, metrics)
+        shown = params.of(names)
         context = {
             "title": _("Tasks"),
-            "rows": [_row(name, known.get(name), metrics.get(name), paused.get(name)) for name in names],
+            "here": request.get_full_path(),
+            "rows": [_row(name, known.get(name), metrics.get(name), paused.get(name)) for name in shown],
+            "has_tasks": bool(known or metrics or paused),
+            "matching": len(names),
             "span_text": _("Metrics of the last %(hours)d hours.") % {"hours": METRICS_HOURS},
+            **paged_context(
+                params, len(shown), len(names), lambda query: self.url("registeredtask_changelist", query=query)
+            ),
         }
         return self.render(request, "tasks.html", context)
 

@@ -13,11 +13,18 @@ from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display.hosts import host_context, host_sections
+from django_rtq.admin.display.paged_list import ListParams, paged_context
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import LeaseNotExpired, WorkerNotFound
 from django_rtq.inspector.hosts import hosts_of
 from django_rtq.inspector.inspector import get_inspector
+
+
+class HostListParams(ListParams):
+    """What the URL of the list of workers says. A host has several processes."""
+
+    PER_PAGE = 20
 
 
 class WorkerAdmin(PageAdmin):
@@ -38,8 +45,14 @@ class WorkerAdmin(PageAdmin):
 
     def workers(self, request: HttpRequest) -> HttpResponse:
         """Every process that has a lease, or whose lease has expired and that still holds jobs; by host."""
-        sections = host_sections(hosts_of(get_inspector().workers()))
-        return self.render(request, "workers.html", {"title": _("Workers"), "sections": sections})
+        hosts, params = hosts_of(get_inspector().workers()), HostListParams.read(request.GET)
+        shown = params.of(sorted(hosts, key=lambda host: not host.lost))
+        context = {
+            "title": _("Workers"),
+            "sections": host_sections(shown),
+            **paged_context(params, len(shown), len(hosts), lambda query: self.url("worker_changelist", query=query)),
+        }
+        return self.render(request, "workers.html", context)
 
     def host(self, request: HttpRequest, name: str) -> HttpResponse:
         """The processes of a host, what they run, and whether it is drained."""

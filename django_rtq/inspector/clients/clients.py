@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.clients.client_states import (
     ClientInQueue,
     QueueState,
@@ -13,6 +13,8 @@ from django_rtq.inspector.clients.client_states import (
     read_queue_state,
 )
 from django_rtq.inspector.queues import QueueReader
+
+STATES_AT_ONCE = 50  # clients whose states one script reads: two milliseconds
 
 
 class ClientReader:
@@ -48,5 +50,5 @@ class ClientReader:
 
 def _parts(clients: Sequence[str]) -> Iterator[Sequence[str]]:
     """Of no clients one empty part: the queue is read, too."""
-    for start in range(0, max(1, len(clients)), AT_ONCE):
-        yield clients[start : start + AT_ONCE]
+    for start in range(0, max(1, len(clients)), STATES_AT_ONCE):
+        yield clients[start : start + STATES_AT_ONCE]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Literal, Protocol
 
 from django_rtq.broker.broker import Broker
@@ -39,6 +40,8 @@ MAX_COUNTED = 100_000  # dead letters that select() searches, unless told otherw
 STEP = 1000  # dead letters that one step of a bulk action searches
 IDS_AT_ONCE = 100  # ids that one step of a bulk action on given ids takes
 GROUPED_AT_ONCE = 250  # dead letters that one script groups; Redis serves nobody else meanwhile
+HEADS_AT_ONCE = 100  # groups whose messages one script reads
+KEPT_SECONDS = 60.0  # then all groups are read again: one that left and one that came at once were not noticed
 GROUPED_PER_ROUND_TRIP = 1000  # dead letters that the scripts of one round trip group
 LATEST = 10**15  # a moment after any death, in ms
 _GROUP_BYTES = 4000  # read of the newest record of a group: its arguments are needed to hide its secrets
@@ -61,6 +64,7 @@ class DeadGroup:
     count: int
     first_at: datetime
     last_at: datetime
+    newest_id: str
     message: str  # of the newest, truncated
     call: dict[str, Any] | None = field(default_factory=dict)  # of the newest; None: too long to be read here
 
@@ -105,40 +109,103 @@ class BulkResult:
         return not self.cursor and self.stopped_by is None
 
 
+@dataclass(frozen=True, slots=True)
+class _Grouped:
+    """The groups of a queue as they were read."""
+
+    total: int
+    newest: tuple[bytes, ...]  # the newest dead letter and when it died; () if there is none
+    at: float  # time.monotonic() of the first of the parts
+    parts: list[DeadGroups]
+    is_exact: bool = True  # nothing changed while they were read
+
+    def has_only_grown(self, total: int, newest: Sequence[bytes], rank: int | None, most: int) -> bool:
+        """Whether fewer than `most` have died since, and none has left. `rank`: how many are newer than self.newest."""
+        if rank == 0 and self.newest != tuple(newest):
+            return False  # it was requeued and has died again
+        return rank is not None and rank == total - self.total < most
+
+
 class DeadLetters:
     """Searches dead letters. Any thread may use it."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._redis, self._keys = broker.redis, broker.keys
-        self._sizes: dict[str, int] = {}  # queue -> how many dead letters it had the last time
+        self._known: dict[str, _Grouped] = {}  # what the last call found; replaced, never changed
+        self._known_depth = 0
+        self._messages: dict[tuple[str, str, datetime], tuple[str, dict[str, Any] | None]] = {}
 
     def groups(self, queue: str, depth: int = DEPTH) -> DeadGroups:
-        """Group the newest dead letters of a queue by task and class of error: one round trip, the first time two."""
-        return self._groups([queue], depth)[queue]
+        """Group the newest dead letters of a queue by task and class of error."""
+        found = self._groups([queue], depth)[queue]
+        return replace(found, groups=[group for _, group in self.with_messages([(queue, g) for g in found.groups])])
 
     def all_groups(self, depth: int = DEPTH) -> dict[str, DeadGroups]:
-        """groups() of every queue: two round trips, the first time three."""
+        """groups() of every queue, without messages and calls: see with_messages().
+
+        Only queues are read in which jobs have died, or from which dead letters were taken, since the last call. Two
+        round trips if nothing has changed.
+        """
         return self._groups(QueueReader(self._broker).names(), depth)
 
+    def with_messages(self, groups: Sequence[tuple[str, DeadGroup]]) -> list[tuple[str, DeadGroup]]:
+        """The same groups of some queues, with the message and the call of the newest dead letter of each."""
+        known, unread = self._messages, [pair for pair in groups if _newest_of(pair) not in self._messages]
+        found = {_newest_of(pair): known[_newest_of(pair)] for pair in groups if _newest_of(pair) in known}
+        for start in range(0, len(unread), HEADS_AT_ONCE):
+            part = unread[start : start + HEADS_AT_ONCE]
+            by_queue = [(queue, list(of_queue)) for queue, of_queue in groupby(part, key=lambda pair: pair[0])]
+            calls = [
+                SCRIPTS["dead_heads"].call(self._keys.of(queue), (_GROUP_BYTES, *(each.newest_id for _, each in pairs)))
+                for queue, pairs in by_queue
+            ]
+            for (_, pairs), heads in zip(by_queue, self._redis.execute(calls, resend=True), strict=True):
+                found |= {_newest_of(pair): _message(*head) for pair, head in zip(pairs, heads, strict=True)}
+        self._messages = found
+        return [
+            (queue, replace(group, message=found[key][0], call=found[key][1]))
+            for queue, group in groups
+            for key in [_newest_of((queue, group))]
+        ]
+
     def _groups(self, queues: Sequence[str], depth: int) -> dict[str, DeadGroups]:
-        parts: dict[str, list[Any]] = {queue: [] for queue in queues}
-        while True:
-            # The size of the last call saves the round trip that would count them.
-            most = {queue: max(1, min(depth, self._sizes.get(queue, 1))) for queue in queues}
-            asked = [(q, at) for q in queues for at in range(len(parts[q]) * GROUPED_AT_ONCE, most[q], GROUPED_AT_ONCE)]
-            if not asked:
-                return {queue: read_groups(queue, replies) for queue, replies in parts.items()}
-            for packet in _packets(asked, most):
-                calls = [
-                    SCRIPTS["dead_groups"].call(
-                        self._keys.of(queue), (start, min(GROUPED_AT_ONCE, max(0, depth - start)), _GROUP_BYTES, "")
-                    )
-                    for queue, start in packet
-                ]
-                for (queue, _), reply in zip(packet, self._redis.execute(calls, resend=True), strict=True):
-                    parts[queue].append(reply)
-                    self._sizes[queue] = reply[0]
+        known, now = self._known if self._known_depth == depth else {}, time.monotonic()
+        looks = self._redis.execute([each for q in queues for each in self._look(q, known.get(q))], resend=True)
+        found: dict[str, _Grouped] = {}
+        sizes: dict[str, int] = {}  # queue -> how many of its newest dead letters are read
+        for place, queue in enumerate(queues):
+            total, newest, rank = looks[3 * place : 3 * place + 3]
+            before = known.get(queue)
+            found[queue] = _Grouped(total, tuple(newest), now, [])
+            sizes[queue] = min(depth, total)
+            if before and now - before.at < KEPT_SECONDS and before.has_only_grown(total, newest, rank, depth):
+                found[queue], sizes[queue] = replace(found[queue], at=before.at, parts=before.parts), rank
+        self._read_groups(found, sizes)
+        self._known, self._known_depth = {queue: each for queue, each in found.items() if each.is_exact}, depth
+        return {queue: _add_up(each) for queue, each in found.items()}
+
+    def _look(self, queue: str, known: _Grouped | None) -> list[Command]:
+        dead, newest = self._keys.of(queue).dead, known.newest[0] if known and known.newest else ""
+        return [("ZCARD", dead), ("ZREVRANGE", dead, 0, 0, "WITHSCORES"), ("ZREVRANK", dead, newest)]
+
+    def _read_groups(self, found: dict[str, _Grouped], sizes: Mapping[str, int]) -> None:
+        """Read the groups of so many of the newest dead letters, in front of those that are known."""
+        asked = [(queue, at) for queue, size in sizes.items() for at in range(0, size, GROUPED_AT_ONCE)]
+        parts: dict[str, list[DeadGroups]] = {}
+        for packet in _packets(asked, sizes):
+            calls = [
+                SCRIPTS["dead_groups"].call(
+                    self._keys.of(queue), (at, min(GROUPED_AT_ONCE, sizes[queue] - at), _GROUP_BYTES, "", "")
+                )
+                for queue, at in packet
+            ]
+            for (queue, _), reply in zip(packet, self._redis.execute(calls, resend=True), strict=True):
+                parts.setdefault(queue, []).append(read_groups(queue, [reply]))
+        for queue, read in parts.items():
+            each = found[queue]
+            is_exact = all(part.total == each.total for part in read)
+            found[queue] = replace(each, parts=[_merged([*read, *each.parts])], is_exact=is_exact)
 
     def select(
         self,
@@ -200,7 +267,7 @@ class DeadLetters:
 
     def task_groups_command(self, queue: str, task: str, depth: int) -> Command:
         """The command for read_groups(): groups of one task among the newest dead letters, GROUPED_AT_ONCE at most."""
-        arguments = (0, min(GROUPED_AT_ONCE, depth), _GROUP_BYTES, task)
+        arguments = (0, min(GROUPED_AT_ONCE, depth), _GROUP_BYTES, task, "1")
         return SCRIPTS["dead_groups"].call(self._keys.of(queue), arguments)
 
     # -- inside
@@ -292,26 +359,59 @@ def _parts(sizes: Mapping[str, int]) -> list[list[tuple[str, int, int]]]:
 
 def read_groups(queue: str, replies: Sequence[Any]) -> DeadGroups:
     """Add up the replies of the script `dead_groups` for the parts of a queue, the newest part first."""
+    return _merged([_read_part(queue, reply) for reply in replies])
+
+
+def _read_part(queue: str, reply: Sequence[Any]) -> DeadGroups:
+    total, *entries = reply
+    groups = []
+    for count, first, last, newest_id, task, error_class, record, failure in entries:
+        name, class_name = task.decode(errors="replace"), error_class.decode(errors="replace")
+        message, call = _message(record, failure)
+        if record or failure:
+            newest = read_dead_letter(queue, b"", record, failure)
+            name, class_name = newest.task, newest.newest_error[0]
+        group = DeadGroup(
+            task=name,
+            error_class=class_name,
+            count=count,
+            first_at=clock_moment(float(first)),
+            last_at=clock_moment(float(last)),
+            newest_id=newest_id.decode(errors="replace"),
+            message=message,
+            call=call,
+        )
+        groups.append(group)
+    return DeadGroups(groups=groups, searched=sum(group.count for group in groups), total=total)
+
+
+def _message(record: bytes, failure: bytes) -> tuple[str, dict[str, Any] | None]:
+    """The message and the call, from the beginnings of a record and of its newest failure."""
+    newest, call = read_dead_letter("", b"", record, failure), read_leniently(record)[1]
+    return newest.newest_error[1], call if call or len(record) < _GROUP_BYTES else None
+
+
+def _merged(parts: Sequence[DeadGroups]) -> DeadGroups:
+    """Add up the groups of the parts of a queue, the newest part first."""
     found: dict[tuple[str, str], DeadGroup] = {}
-    for _, *entries in replies:
-        for count, first, last, record, failure in entries:
-            newest, call = read_dead_letter(queue, b"", record, failure), read_leniently(record)[1]
-            group = DeadGroup(
-                task=newest.task,
-                error_class=newest.newest_error[0],
-                count=count,
-                first_at=clock_moment(float(first)),
-                last_at=clock_moment(float(last)),
-                message=newest.newest_error[1],
-                call=call if call or len(record) < _GROUP_BYTES else None,
-            )
+    for part in parts:
+        for group in part.groups:
             key = (group.task, group.error_class)
             found[key] = _both(found[key], group) if key in found else group
     return DeadGroups(
         groups=sorted(found.values(), key=lambda group: (-group.count, group.task, group.error_class)),
-        searched=sum(group.count for group in found.values()),
-        total=replies[0][0] if replies else 0,
+        searched=sum(part.searched for part in parts),
+        total=parts[0].total if parts else 0,
     )
+
+
+def _add_up(each: _Grouped) -> DeadGroups:
+    return replace(_merged(each.parts), total=each.total)
+
+
+def _newest_of(pair: tuple[str, DeadGroup]) -> tuple[str, str, datetime]:
+    queue, group = pair
+    return queue, group.newest_id, group.last_at
 
 
 def _both(newer: DeadGroup, older: DeadGroup) -> DeadGroup:

@@ -16,7 +16,7 @@ from django_rtq.broker.redis.client import clock_ms
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import read_found
 from django_rtq.inspector.jobs import lost_replies
-from django_rtq.inspector.jobs.dead_letters import MAX_COUNTED, STEP, BulkResult, Selection
+from django_rtq.inspector.jobs.dead_letters import STEP, BulkResult, Selection
 from django_rtq.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.inspector.queues import read_queue_details
@@ -24,6 +24,7 @@ from django_rtq.jobs.job import JobState, made_ms
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 LiveAction = Literal["cancel", "run_now"]
+MOST_COUNTED = 10_000  # jobs that count() looks at, for each of which Redis works some µs
 _AT_ONCE = 50  # calls of a script in one round trip; Redis serves nobody else meanwhile
 
 
@@ -38,9 +39,12 @@ class LiveJobs:
         overview = SCRIPTS["queue_overview"].call(self._broker.keys.of(queue), ())
         now, reply = self._broker.redis.execute([("TIME",), overview], resend=True)
         total = getattr(read_queue_details(queue, reply), state)
+        is_all = not filter and until_ms is None
         until_ms = clock_ms(now) if until_ms is None else until_ms
         search = FilteredSearch(self._broker, [(queue, state)], filter)
-        return FoundJobs(search, total, until_ms, partial(self.act, queue, state))
+        return FoundJobs(
+            search, total, until_ms, partial(self.act, queue, state), is_all=is_all, has_filter=bool(filter)
+        )
 
     def act(self, queue: str, state: str, action: LiveAction, job_ids: Sequence[str]) -> list[str]:
         """Cancel these jobs, or queue them now. Returns the ids that it acted on.
@@ -93,18 +97,34 @@ class FoundJobs:
     """Jobs of one state that match. For one thread."""
 
     def __init__(
-        self, search: FilteredSearch, total: int, until_ms: int, act: Callable[[LiveAction, Sequence[str]], list[str]]
+        self,
+        search: FilteredSearch,
+        total: int,
+        until_ms: int,
+        act: Callable[[LiveAction, Sequence[str]], list[str]],
+        *,
+        is_all: bool,
+        has_filter: bool,
     ) -> None:
         self._search, self._total, self._until_ms, self._act = search, total, until_ms, act
+        self._is_all, self._has_filter = is_all, has_filter
 
     def count(self) -> Selection:
-        """Count them. It looks at up to 100,000 jobs."""
+        """Count them. All jobs of the state are not looked at; of others, the first 10,000 are.
+
+        If there are more, the number is of those that match among these. Without a filter it is the number of all jobs
+        of the state, and so includes jobs that were made after the moment.
+        """
+        if self._is_all:
+            return Selection(count=self._total, searched=self._total, total=self._total, until_ms=self._until_ms)
         ids, cursor, searched = self._next("", STEP)
         count = len(ids)
-        while cursor and searched < MAX_COUNTED:
+        while cursor and searched < MOST_COUNTED:
             ids, cursor, looked = self._next(cursor, STEP)
             count, searched = count + len(ids), searched + looked
-        total = self._total if cursor else searched
+        total = max(self._total, searched + 1) if cursor else searched
+        if cursor and not self._has_filter:
+            count, searched = total, total
         return Selection(count=count, searched=searched, total=total, until_ms=self._until_ms)
 
     def steps(self, action: LiveAction, *, cursor: str = "", limit: int = STEP) -> Iterator[BulkResult]:

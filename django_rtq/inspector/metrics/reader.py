@@ -13,14 +13,13 @@ from functools import lru_cache
 from typing import Any
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.keys import Keys
 from django_rtq.broker.metrics.histogram import percentile
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 
 HOUR_MS = 3_600_000
 MAX_HOURS = 48  # before the present one
-MAX_LANES = 1000  # lanes that are searched for the clients with most jobs
+MAX_LANES = 500  # lanes that are searched for the clients with most jobs
 MAX_NAMES = 50_000  # of counters that are remembered, in some MB
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 
@@ -120,38 +119,22 @@ class MetricsReader:
         return Clients(clients=clients[:limit], lanes=lanes, searched=min(lanes, MAX_LANES))
 
 
-def read_task_metrics(replies: Iterable[Any]) -> dict[str, TaskMetrics]:
-    """Add up the replies of the script `task_metrics` for some queues, by task."""
-    found: dict[str, TaskCounts] = {}
-    for reply in replies:
-        add_counters(found, reply)
+def read_task_metrics(flats: Iterable[Any], past: Mapping[str, TaskCounts], without: bytes) -> dict[str, TaskMetrics]:
+    """Add up counters of tasks, as HGETALL replies them, to those of the past, by task."""
+    found = {task: counts.copy(without) for task, counts in past.items()}
+    for flat in flats:
+        add_counters(found, flat, without=without)
     return {task: counts.metrics() for task, counts in sorted(found.items())}
 
 
-def task_hours_call(keys: Keys, queue: str, hours: int, known: bytes) -> Command:
-    """The command for past_task_hours() and read_task_hours(), for one queue."""
-    return SCRIPTS["task_hours"].call(keys.of(queue), (max(0, min(hours, MAX_HOURS)), known))
+def add_counters(found: dict[str, TaskCounts], flat: Sequence[Any], *, without: bytes = b"") -> None:
+    """Add counters of tasks, as HGETALL replies them: name, number, ... A counter of no task has the task "".
 
-
-def past_task_hours(replies: Iterable[Any]) -> dict[str, TaskCounts]:
-    """Add up the hours before the present one of some queues, by task."""
-    found: dict[str, TaskCounts] = {}
-    for _mark, past, _present in replies:
-        add_counters(found, past)
-    return found
-
-
-def read_task_hours(past: Mapping[str, TaskCounts], replies: Iterable[Any]) -> dict[str, TaskMetrics]:
-    """Add the present hour of some queues to past_task_hours(), by task."""
-    found = {task: counts.copy() for task, counts in past.items()}
-    for _mark, _past, present in replies:
-        add_counters(found, present)
-    return {task: counts.metrics() for task, counts in sorted(found.items())}
-
-
-def add_counters(found: dict[str, TaskCounts], flat: Sequence[Any]) -> None:
-    """Add counters of tasks, as HGETALL replies them: name, number, ... A counter of no task has the task ""."""
+    `without`: the letters of histograms that are left out, r or w.
+    """
     for name, number in zip(flat[::2], flat[1::2], strict=True):
+        if name[0] in without and name[1:2] <= b"9":  # r-3 or w7, but not retried
+            continue
         task, kind, bucket = read_counter_name(name)
         counts = found.get(task)
         if counts is None:
@@ -185,9 +168,10 @@ class TaskCounts:
         add_counters(found, [each for pair in numbers.items() for each in pair])
         return found[""]
 
-    def copy(self) -> TaskCounts:
-        """The same sums, to be added to."""
-        return TaskCounts(dict(self.outcomes), dict(self.runs), dict(self.waits))
+    def copy(self, without: bytes = b"") -> TaskCounts:
+        """The same sums, to be added to, without some histograms: see add_counters()."""
+        runs, waits = ({} if letter in without else dict(of) for letter, of in ((b"r", self.runs), (b"w", self.waits)))
+        return TaskCounts(dict(self.outcomes), runs, waits)
 
     def metrics(self) -> TaskMetrics:
         """These sums, and percentiles."""

@@ -18,7 +18,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.jobs.job import clock_moment
 
 MOST_MINUTES, MOST_HOURS = 2880, 720  # that are kept
-AT_ONCE = 240  # minutes that one script call reads, unless they are rolled up
+AT_ONCE = 120  # minutes that one script call reads, or hours that are rolled up
 MAX_CACHED = 1000  # series; a busy one takes about 50 KB
 
 
@@ -104,13 +104,13 @@ class TimeSeriesReader:
         return SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step, begins, ends))
 
     def _calls(self, queue: str, minutes: int, step: int, now_ms: int) -> list[Command]:
-        """The commands for so many minutes. None reads many single minutes; hours that are rolled up are few."""
+        """The commands for so many minutes. None reads many counters."""
         present = now_ms // 60_000
         first = (present // step - -(-minutes // step) + 1) * step
         oldest = (present - MOST_MINUTES) // 60 * 60  # hours are read as a whole
         cuts = [0, *range(max(first, oldest) + AT_ONCE, present + 1, AT_ONCE), 0]
         if first < oldest:
-            cuts.insert(1, oldest)
+            cuts[1:1] = [*range(first + AT_ONCE * 60, oldest, AT_ONCE * 60), oldest]
         return [self._call(queue, minutes, step, begins, ends) for begins, ends in pairwise(cuts)]
 
 

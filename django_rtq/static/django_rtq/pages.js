@@ -1,4 +1,5 @@
 // Selects all rows of a table, or a range with Shift. Copies texts to the clipboard. The key / focuses the search box.
+// A search without a match so far goes on by itself.
 // Listens on the document, so that it keeps working when live.js replaces a region.
 "use strict";
 (() => {
@@ -34,5 +35,11 @@
     box.focus();
     box.select();
   });
+  const [further, query] = ["[data-rtq-continue]", "[data-rtq-search]"].map((each) => document.querySelector(each));
+  if (further) {
+    setTimeout(() => { // unless another query is being typed
+      if (query.value === query.defaultValue) location.replace(further.href);
+    }, 250);
+  }
   document.documentElement.classList.add("rtq-has-script");
 })();

@@ -17,6 +17,7 @@ FOUND_BY = {
         any_id_is_found who_was_seen_is_found_again times_of_lists_do_not_count
         searched_since_without_that_moment searched_until_without_that_moment times_of_records_count_as_well
         numbers_are_those_of_the_part a_search_begins_again retrying_jobs_are_scheduled_ones
+        all_delayed_jobs_are_searched_for_a_client
         no_retrying_job_is_known who_is_due_with_the_last_is_left_out lists_end_with_the_first_step
         lists_never_end_at_one_client
     """,

@@ -38,7 +38,8 @@ SEARCH_MUTANTS = tuple(
             "answer[#answer + 1] = { 0, places[n]",
         ),
         Mutant("a_search_begins_again", "places[looked] or places.behind or at,", "at,"),
-        Mutant("retrying_jobs_are_scheduled_ones", "known[i].is_seen or is_retrying ~= false", "known[i].is_seen"),
+        Mutant("retrying_jobs_are_scheduled_ones", "known[i].is_seen or not is_meant", "known[i].is_seen"),
+        Mutant("all_delayed_jobs_are_searched_for_a_client", 'state ~= "dead" and client ~= ""', "false"),
         Mutant("no_retrying_job_is_known", 'state == "retrying" and q.retrying or q.scheduled', "q.scheduled"),
         Mutant("the_oldest_dead_come_first", 'local is_falling = state == "dead"', "local is_falling = false"),
         Mutant(

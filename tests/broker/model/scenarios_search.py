@@ -76,6 +76,10 @@ def people_search_waiting_jobs(parallel: ParallelRun) -> None:
     assert (found, looked) == (later, 10)  # retrying jobs are passed over
     assert search(parallel, "queued", JobFilter(client="acme")) == (queued[:5], 5)
     assert search(parallel, "queued", JobFilter(client="nobody"))[0] == []
+    mine = _send(parallel, "mine", client="acme", due="+4000")
+    assert search(parallel, "scheduled", JobFilter(client="acme")) == (mine, 5)
+    assert search(parallel, "retrying", JobFilter(client="")) == (fails, 10)
+    assert search(parallel, "scheduled", JobFilter(client="nobody")) == ([], 0)
     due = moment(parallel.clock.now + 3000)
     for times, expected in ((JobFilter(since=due), fails), (JobFilter(until=due), fails)):
         assert search(parallel, "retrying", times)[0] == expected

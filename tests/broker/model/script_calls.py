@@ -275,7 +275,10 @@ SCRIPT_CALLS = {
         _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
     ),
     "time_series": _by_hand(_queued, "overview.time_series"),
-    "dead_groups": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    **dict.fromkeys(
+        ("dead_groups", "dead_heads"),
+        ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    ),
     "count_lanes": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).client_list.count()),
     "busiest_client": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
@@ -323,7 +326,6 @@ SCRIPT_CALLS = {
     "store_task_hour": ScriptCall(steps.count_tasks_an_hour_ago, lambda broker, jobs: steps.store_task_hours(broker)),
     "roll_up": ScriptCall(steps.count_hours_ago, lambda broker, jobs: steps.roll_up(broker)),
     "pulse": ScriptCall(_queued, lambda broker, jobs: [Inspector(broker).shared_overview.read() for _ in range(2)]),
-    "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
     "walk_lanes": ScriptCall(_queued, lambda broker, jobs: list(Inspector(broker).task_jobs.steps("x", [QUEUE]))),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),

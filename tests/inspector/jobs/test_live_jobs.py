@@ -4,6 +4,8 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.inspector.bulk import VERBS, Bulk
+from django_rtq.inspector.jobs import live_jobs
+from django_rtq.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.jobs.job import JobState
 from tests.support.jobs import QUEUE, claimed_jobs, new_job, queued_job, retrying_job, scheduled_job
@@ -127,3 +129,27 @@ def test_a_lost_reply_hides_nothing(redis, broker, inspector, state, action, mom
 def test_arguments_and_words_need_the_records(broker, inspector):
     with pytest.raises(ValueError, match="records have to be read"):
         inspector.live_jobs.found(QUEUE, "queued", JobFilter(words=("x",))).count()
+
+
+@pytest.mark.parametrize("state", ["queued", "scheduled", "retrying", "running"])
+def test_all_jobs_of_a_state_are_counted_without_a_look_at_them(redis, broker, inspector, state, monkeypatch):
+    seeded(broker, state, 3)
+    found = inspector.live_jobs.found(QUEUE, state)
+    monkeypatch.setattr(FilteredSearch, "next_ids", None)
+
+    counted = found.count()
+
+    assert (counted.count, counted.is_complete) == (3, True)
+
+
+def test_of_very_many_jobs_the_first_ones_are_counted(redis, broker, inspector, monkeypatch):
+    seeded(broker, "queued", 4, client="x")
+    seeded(broker, "queued", 4, client="y")
+    monkeypatch.setattr(live_jobs, "MOST_COUNTED", 3)
+    monkeypatch.setattr(live_jobs, "STEP", 3)
+
+    filtered = inspector.live_jobs.found(QUEUE, "queued", JobFilter(task="send_mail")).count()
+    assert (filtered.searched, filtered.total, filtered.is_complete) == (3, 8, False)
+
+    left = inspector.live_jobs.found(QUEUE, "queued", until_ms=LATER).count()
+    assert (left.count, left.is_complete) == (8, True)

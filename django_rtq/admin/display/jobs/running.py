@@ -25,19 +25,23 @@ class WorkerJobs:
     rows: list[dict[str, Any]]
 
 
-def running_by_worker(workers: Sequence[WorkerDetails]) -> list[WorkerJobs]:
+def busiest_first(workers: Sequence[WorkerDetails]) -> list[WorkerDetails]:
     """Workers with running jobs: lost workers first, then by the longest-running job."""
-    busy = [
+    busy = [worker for worker in workers if worker.running]
+    return sorted(busy, key=lambda worker: (not worker.is_lost, -max(job.seconds for job in worker.running)))
+
+
+def running_by_worker(workers: Sequence[WorkerDetails]) -> list[WorkerJobs]:
+    """Workers with running jobs, in the order of busiest_first()."""
+    return [
         WorkerJobs(
             worker=worker,
             is_lost=worker.is_lost,
             text=_lease_text(worker),
             rows=[_row(job) for job in sorted(worker.running, key=lambda job: -job.seconds)],
         )
-        for worker in workers
-        if worker.running
+        for worker in busiest_first(workers)
     ]
-    return sorted(busy, key=lambda found: (not found.is_lost, -max(row["job"].seconds for row in found.rows)))
 
 
 def _lease_text(worker: WorkerDetails) -> str:

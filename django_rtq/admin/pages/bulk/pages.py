@@ -116,12 +116,12 @@ class BulkPages(UndoPages):
             else _("Jobs that are made from now on are not affected.")
         )
         context = {
-            "question": bulk_question(verb, found.count, sweep.state, is_complete=found.is_complete),
+            "question": bulk_question(verb, found.count, sweep.state, searched=found.searched, total=found.total),
             "consequence": bulk_consequence(verb, sweep.state, found.count, is_complete=found.is_complete)
             if verb in _ASKING
             else "",
             "hint": f"{snapshot} {hint}",
-            "can_go_on": found.count > 0,
+            "can_go_on": found.count > 0 or not found.is_complete,
             "targets": move_targets(sweep.queue) if verb == "move" else (),
         }
         sweep = replace(sweep, undo=undo_token(verb, found.count, is_complete=found.is_complete))
@@ -133,7 +133,8 @@ class BulkPages(UndoPages):
         if not sweep.queue or not sweep.until_ms:
             return HttpResponseRedirect(self.url(self.bulk_home))
         total = query_params.get_int(request.GET, "total", 1, minimum=1, maximum=10**9)
-        left = sweep.counted(inspector)[1].count
+        found = sweep.counted(inspector)[1]
+        left = found.count if found.is_complete else max(1, found.count)
         state = _state_of(query_params.get_text(request.GET, "job"), sweep.queue)
         if sweep.per_second and left and state == "over" and sweep.has_next_job(inspector):
             state = "slow"
@@ -144,7 +145,8 @@ class BulkPages(UndoPages):
         progress = {
             "total": total,
             "done": done,
-            "text": bulk_progress_text(verb, done, total, sweep.state),
+            "is_known": found.is_complete,
+            "text": bulk_progress_text(verb, done, total, sweep.state, at_least_left=0 if found.is_complete else left),
             "hint": hint,
         }
         can_go_on = left > 0 and state != "running"

@@ -2,8 +2,9 @@
 -- uses: queued_list finished_list scored_list running_list call_filter
 
 -- Read a list behind `at`. Returns how it ends, the place of each job, from which a search goes on, and what the list knows
--- of each. A place is {time, id}, or {band, turn, client, id, place} of a queued job.
-local function read_list(q, state, at, most)
+-- of each. A place is {time, id}, or {band, turn, client, id, place} of a queued job. `client`: "=" and the only one whose
+-- jobs are meant, where there is an index, else "".
+local function read_list(q, state, at, most, client)
   local status, places, known = "all", {}, {}
   if state == "queued" then
     local answer = list_queued(q, #at > 3 and at or { "", "0", at[3] or "" }, most, #at == 3 or #at == 6)
@@ -25,8 +26,9 @@ local function read_list(q, state, at, most)
     end
     return answer[1], places, known
   end
-  local is_falling = state == "dead"
+  local is_falling, is_of_client = state == "dead", state ~= "dead" and client ~= ""
   local key = is_falling and q.dead or (state == "retrying" and q.retrying or q.scheduled)
+  if is_of_client then key = q.scheduled_by_client .. ":" .. string.sub(client, 2) end
   local pairs_found = list_scored(key, at[1] or "", at[2] or "", most, is_falling)
   for i = 1, #pairs_found, 2 do
     local id, score = pairs_found[i], pairs_found[i + 1]
@@ -34,11 +36,13 @@ local function read_list(q, state, at, most)
     places[#places + 1], known[#known + 1] = { score, id }, { score }
     known[#known].is_seen = is_equal and ((is_falling and id >= at[2]) or (not is_falling and id <= at[2]))
   end
-  if state == "scheduled" and #places > 0 then -- these have a list of their own
+  if (state == "scheduled" or is_of_client) and #places > 0 then -- retrying ones have a list of their own
     local ids = {}
     for i, place in ipairs(places) do ids[i] = place[2] end
-    for i, is_retrying in ipairs(redis.call("ZMSCORE", q.retrying, unpack(ids))) do
-      known[i].is_seen = known[i].is_seen or is_retrying ~= false
+    local retrying, scheduled = redis.call("ZMSCORE", q.retrying, unpack(ids)), redis.call("ZMSCORE", q.scheduled, unpack(ids))
+    for i = 1, #ids do -- a torn log may leave too much in the index
+      local is_meant = scheduled[i] and (retrying[i] ~= false) == (state == "retrying")
+      known[i].is_seen = known[i].is_seen or not is_meant
     end
   end
   return #places == most and "more" or "all", places, known

@@ -44,9 +44,10 @@ end
 for each = slice - SLICES + 1, slice do
   local name = string.format("%.0f", each)
   total = total + (redis.call("HGET", q.client_runs .. name, ALL_TIME) or 0)
-  for _, client in ipairs(clients) do
-    known[client].runs = known[client].runs + (redis.call("HGET", q.client_runs .. name, client) or 0)
-    known[client].us = known[client].us + (redis.call("ZSCORE", q.client_time .. name, client) or 0)
+  local runs = #clients > 0 and redis.call("HMGET", q.client_runs .. name, unpack(clients)) or {}
+  local us = #clients > 0 and redis.call("ZMSCORE", q.client_time .. name, unpack(clients)) or {}
+  for i, client in ipairs(clients) do
+    known[client].runs, known[client].us = known[client].runs + (runs[i] or 0), known[client].us + (us[i] or 0)
   end
 end
 for i, client in ipairs(clients) do

@@ -3,7 +3,7 @@
 -- uses: prelude limits recent_runs waiting
 -- keys: bands ring lanes clock lane limits limit_sources running_counts rate_times blocked scheduled_by_client paused
 --       client_runs client_time
--- ARGV[...] clients   their names, at most 500
+-- ARGV[...] clients   their names, at most 50
 --
 -- returns {now, {limits of the queue, what of them was set at run time, the limits of each client, the same of these},
 --         {since when the queue is paused, its running jobs, when it may start one if only its rate stops it, runs of

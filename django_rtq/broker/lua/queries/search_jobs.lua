@@ -1,7 +1,7 @@
 -- search_jobs: find the jobs of one state that match a filter, some at a time. Reads only.
 -- uses: filter read_filter search_steps
--- keys: jobs errors bands ring lane lanes blocked scheduled retrying dead results recent_results result_times workers
---       running_of cancel_requests progress clock
+-- keys: jobs errors bands ring lane lanes blocked scheduled retrying scheduled_by_client dead results recent_results
+--       result_times workers running_of cancel_requests progress clock
 -- ARGV[1] task        the first eight are as in filter_jobs.lua
 -- ARGV[2] client
 -- ARGV[3] class
@@ -30,7 +30,7 @@ local most, enough, texts = tonumber(ARGV[11]), tonumber(ARGV[12]), read_call(AR
 local at = { select(14, unpack(ARGV)) }
 local PART, MOST_BYTES = 50, 1000000
 if wanted.call and #wanted.call.arguments > 0 then PART, MOST_BYTES = 5, 100000 end -- they are looked up step by step
-local status, places, known = read_list(q, state, at, most)
+local status, places, known = read_list(q, state, at, most, wanted.client)
 local since, till, answer, looked, read = wanted.since, wanted.till, {}, 0, 0
 local is_by_record = state == "queued" or state == "running"
 
