@@ -24,6 +24,8 @@ KINDS = (
     "falling_behind",
     "busy_client",
     "no_scheduler",
+    "schedule_missed",
+    "schedule_invalid",
     "queue_paused",
     "task_paused",
     "outbox_lag",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -103,6 +104,11 @@ def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
             return _("Show running jobs"), url("job_changelist")
         case Action.SHOW_WORKERS:
             return _("Show workers"), url("worker_changelist")
+        case Action.SHOW_SCHEDULES:
+            try:
+                return _("Show schedules"), url("schedule_changelist")
+            except NoReverseMatch:  # this site has no page of schedules
+                return "", ""
         case Action.SHOW_CLIENT:
             # An empty name is one, too, and has to stay in the query.
             name = incident.client or ""
