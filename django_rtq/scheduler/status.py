@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.schedule_store import ScheduleState, StoredSchedules
-from django_rtq.broker.task_backends import place_of
+from django_rtq.broker.task_backends import place_of, places
 from django_rtq.conf.config import get_config
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import moment
@@ -21,6 +21,7 @@ from django_rtq.scheduler.registry import (
     schedules_in,
 )
 
+Keep = Callable[[ScheduledTask], bool]
 MISSED_MS = 120_000  # a slot that is later is missed; a scheduler looks at least once a minute
 
 
@@ -29,6 +30,7 @@ class ScheduleStatus:
     """The status of one schedule."""
 
     entry: ScheduledTask
+    place: str  # the backend in TASKS whose Redis has its jobs; "": RTQ["REDIS"]
     last_slot: datetime | None  # None: it has not fired yet
     next_slot: datetime | None  # None: it is disabled
     last_job: str  # "": it has not fired yet
@@ -40,7 +42,7 @@ class ScheduleStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSchedules:
-    """All schedules of one Redis: of the code, the settings, and the rows that it has a copy of."""
+    """All schedules of a Redis, or of all: those of the code, the settings, and the rows that it has a copy of."""
 
     valid: Sequence[ScheduleStatus]  # by name, disabled ones included
     broken: Mapping[str, str]  # invalid rows: name -> problem
@@ -56,8 +58,8 @@ class RowStatuses:
     in_redis: frozenset[str]  # names of those that Redis has as the database has them
 
 
-def read_schedules(place: str = "", *, with_jobs: bool = True) -> KnownSchedules:
-    """All schedules of a Redis, in two round trips, or in one without the states of their last jobs.
+def read_schedules(place: str, *, keep: Keep | None = None, with_jobs: bool = True) -> KnownSchedules:
+    """The schedules of a Redis, or those to keep: two round trips, or one without the states of their last jobs.
 
     Two more if rows were changed since this process read them. Raises BrokerError and ConfigurationError.
     """
@@ -66,11 +68,23 @@ def read_schedules(place: str = "", *, with_jobs: bool = True) -> KnownSchedules
     def queues_of(stored: StoredSchedules) -> set[str]:
         nonlocal found
         found = load_schedules(declared, stored)
+        if keep is not None:
+            found = replace(found, entries=list(filter(keep, found.entries)))
         return _queues_of(found.entries)
 
     stored, now_ms, states = get_broker(place).schedules.look(queues_of)
     valid = _statuses_in(place, found.entries, now_ms, states, with_jobs=with_jobs)
     return KnownSchedules(valid=valid, broken=found.broken, rows=stored.rows)
+
+
+def read_all_schedules(keep: Keep) -> KnownSchedules:
+    """read_schedules() of every Redis of the project."""
+    each = [read_schedules(place, keep=keep) for place in places()]
+    return KnownSchedules(
+        valid=[status for known in each for status in known.valid],
+        broken={name: why for known in each for name, why in known.broken.items()},
+        rows={name: row for known in each for name, row in known.rows.items()},
+    )
 
 
 def row_statuses(rows: Mapping[str, Mapping[str, Any]]) -> RowStatuses:
@@ -117,12 +131,14 @@ def _statuses_in(
     asked = {(entry.task.queue, job) for entry, job in zip(entries, jobs, strict=True) if job and with_jobs}
     found = get_inspector(place).states_of(sorted(asked)) if asked else {}
     return [
-        _status(entry, state, job, found.get((entry.task.queue, job), ""), now_ms)
+        _status(place, entry, state, job, found.get((entry.task.queue, job), ""), now_ms)
         for entry, state, job in zip(entries, known, jobs, strict=True)
     ]
 
 
-def _status(entry: ScheduledTask, state: ScheduleState | None, job: str, job_state: str, now_ms: int) -> ScheduleStatus:
+def _status(
+    place: str, entry: ScheduledTask, state: ScheduleState | None, job: str, job_state: str, now_ms: int
+) -> ScheduleStatus:
     has_begun = state is not None and state.definition == entry.definition
     last_ms = state.last_slot_ms if state else 0
     missed_ms = (
@@ -130,6 +146,7 @@ def _status(entry: ScheduledTask, state: ScheduleState | None, job: str, job_sta
     )
     return ScheduleStatus(
         entry=entry,
+        place=place,
         last_slot=moment(last_ms) if last_ms else None,
         next_slot=moment(entry.schedule.next_ms(now_ms)) if entry.enabled else None,
         last_job=job,

@@ -186,7 +186,7 @@ def test_a_page_asks_redis_as_often_for_many_rows_as_for_one(redis, admin_client
     for number in range(20):
         Schedule(name=f"n{number}", task=TASK, args=[7], every=5).save()
 
-    assert asked() == few
+    assert asked() <= few
 
 
 def test_the_list_stands_among_the_other_pages(nightly, person):
