@@ -92,7 +92,7 @@ def test_of_many_incidents_of_a_kind_the_worst_are_shown():
     rows = [row(f"queue-{n}", dead=1, counts={"dead": minutes(n)}) for n in range(1, 6)]
     lines = [line.text for line in health(*rows).lines]
     assert [line.partition(":")[0] for line in lines[:3]] == ["Queue queue-5", "Queue queue-4", "Queue queue-3"]
-    assert lines[3:] == ["2 more incidents of this kind."]
+    assert lines[3:] == ["2 more incidents of the kind dead_letters."]
 
 
 def test_names_and_messages_are_cleaned():

@@ -122,9 +122,9 @@ def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
 
 
 def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
-    text = ngettext("%(count)s more incident of this kind.", "%(count)s more incidents of this kind.", count) % {
-        "count": format_number(count)
-    }
+    text = ngettext(
+        "%(count)s more incident of the kind %(kind)s.", "%(count)s more incidents of the kind %(kind)s.", count
+    ) % {"count": format_number(count), "kind": incident.kind}
     tasks = url("registeredtask_changelist")
     address = {"task_failing": tasks, "task_paused": tasks, "dead_letters": url("deadletter_changelist")}
     return IncidentLine(text=text, url=address.get(incident.kind, ""), is_critical=incident.is_critical)
