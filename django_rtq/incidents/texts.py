@@ -59,13 +59,13 @@ TEXTS: dict[str, Any] = {
         "started with --no-scheduler?"
     ),
     "schedule_missed": ngettext_lazy(
-        "Queue %(name)s: schedule %(schedule)s was due and started no job.",
+        "Queue %(name)s: %(count)s schedule was due and started no job: %(schedule)s.",
         "Queue %(name)s: %(count)s schedules were due and started no job, %(schedule)s among them.",
         "number",
     ),
     "schedule_invalid": ngettext_lazy(
-        "Schedule %(schedule)s cannot run: %(error)s.",
-        "%(count)s schedules cannot run, %(schedule)s among them: %(error)s.",
+        "%(count)s schedule cannot run: %(schedule)s. %(error)s.",
+        "%(count)s schedules cannot run, %(schedule)s among them. %(error)s.",
         "number",
     ),
     "queue_paused": gettext_lazy("Queue %(name)s is paused."),

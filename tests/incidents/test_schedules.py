@@ -163,7 +163,7 @@ def test_a_row_whose_task_is_gone_cannot_run(broker, monkeypatch):
 
     (invalid,) = found(row())
     assert (invalid.kind, invalid.severity) == ("schedule_invalid", Severity.WARNING)
-    assert invalid.text.startswith("Schedule nightly cannot run: No task 'tests.incidents.test_schedules.report' is")
+    assert invalid.text.startswith("1 schedule cannot run: nightly. No task 'tests.incidents.test_schedules.report' is")
 
     nightly.enabled = False
     nightly.save()
@@ -184,7 +184,7 @@ def test_every_reader_says_it(broker, fired, capsys, rf):
     with pytest.raises(SystemExit):
         call_command("rtq_check")
 
-    assert "critical schedule_missed: Queue default: schedule" in capsys.readouterr().out
+    assert "critical schedule_missed: Queue default: 1 schedule was due" in capsys.readouterr().out
     assert "schedule_missed" in {each.kind for each in read_snapshot().incidents}
     answer = health_view(rf.get("/"))
     assert answer.status_code == 503
