@@ -3,6 +3,7 @@
 import pytest
 
 from tests.admin.conftest import every_page, url_of
+from tests.browser.actions import follow
 from tests.browser.content_security_policy import POLICY
 from tests.support.jobs import QUEUE
 
@@ -98,6 +99,31 @@ def test_incidents_and_their_buttons_are_accessible(broker, jobs, inspector, pag
     visit(page, "queue_changelist", jobs)
     assert page.locator(".rtq-incidents button").count() == 1
     assert page.locator(".rtq-incidents code").count() > 0
+    assert_accessible_everywhere(page)
+
+
+@pytest.fixture
+def acted_on(jobs, page):
+    """Jobs that somebody has acted on: the last actions and the log have entries."""
+    visit(page, "queue_change?state=dead", jobs)
+    page.locator("[data-rtq-all]").check()
+    follow(page.get_by_role("button", name="Requeue selected"))
+    for name, button in (("registeredtask_change", "Pause in all queues"), ("client_change", "Pause in all queues")):
+        visit(page, name, jobs)
+        follow(page.get_by_role("button", name=button))
+    return jobs
+
+
+@pytest.mark.parametrize("name", ["log_changelist", "queue_change", "registeredtask_change", "client_change"])
+def test_what_was_done_is_accessible(name, acted_on, page):
+    visit(page, name, acted_on)
+    assert page.locator("[data-rtq-live=log] tbody a").count() > 0
+    assert_accessible_everywhere(page)
+
+
+def test_what_the_search_found_is_accessible(jobs, page):
+    page.goto("/admin/django_rtq/job/search/?q=task:note")
+    assert page.get_by_text("To act on all of them:").locator("a").count() > 1
     assert_accessible_everywhere(page)
 
 
