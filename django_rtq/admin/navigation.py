@@ -51,10 +51,19 @@ def navigation_links(request: HttpRequest, site: AdminSite, current_opts: Any) -
 
 def search_url(request: HttpRequest, site: AdminSite) -> str:
     """The URL of the search over all queues; "" if this user may not use it, or the site does not have it."""
-    model = apps.get_app_config("django_rtq").models["job"]
+    return _url_for(request, site, "job", "job_search")
+
+
+def schedules_url(request: HttpRequest, site: AdminSite) -> str:
+    """The URL of the list of schedules; "" if this user may not see it, or the site does not have it."""
+    return _url_for(request, site, "schedule", "schedule_changelist")
+
+
+def _url_for(request: HttpRequest, site: AdminSite, model_name: str, name: str) -> str:
+    model = apps.get_app_config("django_rtq").models[model_name]
     if not site.is_registered(model) or not site.get_model_admin(model).has_view_permission(request):
         return ""
-    return page_url(site.name, "job_search")
+    return page_url(site.name, name)
 
 
 def _is_current(request: HttpRequest, url: str, opts: Any, current_opts: Any) -> bool:

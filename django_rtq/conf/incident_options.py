@@ -25,6 +25,8 @@ KINDS = (
     "busy_client",
     "no_scheduler",
     "jobs_lost_place",
+    "schedule_missed",
+    "schedule_invalid",
     "queue_paused",
     "task_paused",
     "task_unknown",

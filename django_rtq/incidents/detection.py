@@ -18,11 +18,13 @@ from django_rtq.incidents.queues import (
     paused_queues,
     paused_tasks,
 )
+from django_rtq.incidents.schedules import invalid_schedules, known_schedules, missed_schedules
 from django_rtq.incidents.workers import hung_jobs, lost_workers, missing_workers, silent_workers
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.overview import Overview
 from django_rtq.inspector.server_info import problem_values
 from django_rtq.jobs.job import moment
+from django_rtq.scheduler.status import KnownSchedules
 from django_rtq.transactions.outbox import OutboxLag, outbox_lag
 
 MAX_OF_DETECTOR = 50  # incidents of one detector, the worst
@@ -48,18 +50,24 @@ _DETECTORS = (
 
 
 def read_incidents() -> list[Incident]:
-    """All incidents at this moment, in two round trips to Redis. Raises BrokerError."""
-    return find_incidents(get_inspector().overview.read(), outbox_lag())
+    """All incidents at this moment, in three round trips to Redis. Raises BrokerError."""
+    return find_incidents(get_inspector().overview.read(), outbox_lag(), known_schedules())
 
 
 def find_incidents(
-    overview: Overview, lag: OutboxLag | None = None, *, oldest_seconds: float | None = None
+    overview: Overview,
+    lag: OutboxLag | None = None,
+    schedules: KnownSchedules | None = None,
+    *,
+    oldest_seconds: float | None = None,
 ) -> list[Incident]:
     """All incidents, the worst first. `oldest_seconds` replaces that of the settings."""
     found: list[Incident] = []
     for incidents in (*(detect(overview) for detect in _DETECTORS), long_waits(overview, oldest_seconds)):
         found += islice(incidents, MAX_OF_DETECTOR)
     found += [*_server(overview), *_clock(overview), *_data_loss(overview), *_outbox(overview, lag)]
+    if schedules is not None:
+        found += [*islice(missed_schedules(overview, schedules), MAX_OF_DETECTOR), *invalid_schedules(schedules)]
     ignored = get_config().incident_options.ignore
     return sorted((each for each in found if each.kind not in ignored), key=lambda each: not each.is_critical)
 

@@ -35,6 +35,7 @@ class Action(StrEnum):
     SHOW_RUNNING = "show_running"
     SHOW_WORKERS = "show_workers"
     SHOW_CLIENT = "show_client"
+    SHOW_SCHEDULES = "show_schedules"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

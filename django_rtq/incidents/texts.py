@@ -65,6 +65,16 @@ TEXTS: dict[str, Any] = {
         "off. Workers look for such jobs, and queue them again.",
         "number",
     ),
+    "schedule_missed": ngettext_lazy(
+        "Queue %(name)s: %(count)s schedule was due and started no job: %(schedule)s.",
+        "Queue %(name)s: %(count)s schedules were due and started no job, %(schedule)s among them.",
+        "number",
+    ),
+    "schedule_invalid": ngettext_lazy(
+        "%(count)s schedule cannot run: %(schedule)s. %(error)s.",
+        "%(count)s schedules cannot run, %(schedule)s among them. %(error)s.",
+        "number",
+    ),
     "queue_paused": gettext_lazy("Queue %(name)s is paused."),
     "task_paused": ngettext_lazy(
         "Task %(task)s is paused in %(queues)s, and holds %(count)s job.",
@@ -105,6 +115,10 @@ TEXTS: dict[str, Any] = {
     "new_version": gettext_lazy("It began after the start of version %(version)s."),
     "newest_error": gettext_lazy("Latest error: %(error)s."),
     "newest_failure": gettext_lazy("Latest: %(task)s, %(error)s."),
+    "scheduler_missing": gettext_lazy("No scheduler is running for this queue. Start one:"),
+    "scheduler_fails": gettext_lazy(
+        "A scheduler is running for this queue: its log says why, or it runs another version of the project."
+    ),
     "paused_by": gettext_lazy("Paused by %(user)s."),
     "jobs_waiting": gettext_lazy("Waiting: %(waiting)s (clients: %(clients)s)."),
 }

@@ -91,12 +91,12 @@ def test_the_id_is_that_of_the_subject():
     assert first.id == again.id != other.id
 
 
-def test_reading_takes_two_round_trips(broker, round_trips):
+def test_reading_takes_three_round_trips(broker, round_trips):
     dead_job(broker)
     queued_job(broker)
     round_trips.clear()
 
     found = read_incidents()
 
-    assert len(round_trips) == 2
+    assert len(round_trips) == 3
     assert {(each.kind, each.queue) for each in found} >= {("no_worker", ""), ("dead_letters", QUEUE)}

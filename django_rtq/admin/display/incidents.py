@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
+from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.urls import PageUrl
@@ -17,6 +19,12 @@ from django_rtq.incidents.incident import Action, Incident
 from django_rtq.incidents.queues import failed_lately
 from django_rtq.inspector.overview import Overview
 
+#: Pages that need no subject.
+_LISTS: dict[Action, tuple[Any, str]] = {
+    Action.SHOW_RUNNING: (gettext_lazy("Show running jobs"), "job_changelist"),
+    Action.SHOW_WORKERS: (gettext_lazy("Show workers"), "worker_changelist"),
+    Action.SHOW_SCHEDULES: (gettext_lazy("Show schedules"), "schedule_changelist"),
+}
 MAX_OF_KIND = 3  # incidents of one kind that are shown; the others are counted
 
 
@@ -90,6 +98,12 @@ def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
 def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
     """Label and URL of the page of an action; empty if it is none."""
     query = {"task": incident.task, "error": incident.error_class}
+    if action in _LISTS:
+        label, name = _LISTS[action]
+        try:
+            return str(label), url(name)
+        except NoReverseMatch:  # this site does not have the page
+            return "", ""
     match action:
         case Action.SHOW_QUEUE:
             return _("Show the queue"), url("queue_change", incident.queue)
@@ -99,10 +113,6 @@ def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
             return _("Show the jobs"), url("queue_change", incident.queue, query={"state": "retrying", **query})
         case Action.SHOW_JOB:
             return _("Show the job"), url("job_change", incident.job_id, query={"queue": incident.queue})
-        case Action.SHOW_RUNNING:
-            return _("Show running jobs"), url("job_changelist")
-        case Action.SHOW_WORKERS:
-            return _("Show workers"), url("worker_changelist")
         case Action.SHOW_CLIENT:
             # An empty name is one, too, and has to stay in the query.
             name = incident.client or ""
@@ -112,9 +122,9 @@ def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
 
 
 def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
-    text = ngettext("%(count)s more incident of this kind.", "%(count)s more incidents of this kind.", count) % {
-        "count": format_number(count)
-    }
+    text = ngettext(
+        "%(count)s more incident of the kind %(kind)s.", "%(count)s more incidents of the kind %(kind)s.", count
+    ) % {"count": format_number(count), "kind": incident.kind}
     tasks = url("registeredtask_changelist")
     address = {"task_failing": tasks, "task_paused": tasks, "dead_letters": url("deadletter_changelist")}
     return IncidentLine(text=text, url=address.get(incident.kind, ""), is_critical=incident.is_critical)

@@ -114,13 +114,13 @@ class WorkerAdmin(PageAdmin):
     def quiet_host(self, request: HttpRequest, name: str) -> HttpResponse:
         """Ask all rtq_worker of a host to start no new jobs."""
         message = _(
-            "All rtq_worker of host %(name)s were asked to go quiet: running jobs continue, and no new jobs start."
+            "All workers of host %(name)s were asked to go quiet: running jobs continue, and no new jobs start."
         )
         return self._command_host(request, name, get_inspector().hosts.quiet, _("Asked to go quiet."), message)
 
     def wake_host(self, request: HttpRequest, name: str) -> HttpResponse:
         """Ask all rtq_worker of a host to start jobs again."""
-        message = _("All rtq_worker of host %(name)s were asked to start new jobs again.")
+        message = _("All workers of host %(name)s were asked to start new jobs again.")
         log_message = _("Asked to start new jobs again.")
         return self._command_host(request, name, get_inspector().hosts.wake, log_message, message)
 
@@ -128,7 +128,7 @@ class WorkerAdmin(PageAdmin):
         """Ask all rtq_worker of a host to exit, after confirmation."""
         if request.method == "POST":
             message = _(
-                "All rtq_worker of host %(name)s were asked to stop. They exit when their running jobs have finished."
+                "All workers of host %(name)s were asked to stop. They exit when their running jobs have finished."
             )
             return self._command_host(request, name, get_inspector().hosts.stop, _("Asked to stop."), message)
         host = get_inspector().hosts.get(name)

@@ -12,6 +12,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.exceptions import BrokerError, RTQError
 from django_rtq.incidents import Incident, find_incidents
+from django_rtq.incidents.schedules import known_schedules
 from django_rtq.incidents.workers import host_incidents
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import RTQCommand
@@ -74,7 +75,7 @@ def _read(*, this_host: bool, max_oldest: float | None) -> tuple[Sequence[Incide
     overview = get_inspector().overview.read()
     if this_host:
         return host_incidents(overview, socket.gethostname()), overview.now
-    return find_incidents(overview, outbox_lag(), oldest_seconds=max_oldest), overview.now
+    return find_incidents(overview, outbox_lag(), known_schedules(), oldest_seconds=max_oldest), overview.now
 
 
 def _status(incidents: Sequence[Incident]) -> str:

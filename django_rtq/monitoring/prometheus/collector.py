@@ -47,7 +47,7 @@ WAIT_LABELS = [*(str(bound / 1000) for bound in WAIT_BOUNDS_MS), "+Inf"]
 
 
 class RTQCollector(Collector):
-    """Reads Redis when it is scraped, in two round trips. Any thread may use it.
+    """Reads Redis when it is scraped, in three round trips. Any thread may use it.
 
     `backend`: in TASKS, if it has a Redis of its own. Registering it does not read Redis. collect() raises BrokerError
     if Redis does not answer, and ConfigurationError.

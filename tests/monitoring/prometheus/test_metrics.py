@@ -147,14 +147,14 @@ def test_workers_are_counted_by_host(redis, broker, scrape):
     assert found.value("rtq_queue_slots", queue=QUEUE) == 1
 
 
-def test_it_takes_two_round_trips_however_many_queues_there_are(broker, scrape, round_trips):
+def test_it_takes_three_round_trips_however_many_queues_there_are(broker, scrape, round_trips):
     for number in range(20):
         broker.enqueue(f"queue-{number}", [new_job()])
     scrape()
     round_trips.clear()
 
     assert len(scrape().of("rtq_queue_paused")) == 21
-    assert len(round_trips) == 2
+    assert len(round_trips) == 3
 
 
 def test_without_a_queue_there_are_no_samples_but_those_of_the_server(redis, broker):
