@@ -23,6 +23,12 @@ from django_rtq.inspector.grouped_reads import Reads
 from django_rtq.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
 from django_rtq.inspector.metrics.reader import HOUR_MS, TaskMetrics, read_task_metrics
+from django_rtq.inspector.metrics.task_failures import (
+    LATELY,
+    TaskFailures,
+    read_task_failures,
+    task_failures_call,
+)
 from django_rtq.inspector.metrics.time_series import AT_ONCE, Series, TimeSeriesReader, read_period
 from django_rtq.inspector.metrics.totals import KINDS as TOTALS
 from django_rtq.inspector.metrics.totals import read_totals, totals_commands
@@ -32,7 +38,6 @@ from django_rtq.jobs.job import clock_moment, moment
 from django_rtq.jobs.record import read_head, read_leniently
 
 MAX_RUNNING_SHOWN = 1000  # running jobs of a queue
-LATELY = 5  # minutes that rates are averaged over
 FAILING_HOURS = 1  # hours before the current one whose failures of tasks are read
 USUAL_HOURS = 6  # hours before the current one that say how long tasks usually run
 UNSCHEDULED = 120.0  # seconds without a look for due jobs; a scheduler looks at least once a minute
@@ -62,6 +67,7 @@ class QueueRow:
     utilisation: float | None  # share of the slots that its jobs used recently, 0 to 1; None: no slots
     #: task name -> this hour and the one before it; how long runs took only if a job runs, and waits only with totals
     tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)
+    task_failures: Mapping[str, TaskFailures] = field(default_factory=dict)  # task name -> its last runs, if any failed
     newest_dead: JobDetails | None = None  # only the fields that a summary shows
     newest_retrying: JobDetails | None = None  # the one with the latest next attempt
     totals: list[Any] = field(default_factory=list)  # if asked for: counters to add up, see read_totals()
@@ -126,6 +132,7 @@ class OverviewReader:
                 reads.add("tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))  # in a script it takes longer
             else:
                 reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
+            reads.add("task_failures", task_failures_call(keys))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
             reads.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
         self._add_workers(reads, names, known)
@@ -149,11 +156,12 @@ class OverviewReader:
                 of_queue,
                 sum(worker.slots for worker in workers if queue.name in worker.queues),
                 tasks=tasks[queue.name],
+                task_failures=read_task_failures(failing),
                 failures=failures,
                 busiest=busiest,
             )
-            for queue, of_queue, failures, busiest in zip(
-                details, series, replies["failures"], replies["busiest"], strict=True
+            for queue, of_queue, failing, failures, busiest in zip(
+                details, series, replies["task_failures"], replies["failures"], replies["busiest"], strict=True
             )
         ]
         if totals:
@@ -238,6 +246,7 @@ def _row(
     slots: int,
     *,
     tasks: Mapping[str, TaskMetrics],
+    task_failures: Mapping[str, TaskFailures],
     failures: list[Any],
     busiest: list[Any],
 ) -> QueueRow:
@@ -252,6 +261,7 @@ def _row(
         failed_per_minute=series.total("failed", steps) / minutes,
         utilisation=min(1.0, busy_ms / (slots * minutes * 60_000)) if slots else None,
         tasks=tasks,
+        task_failures=task_failures,
         newest_dead=_latest(details.name, failures[0]),
         newest_retrying=_latest(details.name, failures[1]),
         busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2])
