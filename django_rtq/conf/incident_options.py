@@ -14,6 +14,7 @@ KINDS = (
     "no_worker",
     "queue_unserved",
     "queues_without_worker",
+    "workers_quiet",
     "worker_lost",
     "worker_silent",
     "host_without_worker",

@@ -14,7 +14,7 @@ from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.metrics.task_failures import LATELY, LEAST_IN_A_ROW, Runs, TaskFailures
 from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import Overview, QueueRow
-from django_rtq.inspector.queues import unserved
+from django_rtq.inspector.queues import quiet_queues, unserved
 from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.redaction import redacted
 
@@ -126,7 +126,10 @@ def long_waits(overview: Overview, oldest_seconds: float | None = None) -> Itera
     """Queues whose oldest job has been waiting for longer than the caller or the settings say, or that fall behind."""
     most = get_config().incident_options.oldest_seconds if oldest_seconds is None else oldest_seconds
     waiting = [row for row in overview.queues if row.details.oldest_seconds is not None and not row.details.paused]
-    idle = unserved([row.details.name for row in waiting], overview.workers)  # which is an incident of its own
+    idle = [  # which is an incident of its own
+        *unserved([row.details.name for row in waiting], overview.workers),
+        *quiet_queues(overview.workers),
+    ]
     waiting = [row for row in waiting if row.details.name not in idle]
     for row in sorted(waiting, key=lambda row: -(row.details.oldest_seconds or 0)):
         is_late = (row.details.oldest_seconds or 0) > most
@@ -170,7 +173,7 @@ def busy_clients(overview: Overview) -> Iterator[Incident]:
 
 def missing_schedulers(overview: Overview) -> Iterator[Incident]:
     """Queues with delayed jobs for which no scheduler runs. Without any worker, that is said alone."""
-    unscheduled = set(overview.unscheduled) if overview.workers else set()
+    unscheduled = set(overview.unscheduled) if overview.living else set()
     for details in (row.details for row in overview.queues):
         if details.name in unscheduled and (details.scheduled - details.held or details.retrying):
             yield Incident(

@@ -23,10 +23,14 @@ TEXTS: dict[str, Any] = {
     "queues_without_worker": gettext_lazy(
         "No worker serves these queues, which tasks or settings declare: %(names)s. Start one:"
     ),
+    "workers_quiet": ngettext_lazy(
+        "All workers of %(names)s are quiet: they claim no jobs, and %(count)s job waits.",
+        "All workers of %(names)s are quiet: they claim no jobs, and %(count)s jobs wait.",
+        "number",
+    ),
     "worker_lost": ngettext_lazy(
-        "Host %(host)s: %(count)s worker has stopped responding (%(worker)s). Its jobs will be reclaimed shortly.",
-        "Host %(host)s: %(count)s workers have stopped responding, %(worker)s among them. Their jobs will be reclaimed "
-        "shortly.",
+        "Host %(host)s: %(count)s worker has stopped responding (%(worker)s).",
+        "Host %(host)s: %(count)s workers have stopped responding, %(worker)s among them.",
         "number",
     ),
     "worker_silent": ngettext_lazy(
@@ -81,6 +85,13 @@ TEXTS: dict[str, Any] = {
     "newest_error": gettext_lazy("Latest error: %(error)s."),
     "newest_failure": gettext_lazy("Latest: %(task)s, %(error)s."),
     "paused_by": gettext_lazy("Paused by %(user)s."),
+    "asked_by": gettext_lazy("Asked by %(user)s."),
+    "wake_them": gettext_lazy("Wake them:"),
+    "reclaim": gettext_lazy("Running jobs that will be reclaimed shortly: %(jobs)s."),
+    "no_reclaim": gettext_lazy(
+        "Running jobs that are reclaimed when a worker of these queues has started: %(jobs)s (%(names)s)."
+    ),
+    "no_jobs": gettext_lazy("No job was running there."),
     "jobs_waiting": gettext_lazy("Waiting: %(waiting)s (clients: %(clients)s)."),
 }
 

@@ -109,6 +109,8 @@ class WorkerDetails:
     held: int = 0  # claimed jobs, also those that `running` has no room for
     supervisor_name: str = ""  # the name of its rtq_worker; "": not known (yet)
     is_quiet: bool = False  # it was asked to claim no jobs
+    quiet_seconds: float | None = None  # for how long; None: it is not quiet, or not known
+    quiet_by: str = ""  # who asked it; "": not known
     is_resting: bool = False  # and has said that it claims none, with none of its claims under way
     lease_left_seconds: float = 0.0  # below 0: it is about to be declared dead
     supervisor: int = 0  # process id of the supervisor

@@ -89,6 +89,11 @@ class Overview:
     unscheduled: list[str] = field(default_factory=list)  # queues in which no scheduler has looked for due jobs lately
     deploys: list[Deploy] = field(default_factory=list)  # the newest first; none without RTQ["VERSION"]
 
+    @property
+    def living(self) -> list[WorkerDetails]:
+        """The workers whose leases have not expired."""
+        return [worker for worker in self.workers if not worker.is_lost]
+
     def ago(self, seconds: float | None) -> datetime | None:
         """The moment so many seconds before the server's time; None if these are unknown."""
         return None if seconds is None else self.now - timedelta(seconds=seconds)
@@ -228,14 +233,19 @@ def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]
     leases: dict[str, float] = {}
     running: dict[str, list[RunningJob]] = {}
     held_by: Counter[str] = Counter()
+    listed: dict[str, list[str]] = {}
     for queue, (now_ms, *entries) in zip(queues, processing, strict=True):
         for worker, lease_ms, count, *held in entries:
             name = worker.decode()
             held_by[name] += count
+            listed.setdefault(name, []).append(queue)
             leases[name] = min(leases.get(name, lease_ms), lease_ms)
             running.setdefault(name, []).extend(_running(queue, name, lease_ms, held, now_ms))
     return [
-        replace(_worker_details(name, *notes.get(name, ({}, -1)), running[name], leases[name]), held=held_by[name])
+        replace(
+            _worker_details(name, *notes.get(name, ({}, -1)), running[name], leases[name], listed[name]),
+            held=held_by[name],
+        )
         for name in sorted(running)
     ]
 
@@ -326,15 +336,26 @@ def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_
 
 
 def _worker_details(
-    name: str, note: Mapping[bytes, bytes], left_ms: int, running: list[RunningJob], lease_ms: float
+    name: str,
+    note: Mapping[bytes, bytes],
+    left_ms: int,
+    running: list[RunningJob],
+    lease_ms: float,
+    listed: list[str],
 ) -> WorkerDetails:
+    """A worker, from its note. One that was lost may have none any more: where it ran is told by its name then."""
+    if lease_ms < 0 and not note:
+        host, _, rest = name.partition(":")
+        pid = rest.partition(":")[0]
+        note = {b"host": host.encode(), **({b"pid": pid.encode()} if pid.isdecimal() else {})}
     claim, started = note.get(b"claim_seconds", b""), note.get(b"up_seconds", b"")
+    is_quiet, quiet = note.get(b"quiet") == b"1", note.get(b"quiet_seconds", b"")
     last_seen = max(0.0, (int(note[b"kept_ms"]) - left_ms) / 1000) if b"kept_ms" in note else None
     return WorkerDetails(
         name=name,
         host=note.get(b"host", b"").decode(),
         pid=int(note.get(b"pid", b"0")),
-        queues=[queue for queue in note.get(b"queues", b"").decode().split(",") if queue],
+        queues=[queue for queue in note.get(b"queues", b"").decode().split(",") if queue] or listed,
         running=running,
         last_seen_seconds=last_seen,
         last_claim_seconds=float(claim) + last_seen if claim and last_seen is not None else None,
@@ -347,6 +368,8 @@ def _worker_details(
         memory_bytes=int(note[b"memory"]) if note.get(b"memory") else None,
         up_seconds=float(started) + last_seen if started and last_seen is not None else None,
         supervisor_name=note.get(b"supervisor_name", b"").decode(),
-        is_quiet=note.get(b"quiet") == b"1",
+        is_quiet=is_quiet,
+        quiet_seconds=float(quiet) + last_seen if is_quiet and quiet and last_seen is not None else None,
+        quiet_by=note.get(b"quiet_by", b"").decode(errors="replace") if is_quiet else "",
         is_resting=note.get(b"resting") == b"1",
     )

@@ -57,11 +57,22 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
     )
 
 
+def quiet_queues(workers: Iterable[WorkerDetails]) -> list[str]:
+    """The queues all of whose living workers are quiet, sorted."""
+    served, claimed = set[str](), set[str]()
+    for worker in workers:
+        if not worker.is_lost:
+            served.update(worker.queues)
+            if not worker.is_quiet:
+                claimed.update(worker.queues)
+    return sorted(served - claimed)
+
+
 def _seconds_since(then_ms: bytes, now_ms: int) -> float | None:
     return max(0.0, (now_ms - float(then_ms)) / 1000) if then_ms else None
 
 
 def unserved(queues: Iterable[str], workers: Iterable[WorkerDetails]) -> list[str]:
-    """Those of the queues that none of the workers serves."""
+    """Those of the queues that none of the living workers serves. Quiet ones do: they are there."""
     served = {name for worker in workers if not worker.is_lost for name in worker.queues}
     return [name for name in queues if name not in served]
