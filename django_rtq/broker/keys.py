@@ -70,6 +70,7 @@ class QueueKeys:
 
     # Limits; they exist only where there are any
     limits = Key("hash", "queue, clients (default), client:<name>, paused:<name> -> the limit")
+    paused_clients = Key("zset", "client -> since when it is paused, ms; an index of `limits`")
     waiting_limits = Key("hash", "queue, clients (default), client:<name> -> how many jobs may wait, or none")
     limit_sources = Key(
         "hash", "run:<field of limits>, limits_of:<field>, settings:<field> -> what that source says; the first wins"

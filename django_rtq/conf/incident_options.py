@@ -27,6 +27,7 @@ KINDS = (
     "no_scheduler",
     "queue_paused",
     "task_paused",
+    "client_paused",
     "outbox_lag",
     "outbox_unknown",
     "redis_evicts",

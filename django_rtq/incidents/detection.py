@@ -13,6 +13,7 @@ from django_rtq.incidents.queues import (
     long_waits,
     missing_schedulers,
     new_dead_letters,
+    paused_clients,
     paused_queues,
     paused_tasks,
 )
@@ -33,6 +34,8 @@ OUTBOX_SECONDS = 60.0  # jobs that are in the outbox for less are not reported
 CLOCK_SECONDS = 1.0  # a clock that is behind by less is not reported
 _CRITICAL = {"evicts", "log_failed", "snapshot_failed", "replica"}  # of the warnings of the server
 
+_ORDER = list(Severity)  # the worst first
+
 _DETECTORS = (
     missing_workers,
     quiet_workers,
@@ -45,6 +48,7 @@ _DETECTORS = (
     busy_clients,
     paused_queues,
     paused_tasks,
+    paused_clients,
 )
 
 
@@ -62,7 +66,7 @@ def find_incidents(
         found += islice(incidents, MAX_OF_DETECTOR)
     found += [*_server(overview), *_clock(overview), *_outbox(overview, lag)]
     ignored = get_config().incident_options.ignore
-    return sorted((each for each in found if each.kind not in ignored), key=lambda each: not each.is_critical)
+    return sorted((each for each in found if each.kind not in ignored), key=lambda each: _ORDER.index(each.severity))
 
 
 def _server(overview: Overview) -> Iterator[Incident]:

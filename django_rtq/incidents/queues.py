@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 from django_rtq.conf.config import get_config
+from django_rtq.formatting import format_number
 from django_rtq.incidents.incident import Action, Incident, Severity
 from django_rtq.incidents.workers import short_name
-from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.details import ClientPause, JobDetails
 from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.metrics.task_failures import LATELY, LEAST_IN_A_ROW, Runs, TaskFailures
 from django_rtq.inspector.metrics.time_series import Series
@@ -154,8 +155,9 @@ def busy_clients(overview: Overview) -> Iterator[Incident]:
     """Queues in which one client takes most of the work while jobs of others wait."""
     most = get_config().incident_options.client_share
     for row in overview.queues:
-        waits = row.details.oldest_seconds or 0.0
-        if row.busiest is not None and row.busiest.share >= most and waits >= GROWING_SECONDS:
+        if row.busiest is None or row.busiest.share < most:
+            continue
+        if (waits := row.busiest.others_wait_seconds) >= GROWING_SECONDS:
             yield Incident(
                 kind="busy_client",
                 severity=Severity.WARNING,
@@ -217,12 +219,44 @@ def paused_tasks(overview: Overview) -> Iterator[Incident]:
             task=task,
             values={
                 "task": short_name(task),
-                "queues": ", ".join([*(queue for queue, _ in pauses[:MAX_QUEUES]), *["…"][: len(pauses) > MAX_QUEUES]]),
+                "queues": _queues_by_jobs((queue, pause.held) for queue, pause in pauses),
                 "count": sum(pause.held for _, pause in pauses),
                 **({"user": longest.by[:80]} if longest.by else {}),
             },
             also=("paused_by",) if longest.by else (),
         )
+
+
+def paused_clients(overview: Overview) -> Iterator[Incident]:
+    """Paused clients, one incident for all queues."""
+    found: dict[str, list[tuple[str, ClientPause]]] = {}
+    for details in (row.details for row in overview.queues):
+        for pause in details.paused_clients:
+            found.setdefault(pause.client, []).append((details.name, pause))
+    for client, pauses in sorted(found.items(), key=lambda pair: -sum(pause.held for _, pause in pair[1])):
+        longest = max((pause for _, pause in pauses), key=lambda pause: pause.seconds)
+        yield Incident(
+            kind="client_paused",
+            severity=Severity.INFO,
+            since=overview.ago(longest.seconds),
+            client=client,
+            values={
+                "client": client[:80] or "–",  # noqa: RUF001
+                "queues": _queues_by_jobs((queue, pause.held) for queue, pause in pauses),
+                "count": sum(pause.held for _, pause in pauses),
+                **({"user": longest.by[:80]} if longest.by else {}),
+            },
+            also=("paused_by",) if longest.by else (),
+            actions=(Action.SHOW_CLIENT,),
+        )
+
+
+def _queues_by_jobs(held: Iterable[tuple[str, int]]) -> str:
+    """Names of queues, those that hold most jobs first; those that hold none only if all do. With how many, if several do."""
+    pairs = sorted(held, key=lambda pair: (-pair[1], pair[0]))
+    some = [pair for pair in pairs if pair[1]] or pairs
+    names = [f"{queue} ({format_number(jobs)})" if jobs and len(some) > 1 else queue for queue, jobs in some]
+    return ", ".join([*names[:MAX_QUEUES], *["…"][: len(names) > MAX_QUEUES]])
 
 
 def is_falling_behind(row: QueueRow) -> bool:

@@ -68,6 +68,11 @@ TEXTS: dict[str, Any] = {
         "Task %(task)s is paused in %(queues)s, and holds %(count)s jobs.",
         "number",
     ),
+    "client_paused": ngettext_lazy(
+        "Client %(client)s is paused in %(queues)s, and holds %(count)s job.",
+        "Client %(client)s is paused in %(queues)s, and holds %(count)s jobs.",
+        "number",
+    ),
     "outbox_lag": ngettext_lazy(
         "%(count)s job waits in the outbox, for %(duration)s. Is a worker or scheduler running with this database, and "
         "does its log name an error?",

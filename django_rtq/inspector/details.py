@@ -19,6 +19,16 @@ MAX_RECORD_SHOWN = 65_536  # bytes of a record that are shown as stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPause:
+    """A client that is paused in a queue."""
+
+    client: str
+    seconds: float  # for how long
+    by: str  # who paused it; "": not known
+    held: int  # its queued jobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDetails:
     """How many jobs a queue holds."""
 
@@ -29,7 +39,8 @@ class QueueDetails:
     retrying: int
     running: int
     dead: int
-    oldest_seconds: float | None  # how long the oldest queued job has been waiting; None: no job waits
+    #: How long the oldest queued job has been waiting that might start: none of a client that is paused or at its limits.
+    oldest_seconds: float | None  # None: no such job waits
     clients: int  # lanes with jobs: clients, counted once for each priority
     finished: int = 0  # finished jobs whose outcome is kept
     contact_seconds: float | None = None  # since the last contact of any of its workers or schedulers; None: never
@@ -37,6 +48,7 @@ class QueueDetails:
     clock_behind_seconds: float = 0.0  # how far the server's clock, which was put back, still is behind
     paused_seconds: float | None = None  # since it was paused; None: it is not
     paused_tasks: tuple[TaskPause, ...] = ()  # tasks whose jobs wait here, by name; their jobs count as scheduled
+    paused_clients: tuple[ClientPause, ...] = ()  # 50 at most, those that are paused for longest
 
     @property
     def held(self) -> int:

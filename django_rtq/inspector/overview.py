@@ -53,6 +53,7 @@ class BusiestClient(NamedTuple):
 
     client: str
     share: float  # of the run time of all jobs of the queue, 0 to 1
+    others_wait_seconds: float = 0.0  # for how long the oldest job of another client has been waiting that might start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +275,7 @@ def _row(
         task_failures=task_failures,
         newest_dead=_latest(details.name, failures[0]),
         newest_retrying=_latest(details.name, failures[1]),
-        busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2])
+        busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2], busiest[3] / 1000)
         if busiest and busiest[2]
         else None,
     )

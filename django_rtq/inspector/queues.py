@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.details import QueueDetails, WorkerDetails
+from django_rtq.inspector.clients.holds import read_holds
+from django_rtq.inspector.details import ClientPause, QueueDetails, WorkerDetails
 from django_rtq.inspector.task_pauses import read_pauses
 
 
@@ -36,7 +37,7 @@ class QueueReader:
 
 def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
     """Read the reply of the script `queue_overview`."""
-    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, *seen, behind, tasks = reply
+    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, *seen, behind, tasks, clients = reply
     contact, promoted = seen
     return QueueDetails(
         name=name,
@@ -54,7 +55,16 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
         clock_behind_seconds=behind / 1000,
         paused_seconds=_seconds_since(paused, now_ms),
         paused_tasks=read_pauses(tasks, now_ms),
+        paused_clients=tuple(_client_pauses(clients, now_ms)),
     )
+
+
+def _client_pauses(found: Sequence[Any], now_ms: int) -> Iterator[ClientPause]:
+    for client, pause, held in zip(found[::3], found[1::3], found[2::3], strict=True):
+        holds = read_holds(now_ms, pause, None, b"")
+        yield ClientPause(
+            client=client.decode(errors="replace"), seconds=holds.paused_seconds or 0.0, by=holds.paused_by, held=held
+        )
 
 
 def quiet_queues(workers: Iterable[WorkerDetails]) -> list[str]:

@@ -6,12 +6,14 @@ import pytest
 from django.test import override_settings
 
 from django_rtq.incidents import Action, Severity
+from django_rtq.incidents.incident import worst_of
 from django_rtq.incidents.queues import is_falling_behind
+from django_rtq.inspector.details import ClientPause
 from django_rtq.inspector.metrics.deploys import Deploy
 from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.overview import BusiestClient
 from django_rtq.inspector.task_pauses import TaskPause
-from tests.incidents.overviews import START, ago, failed, incidents, kinds, last_runs, minutes, row
+from tests.incidents.overviews import START, ago, failed, incidents, kinds, last_runs, minutes, row, worker
 
 CHARGE = "shop.tasks.charge_order"
 FAILS = {"failures": {CHARGE: last_runs((34, 36))}, "tasks": {CHARGE: TaskMetrics(done=2, failed=34)}}
@@ -197,7 +199,32 @@ def test_a_paused_task_is_one_incident_of_all_queues():
     (found,) = incidents(*rows)
 
     assert (found.kind, found.since, found.task) == ("task_paused", ago(300), "shop.tasks.charge")
-    assert found.text == "Task charge is paused in low, mail, and holds 4 jobs. Paused by eve."
+    assert found.text == "Task charge is paused in low (2), mail (2), and holds 4 jobs. Paused by eve."
+
+
+@pytest.mark.parametrize(
+    ("held", "queues"),
+    [
+        ([0, 0, 3, 0, 0, 0, 0], "q2"),
+        ([0, 1, 20_000], "q2 (20,000), q1 (1)"),
+        ([0, 0], "q0, q1"),
+        ([1, 2, 3, 4, 5, 6], "q5 (6), q4 (5), q3 (4), q2 (3), q1 (2), …"),
+    ],
+)
+def test_the_queues_that_hold_jobs_of_a_paused_task_are_named(held, queues):
+    pauses = [TaskPause(task="charge", seconds=9.0, by="", held=number) for number in held]
+    (found,) = incidents(*(row(f"q{n}", paused_tasks=(pause,)) for n, pause in enumerate(pauses)), workers=[worker()])
+    assert found.values["queues"] == queues
+
+
+def test_a_paused_client_is_told_and_is_no_fault():
+    pauses = [ClientPause(client="north", seconds=each, by=by, held=2) for each, by in ((60.0, "eve"), (300.0, "ada"))]
+
+    (found,) = incidents(*(row(name, paused_clients=(pause,)) for name, pause in zip(("low", "mail"), pauses, strict=True)))
+
+    assert (found.kind, found.client, found.since, found.severity) == ("client_paused", "north", ago(300), Severity.INFO)
+    assert found.text == "Client north is paused in low (2), mail (2), and holds 4 jobs. Paused by ada."
+    assert worst_of([found]) == "ok"
 
 
 def test_jobs_of_paused_tasks_need_no_scheduler():
@@ -226,7 +253,7 @@ def test_a_queue_whose_waits_grow_falls_behind(oldest, waits, done, is_behind):
 def test_a_client_that_takes_most_of_the_work_while_others_wait_is_told(share, oldest, is_it):
     steady = {"wait_ms": minutes(*[100] * 15), "succeeded": minutes(*[1] * 15)}
     found = incidents(
-        row(queued=5, clients=2, oldest_seconds=oldest, busiest=BusiestClient("acme", share), counts=steady)
+        row(queued=5, clients=2, oldest_seconds=90.0, busiest=BusiestClient("acme", share, oldest), counts=steady)
     )
     assert [(each.kind, each.queue, each.client) for each in found] == [("busy_client", "mail", "acme")] * is_it
     if is_it:

@@ -58,7 +58,7 @@ _KINDS = {
     "zset": {
         *("bands", "ring", "lanes", "scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),
         *("result_times", "result_expiry"),
-        *("work_signal", "due_signal", "rate_times", "next_starts", "asked_limits"),
+        *("work_signal", "due_signal", "rate_times", "next_starts", "asked_limits", "paused_clients"),
     },
 }
 

@@ -237,6 +237,11 @@ class State:
                 if pair.startswith("max_waiting=") and not field.startswith("paused:")
             },
             "limit_sources": dict(self.limit_sources),
+            "paused_clients": {
+                field.removeprefix("paused:"): int(text.split(" ")[0])
+                for field, text in self.set_limits.items()
+                if field.startswith("paused:")
+            },
             "asked_limits": dict(self.asked_limits),
             "running_counts": texts(self.running_counts()),
             "rate_times": {member: round(moment, 2) for member, moment in self.rate_times.items()},
