@@ -26,8 +26,8 @@ local ended = {} -- task -> kind -> number
 for i = 1, 2 * counters, 2 do
   local kind, task = string.match(counted[i], "^(%l+) (.*)$")
   if kind == "done" or kind == "failed" then
-    ended[task] = ended[task] or { done = 0, failed = 0 }
-    ended[task][kind] = tonumber(counted[i + 1])
+    ended[task] = ended[task] or { done = "0", failed = "0" }
+    ended[task][kind] = counted[i + 1]
   end
 end
 for task, runs in pairs(ended) do count_runs(q, now, task, runs.done, runs.failed) end

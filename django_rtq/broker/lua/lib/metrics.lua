@@ -18,8 +18,8 @@ end
 -- Count runs of a task in this minute.
 local function count_in_minute(runs, now, task, number)
   local key = runs .. string.format("%.0f", math.floor(now / 60000))
-  if number == 0 or not has_room(key, task) then return end
-  if redis.call("HINCRBY", key, task, number) == number then redis.call("EXPIRE", key, MINUTES_SECONDS) end
+  if tonumber(number) == 0 or not has_room(key, task) then return end
+  if redis.call("HINCRBY", key, task, number) == tonumber(number) then redis.call("EXPIRE", key, MINUTES_SECONDS) end
 end
 
 -- Count runs of a task that ended lately, and how many failed in a row: those since the last that succeeded. In which order
@@ -27,9 +27,9 @@ end
 local function count_runs(q, now, task, done, failed)
   count_in_minute(q.done_runs, now, task, done)
   count_in_minute(q.failed_runs, now, task, failed)
-  if done > 0 then
+  if tonumber(done) > 0 then
     redis.call("HDEL", q.failing, task)
-  elseif failed > 0 and has_room(q.failing, task) then
+  elseif tonumber(failed) > 0 and has_room(q.failing, task) then
     local number, since = string.match(redis.call("HGET", q.failing, task) or "", "^(%d+) (%d+)")
     redis.call("HSET", q.failing, task, string.format("%.0f %.0f %.0f", (number or 0) + failed, since or now, now))
     redis.call("EXPIRE", q.failing, FAILING_SECONDS)
