@@ -29,7 +29,7 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.stored_format import check_format, format_commands, note_loss
 from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
-from django_rtq.broker.worker_info import WorkerInfo
+from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import PARK_SECONDS, Job
@@ -106,7 +106,9 @@ class Broker(Producer):
 
     def sign_off(self, queues: Iterable[str], worker: str) -> bool:
         """Unregister a worker. False: it still holds jobs, and stays registered for these queues."""
-        return b"busy" not in self._call_on_each(queues, "sign_off", (worker,), worker=worker)
+        # Before: a worker that stays writes its info with the next heartbeat.
+        calls = [SCRIPTS["sign_off"].call(self.keys.of(queue), (worker,), worker=worker) for queue in queues]
+        return b"busy" not in self.redis.execute([*forget_info_commands(self.keys, worker), *calls], resend=True)[2:]
 
     def claim(
         self,
@@ -297,7 +299,8 @@ class Broker(Producer):
         taken: list[tuple[str, str]] = []
         arguments: tuple[Argument, ...] = (worker, AT_ONCE, *guilty)
         while True:
-            ((left, *pairs),) = self._call_on_each([queue], "reclaim_child", arguments)
+            call = SCRIPTS["reclaim_child"].call(self.keys.of(queue), arguments)
+            (left, *pairs), *_ = self.redis.execute([call, *forget_info_commands(self.keys, worker)], resend=True)
             taken += _pairs(pairs)
             if not left:
                 return taken

@@ -70,6 +70,7 @@ class QueueKeys:
 
     # Limits; they exist only where there are any
     limits = Key("hash", "queue, clients (default), client:<name>, paused:<name> -> the limit")
+    paused_clients = Key("zset", "client -> since when it is paused, ms; an index of `limits`")
     waiting_limits = Key("hash", "queue, clients (default), client:<name> -> how many jobs may wait, or none")
     limit_sources = Key(
         "hash", "run:<field of limits>, limits_of:<field>, settings:<field> -> what that source says; the first wins"
@@ -129,6 +130,9 @@ class QueueKeys:
     stats = Key("hash", "counters of the queue", per="minute")
     hours = Key("hash", "the same, added up", per="hour")
     tasks = Key("hash", "counters of each task, and its histograms", per="hour")
+    done_runs = Key("hash", "task -> number of runs that succeeded", per="minute")
+    failed_runs = Key("hash", "task -> number of runs that failed", per="minute")
+    failing = Key("hash", "task -> how many of its runs failed in a row, since when, and when the last (ms)")
     task_days = Key("hash", "task -> for each hour with runs a line: hour, kind, number, ...", per="day")
     totals = Key("hash", "counter of the queue or of a task -> sum; minute, hour -> the first that is not in the sums")
     client_runs = Key("hash", "client -> number of runs; and the number and time (µs) of all runs", per="slice")

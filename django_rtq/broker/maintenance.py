@@ -173,10 +173,9 @@ class Maintenance:
 
     def info_commands(self, workers: Mapping[str, WorkerInfo]) -> list[Command]:
         """What a supervisor stores about its workers, for people; and the version of the project that they run."""
-        kept_ms, version = 4 * int(self._config.lease_seconds * 1000), self._config.version
-        commands = list(worker_info_commands(self._keys, workers, kept_ms))
+        commands, version = list(worker_info_commands(self._keys, workers)), self._config.version
         if version and workers:
-            keys = self._keys.of(self._config.default_queue)
+            keys, kept_ms = self._keys.of(self._config.default_queue), 4 * int(self._config.lease_seconds * 1000)
             commands.append(SCRIPTS["note_version"].call(keys, (version, kept_ms)))
         return commands
 

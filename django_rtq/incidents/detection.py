@@ -15,11 +15,18 @@ from django_rtq.incidents.queues import (
     lost_places,
     missing_schedulers,
     new_dead_letters,
+    paused_clients,
     paused_queues,
     paused_tasks,
 )
 from django_rtq.incidents.schedules import invalid_schedules, known_schedules, missed_schedules
-from django_rtq.incidents.workers import hung_jobs, lost_workers, missing_workers, silent_workers
+from django_rtq.incidents.workers import (
+    hung_jobs,
+    lost_workers,
+    missing_workers,
+    quiet_workers,
+    silent_workers,
+)
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.overview import Overview
 from django_rtq.inspector.server_info import problem_values
@@ -32,8 +39,11 @@ OUTBOX_SECONDS = 60.0  # jobs that are in the outbox for less are not reported
 CLOCK_SECONDS = 1.0  # a clock that is behind by less is not reported
 _CRITICAL = {"evicts", "log_failed", "snapshot_failed", "replica"}  # of the warnings of the server
 
+_ORDER = list(Severity)  # the worst first
+
 _DETECTORS = (
     missing_workers,
+    quiet_workers,
     lost_workers,
     unknown_tasks,
     several_projects,
@@ -46,6 +56,7 @@ _DETECTORS = (
     busy_clients,
     paused_queues,
     paused_tasks,
+    paused_clients,
 )
 
 
@@ -69,7 +80,7 @@ def find_incidents(
     if schedules is not None:
         found += [*islice(missed_schedules(overview, schedules), MAX_OF_DETECTOR), *invalid_schedules(schedules)]
     ignored = get_config().incident_options.ignore
-    return sorted((each for each in found if each.kind not in ignored), key=lambda each: not each.is_critical)
+    return sorted((each for each in found if each.kind not in ignored), key=lambda each: _ORDER.index(each.severity))
 
 
 def _server(overview: Overview) -> Iterator[Incident]:

@@ -23,10 +23,14 @@ TEXTS: dict[str, Any] = {
     "queues_without_worker": gettext_lazy(
         "No worker serves these queues, which tasks or settings declare: %(names)s. Start one:"
     ),
+    "workers_quiet": ngettext_lazy(
+        "All workers of %(names)s are quiet: they claim no jobs, and %(count)s job waits.",
+        "All workers of %(names)s are quiet: they claim no jobs, and %(count)s jobs wait.",
+        "number",
+    ),
     "worker_lost": ngettext_lazy(
-        "Host %(host)s: %(count)s worker has stopped responding (%(worker)s). Its jobs will be reclaimed shortly.",
-        "Host %(host)s: %(count)s workers have stopped responding, %(worker)s among them. Their jobs will be reclaimed "
-        "shortly.",
+        "Host %(host)s: %(count)s worker has stopped responding (%(worker)s).",
+        "Host %(host)s: %(count)s workers have stopped responding, %(worker)s among them.",
         "number",
     ),
     "worker_silent": ngettext_lazy(
@@ -91,6 +95,11 @@ TEXTS: dict[str, Any] = {
         "Workers of several projects take jobs from each other, because all use this Redis with the prefix "
         '%(prefix)s: %(names)s. Set another RTQ["PREFIX"] or database in each project.'
     ),
+    "client_paused": ngettext_lazy(
+        "Client %(client)s is paused in %(queues)s, and holds %(count)s job.",
+        "Client %(client)s is paused in %(queues)s, and holds %(count)s jobs.",
+        "number",
+    ),
     "outbox_lag": ngettext_lazy(
         "%(count)s job waits in the outbox, for %(duration)s. Is a worker or scheduler running with this database, and "
         "does its log name an error?",
@@ -120,6 +129,13 @@ TEXTS: dict[str, Any] = {
         "A scheduler is running for this queue: its log says why, or it runs another version of the project."
     ),
     "paused_by": gettext_lazy("Paused by %(user)s."),
+    "asked_by": gettext_lazy("Asked by %(user)s."),
+    "wake_them": gettext_lazy("Wake them:"),
+    "reclaim": gettext_lazy("Running jobs that will be reclaimed shortly: %(jobs)s."),
+    "no_reclaim": gettext_lazy(
+        "Running jobs that are reclaimed when a worker of these queues has started: %(jobs)s (%(names)s)."
+    ),
+    "no_jobs": gettext_lazy("No job was running there."),
     "jobs_waiting": gettext_lazy("Waiting: %(waiting)s (clients: %(clients)s)."),
 }
 

@@ -19,6 +19,16 @@ MAX_RECORD_SHOWN = 65_536  # bytes of a record that are shown as stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPause:
+    """A client that is paused in a queue."""
+
+    client: str
+    seconds: float  # for how long
+    by: str  # who paused it; "": not known
+    held: int  # its queued jobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDetails:
     """How many jobs a queue holds."""
 
@@ -29,7 +39,8 @@ class QueueDetails:
     retrying: int
     running: int
     dead: int
-    oldest_seconds: float | None  # how long the oldest queued job has been waiting; None: no job waits
+    #: How long the oldest queued job has been waiting that might start: none of a client that is paused or at its limits.
+    oldest_seconds: float | None  # None: no such job waits
     clients: int  # lanes with jobs: clients, counted once for each priority
     finished: int = 0  # finished jobs whose outcome is kept
     contact_seconds: float | None = None  # since the last contact of any of its workers or schedulers; None: never
@@ -39,6 +50,7 @@ class QueueDetails:
     paused_tasks: tuple[TaskPause, ...] = ()  # tasks whose jobs wait here, by name; their jobs count as scheduled
     lost: int = 0  # jobs of `queued` that are in no place in Redis; workers queue them again
     lost_seconds: float | None = None  # since a worker has noticed them; None: there are none
+    paused_clients: tuple[ClientPause, ...] = ()  # 50 at most, those that are paused for longest
 
     @property
     def held(self) -> int:
@@ -131,6 +143,8 @@ class WorkerDetails:
     held: int = 0  # claimed jobs, also those that `running` has no room for
     supervisor_name: str = ""  # the name of its rtq_worker; "": not known (yet)
     is_quiet: bool = False  # it was asked to claim no jobs
+    quiet_seconds: float | None = None  # for how long; None: it is not quiet, or not known
+    quiet_by: str = ""  # who asked it; "": not known
     is_resting: bool = False  # and has said that it claims none, with none of its claims under way
     lease_left_seconds: float = 0.0  # below 0: it is about to be declared dead
     supervisor: int = 0  # process id of the supervisor

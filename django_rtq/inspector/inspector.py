@@ -170,9 +170,12 @@ class Inspector:
             await signals.job_cancelled.asend_robust(Inspector, job_id=job_id, queue=cancelled_in)
         return answer
 
-    def quiet_worker(self, worker: str) -> None:
-        """Ask the rtq_worker of this worker to claim no more jobs until wake_worker(). Raises WorkerNotFound."""
-        self._send(worker, WorkerCommand.QUIET)
+    def quiet_worker(self, worker: str, *, by: str = "") -> None:
+        """Ask the rtq_worker of this worker to claim no more jobs until wake_worker(). Raises WorkerNotFound.
+
+        `by`: who asks, for other people.
+        """
+        self._send(worker, WorkerCommand.QUIET, by=by)
 
     def wake_worker(self, worker: str) -> None:
         """Ask a quiet rtq_worker to claim jobs again. Raises WorkerNotFound."""
@@ -314,10 +317,10 @@ class Inspector:
     def _act(self, action: BulkAction) -> Act:
         return self.requeue if action == "requeue" else self.discard
 
-    def _send(self, worker: str, command: WorkerCommand) -> None:
+    def _send(self, worker: str, command: WorkerCommand, *, by: str = "") -> None:
         if not (supervisor := supervisor_of(self._broker, worker)):
             raise WorkerNotFound(worker)
-        send_command(self._broker, supervisor, command)
+        send_command(self._broker, supervisor, command, by=by)
 
     def _call(self, queue: str, name: str, arguments: Sequence[Argument]) -> Any:
         return self._redis.execute_one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)

@@ -27,6 +27,12 @@ from django_rtq.inspector.grouped_reads import Reads
 from django_rtq.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
 from django_rtq.inspector.metrics.reader import HOUR_MS, TaskCounts, TaskMetrics, add_counters, read_task_metrics
+from django_rtq.inspector.metrics.task_failures import (
+    LATELY,
+    TaskFailures,
+    read_task_failures,
+    task_failures_call,
+)
 from django_rtq.inspector.metrics.task_hours import TaskHours
 from django_rtq.inspector.metrics.time_series import AT_ONCE, Series, TimeSeriesReader, read_period
 from django_rtq.inspector.metrics.totals import KINDS as TOTALS
@@ -37,7 +43,6 @@ from django_rtq.jobs.job import clock_moment, moment
 from django_rtq.jobs.record import read_head, read_leniently
 
 MAX_RUNNING_SHOWN = 1000  # running jobs of a queue
-LATELY = 5  # minutes that rates are averaged over
 USUAL_HOURS = 6  # hours before the current one that say how long tasks usually run
 USUAL_SECONDS = 60.0  # for so long that is not read again
 UNSCHEDULED = 120.0  # seconds without a look for due jobs; a scheduler looks at least once a minute
@@ -53,6 +58,7 @@ class BusiestClient(NamedTuple):
 
     client: str
     share: float  # of the run time of all jobs of the queue, 0 to 1
+    others_wait_seconds: float = 0.0  # for how long the oldest job of another client has been waiting that might start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +73,7 @@ class QueueRow:
     utilisation: float | None  # share of the slots that its jobs used recently, 0 to 1; None: no slots
     #: task name -> this hour and the one before it; how long runs took only if a job runs, and waits only with totals
     tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)
+    task_failures: Mapping[str, TaskFailures] = field(default_factory=dict)  # task name -> its last runs, if any failed
     newest_dead: JobDetails | None = None  # only the fields that a summary shows
     newest_retrying: JobDetails | None = None  # the one with the latest next attempt
     unknown_tasks: Sequence[UnknownTask] = ()  # of which jobs came that workers did not know
@@ -88,6 +95,11 @@ class Overview:
     )
     unscheduled: list[str] = field(default_factory=list)  # queues in which no scheduler has looked for due jobs lately
     deploys: list[Deploy] = field(default_factory=list)  # the newest first; none without RTQ["VERSION"]
+
+    @property
+    def living(self) -> list[WorkerDetails]:
+        """The workers whose leases have not expired."""
+        return [worker for worker in self.workers if not worker.is_lost]
 
     def ago(self, seconds: float | None) -> datetime | None:
         """The moment so many seconds before the server's time; None if these are unknown."""
@@ -140,6 +152,7 @@ class OverviewReader:
                     reads.add("tasks", ("HGETALL", keys.tasks + b"%d" % each))
             if name in unread:
                 reads.add("past_tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))
+            reads.add("task_failures", task_failures_call(keys))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
             reads.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
         self._add_workers(reads, names, known)
@@ -179,11 +192,18 @@ class OverviewReader:
                 of_queue,
                 slots[queue.name],
                 tasks=tasks[queue.name],
+                task_failures=read_task_failures(failing),
                 failures=_read_failures(queue.name, failures, overview[0]),
                 busiest=busiest,
             )
-            for queue, of_queue, failures, busiest, overview in zip(
-                details, series, replies["failures"], replies["busiest"], replies["overview"], strict=True
+            for queue, of_queue, failing, failures, busiest, overview in zip(
+                details,
+                series,
+                replies["task_failures"],
+                replies["failures"],
+                replies["busiest"],
+                replies["overview"],
+                strict=True,
             )
         ]
         if totals:
@@ -259,14 +279,19 @@ def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]
     leases: dict[str, float] = {}
     running: dict[str, list[RunningJob]] = {}
     held_by: Counter[str] = Counter()
+    listed: dict[str, list[str]] = {}
     for queue, (now_ms, *entries) in zip(queues, processing, strict=True):
         for worker, lease_ms, count, *held in entries:
             name = worker.decode()
             held_by[name] += count
+            listed.setdefault(name, []).append(queue)
             leases[name] = min(leases.get(name, lease_ms), lease_ms)
             running.setdefault(name, []).extend(_running(queue, name, lease_ms, held, now_ms))
     return [
-        replace(_worker_details(name, *notes.get(name, ({}, -1)), running[name], leases[name]), held=held_by[name])
+        replace(
+            _worker_details(name, *notes.get(name, ({}, -1)), running[name], leases[name], listed[name]),
+            held=held_by[name],
+        )
         for name in sorted(running)
     ]
 
@@ -277,6 +302,7 @@ def _row(
     slots: int,
     *,
     tasks: Mapping[str, TaskMetrics],
+    task_failures: Mapping[str, TaskFailures],
     failures: _Failures,
     busiest: list[Any],
 ) -> QueueRow:
@@ -291,8 +317,9 @@ def _row(
         failed_per_minute=series.total("failed", steps) / minutes,
         utilisation=min(1.0, busy_ms / (slots * minutes * 60_000)) if slots else None,
         tasks=tasks,
+        task_failures=task_failures,
         **failures._asdict(),
-        busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2])
+        busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2], busiest[3] / 1000)
         if busiest and busiest[2]
         else None,
     )
@@ -368,15 +395,26 @@ def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_
 
 
 def _worker_details(
-    name: str, note: Mapping[bytes, bytes], left_ms: int, running: list[RunningJob], lease_ms: float
+    name: str,
+    note: Mapping[bytes, bytes],
+    left_ms: int,
+    running: list[RunningJob],
+    lease_ms: float,
+    listed: list[str],
 ) -> WorkerDetails:
+    """A worker, from its note. One that was lost may have none any more: where it ran is told by its name then."""
+    if lease_ms < 0 and not note:
+        host, _, rest = name.partition(":")
+        pid = rest.partition(":")[0]
+        note = {b"host": host.encode(), **({b"pid": pid.encode()} if pid.isdecimal() else {})}
     claim, started = note.get(b"claim_seconds", b""), note.get(b"up_seconds", b"")
+    is_quiet, quiet = note.get(b"quiet") == b"1", note.get(b"quiet_seconds", b"")
     last_seen = max(0.0, (int(note[b"kept_ms"]) - left_ms) / 1000) if b"kept_ms" in note else None
     return WorkerDetails(
         name=name,
         host=note.get(b"host", b"").decode(),
         pid=int(note.get(b"pid", b"0")),
-        queues=[queue for queue in note.get(b"queues", b"").decode().split(",") if queue],
+        queues=[queue for queue in note.get(b"queues", b"").decode().split(",") if queue] or listed,
         running=running,
         last_seen_seconds=last_seen,
         last_claim_seconds=float(claim) + last_seen if claim and last_seen is not None else None,
@@ -391,6 +429,8 @@ def _worker_details(
         up_seconds=float(started) + last_seen if started and last_seen is not None else None,
         other_limits=[queue for queue in note.get(b"other_limits", b"").decode().split(",") if queue],
         supervisor_name=note.get(b"supervisor_name", b"").decode(),
-        is_quiet=note.get(b"quiet") == b"1",
+        is_quiet=is_quiet,
+        quiet_seconds=float(quiet) + last_seen if is_quiet and quiet and last_seen is not None else None,
+        quiet_by=note.get(b"quiet_by", b"").decode(errors="replace") if is_quiet else "",
         is_resting=note.get(b"resting") == b"1",
     )

@@ -132,10 +132,10 @@ def all_tasks() -> dict[str, Task[Any, Any]]:
 def declared_queues(backend: str | None = None) -> list[str]:
     """The queues that tasks and settings name, sorted: those that workers are expected to serve.
 
-    Those in the Redis of a backend in TASKS; "": in RTQ["REDIS"]; None: in the one that is viewed. Raises
+    The default queue is one of them if a task uses it, or if no other is named. Those in the Redis of a backend in TASKS; "": in RTQ["REDIS"]; None: in the one that is viewed. Raises
     ConfigurationError.
     """
     place, config = place_of(viewed_backend() if backend is None else backend), get_config()
     of_tasks = {task.queue for task in _tasks.values() if not task.internal and is_in(task.backend, place)}
-    of_settings = set() if place else {config.default_queue, *config.queues}
-    return sorted(of_settings | of_tasks | queues_in(place))
+    named = of_tasks | queues_in(place) | (set() if place else set(config.queues))
+    return sorted(named or ([] if place else [config.default_queue]))

@@ -144,7 +144,7 @@ def test_a_worker_that_left_no_note_was_not_last_seen_in_1970(broker):
     broker.sign_on(["default"], "new")
 
     assert run("rtq_status", "--json").json["workers"][0]["last_seen_seconds"] is None
-    assert run("rtq_status").out.splitlines()[4].split() == ["new", "-", "-", "-", "-", "0", "-"]
+    assert run("rtq_status").out.splitlines()[4].split() == ["new", "-", "-", "default", "-", "0", "-"]
 
 
 def test_nothing_at_all_is_said_in_words(broker):

@@ -81,7 +81,7 @@ def is_foreign(key):
 
 def _short(key):
     name = key.removeprefix(f"{{rtq:{QUEUE}}}:").replace("{rtq:", "").replace("}", "")
-    return re.sub(r"\b(stats|tasks|client_runs|client_time):\d+$", r"\1", name)
+    return re.sub(r"\b(stats|tasks|client_runs|client_time|done_runs|failed_runs):\d+$", r"\1", name)
 
 
 def _added_up(counters, more):

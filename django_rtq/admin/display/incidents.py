@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.urls import PageUrl
 from django_rtq.formatting import format_number
-from django_rtq.incidents.incident import Action, Incident
+from django_rtq.incidents.incident import Action, Incident, worst_of
 from django_rtq.incidents.queues import failed_lately
 from django_rtq.inspector.overview import Overview
 
@@ -48,6 +48,7 @@ class Health:
     """The banner of the overview."""
 
     lines: list[IncidentLine] = field(default_factory=list)  # the worst first
+    worst: str = "ok"  # of the incidents
     summary: str = ""  # shown if there are no incidents
     is_well: bool = True  # no incidents, recent failures or dead letters
 
@@ -55,7 +56,7 @@ class Health:
     def level(self) -> str:
         """The CSS class of the banner."""
         if self.lines:
-            return "bad" if self.lines[0].is_critical else "warn"
+            return {"critical": "bad", "warning": "warn"}.get(self.worst, "plain")
         return "good" if self.is_well else "plain"
 
 
@@ -70,7 +71,7 @@ def health_of(incidents: Sequence[Incident], overview: Overview, url: PageUrl) -
         if shown[incident.kind] == seen[incident.kind] > MAX_OF_KIND:
             lines.append(_more(incident, seen[incident.kind] - MAX_OF_KIND, url))
     summary, is_well = _summary(overview)
-    return Health(lines=lines, summary=summary, is_well=is_well)
+    return Health(lines=lines, worst=worst_of(incidents), summary=summary, is_well=is_well)
 
 
 def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:

@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from django_rtq import __version__, signals
 from django_rtq.broker.broker import Broker
@@ -46,6 +46,7 @@ class Heartbeat(Loop):
         promotes: bool,
         supervisor: str = "",
         on_cancel_requests: Callable[[Sequence[CancelRequest]], None] = lambda requests: None,
+        quiet_info: Callable[[], Mapping[str, Argument]] = dict,
     ) -> None:
         # After an outage nothing is reclaimed for half a lease time: every supervisor has to renew within it.
         super().__init__(max_delay_seconds=min(5.0, broker.config.lease_seconds / 4))
@@ -58,6 +59,7 @@ class Heartbeat(Loop):
         self._interval = max(lease / 3, min(lease * 0.4, lease / 2 - 1.5))
         self._supervisor = supervisor
         self._on_cancel_requests = on_cancel_requests
+        self._quiet_info = quiet_info
         self._audit_cursors: dict[str, int] = {queue: 0 for queue in queues}
         #: Redis holds data in another format: the worker has to exit.
         self.mismatch: FormatMismatch | None = None
@@ -171,6 +173,7 @@ class Heartbeat(Loop):
             "jobs_done": jobs_done,
             "slots": shared.slots,
             "version": __version__,
+            **self._quiet_info(),
             "up_seconds": f"{time.monotonic() - shared.made_at:.0f}",
         }
         memory = memory_bytes(pid)

@@ -62,6 +62,7 @@ class Supervisor:
             promotes=options.scheduler,
             supervisor=self._control.supervisor,
             on_cancel_requests=self._control.on_cancel_requests,
+            quiet_info=self._control.quiet_info,
         )
         self._health_file = HealthFile(
             options.health_file,

@@ -20,10 +20,10 @@ for _, key in ipairs(redis.call("KEYS", "*")) do
 end
 return taken
 """
-_COUNTED_SECONDS = {"stats": 172_800, "hours": 2_678_400, "tasks": 180_000}
+_COUNTED_SECONDS = {"stats": 172_800, "hours": 2_678_400, "tasks": 180_000, "failed_runs": 600, "failing": 86_400}
 # What a drained queue still has: times, turns, counters, and ids of finished jobs until their time is over.
 FINISHED = {"finished", "finished_before", "no_outcome", "no_outcome_before"}
-FIXED = {"turn", "clock", "due_signal", "work_signal", "workers", "signed_on", "logged", "undos", *FINISHED}
+FIXED = {"turn", "clock", "due_signal", "work_signal", "workers", "signed_on", "logged", "undos", "failing", *FINISHED}
 # What lies beside the record of a job, and goes with it.
 BESIDE_JOBS = (
     *("failures", "crashes", "errors", "waiting_since", "retrying"),
@@ -46,6 +46,7 @@ _KINDS = {
         "stats",
         "hours",
         "tasks",
+        *("failed_runs", "failing"),
         "totals",
         "digests",
         "cancel_requests",
@@ -57,7 +58,7 @@ _KINDS = {
     "zset": {
         *("bands", "ring", "lanes", "scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),
         *("result_times", "result_expiry"),
-        *("work_signal", "due_signal", "rate_times", "next_starts", "asked_limits"),
+        *("work_signal", "due_signal", "rate_times", "next_starts", "asked_limits", "paused_clients"),
     },
 }
 

@@ -143,5 +143,5 @@ WAITING_MUTANTS = (
         'string.match(" " .. text, " max_waiting=(%S+)") or "")',
         'string.match(" " .. text, " max_waiting=(%S+)") or "0")',
     ),
-    Mutant("a_pause_may_limit_waiting", 'if string.find(field, "paused:", 1, true) ~= 1 then', "if true then"),
+    Mutant("a_pause_may_limit_waiting", "if paused then return set_pause", "if paused then set_pause"),
 )

@@ -12,6 +12,7 @@ local function count_crash(q, record, end_name, now)
     if has_room(tasks, name) then redis.call("HINCRBY", tasks, name, 1) end
   end
   redis.call("EXPIRE", tasks, TASKS_SECONDS)
+  count_runs(q, now, task, "0", "1")
 end
 
 -- Count a crash of a job. Returns true if it was one too many: then the job is dead.

@@ -21,12 +21,15 @@ local function bands_of(q, client)
   return bands
 end
 
+-- How many ids there are in the lanes of a client.
+local function count_lanes_of(q, client)
+  local queued = 0
+  for _, band in ipairs(bands_of(q, client)) do queued = queued + redis.call("LLEN", q.lane .. band .. ":" .. client) end
+  return queued
+end
+
 local function client_waiting(q, client)
-  local waiting = redis.call("ZCARD", q.scheduled_by_client .. ":" .. client)
-  for _, band in ipairs(bands_of(q, client)) do
-    waiting = waiting + redis.call("LLEN", q.lane .. band .. ":" .. client)
-  end
-  return waiting
+  return redis.call("ZCARD", q.scheduled_by_client .. ":" .. client) + count_lanes_of(q, client)
 end
 
 -- How many of these jobs wait for their time.
