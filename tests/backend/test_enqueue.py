@@ -272,6 +272,7 @@ def test_attempts_are_counted_although_older_failures_are_not_kept(state, attemp
 
 @pytest.mark.parametrize("name", ["\ud800", "x\x00", "é"])
 def test_an_id_that_is_no_id_is_unknown(broker, name):
+    tasks.add.enqueue(1)
     with pytest.raises(TaskResultDoesNotExist):
         task_backends["default"].get_result(name)
     with pytest.raises(TaskResultDoesNotExist):
