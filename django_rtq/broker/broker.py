@@ -39,7 +39,7 @@ from django_rtq.threads.shared_property import shared_property
 if TYPE_CHECKING:
     from django_rtq.broker.redis.token_waits import TokenWaits
 
-RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
+RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes longer than most
 MAX_WAIT_SECONDS = 30.0  # of one blocking command of a caller that waits; then it asks again: the token may be lost
 
 

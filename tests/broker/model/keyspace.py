@@ -132,6 +132,31 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
     return found + _uncounted(queue) + _unheld(queue) + _unlooked(queue)
 
 
+def startable(keyspace: dict[str, Any], tag: str) -> list[str]:
+    """Lanes whose first job any idle worker may start now, found without the model. Rates are left to the model."""
+    queue = {name.removeprefix(tag): value for name, value in keyspace.items() if name.startswith(tag)}
+    limits, running = queue.get("limits", {}), queue.get("running_counts", {})
+    if queue.get("paused") or "rate=" in " ".join(limits.values()) or not _has_room(limits, running, "queue"):
+        return []
+    found = []
+    for band in queue.get("bands", {}):
+        for client in queue.get(f"ring:{band}", ()):
+            lane = queue.get(f"lane:{band}:{client}", [])
+            may_start = (
+                f"paused:{client}" not in limits and band not in queue.get("blocked", {}).get(client, "").split()
+            )
+            if any(job_id in queue["jobs"] for job_id in lane) and may_start and _has_room(limits, running, client):
+                found.append(f"{band}:{client}")
+    return found
+
+
+def _has_room(limits: dict[str, str], running: dict[str, str], name: str) -> bool:
+    own = "queue" if name == "queue" else f"client:{name}"
+    values = limits.get(own, "") + " " + ("" if own == "queue" else limits.get("clients", ""))
+    most = next((value[12:] for value in values.split() if value.startswith("max_running=")), "none")
+    return most == "none" or int(running.get(own, 0)) < int(most)
+
+
 def _uncounted(queue: dict[str, Any]) -> list[str]:
     """Jobs that crashed more often than allowed, and live (I9)."""
     found, jobs = [], queue.get("jobs", {})
