@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from textwrap import indent
 
-import django_rtq
 from django_rtq.broker.keys import QUEUE_KEYS, QueueKeys
 from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA, Argument, Command, LuaScript
 from django_rtq.broker.redis.speedups import TextCommand
@@ -85,9 +85,9 @@ class Script:
         """
         try:
             text = "\n".join([_named(self.key_names), _composed(self._source)])
+            _check_version()
         except OSError as error:
             raise BrokerRefused(f"{error}. Was django_rtq upgraded? Restart this process.") from error
-        _check_version()
         return text
 
     @cached_property
@@ -235,11 +235,11 @@ def _check_version() -> None:
     """
     if _stamp_of_package() == _STAMP:
         return
+    own = sys.modules["django_rtq"].__version__
     found = re.search(r'^__version__ = "(.*)"', _PACKAGE.read_text(), re.MULTILINE)
-    if found and found[1] != django_rtq.__version__:
+    if found and found[1] != own:
         raise BrokerRefused(
-            f"django_rtq was upgraded from {django_rtq.__version__} to {found[1]} while this process was running. "
-            "Restart it."
+            f"django_rtq was upgraded from {own} to {found[1]} while this process was running. Restart it."
         )
 
 
@@ -256,7 +256,7 @@ def read_all() -> None:
         script.sha  # noqa: B018
 
 
-_PACKAGE = Path(django_rtq.__file__)
+_PACKAGE = Path(__file__).parents[1] / "__init__.py"
 _STAMP = _stamp_of_package()
 _LUA = resources.files("django_rtq.broker") / "lua"
 SCRIPTS = _scripts_in("") | _scripts_in("queries")
