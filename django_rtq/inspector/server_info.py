@@ -9,7 +9,7 @@ from django.template.defaultfilters import filesizeformat
 
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.redis.client import RedisClient, clock_ms
-from django_rtq.broker.redis.connections import check_server_mode, check_server_version, version_in
+from django_rtq.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
 from django_rtq.broker.stored_format import check_format, read_format
 from django_rtq.exceptions import BrokerError
 
@@ -117,7 +117,8 @@ def ask_server(redis: RedisClient, keys: Keys) -> ServerDetails:
     commands = [("TIME",), ("HELLO",), ("INFO",), read_format(keys)]
     time, hello, info, stored_format = redis.execute_each(commands, resend=True)
     check_server_mode(hello)
-    check_server_version(version_in(info))
+    if is_too_old_for(hello):
+        check_server_version(version_in(info))
     if isinstance(time, BrokerError):
         raise time
     check_format(stored_format, keys)

@@ -15,7 +15,6 @@ def test_a_worker_is_written_down_with_its_deadline(redis, broker):
         "workers": {WORKER: MS},
         "signed_on": {WORKER: MS},
         "clock": {"contact": MS, "high": MS, "anchor": f"{MS} {MS}"},
-        "rtq:format": redis.get("rtq:format").decode(),
     }
     assert began <= snapshot(redis)["workers"][WORKER] - LEASE_SECONDS * 1000 <= server_ms(redis)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq import FormatMismatch
+from django_rtq import FormatMismatch, Inspector
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.stored_format import FORMAT, check_types
 from tests.app import tasks
@@ -68,6 +68,24 @@ def test_delay_says_it(redis):
 
     with pytest.raises(FormatMismatch, match="format 2"):
         tasks.note.delay("x")
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda inspector: inspector.overview.read(),
+        lambda inspector: inspector.shared_overview.read(),
+        lambda inspector: inspector.workers(),
+        lambda inspector: inspector.server(),
+    ],
+    ids=["overview", "shared_overview", "workers", "server"],
+)
+def test_people_are_told(redis, inspector, look):
+    look(inspector)
+    redis.set("rtq:format", "2 abc")
+
+    with pytest.raises(FormatMismatch, match="format 2"):
+        look(Inspector(inspector._broker))
 
 
 def test_data_of_an_earlier_format_is_refused_with_the_place_that_says_what_to_do(redis, producer):

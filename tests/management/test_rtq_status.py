@@ -297,3 +297,12 @@ def test_the_outbox_is_shown_when_redis_is_away(monkeypatch):
         shown = run("rtq_status")
     assert shown.code == 1
     assert "Outbox: 7 jobs, the oldest for 3.2 s" in shown.err
+
+
+def test_data_of_another_format_is_told(redis, broker):
+    redis.set("rtq:format", "2 abc")
+
+    ended = run("rtq_status")
+
+    assert ended.code == 1
+    assert "Redis holds data in format 2 (key rtq:format)" in ended.error

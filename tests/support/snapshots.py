@@ -24,11 +24,11 @@ _TIMES = (
 
 
 def snapshot(redis, *, times=True):
-    """Every key, by its name in the queue, with its value. The counters of all minutes are added up.
+    """Every key but the format, by its name in the queue, with its value. The counters of all minutes are added up.
 
     Without times moments become MS, and of ids only the names are left.
     """
-    keys = sorted(redis.scan_iter(count=1000))
+    keys = sorted(set(redis.scan_iter(count=1000)) - {b"rtq:format"})
     with redis.pipeline(transaction=False) as pipe:
         for key in keys:
             pipe.type(key)

@@ -23,7 +23,7 @@ from django_rtq.admin.permissions import LOG, VIEW, UserPermissions
 from django_rtq.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.admin.urls import page_url
 from django_rtq.conf.config import get_config
-from django_rtq.exceptions import BrokerError, BrokerUnavailable, JobNotFound
+from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound
 from django_rtq.inspector.inspector import get_inspector
 
 LAST_ACTIONS = 5  # on the pages of what they are about
@@ -150,9 +150,8 @@ class PageAdmin(admin.ModelAdmin):
             )
             return self._render_problem(request, _("Job not found"), why % {"id": error.job_id}, status=404)
         except BrokerError as error:
-            title = (
-                _("Redis is not responding") if isinstance(error, BrokerUnavailable) else _("Redis returned an error")
-            )
+            is_away = isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused)
+            title = _("Redis is not responding") if is_away else _("Redis returned an error")
             return self._render_redis_error(request, title, str(error))
 
     def _render_problem(

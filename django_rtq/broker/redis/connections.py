@@ -209,7 +209,8 @@ def check_server_version(version: str) -> None:
 def check_server_mode(hello: Any) -> None:
     """Raises ConfigurationError if the reply to HELLO is of a Cluster, a Sentinel or an old server. Ignores errors."""
     told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
-    check_server_version(told.get(b"version", b"").decode())
+    if told.get(b"server") == b"redis":  # others have numbers of their own
+        check_server_version(told.get(b"version", b"").decode())
     if told.get(b"mode") == b"cluster":
         raise ConfigurationError(
             'RTQ["REDIS"] leads to a Redis Cluster, which is not supported yet. Use one server, or a master with '

@@ -39,7 +39,7 @@ COLUMNS = [
 ]
 FACTS = (
     *("name", "supervisor_name", "host", "pid", "supervisor", "queues", "slots", "jobs_done"),
-    *("version", "project_version", "project"),
+    *("version", "project_version", "project", "other_limits"),
 )
 NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
 

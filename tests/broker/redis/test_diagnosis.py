@@ -122,9 +122,9 @@ def test_a_file_of_certificates_that_is_not_there():
 def test_sentinels_that_do_not_know_the_service():
     known = b"*1\r\n*4\r\n$4\r\nname\r\n$4\r\nmain\r\n$5\r\nflags\r\n$6\r\nmaster\r\n"
     with listening(resp({b"SENTINEL": known})) as port, pytest.raises(BrokerRefused) as caught:
-        asked({"sentinels": [("127.0.0.1", 1), ("127.0.0.1", port)], "service": "mian"})
+        asked({"sentinels": [("127.0.0.1", 1), ("127.0.0.1", port)], "service": "other"})
 
-    assert str(caught.value) == ("The Sentinels do not know the service 'mian' in RTQ[\"REDIS\"]. They know: main.")
+    assert str(caught.value) == ("The Sentinels do not know the service 'other' in RTQ[\"REDIS\"]. They know: main.")
 
 
 @pytest.mark.parametrize("use", [asked, lambda address: Broker(Config(redis=address)).enqueue(QUEUE, [new_job()])])
@@ -137,7 +137,7 @@ def test_a_redis_that_is_too_old_is_refused_with_its_version(use):
 
 
 def test_a_redis_that_knows_hello_and_is_too_old_is_refused():
-    hello = b"*4\r\n$7\r\nversion\r\n$5\r\n6.0.9\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
+    hello = b"*6\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n6.0.9\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
     with (
         listening(resp({**REPLIES_OF_AN_OLD_REDIS, b"HELLO": hello})) as port,
         pytest.raises(ConfigurationError, match=r"leads to Redis 6\.0\.9, which is too old"),
