@@ -135,6 +135,8 @@ class Producer:
             self.redis.run(self._register_queues(names))
 
     def _register_queues(self, names: Sequence[str]) -> Steps[None]:
+        for name in names:
+            self.keys.of(name)  # raises InvalidTask: a name that is in the list stays there
         hello, added = yield [("HELLO",), ("SADD", self.keys.queues, *names)]
         check_server_mode(hello)
         checked([added])
