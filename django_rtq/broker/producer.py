@@ -147,6 +147,8 @@ class Producer:
             self.redis.run(self._register_queues(names))
 
     def _register_queues(self, names: Sequence[str]) -> Steps[None]:
+        for name in names:
+            self.keys.of(name)  # raises InvalidTask: a name that is in the list stays there
         limits = [command for name in names if (command := self.limits.settings_command(name))]
         added: Command = ("SADD", self.keys.queues, *names)
         hello, _, stored_format, *replies = yield [("HELLO",), *format_commands(self.keys), added, *limits]

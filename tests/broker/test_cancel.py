@@ -6,8 +6,8 @@ from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.jobs.job import CancelAnswer, JobState
 from django_rtq.signals import job_cancelled
 from tests.support.jobs import (
-    claim,
     QUEUE,
+    claim,
     claim_all,
     dead_job,
     finished_job,

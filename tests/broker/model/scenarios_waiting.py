@@ -185,14 +185,13 @@ def jobs_in_front_do_not_make_room(parallel: ParallelRun) -> None:
 
 def cancelled_jobs_make_room(parallel: ParallelRun) -> None:
     ids = send(parallel, *"abcd", client="x")
-    parallel.cancel("mail", ids[0])
-    parallel.cancel("mail", ids[1])
+    parallel.cancel("mail", ids[1])  # it stays in its lane
     parallel.change_limits("mail", {"clients": THREE, "queue": TWO})
     parallel.advance(1)
     drop(parallel, "e", client="y")
     parallel.cancel("mail", ids[3])
     drop(parallel, *"fg", client="x")
-    parallel.enqueue("mail", [new_job(parallel, "h", client="x")._replace(id=ids[0])], drops=True)
+    parallel.enqueue("mail", [new_job(parallel, "h", client="x")._replace(id=ids[1])], drops=True)
 
 
 def a_blocked_client_makes_room(parallel: ParallelRun) -> None:
