@@ -62,8 +62,11 @@ class IncidentOptions:
     client_share: float = 0.8
     #: Kinds that are not reported.
     ignore: Collection[str] = field(default=())
+    #: Kinds that are always critical, so that the health view answers 503.
+    critical: Collection[str] = field(default=())
 
 
+_KIND_LISTS = ("ignore", "critical")
 _SHARES = ("failure_rate", "client_share")
 
 
@@ -81,7 +84,7 @@ def check_incidents(options: Any) -> None:
 
 
 def _problem(name: str, value: Any) -> str:
-    if name == "ignore":
+    if name in _KIND_LISTS:
         is_list = isinstance(value, list | tuple | set | frozenset)
         unknown = [each for each in value if each not in KINDS] if is_list else []
         if unknown:

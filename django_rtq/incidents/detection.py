@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
 from django_rtq.conf.config import get_config
@@ -79,8 +80,13 @@ def find_incidents(
     found += [*_server(overview), *_clock(overview), *_data_loss(overview), *_outbox(overview, lag)]
     if schedules is not None:
         found += [*islice(missed_schedules(overview, schedules), MAX_OF_DETECTOR), *invalid_schedules(schedules)]
-    ignored = get_config().incident_options.ignore
-    return sorted((each for each in found if each.kind not in ignored), key=lambda each: _ORDER.index(each.severity))
+    options = get_config().incident_options
+    found = [
+        replace(each, severity=Severity.CRITICAL) if each.kind in options.critical else each
+        for each in found
+        if each.kind not in options.ignore
+    ]
+    return sorted(found, key=lambda each: _ORDER.index(each.severity))
 
 
 def _server(overview: Overview) -> Iterator[Incident]:

@@ -45,7 +45,7 @@ def has_scheduler(overview: Overview, queue: str) -> bool:
 
 
 def _missed(overview: Overview, queue: str, missed: Sequence[tuple[float, ScheduleStatus]]) -> Incident:
-    _, first = max(missed, key=lambda pair: pair[0])
+    _, first = min(missed, key=lambda pair: (-pair[0], pair[1].entry.name))
     is_scheduled = has_scheduler(overview, queue)
     command = "rtq_worker" if unserved([queue], overview.workers) else "rtq_scheduler"
     return Incident(

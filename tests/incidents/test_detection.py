@@ -76,6 +76,13 @@ def test_kinds_may_be_ignored():
         assert kinds(row(), warnings=["volatile", "replica"]) == ["redis_replica"]
 
 
+def test_kinds_may_be_critical():
+    late = row(queued=5, oldest_seconds=400.0)
+    assert [each.severity for each in incidents(late)] == [Severity.WARNING]
+    with override_settings(RTQ={"INCIDENTS": {"critical": ["long_wait"]}}):
+        assert [(each.kind, each.severity) for each in incidents(late)] == [("long_wait", Severity.CRITICAL)]
+
+
 def test_their_number_is_bounded():
     assert len(kinds(*[row(f"q{n}", dead=1, counts={"dead": minutes(n)}) for n in range(1, 200)])) == 50
 

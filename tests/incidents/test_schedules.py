@@ -50,7 +50,7 @@ def found(*rows, **options):
 
 
 def test_a_slot_that_passed_while_the_scheduler_was_dead_is_missed(broker, fired):
-    task(queue_name="night", schedule=[every(minutes=1), every(minutes=2, name="other")])(report)
+    task(queue_name="night", schedule=[every(minutes=1), every(minutes=2, name="zeta")])(report)
     fired(10)
 
     (missed,) = found(row("night", **GONE), workers=[worker()])
