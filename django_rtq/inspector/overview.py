@@ -162,13 +162,16 @@ class OverviewReader:
                 of_queue,
                 sum(worker.slots for worker in workers if queue.name in worker.queues),
                 tasks=tasks[queue.name],
-                task_failures=read_task_failures(failing),
                 failures=failures,
                 busiest=busiest,
             )
-            for queue, of_queue, failing, failures, busiest in zip(
-                details, series, replies["task_failures"], replies["failures"], replies["busiest"], strict=True
+            for queue, of_queue, failures, busiest in zip(
+                details, series, replies["failures"], replies["busiest"], strict=True
             )
+        ]
+        rows = [
+            replace(row, task_failures=read_task_failures(reply))
+            for row, reply in zip(rows, replies["task_failures"], strict=True)
         ]
         if totals:
             hour = info.now_ms // HOUR_MS
@@ -257,7 +260,6 @@ def _row(
     slots: int,
     *,
     tasks: Mapping[str, TaskMetrics],
-    task_failures: Mapping[str, TaskFailures],
     failures: list[Any],
     busiest: list[Any],
 ) -> QueueRow:
@@ -272,7 +274,6 @@ def _row(
         failed_per_minute=series.total("failed", steps) / minutes,
         utilisation=min(1.0, busy_ms / (slots * minutes * 60_000)) if slots else None,
         tasks=tasks,
-        task_failures=task_failures,
         newest_dead=_latest(details.name, failures[0]),
         newest_retrying=_latest(details.name, failures[1]),
         busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2], busiest[3] / 1000)

@@ -37,7 +37,9 @@ class QueueReader:
 
 def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
     """Read the reply of the script `queue_overview`."""
-    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, *seen, behind, tasks, clients = reply
+    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, *seen, behind, tasks, clients = (
+        reply
+    )
     contact, promoted = seen
     return QueueDetails(
         name=name,

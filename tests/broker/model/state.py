@@ -240,7 +240,7 @@ class State:
             "paused_clients": {
                 field.removeprefix("paused:"): int(text.split(" ")[0])
                 for field, text in self.set_limits.items()
-                if field.startswith("paused:")
+                if field.startswith("paused:") and text[:1].isdecimal()
             },
             "asked_limits": dict(self.asked_limits),
             "running_counts": texts(self.running_counts()),
