@@ -82,6 +82,9 @@ def overview(*rows, workers=None, deploys=(), **server):
         server=ServerDetails(now_ms=0, **server),
         deploys=list(deploys),
         contact_seconds=min(contacts, default=None),
+        scheduler_seconds=max(
+            (one.scheduler_seconds for one in details if one.scheduler_seconds is not None), default=None
+        ),
         unscheduled=[
             one.name for one in details if one.scheduler_seconds is None or one.scheduler_seconds > UNSCHEDULED
         ],

@@ -224,11 +224,10 @@ def firing():
     found = Samples(metrics_text()[1].decode()).of("rtq_incidents")
     alerts = []
     for labels in map(dict, found):
-        for name, text in expressions().items():
-            terms = re.findall(r'(kind|severity)(=~|!~|!=|=)"([^"]*)"', text) if "rtq_incidents" in text else []
+        for name, rule in expressions().items():
+            terms = re.findall(r'(kind|severity)(=~|!~|!=|=)"([^"]*)"', rule) if "rtq_incidents" in rule else []
             if terms and all(
-                bool(re.fullmatch(pattern, labels[label])) is not operator.startswith("!")
-                for label, operator, pattern in terms
+                bool(re.fullmatch(pattern, labels[label])) is not how.startswith("!") for label, how, pattern in terms
             ):
                 alerts.append((name, labels["kind"], labels["severity"]))
     return alerts
