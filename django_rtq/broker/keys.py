@@ -132,7 +132,7 @@ class QueueKeys:
     tasks = Key("hash", "counters of each task, and its histograms", per="hour")
     done_runs = Key("hash", "task -> number of runs that succeeded", per="minute")
     failed_runs = Key("hash", "task -> number of runs that failed", per="minute")
-    failing = Key("hash", "task -> how many of its runs failed in a row, since when, and when the last (ms)")
+    failing = Key("hash", "task -> how many of its runs failed in a row, since when (ms), and how many succeeded since")
     task_days = Key("hash", "task -> for each hour with runs a line: hour, kind, number, ...", per="day")
     totals = Key("hash", "counter of the queue or of a task -> sum; minute, hour -> the first that is not in the sums")
     client_runs = Key("hash", "client -> number of runs; and the number and time (µs) of all runs", per="slice")

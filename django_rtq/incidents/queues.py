@@ -177,7 +177,7 @@ def missing_schedulers(overview: Overview) -> Iterator[Incident]:
     """Queues with delayed jobs for which no scheduler runs. Without any worker, that is said alone."""
     unscheduled = set(overview.unscheduled) if overview.living else set()
     for details in (row.details for row in overview.queues):
-        if details.name in unscheduled and (details.scheduled - details.held or details.retrying):
+        if details.name in unscheduled and details.needs_scheduler:
             yield Incident(
                 kind="no_scheduler",
                 severity=Severity.CRITICAL,
@@ -266,7 +266,7 @@ def paused_clients(overview: Overview) -> Iterator[Incident]:
 
 
 def _queues_by_jobs(held: Iterable[tuple[str, int]]) -> str:
-    """Names of queues, those that hold most jobs first; those that hold none only if all do. With how many, if several do."""
+    """Names of queues, those that hold most jobs first; those that hold none only if all do."""
     pairs = sorted(held, key=lambda pair: (-pair[1], pair[0]))
     some = [pair for pair in pairs if pair[1]] or pairs
     names = [f"{queue} ({format_number(jobs)})" if jobs and len(some) > 1 else queue for queue, jobs in some]

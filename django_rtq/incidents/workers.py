@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
-from types import MappingProxyType
-from typing import Any
 
 from django_rtq.conf.config import get_config
 from django_rtq.incidents.incident import Action, Incident, Severity
@@ -115,15 +114,8 @@ def lost_workers(overview: Overview) -> Iterator[Incident]:
         jobs = sum(worker.held for worker in workers)
         queues = [name for name in alone if any(name in worker.queues and worker.held for worker in workers)]
         also = ("no_jobs",) if not jobs else ("no_reclaim",) if queues else ("reclaim",)
-        yield _of_host(
-            "worker_lost",
-            Severity.CRITICAL,
-            host,
-            workers,
-            overview.ago(longest),
-            values={"jobs": jobs, "names": _names(sorted(queues))},
-            also=also,
-        )
+        found = _of_host("worker_lost", Severity.CRITICAL, host, workers, overview.ago(longest))
+        yield replace(found, values={**found.values, "jobs": jobs, "names": _names(sorted(queues))}, also=also)
 
 
 def silent_workers(overview: Overview) -> Iterator[Incident]:
@@ -207,16 +199,12 @@ def _of_host(
     host: str,
     workers: Sequence[WorkerDetails],
     since: datetime | None,
-    *,
-    values: Mapping[str, Any] = MappingProxyType({}),
-    also: tuple[str, ...] = (),
 ) -> Incident:
     return Incident(
         kind=kind,
         severity=severity,
         since=since,
         host=host,
-        values={"host": host, "count": len(workers), "worker": f"{host}:{workers[0].pid}"[:80], **values},
-        also=also,
+        values={"host": host, "count": len(workers), "worker": f"{host}:{workers[0].pid}"[:80]},
         actions=(Action.SHOW_WORKERS,),
     )

@@ -39,8 +39,9 @@ class QueueDetails:
     retrying: int
     running: int
     dead: int
-    #: How long the oldest queued job has been waiting that might start: none of a client that is paused or at its limits.
-    oldest_seconds: float | None  # None: no such job waits
+    #: How long the oldest queued job has been waiting that might start, so none of a client that is paused or at its
+    #: limits; None: no such job waits.
+    oldest_seconds: float | None
     clients: int  # lanes with jobs: clients, counted once for each priority
     finished: int = 0  # finished jobs whose outcome is kept
     contact_seconds: float | None = None  # since the last contact of any of its workers or schedulers; None: never
@@ -51,6 +52,11 @@ class QueueDetails:
     lost: int = 0  # jobs of `queued` that are in no place in Redis; workers queue them again
     lost_seconds: float | None = None  # since a worker has noticed them; None: there are none
     paused_clients: tuple[ClientPause, ...] = ()  # 50 at most, those that are paused for longest
+
+    @property
+    def needs_scheduler(self) -> bool:
+        """Whether it has jobs that wait for their time."""
+        return bool(self.scheduled - self.held or self.retrying)
 
     @property
     def held(self) -> int:

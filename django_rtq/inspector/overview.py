@@ -192,19 +192,16 @@ class OverviewReader:
                 of_queue,
                 slots[queue.name],
                 tasks=tasks[queue.name],
-                task_failures=read_task_failures(failing),
                 failures=_read_failures(queue.name, failures, overview[0]),
                 busiest=busiest,
             )
-            for queue, of_queue, failing, failures, busiest, overview in zip(
-                details,
-                series,
-                replies["task_failures"],
-                replies["failures"],
-                replies["busiest"],
-                replies["overview"],
-                strict=True,
+            for queue, of_queue, failures, busiest, overview in zip(
+                details, series, replies["failures"], replies["busiest"], replies["overview"], strict=True
             )
+        ]
+        rows = [
+            replace(row, task_failures=read_task_failures(reply))
+            for row, reply in zip(rows, replies["task_failures"], strict=True)
         ]
         if totals:
             hour = info.now_ms // HOUR_MS
@@ -302,7 +299,6 @@ def _row(
     slots: int,
     *,
     tasks: Mapping[str, TaskMetrics],
-    task_failures: Mapping[str, TaskFailures],
     failures: _Failures,
     busiest: list[Any],
 ) -> QueueRow:
@@ -317,7 +313,6 @@ def _row(
         failed_per_minute=series.total("failed", steps) / minutes,
         utilisation=min(1.0, busy_ms / (slots * minutes * 60_000)) if slots else None,
         tasks=tasks,
-        task_failures=task_failures,
         **failures._asdict(),
         busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2], busiest[3] / 1000)
         if busiest and busiest[2]

@@ -132,8 +132,8 @@ def all_tasks() -> dict[str, Task[Any, Any]]:
 def declared_queues(backend: str | None = None) -> list[str]:
     """The queues that tasks and settings name, sorted: those that workers are expected to serve.
 
-    The default queue is one of them if a task uses it, or if no other is named. Those in the Redis of a backend in TASKS; "": in RTQ["REDIS"]; None: in the one that is viewed. Raises
-    ConfigurationError.
+    The default queue is one of them if a task uses it, or if no other is named. Those in the Redis of a backend in
+    TASKS; "": in RTQ["REDIS"]; None: in the one that is viewed. Raises ConfigurationError.
     """
     place, config = place_of(viewed_backend() if backend is None else backend), get_config()
     of_tasks = {task.queue for task in _tasks.values() if not task.internal and is_in(task.backend, place)}

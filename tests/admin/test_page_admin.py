@@ -241,3 +241,11 @@ def test_scripts_carry_the_nonce_of_a_policy(attribute, rf, admin_user, jobs):
     ours = [tag for tag in re.findall(r"<(?:script|link)[^>]*>", text(answer)) if "/django_rtq/" in tag]
     assert len(ours) == 4
     assert all(' nonce="abc123"' in tag for tag in ours)
+
+
+@pytest.mark.parametrize(("page", "is_marked"), [("", True), ("x/?queue=default", False), ("search/", False)])
+def test_the_side_bar_marks_running_jobs_on_their_own_page_only(jobs, operator, page, is_marked):
+    html = text(operator.get(f"/admin/django_rtq/job/{page.replace('x', jobs.queued.id)}"))
+
+    marked = re.findall(r'class="model-(\w+) current-model"', html)
+    assert marked == ["job"] * is_marked

@@ -86,6 +86,19 @@ def test_a_run_that_succeeds_ends_them(report, failures):
     assert failures()["ship"].in_a_row == 0
 
 
+def test_a_task_has_recovered_when_fifty_runs_in_a_row_succeeded(redis, broker, report, failures):
+    report(0, 2000)
+    report(30, 0)
+    report(5, 1)
+    report(49, 0)
+    assert [(sum(runs.failed for runs in each.minutes.values())) for each in failures().values()] == [2001]
+    report(1, 0)
+
+    assert failures() == {}
+    keys = broker.keys.of(QUEUE)
+    assert not redis.exists(keys.failing) and not redis.keys(keys.failed_runs + b"*")
+
+
 def test_crashes_are_failed_runs(broker, report, failures):
     report(0, 11)
     job = claimed_job(broker, body='{"task":"ship"}')

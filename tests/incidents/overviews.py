@@ -30,7 +30,9 @@ def last_runs(*minutes, in_a_row=0, since=None):
     return TaskFailures(in_a_row=in_a_row, since=since, minutes={at: runs for at, runs in numbers.items() if runs.runs})
 
 
-def row(name="mail", *, tasks=None, failures=None, dead_letter=None, retrying_job=None, counts=None, busiest=None, **details):
+def row(
+    name="mail", *, tasks=None, failures=None, dead_letter=None, retrying_job=None, counts=None, busiest=None, **details
+):
     """A queue of the overview."""
     plain = dict.fromkeys(("queued", "scheduled", "retrying", "running", "dead", "clients"), 0)
     known = {"paused": False, "oldest_seconds": None, "contact_seconds": 1.0, "scheduler_seconds": 1.0, **plain}
@@ -80,6 +82,9 @@ def overview(*rows, workers=None, deploys=(), **server):
         server=ServerDetails(now_ms=0, **server),
         deploys=list(deploys),
         contact_seconds=min(contacts, default=None),
+        scheduler_seconds=max(
+            (one.scheduler_seconds for one in details if one.scheduler_seconds is not None), default=None
+        ),
         unscheduled=[
             one.name for one in details if one.scheduler_seconds is None or one.scheduler_seconds > UNSCHEDULED
         ],

@@ -227,9 +227,16 @@ def test_the_queues_that_hold_jobs_of_a_paused_task_are_named(held, queues):
 def test_a_paused_client_is_told_and_is_no_fault():
     pauses = [ClientPause(client="north", seconds=each, by=by, held=2) for each, by in ((60.0, "eve"), (300.0, "ada"))]
 
-    (found,) = incidents(*(row(name, paused_clients=(pause,)) for name, pause in zip(("low", "mail"), pauses, strict=True)))
+    (found,) = incidents(
+        *(row(name, paused_clients=(pause,)) for name, pause in zip(("low", "mail"), pauses, strict=True))
+    )
 
-    assert (found.kind, found.client, found.since, found.severity) == ("client_paused", "north", ago(300), Severity.INFO)
+    assert (found.kind, found.client, found.since, found.severity) == (
+        "client_paused",
+        "north",
+        ago(300),
+        Severity.INFO,
+    )
     assert found.text == "Client north is paused in low (2), mail (2), and holds 4 jobs. Paused by ada."
     assert worst_of([found]) == "ok"
 

@@ -101,12 +101,18 @@ def test_if_all_workers_are_lost_none_is_running():
     ("jobs", "severity", "text"),
     [
         ({"queued": 2}, Severity.CRITICAL, "All workers of low, mail are quiet: they claim no jobs, and 2 jobs wait."),
-        ({"retrying": 1}, Severity.CRITICAL, "All workers of low, mail are quiet: they claim no jobs, and 1 job waits."),
+        (
+            {"retrying": 1},
+            Severity.CRITICAL,
+            "All workers of low, mail are quiet: they claim no jobs, and 1 job waits.",
+        ),
         ({}, Severity.WARNING, "All workers of low, mail are quiet: they claim no jobs, and 0 jobs wait."),
     ],
 )
 def test_queues_whose_workers_are_all_quiet_are_told(jobs, severity, text):
-    quiet = [worker(is_quiet=True, quiet_seconds=each, quiet_by=f"ada{each:g}", name=f"w{each}") for each in (90.0, 60.0)]
+    quiet = [
+        worker(is_quiet=True, quiet_seconds=each, quiet_by=f"ada{each:g}", name=f"w{each}") for each in (90.0, 60.0)
+    ]
 
     (found,) = incidents(row(oldest_seconds=30.0, **jobs), row("low"), workers=quiet)
 

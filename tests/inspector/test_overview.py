@@ -202,7 +202,9 @@ def test_a_server_that_does_not_tell_is_no_trouble():
 def test_where_a_lost_worker_ran_is_known_for_as_long_as_it_is_listed(redis, broker, inspector):
     broker.register_queues(["default"])
     broker.sign_on(["default"], "web1:4711:0a1b2c3d")
-    broker.heartbeat(["default"], {"web1:4711:0a1b2c3d": {"host": "web1.lan", "pid": 4711}}, {"default": 0}, promote=False)
+    broker.heartbeat(
+        ["default"], {"web1:4711:0a1b2c3d": {"host": "web1.lan", "pid": 4711}}, {"default": 0}, promote=False
+    )
     redis.zadd(broker.keys.of("default").workers, {"web1:4711:0a1b2c3d": 1})
     assert [(each.host, each.pid, each.queues) for each in inspector.workers()] == [("web1.lan", 4711, ["default"])]
 

@@ -133,7 +133,7 @@ def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
 
 def _summary(overview: Overview) -> tuple[str, bool]:
     """The text if there are no incidents, and whether there are no failures and dead letters either."""
-    count = len(overview.workers)
+    count = len(overview.living)
     workers = ngettext("%(count)d worker", "%(count)d workers", count) % {"count": count}
     failed, dead = sum(map(failed_lately, overview.queues)), sum(row.details.dead for row in overview.queues)
     if not failed and not dead:

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.admin.action_log import LogFilter, read_log
 from django_rtq.admin.display.log import log_rows
-from django_rtq.admin.navigation import navigation_links, search_url
+from django_rtq.admin.navigation import mark_no_running_jobs, navigation_links, search_url
 from django_rtq.admin.permissions import LOG, VIEW, UserPermissions
 from django_rtq.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.admin.urls import page_url
@@ -122,8 +122,10 @@ class PageAdmin(admin.ModelAdmin):
     # -- helpers
 
     def _site_context(self, request: HttpRequest) -> dict[str, Any]:
+        context = self.admin_site.each_context(request)
+        mark_no_running_jobs(request, context.get("available_apps", ()))
         return {
-            **self.admin_site.each_context(request),
+            **context,
             "navigation_links": navigation_links(request, self.admin_site, self.opts),
             "search_url": search_url(request, self.admin_site),
             "is_in_english": _is_left_in_english(),
@@ -182,12 +184,12 @@ def _counts() -> dict[str, int | str]:
     return {
         "job": sum(queue.running for queue in queues),
         "deadletter": sum(queue.dead for queue in queues),
-        "worker": len(overview.workers),
+        "worker": len(overview.living),
     }
 
 
 def _is_left_in_english() -> bool:
     """Whether the page's language has no catalog of ours, so that our texts are in English."""
-    sample = "Running jobs continue, and no jobs are lost."
+    sample = "Running jobs continue."
     is_foreign = not (get_language() or "en").startswith("en")
-    return is_foreign and _("Running jobs continue, and no jobs are lost.") == sample
+    return is_foreign and _("Running jobs continue.") == sample

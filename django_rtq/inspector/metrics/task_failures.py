@@ -57,6 +57,6 @@ def read_task_failures(reply: Any) -> dict[str, TaskFailures]:
             of_task[minute] = Runs(int(failed), int(failed) + int(done))
     found = {task: TaskFailures(minutes=of_task) for task, of_task in minutes.items()}
     for name, streak in zip(streaks[::2], streaks[1::2], strict=True):
-        task, (number, since, _last) = name.decode(errors="replace"), map(int, streak.split())
+        task, (number, since, _good) = name.decode(errors="replace"), map(int, streak.split())
         found[task] = TaskFailures(in_a_row=number, since=clock_moment(since), minutes=minutes.get(task, {}))
     return found

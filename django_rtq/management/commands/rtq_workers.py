@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
@@ -93,7 +93,7 @@ class Command(RTQCommand):
     def _send(self, found: list[WorkerDetails], options: dict[str, Any]) -> None:
         action = options["action"]
         inspector = get_inspector()
-        quiet = partial(inspector.quiet_worker, by=system_user())
+        quiet: Callable[[str], None] = partial(inspector.quiet_worker, by=system_user())
         send = {"quiet": quiet, "wake": inspector.wake_worker, "stop": inspector.stop_worker}[action]
         asked: list[str] = []
         failed: list[str] = []

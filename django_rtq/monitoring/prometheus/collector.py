@@ -82,7 +82,9 @@ def _queue_gauges(snapshot: Snapshot) -> Iterator[Metric]:
     oldest = _gauge("rtq_queue_oldest_job_age_seconds", "For how long the oldest job waits that might start; 0: none.")
     clients = _gauge("rtq_queue_waiting_clients", "Clients with queued jobs, counted once for each priority.")
     paused = _gauge("rtq_queue_paused", "1 while the queue is paused, else 0.")
-    slots = _gauge("rtq_queue_slots", "Jobs that the working workers of the queue can run at once. They may serve others, too.")
+    slots = _gauge(
+        "rtq_queue_slots", "Jobs that the working workers of the queue can run at once. They may serve others, too."
+    )
     idle = _gauge("rtq_queue_scheduler_idle_seconds", "Seconds since a scheduler looked for due jobs of the queue.")
     for queue in snapshot.queues:
         details = queue.details

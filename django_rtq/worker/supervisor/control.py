@@ -71,11 +71,13 @@ class ControlListener(Loop):
         self._polled = self._as_modes(requests)
         return 0.0
 
-    def quiet_info(self) -> dict[str, Argument]:
-        """For how long the processes have been told to be quiet, and by whom; empty if they are not."""
-        if self.command is not WorkerCommand.QUIET:
-            return {}
-        return {"quiet_seconds": f"{time.monotonic() - self._commanded_at:.0f}", "quiet_by": self._commanded_by}
+    def info(self) -> dict[str, Argument]:
+        """Where to leave commands; for how long the processes have been told to be quiet, and by whom, if they are."""
+        info: dict[str, Argument] = {"supervisor_name": self.supervisor}
+        if self.command is WorkerCommand.QUIET:
+            info["quiet_seconds"] = f"{time.monotonic() - self._commanded_at:.0f}"
+            info["quiet_by"] = self._commanded_by
+        return info
 
     def on_cancel_requests(self, requests: Sequence[CancelRequest]) -> None:
         """Take the cancel requests that the heartbeat has read."""

@@ -44,9 +44,8 @@ class Heartbeat(Loop):
         processes: LiveProcesses,
         *,
         promotes: bool,
-        supervisor: str = "",
         on_cancel_requests: Callable[[Sequence[CancelRequest]], None] = lambda requests: None,
-        quiet_info: Callable[[], Mapping[str, Argument]] = dict,
+        supervisor_info: Callable[[], Mapping[str, Argument]] = dict,
     ) -> None:
         # After an outage nothing is reclaimed for half a lease time: every supervisor has to renew within it.
         super().__init__(max_delay_seconds=min(5.0, broker.config.lease_seconds / 4))
@@ -57,9 +56,8 @@ class Heartbeat(Loop):
         # A silence of half a lease is an outage (lua/lib/workers.lua): stay well below, also when this machine is slow.
         lease = broker.config.lease_seconds
         self._interval = max(lease / 3, min(lease * 0.4, lease / 2 - 1.5))
-        self._supervisor = supervisor
         self._on_cancel_requests = on_cancel_requests
-        self._quiet_info = quiet_info
+        self._supervisor_info = supervisor_info
         self._audit_cursors: dict[str, int] = {queue: 0 for queue in queues}
         #: Redis holds data in another format: the worker has to exit.
         self.mismatch: FormatMismatch | None = None
@@ -166,14 +164,13 @@ class Heartbeat(Loop):
             "host": self._host,
             "pid": pid,
             "supervisor": os.getpid(),
-            "supervisor_name": self._supervisor,
             "quiet": int(shared.is_quiet),
             "resting": int(shared.is_quiet and shared.is_resting),
             "queues": ",".join(self._queues),
             "jobs_done": jobs_done,
             "slots": shared.slots,
             "version": __version__,
-            **self._quiet_info(),
+            **self._supervisor_info(),
             "up_seconds": f"{time.monotonic() - shared.made_at:.0f}",
         }
         memory = memory_bytes(pid)

@@ -60,9 +60,8 @@ class Supervisor:
             options.queues,
             self._process_pool.shared_states,
             promotes=options.scheduler,
-            supervisor=self._control.supervisor,
             on_cancel_requests=self._control.on_cancel_requests,
-            quiet_info=self._control.quiet_info,
+            supervisor_info=self._control.info,
         )
         self._health_file = HealthFile(
             options.health_file,

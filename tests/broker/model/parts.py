@@ -329,7 +329,7 @@ class Parts(Logs):
             )
             self.failed_runs[self.clock.now // 60_000][task] += 1
             number, since, _ = self.failing.get(task, (0, self.clock.now, 0))
-            self.failing[task] = (number + 1, since, self.clock.now)
+            self.failing[task] = (number + 1, since, 0)
         return crashes > allowed
 
     def _contact(self) -> None:

@@ -133,7 +133,7 @@ class State:
     hours: dict[int, Counter[str]] = field(default_factory=dict)  # the sums of `stats`
     tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     failed_runs: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each minute
-    failing: dict[str, tuple[int, int, int]] = field(default_factory=dict)  # task -> number, since, last
+    failing: dict[str, tuple[int, int, int]] = field(default_factory=dict)  # task -> number, since, 0
     paused: int | None = None
     task_pauses: dict[str, str] = field(default_factory=dict)  # task -> number, since when, who; only number: resumed
     is_bulk: bool = False  # enqueue_many is at work
@@ -240,7 +240,7 @@ class State:
             "paused_clients": {
                 field.removeprefix("paused:"): int(text.split(" ")[0])
                 for field, text in self.set_limits.items()
-                if field.startswith("paused:")
+                if field.startswith("paused:") and text[:1].isdecimal()
             },
             "asked_limits": dict(self.asked_limits),
             "running_counts": texts(self.running_counts()),

@@ -174,7 +174,9 @@ def test_incidents_are_counted_by_kind_and_subject(broker, inspector, scrape):
 
     found = scrape()
 
-    counts = {(dict(labels)["kind"], dict(labels)["queue"]): count for labels, count in found.of("rtq_incidents").items()}
+    counts = {
+        (dict(labels)["kind"], dict(labels)["queue"]): count for labels, count in found.of("rtq_incidents").items()
+    }
     assert {pair: count for pair, count in counts.items() if pair[0] in ("queue_paused", "no_worker")} == {
         ("queue_paused", "bulk"): 1,
         ("queue_paused", QUEUE): 1,

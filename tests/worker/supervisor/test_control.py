@@ -110,7 +110,7 @@ def test_an_order_wakes_who_has_to_carry_it_out_once(broker, control, woken):
 
     assert control.command is WorkerCommand.QUIET
     assert woken == [True]
-    assert control.quiet_info() == {"quiet_seconds": "0", "quiet_by": ""}
+    assert control.info() == {"supervisor_name": control.supervisor, "quiet_seconds": "0", "quiet_by": ""}
 
 
 def test_people_are_told_who_asked_for_quiet_and_for_how_long_it_lasts(broker, inspector, control, child):
@@ -119,8 +119,7 @@ def test_people_are_told_who_asked_for_quiet_and_for_how_long_it_lasts(broker, i
         [QUEUE, "low"],
         lambda: [(child.pid, child.shared)],
         promotes=True,
-        supervisor=control.supervisor,
-        quiet_info=control.quiet_info,
+        supervisor_info=control.info,
     )
     child.shared.is_quiet = True
     broker.sign_on([QUEUE, "low"], child.shared.worker)
@@ -162,7 +161,7 @@ def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis,
         [QUEUE, "low"],
         lambda: [(child.pid, child.shared)],
         promotes=True,
-        supervisor=control.supervisor,
+        supervisor_info=control.info,
         on_cancel_requests=control.on_cancel_requests,
     )
     job = asked_job(broker)

@@ -57,7 +57,8 @@ end
 -- Since when the first job waits that might start, but for those of the client `but`; nil: there is none.
 local function oldest_startable(q, now, but)
   local are_exact = redis.call("EXISTS", q.cancelled_in_lane) == 0
-  local are_all, found, place, part = not but and redis.call("EXISTS", q.limits) == 0, {}, 0, nil
+  local are_all, found, place = not but and redis.call("EXISTS", q.limits) == 0, {}, 0
+  local part
   repeat
     part = redis.call("ZRANGE", q.lanes, place, place + PART_OF_LANES - 1, "WITHSCORES")
     for _, value in ipairs(are_all and part or startable_lanes(q, part, but)) do found[#found + 1] = value end

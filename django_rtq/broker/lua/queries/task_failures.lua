@@ -4,7 +4,7 @@
 -- ARGV[1] minutes     how many, the present one included
 -- ARGV[2] least       how many runs of a task have to have failed in a row to be told
 --
--- returns {{task, how many failed in a row, since when and when the last (ms), ...}, {minute, {task, failed, succeeded,
+-- returns {{task, "<how many failed in a row> <since when, ms> <how many succeeded since>", ...}, {minute, {task, failed, succeeded,
 --         ...}}, ...}: the minutes since 1970 in which any of these tasks ran
 -- sent twice: changes nothing
 
