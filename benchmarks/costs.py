@@ -28,7 +28,6 @@ from testproject.redis_server import PrivateRedis
 T = TypeVar("T")
 LONG_SECONDS = 5.0
 NOTED_US = 300  # shorter commands are not noted: noting each command inside of a script takes longer than the command
-REPEATS = 5  # the least counts: other load of the machine only adds
 SCRIPT_MS, PAGE_KB, PAGE_CPU_MS = 5.0, 300.0, 200.0
 ROOT = "/admin/django_rtq"
 TASK, CLIENT, DEAD_TASK = "shop.orders.tasks.task_7", "client-7", "shop.orders.tasks.task_1"
@@ -106,16 +105,16 @@ class Cost:
 class Meter:
     """Measures calls. For one thread."""
 
-    def __init__(self, server: redis.Redis) -> None:
-        self._redis = server
+    def __init__(self, server: redis.Redis, repeats: int) -> None:
+        self._redis, self._repeats = server, repeats
         self._redis_pid = int(server.info("server")["process_id"])
         self._redis.config_set("slowlog-max-len", 100_000)
 
     def cost(self, call: Callable[[], int], before: Callable[[], object] = lambda: None) -> Cost:
         """The least of each figure over some calls; `before` prepares each of them. `call` returns its bytes."""
-        costs = _repeated(lambda: self._once(call, before))
+        costs = self._repeated(lambda: self._once(call, before))
         self._redis.config_set("slowlog-log-slower-than", NOTED_US)
-        runs = _repeated(lambda: self._longest(call, before))
+        runs = self._repeated(lambda: self._longest(call, before))
         self._redis.config_set("slowlog-log-slower-than", -1)
         # The machine may do other things during any script, but not always during the same one.
         longest = {name: min(run.get(name, 0.0) for run in runs) for run in runs for name in run}
@@ -136,6 +135,13 @@ class Meter:
             "received_kb": max(0.0, sent / 1000 - 5),
             "kb": size / 1000,
         }
+
+    def _repeated(self, measure: Callable[[], T]) -> list[T]:
+        """So many results, fewer of what takes long."""
+        results, ends = [measure()], time.monotonic() + LONG_SECONDS
+        while len(results) < self._repeats and time.monotonic() < ends:
+            results.append(measure())
+        return results
 
     def _counts(self) -> tuple[int, int]:
         stats = self._redis.info("everything")
@@ -158,14 +164,6 @@ class Meter:
         return longest
 
 
-def _repeated(measure: Callable[[], T]) -> list[T]:
-    """So many results, fewer of what takes long."""
-    results, ends = [measure()], time.monotonic() + LONG_SECONDS
-    while len(results) < REPEATS and time.monotonic() < ends:
-        results.append(measure())
-    return results
-
-
 def main() -> int:
     """Returns the exit code."""
     options = _options()
@@ -173,7 +171,7 @@ def main() -> int:
         started = time.perf_counter()
         job = large_installation.fill(server, options.size)
         print(f"filled in {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
-        costs = dict(_measure(Meter(server), job, options.only))
+        costs = dict(_measure(Meter(server, options.repeats), job, options.only))
     print(_table(costs))
     if options.json:
         found = {name: [_as_json(cost) for cost in pair] for name, pair in costs.items()}
@@ -227,9 +225,9 @@ def _command(line: str) -> int:
     from django.core.management import call_command
 
     output = io.StringIO()
-    with redirect_stdout(output), redirect_stderr(io.StringIO()):
-        with suppress(SystemExit):  # of rtq_check, if something is wrong
-            call_command(*line.split(), stdout=output, no_color=True)
+    # rtq_check exits if something is wrong.
+    with redirect_stdout(output), redirect_stderr(io.StringIO()), suppress(SystemExit):
+        call_command(*line.split(), stdout=output, no_color=True)
     return len(output.getvalue().encode())
 
 
@@ -276,8 +274,8 @@ def _table(costs: dict[str, tuple[Cost, Cost]]) -> str:
     scripts = sorted(longest.items(), key=lambda each: each[1], reverse=True)[:10]
     return "\n".join(
         [
-            "\nThe worst ten pages and commands (CPU and Redis: ms again in the same process; first: both when it is fresh;",
-            "commands, from Redis, kB: the first time; script: the longest, ms):\n",
+            "\nThe worst ten pages and commands (CPU, Redis: ms of CPU in a process that has read it before; first: both",
+            "in a fresh one, as commands, from Redis and kB; script: the longest, ms):\n",
             _HEAD,
             *(_line(name, *pair) for name, pair in worst),
             "\nThe longest scripts (ms):\n",
@@ -295,6 +293,7 @@ def _options() -> argparse.Namespace:
     add = parser.add_argument
     add("--size", type=float, default=1.0, metavar="N", help="a share of the jobs, clients and workers (default: 1)")
     add("--only", nargs="+", default=[], metavar="TEXT", help="only pages and commands with this in their name")
+    add("--repeats", type=int, default=5, metavar="N", help="calls of each, of which the least counts (default: 5)")
     add("--json", metavar="FILE", help="write all figures as JSON")
     add("--check", action="store_true", help="exit with code 1 if a limit is exceeded")
     return parser.parse_args()
