@@ -16,13 +16,15 @@ HOSTS, PROCESSES, QUEUES_EACH = 50, 4, 40  # 200 processes, 8,000 sign-ons
 AT_ONCE = 5000
 TRACEBACK = "".join(f'  File \\"shop/tasks.py\\", line {n}, in step_{n}\\n    proceed()\\n' for n in range(30))
 
-# ARGV: first number, how many, clients, tasks, now. Ids begin with the time in ms, and end with the number.
+# ARGV: first number, how many, clients, tasks, now, and one more. Ids begin with the time in ms, and end in n.
 _JOB = """
-local tag, first, count, clients, tasks, now = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local tag, first, count, clients = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local tasks, now = tonumber(ARGV[4]), tonumber(ARGV[5])
 local function id_of(n) return string.format("%012x%020x", now - 3600000 + n, n) end
 local function task_of(n) return "shop.orders.tasks.task_" .. n % tasks end
 local function record_of(n, client)
-  return "0 3 " .. string.format("%.0f", now) .. " 0 " .. client .. '\\n{"task":"' .. task_of(n) .. '","args":[' .. n .. ',42]}'
+  local body = '{"task":"' .. task_of(n) .. '","args":[' .. n .. ',42]}'
+  return "0 3 " .. string.format("%.0f", now) .. " 0 " .. client .. "\\n" .. body
 end
 """
 _WAITING = (
@@ -60,36 +62,36 @@ for n = first, first + count - 1 do
   local id, client = id_of(n), "client-" .. n % clients
   redis.call("HSET", tag .. "jobs", id, record_of(n, client))
   redis.call("HSET", tag .. "failures", id, 3)
-  redis.call("HSET", tag .. "errors", id, '{"at":1,"error_class":"' .. kinds[n % 3 + 1] .. '","error":"no","traceback":"' .. ARGV[6] .. '"}')
+  local failure = '{"at":1,"error_class":"' .. kinds[n % 3 + 1] .. '","error":"no","traceback":"' .. ARGV[6] .. '"}'
+  redis.call("HSET", tag .. "errors", id, failure)
   redis.call("ZADD", tag .. "dead", now - 3600000 + n, id)
 end
 """
 )
-# ARGV: now, tasks; of each queue, as a day of work leaves it
+# ARGV: now; of each queue, as a month of work leaves it
 _COUNTERS = """
-local tag, now, tasks, slices = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local tag, now = KEYS[1], tonumber(ARGV[1])
 local minute, hour = math.floor(now / 60000), math.floor(now / 3600000)
-for each = minute - 2879, minute do
-  redis.call("HSET", tag .. "stats:" .. each, "enqueued", 7, "succeeded", each * 7919 % 5000, "failed", 7, "dead", 7, "run_ms", 7, "wait_ms", 7)
+local function add(key, number)
+  redis.call("HSET", tag .. key, "enqueued", 7, "succeeded", number, "failed", 7, "dead", 7, "run_ms", 7, "wait_ms", 7)
 end
-for each = hour - 743, hour - 1 do
-  redis.call("HSET", tag .. "hours:" .. each, "enqueued", 7, "succeeded", each * 7919 % 5000, "failed", 7, "dead", 7, "run_ms", 7, "wait_ms", 7)
-end
-redis.call("HSET", tag .. "clock", "rolled_up", hour, "tasks_stored", hour, "promoted", now, "contact", now, "high", now)
+for each = minute - 2879, minute do add("stats:" .. each, each * 7919 % 5000) end
+for each = hour - 743, hour - 1 do add("hours:" .. each, each * 7919 % 5000) end
+local clock = { "rolled_up", hour, "tasks_stored", hour, "promoted", now, "contact", now, "high", now }
+redis.call("HSET", tag .. "clock", unpack(clock))
 """
-# ARGV: hour, first bucket, tasks; one hour of each task, up to the names that an hour may have
+# ARGV: hour, tasks; of 500 tasks the 10,000 names that an hour may have
 _TASK_HOUR = """
-local tag, hour, tasks = KEYS[1], ARGV[1], tonumber(ARGV[2])
-local names, line = 0, {}
-for n = 0, tasks - 1 do
+for n = 0, tonumber(ARGV[2]) - 1 do
   local task, fields = "shop.orders.tasks.task_" .. n, {}
   local function add(kind, number) fields[#fields + 1], fields[#fields + 2] = kind .. " " .. task, number end
   for _, kind in ipairs({ "done", "failed", "retried", "run_us", "wait_ms" }) do add(kind, 45 + n) end
   for bucket = -45, -39 do add("r" .. bucket, 3) end
   for bucket = 20, 27 do add("w" .. bucket, 3) end
-  redis.call("HSET", tag .. "tasks:" .. hour, unpack(fields))
+  redis.call("HSET", KEYS[1] .. "tasks:" .. ARGV[1], unpack(fields))
 end
 """
+# ARGV: ten minutes, clients
 _CLIENT_RUNS = """
 local tag, slice, clients = KEYS[1], ARGV[1], tonumber(ARGV[2])
 for n = 0, math.min(clients, 9998) - 1 do
@@ -116,7 +118,7 @@ end
 def fill(server: redis.Redis, size: float) -> str:
     """Fill an empty Redis; `size` is the share of the jobs and clients. Returns the id of a job that waits."""
     now, clients = int(time.time() * 1000), max(10, int(CLIENTS * size))
-    queues = max(DEAD_QUEUES, int(QUEUES * min(1.0, size * 10)))
+    queues = max(DEAD_QUEUES + 10, int(QUEUES * min(1.0, size * 10)))
     names = [
         "flood",
         *(f"dead-{n}" for n in range(DEAD_QUEUES)),
@@ -132,14 +134,14 @@ def fill(server: redis.Redis, size: float) -> str:
     runs = server.register_script(_CLIENT_RUNS)
     hour, slice_ = now // 3_600_000, now // 600_000
     for place, name in enumerate(names):
-        counters(keys=[_tag(name)], args=[now, TASKS, 0])
+        counters(keys=[_tag(name)], args=[now])
         tasks = TASKS if name == "flood" else 4
         for each in range(hour - 49, hour + 1):
             task_hour(keys=[_tag(name)], args=[each, tasks])
         if place < 2:
             for each in range(slice_ - 6, slice_ + 1):
                 runs(keys=[_tag(name)], args=[each, clients])
-    _sign_on(server, names[-QUEUES_EACH:], names, clients, now)
+    _sign_on(server, names, clients, now)
     return f"{now - 3_600_000 + waiting // 2:012x}{waiting // 2:020x}"
 
 
@@ -156,7 +158,7 @@ def _run(
         script(keys=[_tag(queue)], args=[start, most, clients, TASKS, now, *more])
 
 
-def _sign_on(server: redis.Redis, _last: list[str], names: list[str], clients: int, now: int) -> None:
+def _sign_on(server: redis.Redis, names: list[str], clients: int, now: int) -> None:
     """Each process serves some queues, and runs a job in two of them."""
     script = server.register_script(_RUNNING)
     number = 10_000_000

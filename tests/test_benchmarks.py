@@ -1,7 +1,10 @@
-"""The benchmarks import what there is. They run for minutes, and not in these tests."""
+"""The benchmarks import what there is. They run for minutes, and but for the walk over all pages not in these tests."""
 
 import ast
 import importlib
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,3 +22,18 @@ def test_what_is_imported_of_the_package_exists(path):
         module = importlib.import_module(node.module)
         for alias in node.names:
             assert hasattr(module, alias.name) or importlib.import_module(f"{node.module}.{alias.name}")
+
+
+def test_the_walk_over_all_pages_runs_in_a_small_installation(tmp_path):
+    costs, figures = ["-m", "benchmarks.costs", "--size", "0.0005", "--repeats", "1"], tmp_path / "costs.json"
+    only = ["--only", "tasks", "dead letters", "rtq_queues", "--json", str(figures)]
+
+    ended = subprocess.run(
+        [sys.executable, *costs, *only], cwd=FOLDER.parent, capture_output=True, text=True, check=True
+    )
+
+    found = {name: first for name, (first, _again) in json.loads(figures.read_text()).items()}
+    assert list(found) == ["dead letters", "tasks", "rtq_queues list", "rtq_tasks list"]
+    assert all(cost["commands"] > 0 and cost["web_ms"] > 0 for cost in found.values())
+    assert found["tasks"]["kb"] > 30  # fifty tasks
+    assert "The longest scripts" in ended.stdout

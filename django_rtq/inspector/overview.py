@@ -273,23 +273,25 @@ def _notes(known: Sequence[str], replies: Replies) -> Notes:
 
 
 def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]) -> list[WorkerDetails]:
-    leases: dict[str, float] = {}
-    running: dict[str, list[RunningJob]] = {}
-    held_by: Counter[str] = Counter()
-    listed: dict[str, list[str]] = {}
+    leases: dict[bytes, float] = {}
+    running: dict[bytes, list[RunningJob]] = {}
+    held_by: Counter[bytes] = Counter()
+    listed: dict[bytes, list[str]] = {}
     for queue, (now_ms, *entries) in zip(queues, processing, strict=True):
-        for worker, lease_ms, count, *held in entries:
-            name = worker.decode()
-            held_by[name] += count
-            listed.setdefault(name, []).append(queue)
-            leases[name] = min(leases.get(name, lease_ms), lease_ms)
-            running.setdefault(name, []).extend(_running(queue, name, lease_ms, held, now_ms))
+        for entry in entries:  # one for each process that serves the queue: thousands in a large installation
+            worker, lease_ms, count = entry[0], entry[1], entry[2]
+            listed.setdefault(worker, []).append(queue)
+            leases[worker] = min(leases.get(worker, lease_ms), lease_ms)
+            if count:
+                held_by[worker] += count
+                jobs = _running(queue, worker.decode(), lease_ms, entry[3:], now_ms)
+                running.setdefault(worker, []).extend(jobs)
     return [
         replace(
-            _worker_details(name, *notes.get(name, ({}, -1)), running[name], leases[name], listed[name]),
-            held=held_by[name],
+            _worker_details(name, *notes.get(name, ({}, -1)), running.get(worker, []), leases[worker], listed[worker]),
+            held=held_by[worker],
         )
-        for name in sorted(running)
+        for name, worker in sorted((worker.decode(), worker) for worker in leases)
     ]
 
 

@@ -19,7 +19,7 @@ from django_rtq.broker.scripts import SCRIPTS
 
 HOUR_MS = 3_600_000
 MAX_HOURS = 48  # before the present one
-MAX_LANES = 500  # lanes that are searched for the clients with most jobs
+MAX_LANES = 400  # lanes that are searched for the clients with most jobs
 MAX_NAMES = 50_000  # of counters that are remembered, in some MB
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 

@@ -7,7 +7,7 @@
 --         ...}, an entry for each queue
 -- sent twice: changes nothing
 
-local last, tags, AT_ONCE = tonumber(ARGV[1]), KEYS, 1000
+local last, tags, LISTS_AT_ONCE = tonumber(ARGV[1]), KEYS, 1000
 local answer, minute = {}, nil
 
 for place = 1, #tags do
@@ -18,8 +18,8 @@ for place = 1, #tags do
   end
   local lists, running = redis.call("ZRANGE", q.workers, 0, -1), 0
   for i, worker in ipairs(lists) do lists[i] = q.running_of .. worker end
-  for i = 1, #lists, AT_ONCE do
-    running = running + redis.call("EXISTS", unpack(lists, i, math.min(i + AT_ONCE - 1, #lists)))
+  for i = 1, #lists, LISTS_AT_ONCE do
+    running = running + redis.call("EXISTS", unpack(lists, i, math.min(i + LISTS_AT_ONCE - 1, #lists)))
   end
   answer[#answer + 1] = {
     redis.call("HGETALL", q.stats .. string.format("%.0f", last)),
