@@ -6,6 +6,7 @@ import inspect
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, cast
 
 import redis
@@ -98,7 +99,10 @@ class ConnectionSettings:
             # Replies differ in RESP3, which is the default of redis-py 8 only.
             "protocol": 2,
         }
-        if "socket_keepalive" in argument_names(self.connection_class):
+        accepted = argument_names(self.connection_class)
+        if "driver_info" in accepted:
+            ours["driver_info"] = _driver_info()
+        if "socket_keepalive" in accepted:
             ours["socket_keepalive"] = True
         else:  # a Unix socket
             options.pop("socket_keepalive_options", None)
@@ -139,6 +143,13 @@ class _UnixConnection(UnixDomainSocketConnection):
         self.socket_timeout = socket_timeout
 
 
+@cache
+def _driver_info() -> Any:
+    """What redis-py says of itself to the server: it would read its own version from a file for each connection."""
+    return redis.DriverInfo()
+
+
+@cache
 def argument_names(connection_class: type) -> frozenset[str]:
     """The arguments that a connection class and its bases accept. They differ between versions of redis-py."""
     return _named_by(connection_class.__mro__)

@@ -24,7 +24,7 @@ FIRST_CRASH_PAUSE_SECONDS = 0.1
 MAX_CRASH_PAUSE_SECONDS = 30.0
 # A crash while a job runs is most likely the fault of the job, which is buried after `max_crashes`. Jobs of other
 # clients must not wait for long meanwhile.
-MAX_JOB_CRASH_PAUSE_SECONDS = 1.0
+MAX_JOB_CRASH_PAUSE_SECONDS = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import NoReturn
 
 from django_rtq.broker.broker import Broker
@@ -76,8 +77,14 @@ class ProcessPool:
         self.is_quiet = False  # processes are to claim nothing
         self._is_subreaper = _adopts_orphans()
 
+    @cached_property
+    def _broker(self) -> Broker:
+        """For the processes, which connect it: made once, because it takes most of the time of a start."""
+        return Broker(self._config, role="worker", backend=self._options.backend)
+
     def prepare(self) -> None:
         """Freeze the heap before the first fork, so that garbage collection in processes copies less of it."""
+        _ = self._broker, _libc()
         database_connections.close_all()
         gc.collect()
         gc.freeze()
@@ -145,8 +152,7 @@ class ProcessPool:
             kill_with_parent(signal.SIGKILL)
             if os.getppid() != parent:
                 return EXIT_FAILED  # the parent died before prctl()
-            broker = Broker(self._config, role="worker", backend=self._options.backend)
-            process = WorkerProcess(broker, shared, self._options, parent=parent)
+            process = WorkerProcess(self._broker, shared, self._options, parent=parent)
             process.install_handlers()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             return process.run()
@@ -163,13 +169,18 @@ def _flush() -> None:
             stream.flush()
 
 
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def kill_with_parent(signum: int) -> None:
     """Have the kernel send this signal when the parent dies: nobody renews the lease of an orphan.
 
     Linux only. Elsewhere a WorkerProcess checks its parent from time to time.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)
+        _libc().prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)
 
 
 def _adopts_orphans() -> bool:
@@ -178,5 +189,5 @@ def _adopts_orphans() -> bool:
         return True
     answer = ctypes.c_int(0)
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)
+        _libc().prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)
     return answer.value != 0
