@@ -173,10 +173,7 @@ class WorkerSession:
         self._shared.set_alive(asked_at)
         try:
             likely = queues if is_woken else self._likely(queues)
-            fetched = self._broker.claim(self.worker, likely, wanted, settlements=settlements, idle=idle)
-            if wanted and len(likely) < len(queues) and not fetched.claimed:
-                others = self._broker.claim(self.worker, queues[len(likely) :], wanted, idle=idle)
-                fetched = replace(others, stale=fetched.stale, error=fetched.error or others.error)
+            fetched = self._claim(likely, queues[len(likely) :], wanted, idle=idle, settlements=settlements)
         except BrokerError as error:
             self._note_perhaps_settled(settlements)
             with self._lock:
@@ -196,6 +193,30 @@ class WorkerSession:
         if self._perhaps_settled and fetched.error is None:
             self._perhaps_settled.clear()
         self.hold(fetched, asked_at=asked_at)
+        return fetched
+
+    def _claim(
+        self,
+        likely: Sequence[str],
+        others: Sequence[str],
+        wanted: int,
+        *,
+        idle: int,
+        settlements: dict[str, Settlement],
+    ) -> ClaimResult:
+        """Claim from these queues, then from the others, and last of clients whose jobs have crashed processes: of the
+        one that may claim again first, alone, then of any."""
+        aside = self._shared.clients_aside() if wanted else []
+        tries = [(likely, aside), (others, aside)]
+        if aside:
+            tries += [((*likely, *others), aside[1:]), ((*likely, *others), [])]
+        fetched = self._broker.claim(self.worker, likely, wanted, settlements=settlements, idle=idle, aside=aside)
+        for queues, left_out in tries[1:]:
+            if not wanted or fetched.found or fetched.statuses - {"ok"}:
+                break
+            if queues:
+                more = self._broker.claim(self.worker, queues, wanted, idle=idle, aside=left_out)
+                fetched = replace(more, stale=fetched.stale, error=fetched.error or more.error)
         return fetched
 
     def _take(self) -> dict[str, Settlement]:

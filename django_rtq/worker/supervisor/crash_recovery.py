@@ -1,7 +1,8 @@
 """Reclaims the jobs of crashed processes, at once or as soon as Redis is reachable (G5).
 
 1. the main thread of the supervisor reaps a process, and adds it here
-2. this loop reclaims its jobs, in its own thread: the main thread never waits for Redis
+2. this loop notes the clients whose jobs have crashed it, and reclaims its jobs, in its own thread: the main thread
+   never waits for Redis
 3. when all added processes are done, it sends the signals of these jobs
 """
 
@@ -11,7 +12,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,6 +24,7 @@ from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeL
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.tasks import registry
 from django_rtq.threads.loop import Loop
+from django_rtq.worker.crashing_clients import ClientOfQueue
 from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
 from django_rtq.worker.shared_entries import Finished
 from django_rtq.worker.shared_memory import SharedState
@@ -32,6 +34,7 @@ logger = logging.getLogger("django_rtq")
 
 MAX_WAIT_SECONDS = 60.0
 REPLY_TIMEOUT_SECONDS = 2.0  # a round trip takes milliseconds: after so long Redis hangs
+MAX_BLAMED = 16  # running jobs of a process whose clients are noted
 SendSignals = Callable[[], object]
 
 
@@ -40,6 +43,7 @@ class _CrashedProcess:
     worker: str
     crashed: Sequence[str]  # jobs that were running: they count a crash
     overdue: Sequence[str]  # jobs that ignored their time limits: they count a failure
+    blamed: Sequence[str]  # jobs that may have caused its end
     finished: Sequence[Finished]  # jobs that were over; Redis may not have their outcomes
 
 
@@ -48,21 +52,35 @@ class CrashRecovery(Loop):
 
     name = "crash-recovery"
 
-    def __init__(self, broker: Broker, queues: Sequence[str], wake: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        queues: Sequence[str],
+        wake: Callable[[], None] = lambda: None,
+        note_crash: Callable[[Collection[ClientOfQueue]], None] = lambda clients: None,
+    ) -> None:
         super().__init__()
         self._broker = broker
         self._queues = queues
         self._wake = wake
+        self._note_crash = note_crash
         self._queued: deque[_CrashedProcess] = deque()
         self._progress_at = 0.0  # when Redis was asked, or its last reply; infinite until it is asked
         self._is_redis_away = False  # the last try failed
 
-    def add(self, shared: SharedState, *, crashed: Sequence[str], overdue: Sequence[str] = ()) -> None:
+    def add(
+        self,
+        shared: SharedState,
+        *,
+        crashed: Sequence[str],
+        overdue: Sequence[str] = (),
+        blamed: Sequence[str] = (),
+    ) -> None:
         """Queue the jobs of a process that has exited. Its shared memory has its worker name."""
         if shared.worker:
             if not self._queued:
                 self._progress_at = math.inf
-            self._queued.append(_CrashedProcess(shared.worker, crashed, overdue, shared.finished()))
+            self._queued.append(_CrashedProcess(shared.worker, crashed, overdue, blamed, shared.finished()))
             self.interrupt()
 
     @property
@@ -100,6 +118,8 @@ class CrashRecovery(Loop):
         return MAX_WAIT_SECONDS
 
     def _recover(self, process: _CrashedProcess, send_later: list[SendSignals]) -> None:
+        if process.blamed:
+            self._blame(process)
         settle_finished(self._broker, self._queues, process.worker, process.finished)
         self._progress_at = time.monotonic()
         for job_id in process.overdue:
@@ -117,6 +137,14 @@ class CrashRecovery(Loop):
             self._progress_at = time.monotonic()
             if taken:
                 send_later.append(partial(signals.send_reclaimed, CrashRecovery, queue, process.worker, taken))
+
+    def _blame(self, process: _CrashedProcess) -> None:
+        try:
+            clients = self._broker.clients_of(process.worker, self._queues, process.blamed[:MAX_BLAMED])
+        except ValueError:  # an unreadable record
+            return
+        self._note_crash(clients)
+        self._progress_at = time.monotonic()
 
     def _record_timeout(self, worker: str, job_id: str, send_later: list[SendSignals]) -> None:
         """Settle a job that was killed for its time limit as failed, as if it had raised TimeLimitExceeded."""

@@ -18,6 +18,7 @@ from typing import NoReturn
 from django_rtq.broker.broker import Broker
 from django_rtq.conf.config import Config
 from django_rtq.threads import database_connections
+from django_rtq.worker.crashing_clients import CrashingClients
 from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_RECYCLED
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.process.process import WorkerProcess
@@ -75,6 +76,7 @@ class ProcessPool:
         self._options = options
         self.processes: list[ChildProcess] = []
         self.is_quiet = False  # processes are to claim nothing
+        self.crashing_clients = CrashingClients()
         self._is_subreaper = _adopts_orphans()
 
     @cached_property
@@ -95,7 +97,7 @@ class ProcessPool:
 
     def fork(self) -> None:
         """Fork one process. Raises OSError."""
-        shared = SharedState(self._options.concurrency)
+        shared = SharedState(self._options.concurrency, self.crashing_clients)
         shared.is_quiet = self.is_quiet
         parent = os.getpid()
         # The process must not share our connections, nor write our buffered output a second time.
@@ -114,6 +116,7 @@ class ProcessPool:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.processes.append(ChildProcess(pid, shared))
+        self._choose_tries()
 
     def reap(self) -> list[tuple[ChildProcess, int]]:
         """Processes that have exited, each with its wait status."""
@@ -123,9 +126,17 @@ class ProcessPool:
             if pid:
                 self.processes.remove(process)
                 exited.append((process, status))
+        if exited:
+            self._choose_tries()
         if self._is_subreaper:
             self._reap_orphans()
         return exited
+
+    def _choose_tries(self) -> None:
+        """Of each four processes, one claims jobs of crashing clients while others have jobs."""
+        few = max(1, len(self.processes) // 4)
+        for number, process in enumerate(self.processes):
+            process.shared.set_tries_crashing(tries_crashing=number < few)
 
     def _reap_orphans(self) -> None:
         """Reap processes that jobs have started and left, and that are ours because we are process 1 or a subreaper."""
