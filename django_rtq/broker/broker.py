@@ -31,7 +31,7 @@ from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import Job
-from django_rtq.jobs.record import Header, read_record
+from django_rtq.jobs.record import Header, read_head, read_record
 from django_rtq.threads.shared_property import shared_property
 
 if TYPE_CHECKING:
@@ -117,8 +117,9 @@ class Broker(Producer):
 
         Claims up to `wanted` jobs, AT_ONCE at most; 0: only settles. `idle` is the number of slots if no job runs in
         any of them, else 0: jobs that have crashed a worker run alone (D47). No jobs of the clients in `aside` are
-        claimed, given as (queue, client). What was settled is removed from `settlements`. Raises BrokerUnavailable when there was no reply: then jobs may have been settled, and jobs
-        may have been claimed that the worker does not know of.
+        claimed, given as (queue, client). What was settled is removed from `settlements`. Raises BrokerUnavailable
+        when there was no reply: then jobs may have been settled, and jobs may have been claimed that the worker does
+        not know of.
         """
         settlements, result = settlements or {}, ClaimResult()
         acked = take_acks(settlements) if wanted else {}
@@ -213,17 +214,10 @@ class Broker(Producer):
                 return read_record(job_id, queue, record or b"", failures=int(failures or 0), crashes=int(crashes or 0))
         return None
 
-    def clients_of(self, worker: str, queues: Sequence[str], job_ids: Sequence[str]) -> set[tuple[str, str]]:
-        """Queue and client of these jobs, as far as the worker holds them."""
-        held = {queue: [i for i in job_ids if i.encode() in jobs] for queue, jobs in self.attempts(worker, queues).items()}
-        reads: dict[str, Command] = {queue: ("HMGET", self.keys.of(queue).jobs, *ids) for queue, ids in held.items() if ids}
-        replies = self.redis.execute(list(reads.values()), resend=True) if reads else []
-        return {
-            (queue, Header.read(record.partition(b"\n")[0]).client)
-            for queue, records in zip(reads, replies, strict=True)
-            for record in records
-            if record
-        }
+    def heads(self, queue: str, job_ids: Sequence[bytes]) -> list[tuple[Header | None, str]]:
+        """Header and task name of each of these jobs; None and "" for what cannot be read."""
+        records = self.redis.execute_one(("HMGET", self.keys.of(queue).jobs, *job_ids), resend=True)
+        return [read_head(record or b"") for record in records]
 
     def heartbeat(
         self, queues: Sequence[str], workers: Mapping[str, WorkerInfo], cursors: dict[str, int], *, promote: bool

@@ -67,7 +67,7 @@ class SharedState(Entries):
     # -- written by the supervisor, read by the process
 
     def clients_aside(self) -> list[ClientOfQueue]:
-        """The clients of which this process claims no jobs while others have some, the first that it may again first."""
+        """The clients of which it claims no jobs while others have some, in the order in which that ends."""
         return self._crashing_clients.aside(is_trial=self._memory[_TRIES] == 1)
 
     def set_tries_crashing(self, *, tries_crashing: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, cast
@@ -149,10 +149,9 @@ def _driver_info() -> Any:
     return redis.DriverInfo()
 
 
-@cache
 def argument_names(connection_class: type) -> frozenset[str]:
     """The arguments that a connection class and its bases accept. They differ between versions of redis-py."""
-    return _named_by(connection_class.__mro__)
+    return _named_by(*connection_class.__mro__)
 
 
 def identity_arguments(connection_class: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,7 +161,7 @@ def identity_arguments(connection_class: type, arguments: Mapping[str, Any]) -> 
     is not redis-py's, all arguments that redis-py does not know are kept.
     """
     accepted = argument_names(connection_class)
-    redis_own = _named_by(base for base in connection_class.__mro__ if _is_redis_own(base))
+    redis_own = _named_by(*(base for base in connection_class.__mro__ if _is_redis_own(base)))
 
     def is_kept(name: str, value: Any) -> bool:
         if name in _IDENTITY:
@@ -175,7 +174,8 @@ def identity_arguments(connection_class: type, arguments: Mapping[str, Any]) -> 
     return {name: value for name, value in arguments.items() if is_kept(name, value)}
 
 
-def _named_by(classes: Iterable[type]) -> frozenset[str]:
+@cache
+def _named_by(*classes: type) -> frozenset[str]:
     return frozenset(
         name
         for base in classes

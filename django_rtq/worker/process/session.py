@@ -24,6 +24,7 @@ from django_rtq.worker.process.outcome_recorder import OutcomeRecorder, decide_u
 from django_rtq.worker.process.progress import ProgressReports
 from django_rtq.worker.process.reconciler import Reconciler
 from django_rtq.worker.process.run import Run
+from django_rtq.worker.shared_entries import MAX_ID_BYTES
 from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState
 
 CHECK_AGAIN_SECONDS = 5.0
@@ -43,6 +44,7 @@ class WorkerSession:
         self._settlements: dict[str, Settlement] = {}
         self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, without an outcome
         self._metrics = RunMetrics()
+        self._has_counts = False  # something was counted until the last round trip, and not sent
         self._record = OutcomeRecorder(broker.config, shared, self._metrics).record
         self.logs: JobLogs | None = None  # what jobs log, if it is kept
         self._timed: set[str] = set()  # queues in which clients take turns by time
@@ -169,6 +171,7 @@ class WorkerSession:
     def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int, is_woken: bool = False) -> ClaimResult:
         with self._lock:
             settlements, over = self._take(), self._shared.take_finished()
+            has_counts = self._begin_counts(settlements)
         asked_at = time.monotonic()
         self._shared.set_alive(asked_at)
         try:
@@ -187,6 +190,8 @@ class WorkerSession:
             if self.logs is not None:
                 self.logs.confirm()
             self._shared.confirm_reported(over)
+            if has_counts:
+                self._shared.confirm_counts()
             self._put_back(settlements)
         if fetched.stale:
             self._on_stale(fetched.stale)
@@ -227,6 +232,15 @@ class WorkerSession:
             self.logs.take(self._settlements, self.worker)
         taken, self._settlements = self._settlements, {}
         return taken
+
+    def _begin_counts(self, settlements: Mapping[str, Settlement]) -> bool:
+        """Put what will be counted and not sent into shared memory. False: nothing is, and nothing was. Needs the lock."""
+        dump = self._metrics.dump()
+        if not dump and not self._has_counts:
+            return False
+        self._shared.begin_counts(dump, _any_job(settlements))
+        self._has_counts = bool(dump)
+        return True
 
     def _likely(self, queues: Sequence[str]) -> Sequence[str]:
         """The queues up to the one that had work lately."""
@@ -369,3 +383,19 @@ class WorkerSession:
             if settlement:
                 later = self._settlements.get(queue)
                 self._settlements[queue] = settlement.joined(later) if later else settlement
+
+
+def _any_job(settlements: Mapping[str, Settlement]) -> bytes:
+    """The id of a job whose outcome is in there; b"" if there is none, or if it is too long for shared memory."""
+    for settlement in settlements.values():
+        for outcomes in (
+            settlement.ack,
+            settlement.retry,
+            settlement.bury,
+            settlement.expire,
+            settlement.finish_cancel,
+        ):
+            if outcomes:
+                job_id = outcomes[0] if isinstance(outcomes[0], bytes) else str(outcomes[0]).encode()
+                return job_id if len(job_id) <= MAX_ID_BYTES else b""
+    return b""

@@ -12,7 +12,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,6 +26,7 @@ from django_rtq.tasks import registry
 from django_rtq.threads.loop import Loop
 from django_rtq.worker.crashing_clients import ClientOfQueue
 from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
+from django_rtq.worker.run_counts import QueueCounts, load_counts
 from django_rtq.worker.shared_entries import Finished
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import settle_finished
@@ -45,6 +46,8 @@ class _CrashedProcess:
     overdue: Sequence[str]  # jobs that ignored their time limits: they count a failure
     blamed: Sequence[str]  # jobs that may have caused its end
     finished: Sequence[Finished]  # jobs that were over; Redis may not have their outcomes
+    dumps: tuple[bytes, bytes, bytes]  # what it had counted of runs, and not sent: see Entries.counts()
+    counts: dict[str, QueueCounts] | None = None  # by queue: the one of them that applies
 
 
 class CrashRecovery(Loop):
@@ -80,7 +83,8 @@ class CrashRecovery(Loop):
         if shared.worker:
             if not self._queued:
                 self._progress_at = math.inf
-            self._queued.append(_CrashedProcess(shared.worker, crashed, overdue, blamed, shared.finished()))
+            process = _CrashedProcess(shared.worker, crashed, overdue, blamed, shared.finished(), shared.counts())
+            self._queued.append(process)
             self.interrupt()
 
     @property
@@ -118,9 +122,19 @@ class CrashRecovery(Loop):
         return MAX_WAIT_SECONDS
 
     def _recover(self, process: _CrashedProcess, send_later: list[SendSignals]) -> None:
+        held = self._broker.attempts(process.worker, self._queues)
+        self._progress_at = time.monotonic()
+        if process.counts is None:
+            before, after, sent = process.dumps
+            is_reported = sent and not any(sent in attempts for attempts in held.values())
+            process.counts = load_counts(after if is_reported else before)
         if process.blamed:
-            self._blame(process)
-        settle_finished(self._broker, self._queues, process.worker, process.finished)
+            self._blame(process, held)
+        settle_finished(self._broker, self._queues, process.worker, process.finished, counts=process.counts)
+        for queue in list(process.counts):
+            metrics = list(process.counts[queue].calls())
+            self._broker.settle(process.worker, queue, Settlement(metrics=metrics))
+            del process.counts[queue]
         self._progress_at = time.monotonic()
         for job_id in process.overdue:
             try:
@@ -138,11 +152,15 @@ class CrashRecovery(Loop):
             if taken:
                 send_later.append(partial(signals.send_reclaimed, CrashRecovery, queue, process.worker, taken))
 
-    def _blame(self, process: _CrashedProcess) -> None:
-        try:
-            clients = self._broker.clients_of(process.worker, self._queues, process.blamed[:MAX_BLAMED])
-        except ValueError:  # an unreadable record
-            return
+    def _blame(self, process: _CrashedProcess, held: Mapping[str, Collection[bytes]]) -> None:
+        blamed = {job_id.encode() for job_id in process.blamed[:MAX_BLAMED]}
+        clients = {
+            (queue, header.client)
+            for queue, attempts in held.items()
+            if (job_ids := list(blamed.intersection(attempts)))
+            for header, _ in self._broker.heads(queue, job_ids)
+            if header is not None
+        }
         self._note_crash(clients)
         self._progress_at = time.monotonic()
 
