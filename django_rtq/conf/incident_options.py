@@ -16,6 +16,7 @@ KINDS = (
     "queues_without_worker",
     "worker_lost",
     "worker_silent",
+    "worker_crash_loop",
     "host_without_worker",
     "task_failing",
     "dead_letters",

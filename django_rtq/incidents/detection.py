@@ -16,7 +16,7 @@ from django_rtq.incidents.queues import (
     paused_queues,
     paused_tasks,
 )
-from django_rtq.incidents.workers import hung_jobs, lost_workers, missing_workers, silent_workers
+from django_rtq.incidents.workers import crash_loops, hung_jobs, lost_workers, missing_workers, silent_workers
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.overview import Overview
 from django_rtq.inspector.server_info import problem_values
@@ -30,6 +30,7 @@ _CRITICAL = {"evicts", "log_failed", "snapshot_failed", "replica"}  # of the war
 _DETECTORS = (
     missing_workers,
     lost_workers,
+    crash_loops,
     failing_tasks,
     new_dead_letters,
     hung_jobs,

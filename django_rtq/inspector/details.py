@@ -117,6 +117,9 @@ class WorkerDetails:
     project_version: str = ""  # RTQ["VERSION"]; "": it has none
     memory_bytes: int | None = None
     up_seconds: float | None = None
+    #: It is the supervisor: its processes crash again and again before they run a job, in this way. It waits before it
+    #: starts others. "": it is a process.
+    crash_loop: str = ""
 
     @property
     def is_lost(self) -> bool:

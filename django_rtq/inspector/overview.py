@@ -339,4 +339,5 @@ def _worker_details(
         supervisor_name=note.get(b"supervisor_name", b"").decode(),
         is_quiet=note.get(b"quiet") == b"1",
         is_resting=note.get(b"resting") == b"1",
+        crash_loop=note.get(b"crash_loop", b"").decode(errors="replace"),
     )

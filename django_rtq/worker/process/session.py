@@ -171,7 +171,7 @@ class WorkerSession:
     def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int, is_woken: bool = False) -> ClaimResult:
         with self._lock:
             settlements, over = self._take(), self._shared.take_finished()
-            has_counts = self._begin_counts(settlements)
+            counts = self._begin_counts(settlements)
         asked_at = time.monotonic()
         self._shared.set_alive(asked_at)
         try:
@@ -190,8 +190,9 @@ class WorkerSession:
             if self.logs is not None:
                 self.logs.confirm()
             self._shared.confirm_reported(over)
-            if has_counts:
+            if counts is not None:
                 self._shared.confirm_counts()
+                self._has_counts = bool(counts)
             self._put_back(settlements)
         if fetched.stale:
             self._on_stale(fetched.stale)
@@ -233,14 +234,13 @@ class WorkerSession:
         taken, self._settlements = self._settlements, {}
         return taken
 
-    def _begin_counts(self, settlements: Mapping[str, Settlement]) -> bool:
-        """Put what will be counted and not sent into shared memory. False: nothing is, and nothing was. Needs the lock."""
+    def _begin_counts(self, settlements: Mapping[str, Settlement]) -> bytes | None:
+        """Put what will be counted and not sent into shared memory. None: nothing is, nor was. Needs the lock."""
         dump = self._metrics.dump()
         if not dump and not self._has_counts:
-            return False
+            return None
         self._shared.begin_counts(dump, _any_job(settlements))
-        self._has_counts = bool(dump)
-        return True
+        return dump
 
     def _likely(self, queues: Sequence[str]) -> Sequence[str]:
         """The queues up to the one that had work lately."""

@@ -107,6 +107,7 @@ class Supervisor:
             self._apply_commands()
             self._handle_signals()
             self._fork_missing()
+            self._heartbeat.tell_crash_loop(self._fork_schedule.crash_loop)
             self._health_file.update()
 
     # -- processes
