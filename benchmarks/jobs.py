@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 
 from benchmarks.counters import counters, marks
@@ -58,6 +59,28 @@ def nap(number: int, ms: int) -> None:
     """Wait for so long."""
     time.sleep(ms / 1000)
     marks()[number] = 1
+
+
+@task(result_ttl=0)
+def mark(number: int) -> None:
+    """Set the mark of its number."""
+    marks()[number] = 1
+
+
+@task(max_attempts=1)
+def kill_process() -> None:
+    """Kill the process that runs it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@task(result_ttl=0)
+def wait_for_cancel(slot: int) -> None:
+    """Wait until it is cancelled, and record when it started and stopped."""
+    counters()[slot] = time.monotonic_ns()
+    try:
+        time.sleep(60)
+    finally:
+        counters()[slot + 1] = time.monotonic_ns()
 
 
 @task(result_ttl=0)

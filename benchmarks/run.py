@@ -20,7 +20,7 @@ BUSY_LOAD = 0.5  # load average from which other programs distort the figures
 GROUPS = (
     *("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness"),
     *("ordinary", "threads", "coroutines", "database", "get", "retries", "payload", "queues", "producers", "clients"),
-    *("weights", "limits"),
+    *("weights", "limits", "crashes"),
     *("observers", "idle", "scale", "admin", "pages"),
 )
 
@@ -77,11 +77,23 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
         scale,
         unique,
     )
-    from benchmarks.loads import clients, database, get, limits, payload, producers, queues, retries, waiting, weights
+    from benchmarks.loads import (
+        clients,
+        crashes,
+        database,
+        get,
+        limits,
+        payload,
+        producers,
+        queues,
+        retries,
+        waiting,
+        weights,
+    )
 
     modules = (
         *(raw, enqueue, unique, drain, latency, delayed, memory, fairness, database, get, retries, payload, queues),
-        *(producers, clients, weights, limits, observers),
+        *(producers, clients, weights, limits, crashes, observers),
     )
     by_rounds = {module.__name__.rpartition(".")[2]: module.measure for module in modules} | {
         "ordinary": waiting.measure_ordinary,

@@ -93,6 +93,20 @@ LOADS = {
         for name, figure in rate(f"clients.{clients}", f"no-op jobs of {clients:,} clients, one process").items()
     },
     "clients.most_vs_one": Figure("ratio", "the most clients to one", Target(">=", 0.6)),
+    **{
+        figure: value
+        for name, what in (("processes", "two processes"), ("threads", "8 threads of one process"))
+        for figure, value in (
+            (
+                f"crashes.others_{name}",
+                Figure("ratio", f"20,000 jobs beside 60 of another client that kill {what}", Target("<=", 2)),
+            ),
+            (f"crashes.others_{name}_again", Figure("ratio", "the same, each kills four times", Target("<=", 2))),
+            (f"crashes.all_{name}", Figure("s", "until those are dead, too")),
+        )
+    },
+    "crashes.cancel_p50": Figure("ms", "from cancel() of a running job until it has stopped"),
+    "crashes.cancel_p99": Figure("ms", "the same, 1 of 100 is later", Target("<=", 50)),
     "weights.deviation": Figure("ratio", "largest error of shares by weights 1, 2, 5, 10", Target("<=", 0.02)),
     "weights.time_deviation": Figure(
         "ratio", "largest error of shares of time, jobs of 1, 5, 50 ms", Target("<=", 0.05)

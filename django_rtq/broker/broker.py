@@ -33,7 +33,7 @@ from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import PARK_SECONDS, Job
-from django_rtq.jobs.record import read_record
+from django_rtq.jobs.record import Header, read_head, read_record
 from django_rtq.threads.shared_property import shared_property
 
 if TYPE_CHECKING:
@@ -118,13 +118,15 @@ class Broker(Producer):
         *,
         idle: int = 1,
         settlements: Mapping[str, Settlement] | None = None,
+        aside: Collection[tuple[str, str]] = (),
     ) -> ClaimResult:
         """Claim jobs from the first queues that have any, and settle finished jobs, in one round trip.
 
         Claims up to `wanted` jobs, AT_ONCE at most; 0: only settles. `idle` is the number of slots if no job runs in
-        any of them, else 0: jobs that have crashed a worker run alone (D47). What was settled is removed from
-        `settlements`. Raises BrokerUnavailable when there was no reply: then jobs may have been settled, and jobs
-        may have been claimed that the worker does not know of.
+        any of them, else 0: jobs that have crashed a worker run alone (D47). No jobs of the clients in `aside` are
+        claimed, given as (queue, client). What was settled is removed from `settlements`. Raises BrokerUnavailable
+        when there was no reply: then jobs may have been settled, and jobs may have been claimed that the worker does
+        not know of.
         """
         settlements, result = settlements or {}, ClaimResult()
         acked = take_acks(settlements) if wanted else {}
@@ -132,7 +134,7 @@ class Broker(Producer):
             calls = settlement_calls(settlements, self.keys, worker, max_results=self.config.max_results, but=acked)
             commands = [command for _, command in calls]
             if wanted:
-                commands.append(self.claim_command(worker, queues, wanted, idle=idle, acked=acked))
+                commands.append(self.claim_command(worker, queues, wanted, idle=idle, acked=acked, aside=aside))
             replies = self.redis.execute_each(commands)
             result.add_settled([(whose, reply) for (whose, _), reply in zip(calls, replies, strict=False)])
             if not acked or not isinstance(replies[-1], BrokerError):
@@ -159,17 +161,20 @@ class Broker(Producer):
         *,
         idle: int = 1,
         acked: Mapping[str, Sequence[Argument]] | None = None,
+        aside: Collection[tuple[str, str]] = (),
     ) -> Command:
         """The command that claims, for a BlockingReader that sends it together with its blocking read.
 
         `acked`: queue -> finished jobs to settle before, AT_ONCE at most, as in Settlement.ack.
         """
         names, finished = list(queues), []
+        clients = [word for queue, name in aside if queue in names for word in (names.index(queue) + 1, name)]
         for queue, entries in (acked or {}).items():
             if queue not in names:
                 names.append(queue)
             finished += [names.index(queue) + 1, len(entries), *entries]
-        arguments = (worker, min(wanted, AT_ONCE), int(idle), len(queues), self.config.max_results, *finished)
+        wanted, most = min(wanted, AT_ONCE), self.config.max_results
+        arguments = (worker, wanted, int(idle), len(queues), most, len(clients) // 2, *clients, *finished)
         return SCRIPTS["claim"].call_many([self.keys.of(name) for name in names], arguments)
 
     def return_work_signal(self, queue: str) -> None:
@@ -229,6 +234,11 @@ class Broker(Producer):
                 record, failures, crashes = self.redis.execute(reads, resend=True)
                 return read_record(job_id, queue, record or b"", failures=int(failures or 0), crashes=int(crashes or 0))
         return None
+
+    def heads(self, queue: str, job_ids: Sequence[bytes]) -> list[tuple[Header | None, str]]:
+        """Header and task name of each of these jobs; None and "" for what cannot be read."""
+        records = self.redis.execute_one(("HMGET", self.keys.of(queue).jobs, *job_ids), resend=True)
+        return [read_head(record or b"") for record in records]
 
     def heartbeat(
         self,

@@ -17,6 +17,7 @@ KINDS = (
     "workers_quiet",
     "worker_lost",
     "worker_silent",
+    "worker_crash_loop",
     "host_without_worker",
     "task_failing",
     "dead_letters",

@@ -22,6 +22,7 @@ from django_rtq.incidents.queues import (
 )
 from django_rtq.incidents.schedules import invalid_schedules, known_schedules, missed_schedules
 from django_rtq.incidents.workers import (
+    crash_loops,
     hung_jobs,
     lost_workers,
     missing_workers,
@@ -46,6 +47,7 @@ _DETECTORS = (
     missing_workers,
     quiet_workers,
     lost_workers,
+    crash_loops,
     unknown_tasks,
     several_projects,
     failing_tasks,

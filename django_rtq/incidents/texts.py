@@ -38,6 +38,10 @@ TEXTS: dict[str, Any] = {
         "Host %(host)s: %(count)s idle workers have stopped asking for work, %(worker)s among them.",
         "number",
     ),
+    "worker_crash_loop": gettext_lazy(
+        "Host %(host)s: the processes of a worker crash before they run a job (%(reason)s), so it waits before it "
+        "starts others. Its log says why."
+    ),
     "host_without_worker": gettext_lazy("Host %(host)s: no worker is alive."),
     "task_failing": gettext_lazy("%(task)s in queue %(name)s is failing: %(failed)s of its last %(runs)s runs."),
     "dead_letters": ngettext_lazy(

@@ -125,6 +125,14 @@ def silent_workers(overview: Overview) -> Iterator[Incident]:
         yield _of_host("worker_silent", Severity.WARNING, host, workers, overview.ago(longest))
 
 
+def crash_loops(overview: Overview) -> Iterator[Incident]:
+    """Hosts with workers whose processes crash again and again before they run a job."""
+    for host, workers in _by_host(worker for worker in overview.workers if worker.crash_loop):
+        values = {"host": host or "?", "reason": workers[0].crash_loop[:200]}
+        actions = (Action.SHOW_WORKERS,)
+        yield Incident(kind="worker_crash_loop", severity=Severity.CRITICAL, host=host, values=values, actions=actions)
+
+
 def is_silent(worker: WorkerDetails) -> bool:
     """Whether an idle process has stopped asking for work although its supervisor renews its lease."""
     if worker.running or worker.is_quiet or worker.is_lost:

@@ -161,6 +161,9 @@ class WorkerDetails:
     other_limits: list[str] = field(default_factory=list)  # queues for which limits of other settings hold
     memory_bytes: int | None = None
     up_seconds: float | None = None
+    #: It is the supervisor: its processes crash again and again before they run a job, in this way. It waits before it
+    #: starts others. "": it is a process.
+    crash_loop: str = ""
 
     @property
     def is_lost(self) -> bool:

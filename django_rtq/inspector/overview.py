@@ -430,4 +430,5 @@ def _worker_details(
         quiet_seconds=float(quiet) + last_seen if is_quiet and quiet and last_seen is not None else None,
         quiet_by=note.get(b"quiet_by", b"").decode(errors="replace") if is_quiet else "",
         is_resting=note.get(b"resting") == b"1",
+        crash_loop=note.get(b"crash_loop", b"").decode(errors="replace"),
     )

@@ -14,6 +14,9 @@ writer.
                                deadline (double; 0: none), outcome, cancel request (written by the supervisor: 1 byte of
                                length and the id of the job), id
          texts                 two areas: results and errors of jobs that are over
+         counts                which of the two areas below is valid; the length and the id of a job whose outcome is
+                               on its way to Redis: when Redis has it, the other area is; then the areas, each 4 bytes
+                               of length and what was counted of runs and not sent, from run_counts.py
 """
 
 from __future__ import annotations
@@ -25,10 +28,12 @@ from enum import IntEnum
 from typing import NamedTuple
 
 NUMBER, NAMED, _WIDTH, _REVOKED, _REVOKED_NUMBER, _REPORTED, _STATUS = 88, 96, 104, 106, 112, 135, 136
+_LENGTH = struct.Struct("I")
 _TIME, COUNT = struct.Struct("d"), struct.Struct("Q")
 _OUTCOME = struct.Struct("=IIqII")  # offset and length of the text, milliseconds, is counted, attempt
 _ACKED = struct.Struct("=IIq")  # the same, without the fields that a succeeded job does not need
 MAX_ID_BYTES = 255
+MAX_COUNTS = 65_536  # bytes; more are lost with the process
 MAX_BATCH = 128  # jobs of one claim, for a process with one slot
 TEXTS = 1_179_648  # bytes of a text area: more than the longest result; the memory is allocated when it is used
 _FULL, _SHORT = TEXTS - 65_536, 2_000  # the rest of the area is for short texts
@@ -82,7 +87,8 @@ class Entries:
         self._cancel_ids = self._outcome + _OUTCOME.size * entries
         self._ids = self._cancel_ids + (1 + MAX_ID_BYTES) * entries
         texts = self._ids + MAX_ID_BYTES * entries
-        self._memory = mmap.mmap(-1, texts + 2 * TEXTS)
+        self._counts = texts + 2 * TEXTS
+        self._memory = mmap.mmap(-1, self._counts + 2 + MAX_ID_BYTES + 2 * (_LENGTH.size + MAX_COUNTS))
         self._memory[_WIDTH] = MAX_ID_BYTES
         # The attributes below are used by the process only.
         self._clean = bytes(self._outcome - _REPORTED)
@@ -228,6 +234,25 @@ class Entries:
         """Their outcomes could not be sent: keep them for the next time."""
         self._over = [*over, *self._over]
 
+    def begin_counts(self, dump: bytes, job_id: bytes) -> None:
+        """What was counted of runs, and not sent, as soon as Redis has the outcome of this job."""
+        memory, at = self._memory, self._counts
+        memory[at + 1] = 0
+        area = self._counts_area(1 - memory[at])
+        length = len(dump) if len(dump) <= MAX_COUNTS else 0
+        _LENGTH.pack_into(memory, area, length)
+        memory[area + _LENGTH.size : area + _LENGTH.size + length] = dump[:length]
+        memory[at + 2 : at + 2 + len(job_id)] = job_id
+        memory[at + 1] = len(job_id)
+
+    def confirm_counts(self) -> None:
+        """Redis has it."""
+        self._memory[self._counts] = 1 - self._memory[self._counts]
+        self._memory[self._counts + 1] = 0
+
+    def _counts_area(self, number: int) -> int:
+        return self._counts + 2 + MAX_ID_BYTES + number * (_LENGTH.size + MAX_COUNTS)
+
     # -- written by the supervisor, read by the process
 
     @property
@@ -308,6 +333,17 @@ class Entries:
     def overdue(self, now: float) -> list[str]:
         """The running jobs whose deadlines have passed."""
         return self._names([entry for entry in self._entries(_RUNNING) if 0 < self._deadline_of(entry) <= now])
+
+    def counts(self) -> tuple[bytes, bytes, bytes]:
+        """What was counted of runs, and not sent: while Redis does not have the outcome of a job, and when it has; and
+        the id of that job, b"" if there is none: then the former."""
+        memory, at = self._memory, self._counts
+        dumps = []
+        for number in (memory[at], 1 - memory[at]):
+            area = self._counts_area(number)
+            (length,) = _LENGTH.unpack_from(memory, area)
+            dumps.append(memory[area + _LENGTH.size : area + _LENGTH.size + length])
+        return dumps[0], dumps[1], memory[at + 2 : at + 2 + memory[at + 1]]
 
     def finished(self) -> list[Finished]:
         """The jobs that are over. Redis may have some of the outcomes already."""

@@ -9,6 +9,7 @@ each field has one writer.
     72   last claim            time.monotonic() of the last answer to a claim, or of the last look at one that blocks
     80   sign of life          time.monotonic(), double; infinity: the process is exiting
     105  quiet                 1: claim nothing; written by the supervisor
+    107  tries crashing        1: claim jobs of crashing clients after their pauses; written by the supervisor
     134  resting               1: it claims nothing, because it is to be quiet; written by the process
     120  lease renewed         time.monotonic() just before the lease was renewed last, double; by the supervisor
     88, 96, 104, 106 and on    see shared_entries.py
@@ -20,9 +21,10 @@ import math
 import struct
 import time
 
+from django_rtq.worker.crashing_clients import ClientOfQueue, CrashingClients
 from django_rtq.worker.shared_entries import COUNT, NAMED, NUMBER, Entries
 
-_NAME, _DONE, _CLAIMED, _ALIVE, _QUIET, _RENEWED, _RESTING = 0, 64, 72, 80, 105, 120, 134
+_NAME, _DONE, _CLAIMED, _ALIVE, _QUIET, _TRIES, _RENEWED, _RESTING = 0, 64, 72, 80, 105, 107, 120, 134
 _NOTES, _TIME = struct.Struct("Qd"), struct.Struct("d")
 MAX_NAME_BYTES = 63
 
@@ -30,9 +32,10 @@ MAX_NAME_BYTES = 63
 class SharedState(Entries):
     """Shared memory of one process. Create it before the fork."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, crashing_clients: CrashingClients | None = None) -> None:
         super().__init__(slots)
         self.slots = slots
+        self._crashing_clients = crashing_clients or CrashingClients()  # of all processes of the supervisor
         self.made_at = time.monotonic()
 
     # -- written by the process
@@ -62,6 +65,14 @@ class SharedState(Entries):
         self._memory[_RESTING] = int(is_resting)
 
     # -- written by the supervisor, read by the process
+
+    def clients_aside(self) -> list[ClientOfQueue]:
+        """The clients of which it claims no jobs while others have some, in the order in which that ends."""
+        return self._crashing_clients.aside(is_trial=self._memory[_TRIES] == 1)
+
+    def set_tries_crashing(self, *, tries_crashing: bool) -> None:
+        """Say whether this process is one of the few that claim jobs of crashing clients while others have jobs."""
+        self._memory[_TRIES] = int(tries_crashing)
 
     @property
     def is_quiet(self) -> bool:

@@ -93,6 +93,7 @@ def test_json_has_these_names_and_no_others(redis, busy, began):
                 "jobs_done": 1234,
                 "supervisor_name": "",
                 "is_quiet": False,
+                "crash_loop": "",
             }
         ],
     }

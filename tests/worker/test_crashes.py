@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections import Counter
 
 import pytest
 
@@ -154,6 +155,60 @@ def test_a_poison_job_among_two_hundred_crashes_as_often_as_it_may(rtq_worker, r
     assert {job.refresh().attempt for job in innocent} == {1}
     worker.stop()
     assert_all_settled(redis)
+
+
+@pytest.mark.parametrize("how", ["kill", "late"])
+@pytest.mark.parametrize("slots", [1, 4])
+def test_others_do_not_wait_for_a_client_whose_jobs_crash(rtq_worker, redis, journal, slots, how):
+    """All their jobs are over while many of its jobs wait. Afterwards these have their turns, without a pause."""
+    bad = {"client": "bad", "max_crashes": 0, "max_attempts": 1}
+    if how == "kill":
+        crashing = tasks.die.using(**bad).delay_many([((f"bad-{i}", "kill"), {}) for i in range(60 * slots)])
+    else:
+        task = tasks.stubborn.using(**bad, time_limit=0.05)
+        crashing = task.delay_many([((f"bad-{i}",), {}) for i in range(12 * slots)])
+    tasks.sleep.using(client="good").delay_many([((f"good-{i}", 0.002), {}) for i in range(300)])
+
+    worker = rtq_worker("--processes", 2, "--concurrency", slots, KILL_GRACE_SECONDS=0.1)
+    wait_until(lambda: journal.ends() >= 300)
+    waiting = redis.llen("{rtq:default}:lane:0:bad")
+    wait_until(lambda: not records(redis) - dead(redis))
+
+    assert waiting >= len(crashing) / 4
+    assert dead(redis) == {job.id for job in crashing}
+    assert "replacements are delayed" not in worker.log
+    worker.stop()
+    assert_all_settled(redis)
+
+
+def test_metrics_of_tasks_add_up_to_those_of_the_queue_beside_kills(rtq_worker, redis, journal):
+    for number in range(10):
+        tasks.note.delay_many([((f"{number}-{i}",), {}) for i in range(150)])
+        tasks.attempts.using(max_attempts=2).delay(f"once-{number}", 2)
+        tasks.bury.delay(f"buried-{number}")
+        tasks.die.using(max_crashes=0).delay(f"killer-{number}", "kill")
+    worker = rtq_worker("--processes", 2)
+    wait_until(lambda: not records(redis) - dead(redis))
+    worker.stop()
+
+    counts = counted(redis, "tasks")
+    of_tasks = {
+        word: sum(number for name, number in counts.items() if name.startswith(f"{word} "))
+        for word in ("done", "failed")
+    }
+    of_queue = counted(redis, "stats")
+    assert of_tasks == {"done": of_queue["succeeded"], "failed": of_queue["failed"]} == {"done": 1510, "failed": 30}
+    assert counts["done tests.app.tasks.note"] == 1500
+    assert counts["retried tests.app.tasks.attempts"] == 10
+    assert_all_settled(redis)
+
+
+def counted(redis, kind):
+    """Counters of the queue or its tasks, of all hours or minutes."""
+    total = Counter()
+    for key in redis.keys(f"{{rtq:default}}:{kind}:*"):
+        total.update({name.decode(): int(value) for name, value in redis.hgetall(key).items()})
+    return total
 
 
 def test_who_leaves_by_sys_exit_has_failed_and_takes_nobody_along(rtq_worker, redis, journal):

@@ -1,7 +1,7 @@
 -- claim: settle jobs that have succeeded, and give the worker the next ones, round-robin between clients, from the first
 -- queues that have any. There are several queues: first those to claim from, in the order of the worker.
 -- running -> succeeded, queued -> running
--- uses: prelude settle assign blocking full task_pauses
+-- uses: prelude settle claim assign blocking full task_pauses
 -- keys: running_of jobs workers bands turn lanes work_signal clock scratch ring lane finished no_outcome results
 --       recent_results result_times result_expiry stats failures crashes errors waiting_since retrying digests progress
 --       cancel_requests cancelled_in_lane paused waiters finished_signal unique scheduled scheduled_by_client due_signal
@@ -12,8 +12,10 @@
 --                     has crashed a worker
 -- ARGV[4] last        place of the last queue to claim from
 -- ARGV[5] most        outcomes kept in a queue
--- ARGV[...] list      of each queue with finished jobs: its place, the number of arguments that follow, and of each job:
---                     id, ms to keep, outcome ("": only the id); at most 500 jobs
+-- ARGV[6] aside       how many clients get no job here, because their jobs have crashed processes lately
+-- ARGV[...] list      of each of these clients: place of its queue, name; then of each queue with finished jobs: its place,
+--                     the number of arguments that follow, and of each job: id, ms to keep, outcome ("": only the id); at
+--                     most 500 jobs
 --
 -- returns {number of stale ids, these ids, then of each queue with something to tell: its place, status, now, number of
 --         jobs, of counts, id and record of each job, counts: index of the job, failures, crashes where there are any}
@@ -22,7 +24,7 @@
 -- sent twice: the ids are stale; gives more jobs; those whose reply was lost the worker finds in `running` and releases
 
 local worker, last, most, tags, list = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5]), KEYS, ARGV
-local slots = tonumber(ARGV[3])
+local slots, aside = tonumber(ARGV[3]), tonumber(ARGV[6])
 local claim = { wanted = tonumber(ARGV[2]), slots = slots, most = slots, suspects = 0, found = 0, may_skip = 500, may_hold = 200 }
 local queues, reply = {}, { 0 }
 
@@ -36,6 +38,9 @@ local function open_queue(place)
   if q then return q end
   q = named(place)
   queues[place], q.running, q.now = q, q.running_of .. worker, now_ms(q.clock)
+  for i = 7, 5 + 2 * aside, 2 do
+    if tonumber(list[i]) == place then q.aside = add_aside(q.aside, list[i + 1]) end
+  end
   q.has_rare = redis.call("EXISTS", q.failures, q.crashes, q.errors, q.waiting_since, q.retrying, q.progress, q.digests,
     q.cancel_requests, q.cancelled_in_lane, q.paused, q.waiters, q.limits) > 0
   q.has_failures, q.has_crashes, q.has_waiting_since = has(q, q.failures), has(q, q.crashes), has(q, q.waiting_since)
@@ -85,7 +90,7 @@ local function skip_empty(place)
   return place
 end
 
-settle_jobs(6)
+settle_jobs(7 + 2 * aside)
 local place = 1
 while claim.wanted > 0 and place <= last do
   local band = redis.call("ZREVRANGE", tags[place] .. "bands", "0", "0")[1]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, cast
 
 import redis
@@ -100,7 +101,10 @@ class ConnectionSettings:
             # Replies differ in RESP3, which is the default of redis-py 8 only.
             "protocol": 2,
         }
-        if "socket_keepalive" in argument_names(self.connection_class):
+        accepted = argument_names(self.connection_class)
+        if "driver_info" in accepted:
+            ours["driver_info"] = _driver_info()
+        if "socket_keepalive" in accepted:
             ours["socket_keepalive"] = True
         else:  # a Unix socket
             options.pop("socket_keepalive_options", None)
@@ -141,9 +145,15 @@ class _UnixConnection(UnixDomainSocketConnection):
         self.socket_timeout = socket_timeout
 
 
+@cache
+def _driver_info() -> Any:
+    """What redis-py says of itself to the server: it would read its own version from a file for each connection."""
+    return redis.DriverInfo()
+
+
 def argument_names(connection_class: type) -> frozenset[str]:
     """The arguments that a connection class and its bases accept. They differ between versions of redis-py."""
-    return _named_by(connection_class.__mro__)
+    return _named_by(*connection_class.__mro__)
 
 
 def identity_arguments(connection_class: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,7 +163,7 @@ def identity_arguments(connection_class: type, arguments: Mapping[str, Any]) -> 
     is not redis-py's, all arguments that redis-py does not know are kept.
     """
     accepted = argument_names(connection_class)
-    redis_own = _named_by(base for base in connection_class.__mro__ if _is_redis_own(base))
+    redis_own = _named_by(*(base for base in connection_class.__mro__ if _is_redis_own(base)))
 
     def is_kept(name: str, value: Any) -> bool:
         if name in _IDENTITY:
@@ -166,7 +176,8 @@ def identity_arguments(connection_class: type, arguments: Mapping[str, Any]) -> 
     return {name: value for name, value in arguments.items() if is_kept(name, value)}
 
 
-def _named_by(classes: Iterable[type]) -> frozenset[str]:
+@cache
+def _named_by(*classes: type) -> frozenset[str]:
     return frozenset(
         name
         for base in classes

@@ -221,8 +221,14 @@ def _worker_row(worker: WorkerDetails) -> list[str]:
         one_line(",".join(worker.queues), 60) or "-",
         duration(worker.last_seen_seconds),
         number(worker.jobs_done),
-        f"{_runs(worker.running)} (quiet)" if worker.is_quiet else _runs(worker.running),
+        _activity(worker),
     ]
+
+
+def _activity(worker: WorkerDetails) -> str:
+    if worker.crash_loop:
+        return f"waits: its processes crash before they run a job ({one_line(worker.crash_loop, 80)})"
+    return f"{_runs(worker.running)} (quiet)" if worker.is_quiet else _runs(worker.running)
 
 
 def _runs(running: Sequence[RunningJob]) -> str:
@@ -255,4 +261,5 @@ def _worker(worker: WorkerDetails) -> dict[str, Any]:
         "jobs_done": worker.jobs_done,
         "supervisor_name": worker.supervisor_name,
         "is_quiet": worker.is_quiet,
+        "crash_loop": worker.crash_loop,
     }

@@ -147,6 +147,7 @@ def _as_dict(worker: WorkerDetails) -> dict[str, Any]:
         "memory_bytes": worker.memory_bytes,
         "is_quiet": worker.is_quiet,
         "is_lost": worker.is_lost,
+        "crash_loop": worker.crash_loop,
     }
 
 
@@ -161,5 +162,13 @@ def _cells(worker: WorkerDetails) -> list[str]:
         number(worker.jobs_done),
         duration(worker.up_seconds),
         filesizeformat(worker.memory_bytes).replace("\xa0", " ") if worker.memory_bytes else "-",
-        "lost" if worker.is_lost else "quiet" if worker.is_quiet else "works",
+        _state(worker),
     ]
+
+
+def _state(worker: WorkerDetails) -> str:
+    if worker.is_lost:
+        return "lost"
+    if worker.crash_loop:
+        return "crash loop"
+    return "quiet" if worker.is_quiet else "works"

@@ -154,6 +154,8 @@ def _worker_gauges(workers: Iterable[WorkerDetails]) -> Iterator[Metric]:
     states: Counter[tuple[str, str]] = Counter()
     sums: dict[str, Counter[str]] = {}
     for worker in workers:
+        if worker.crash_loop:
+            continue  # the supervisor, which has no process
         state = "lost" if worker.is_lost else "quiet" if worker.is_quiet else "active"
         states[worker.host, state] += 1
         of_host = sums.setdefault(worker.host, Counter())

@@ -24,6 +24,7 @@ from django_rtq.worker.process.outcome_recorder import OutcomeRecorder, decide_u
 from django_rtq.worker.process.progress import ProgressReports
 from django_rtq.worker.process.reconciler import Reconciler
 from django_rtq.worker.process.run import Run
+from django_rtq.worker.shared_entries import MAX_ID_BYTES
 from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState
 
 CHECK_AGAIN_SECONDS = 5.0
@@ -43,6 +44,7 @@ class WorkerSession:
         self._settlements: dict[str, Settlement] = {}
         self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, without an outcome
         self._metrics = RunMetrics()
+        self._has_counts = False  # something was counted until the last round trip, and not sent
         self._record = OutcomeRecorder(broker.config, shared, self._metrics).record
         self.logs: JobLogs | None = None  # what jobs log, if it is kept
         self._timed: set[str] = set()  # queues in which clients take turns by time
@@ -169,14 +171,12 @@ class WorkerSession:
     def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int, is_woken: bool = False) -> ClaimResult:
         with self._lock:
             settlements, over = self._take(), self._shared.take_finished()
+            counts = self._begin_counts(settlements)
         asked_at = time.monotonic()
         self._shared.set_alive(asked_at)
         try:
             likely = queues if is_woken else self._likely(queues)
-            fetched = self._broker.claim(self.worker, likely, wanted, settlements=settlements, idle=idle)
-            if wanted and len(likely) < len(queues) and not fetched.claimed:
-                others = self._broker.claim(self.worker, queues[len(likely) :], wanted, idle=idle)
-                fetched = replace(others, stale=fetched.stale, error=fetched.error or others.error)
+            fetched = self._claim(likely, queues[len(likely) :], wanted, idle=idle, settlements=settlements)
         except BrokerError:
             self._note_perhaps_settled(settlements)
             with self._lock:
@@ -190,12 +190,39 @@ class WorkerSession:
             if self.logs is not None:
                 self.logs.confirm()
             self._shared.confirm_reported(over)
+            if counts is not None:
+                self._shared.confirm_counts()
+                self._has_counts = bool(counts)
             self._put_back(settlements)
         if fetched.stale:
             self._on_stale(fetched.stale)
         if self._perhaps_settled and fetched.error is None:
             self._perhaps_settled.clear()
         self.hold(fetched, asked_at=asked_at)
+        return fetched
+
+    def _claim(
+        self,
+        likely: Sequence[str],
+        others: Sequence[str],
+        wanted: int,
+        *,
+        idle: int,
+        settlements: dict[str, Settlement],
+    ) -> ClaimResult:
+        """Claim from these queues, then from the others, and last of clients whose jobs have crashed processes: of the
+        one that may claim again first, alone, then of any."""
+        aside = self._shared.clients_aside() if wanted else []
+        tries = [(likely, aside), (others, aside)]
+        if aside:
+            tries += [((*likely, *others), aside[1:]), ((*likely, *others), [])]
+        fetched = self._broker.claim(self.worker, likely, wanted, settlements=settlements, idle=idle, aside=aside)
+        for queues, left_out in tries[1:]:
+            if not wanted or fetched.found or fetched.statuses - {"ok"}:
+                break
+            if queues:
+                more = self._broker.claim(self.worker, queues, wanted, idle=idle, aside=left_out)
+                fetched = replace(more, stale=fetched.stale, error=fetched.error or more.error)
         return fetched
 
     def _take(self) -> dict[str, Settlement]:
@@ -206,6 +233,14 @@ class WorkerSession:
             self.logs.take(self._settlements, self.worker)
         taken, self._settlements = self._settlements, {}
         return taken
+
+    def _begin_counts(self, settlements: Mapping[str, Settlement]) -> bytes | None:
+        """Put what will be counted and not sent into shared memory. None: nothing is, nor was. Needs the lock."""
+        dump = self._metrics.dump()
+        if not dump and not self._has_counts:
+            return None
+        self._shared.begin_counts(dump, _any_job(settlements))
+        return dump
 
     def _likely(self, queues: Sequence[str]) -> Sequence[str]:
         """The queues up to the one that had work lately."""
@@ -348,3 +383,19 @@ class WorkerSession:
             if settlement:
                 later = self._settlements.get(queue)
                 self._settlements[queue] = settlement.joined(later) if later else settlement
+
+
+def _any_job(settlements: Mapping[str, Settlement]) -> bytes:
+    """The id of a job whose outcome is in there; b"" if there is none, or if it is too long for shared memory."""
+    for settlement in settlements.values():
+        for outcomes in (
+            settlement.ack,
+            settlement.retry,
+            settlement.bury,
+            settlement.expire,
+            settlement.finish_cancel,
+        ):
+            if outcomes:
+                job_id = outcomes[0] if isinstance(outcomes[0], bytes) else str(outcomes[0]).encode()
+                return job_id if len(job_id) <= MAX_ID_BYTES else b""
+    return b""

@@ -68,7 +68,9 @@ class ControlListener(Loop):
             self.command, self._commanded_by = order
             self._commanded_at = time.monotonic()
             self._wake()
-        self._polled = self._as_modes(requests)
+        self._polled = _as_modes(requests)
+        if requests:
+            self._wake()
         return 0.0
 
     def info(self) -> dict[str, Argument]:
@@ -81,12 +83,9 @@ class ControlListener(Loop):
 
     def on_cancel_requests(self, requests: Sequence[CancelRequest]) -> None:
         """Take the cancel requests that the heartbeat has read."""
-        self._from_heartbeat = self._as_modes(requests)
-
-    def _as_modes(self, requests: Sequence[CancelRequest]) -> CancelModes:
+        self._from_heartbeat = _as_modes(requests)
         if requests:
             self._wake()
-        return {(worker, job_id): mode for worker, job_id, mode in requests}
 
     def wait(self, seconds: float) -> None:
         """Block until a control signal."""
@@ -114,3 +113,7 @@ class ControlListener(Loop):
             elif "ask" in modes and job_id not in process.terminated:
                 process.shared.request_cancel(job_id)
                 process.kill(signal.SIGUSR1)
+
+
+def _as_modes(requests: Sequence[CancelRequest]) -> CancelModes:
+    return {(worker, job_id): mode for worker, job_id, mode in requests}

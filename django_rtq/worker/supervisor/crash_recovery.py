@@ -1,7 +1,8 @@
 """Reclaims the jobs of crashed processes, at once or as soon as Redis is reachable (G5).
 
 1. the main thread of the supervisor reaps a process, and adds it here
-2. this loop reclaims its jobs, in its own thread: the main thread never waits for Redis
+2. this loop notes the clients whose jobs have crashed it, and reclaims its jobs, in its own thread: the main thread
+   never waits for Redis
 3. when all added processes are done, it sends the signals of these jobs
 """
 
@@ -11,7 +12,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +24,9 @@ from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeL
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.tasks import registry
 from django_rtq.threads.loop import Loop, log_trouble
+from django_rtq.worker.crashing_clients import ClientOfQueue
 from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
+from django_rtq.worker.run_counts import QueueCounts, load_counts
 from django_rtq.worker.shared_entries import Finished
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import settle_finished
@@ -33,6 +36,7 @@ logger = logging.getLogger("django_rtq")
 MAX_WAIT_SECONDS = 60.0
 REPLY_TIMEOUT_SECONDS = 2.0  # a round trip takes milliseconds: after so long Redis hangs
 STOP_REPLY_TIMEOUT_SECONDS = 0.25  # the same, once the drain time is over: the worker has to exit
+MAX_BLAMED = 16  # running jobs of a process whose clients are noted
 SendSignals = Callable[[], object]
 
 
@@ -41,7 +45,10 @@ class _CrashedProcess:
     worker: str
     crashed: Sequence[str]  # jobs that were running: they count a crash
     overdue: Sequence[str]  # jobs that ignored their time limits: they count a failure
+    blamed: Sequence[str]  # jobs that may have caused its end
     finished: Sequence[Finished]  # jobs that were over; Redis may not have their outcomes
+    dumps: tuple[bytes, bytes, bytes]  # what it had counted of runs, and not sent: see Entries.counts()
+    counts: dict[str, QueueCounts] | None = None  # by queue: the one of them that applies
 
 
 class CrashRecovery(Loop):
@@ -49,23 +56,38 @@ class CrashRecovery(Loop):
 
     name = "crash-recovery"
 
-    def __init__(self, broker: Broker, queues: Sequence[str], wake: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        queues: Sequence[str],
+        wake: Callable[[], None] = lambda: None,
+        note_crash: Callable[[Collection[ClientOfQueue]], None] = lambda clients: None,
+    ) -> None:
         super().__init__()
         self._broker = broker
         self._queues = queues
         self._wake = wake
+        self._note_crash = note_crash
         self._queued: deque[_CrashedProcess] = deque()
         self._progress_at = 0.0  # when Redis was asked, or its last reply; infinite until it is asked
         self._is_redis_away = False  # the last try failed
         #: After so long without a reply, Redis hangs, and is_pending is False.
         self.reply_timeout_seconds = REPLY_TIMEOUT_SECONDS
 
-    def add(self, shared: SharedState, *, crashed: Sequence[str], overdue: Sequence[str] = ()) -> None:
+    def add(
+        self,
+        shared: SharedState,
+        *,
+        crashed: Sequence[str],
+        overdue: Sequence[str] = (),
+        blamed: Sequence[str] = (),
+    ) -> None:
         """Queue the jobs of a process that has exited. Its shared memory has its worker name."""
         if shared.worker:
             if not self._queued:
                 self._progress_at = math.inf
-            self._queued.append(_CrashedProcess(shared.worker, crashed, overdue, shared.finished()))
+            process = _CrashedProcess(shared.worker, crashed, overdue, blamed, shared.finished(), shared.counts())
+            self._queued.append(process)
             self.interrupt()
 
     @property
@@ -103,7 +125,19 @@ class CrashRecovery(Loop):
         return MAX_WAIT_SECONDS
 
     def _recover(self, process: _CrashedProcess, send_later: list[SendSignals]) -> None:
-        settle_finished(self._broker, self._queues, process.worker, process.finished)
+        held = self._broker.attempts(process.worker, self._queues)
+        self._progress_at = time.monotonic()
+        if process.counts is None:
+            before, after, sent = process.dumps
+            is_reported = sent and not any(sent in attempts for attempts in held.values())
+            process.counts = load_counts(after if is_reported else before)
+        if process.blamed:
+            self._blame(process, held)
+        settle_finished(self._broker, self._queues, process.worker, process.finished, counts=process.counts)
+        for queue in list(process.counts):
+            metrics = list(process.counts[queue].calls())
+            self._broker.settle(process.worker, queue, Settlement(metrics=metrics))
+            del process.counts[queue]
         self._progress_at = time.monotonic()
         for job_id in process.overdue:
             try:
@@ -120,6 +154,18 @@ class CrashRecovery(Loop):
             self._progress_at = time.monotonic()
             if taken:
                 send_later.append(partial(signals.send_reclaimed, CrashRecovery, queue, process.worker, taken))
+
+    def _blame(self, process: _CrashedProcess, held: Mapping[str, Collection[bytes]]) -> None:
+        blamed = {job_id.encode() for job_id in process.blamed[:MAX_BLAMED]}
+        clients = {
+            (queue, header.client)
+            for queue, attempts in held.items()
+            if (job_ids := list(blamed.intersection(attempts)))
+            for header, _ in self._broker.heads(queue, job_ids)
+            if header is not None
+        }
+        self._note_crash(clients)
+        self._progress_at = time.monotonic()
 
     def _record_timeout(self, worker: str, job_id: str, send_later: list[SendSignals]) -> None:
         """Settle a job that was killed for its time limit as failed, as if it had raised TimeLimitExceeded."""

@@ -11,15 +11,26 @@ from django_rtq.broker.settlement import UNKNOWN_CLIENT, Settlement
 from django_rtq.jobs.failure import Failure
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.jobs.outcome import is_result_lost
+from django_rtq.worker.run_counts import QueueCounts
 from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Finished
 
 logger = logging.getLogger("django_rtq")
 
+_COUNTED = {ACKED: ("done",), RETRIED: ("failed", "retried"), BURIED: ("failed", "dead"), EXPIRED: ("expired",)}
 
-def settle_finished(broker: Broker, queues: Sequence[str], worker: str, finished: Sequence[Finished]) -> None:
+
+def settle_finished(
+    broker: Broker,
+    queues: Sequence[str],
+    worker: str,
+    finished: Sequence[Finished],
+    *,
+    counts: dict[str, QueueCounts] | None = None,
+) -> None:
     """Settle these jobs as far as Redis does not have their outcomes. Raises BrokerError. May be repeated.
 
-    Their signals were sent by the process.
+    Their signals were sent by the process. `counts`: what a dead process had counted by queue, without these jobs. They
+    are added, and what was sent is removed. A process that lives counts them itself.
     """
     if not finished:
         return
@@ -29,6 +40,12 @@ def settle_finished(broker: Broker, queues: Sequence[str], worker: str, finished
         settlement = Settlement()
         for job in unreported:
             _add(settlement, job, job.text or _lost_failure(job, worker))
+        if unreported and counts is not None:
+            of_queue = counts.pop(queue, None) or QueueCounts()
+            for job, (_, task) in zip(unreported, broker.heads(queue, [job.job_id for job in unreported]), strict=True):
+                for name in _COUNTED.get(job.verb, ()) if task else ():
+                    of_queue.tasks[task].outcomes[name] += 1
+            settlement.metrics = list(of_queue.calls())
         if unreported:
             broker.settle(worker, queue, settlement)
             logger.info("settled finished jobs of worker %s: %d", worker, len(unreported))

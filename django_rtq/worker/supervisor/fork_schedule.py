@@ -1,8 +1,10 @@
 """Which processes the supervisor still has to fork, and when.
 
-A process that crashes is replaced at once, unless processes keep crashing soon after their start for the same reason:
-then each pause before a replacement is twice as long as the last one. Other processes are replaced meanwhile. If no
-process gets as far as a claim, all forks wait, and after some tries the supervisor gives up.
+A process that has run jobs is replaced at once, however it crashed: its jobs are slowed down instead (see
+crashing_clients.py). So is one that has lived long. Processes that crash soon after their start and have run nothing
+would crash in a loop: after some in a row for the same reason, each pause before a replacement is twice as long as the
+last one. Other processes are replaced meanwhile. If no process gets as far as a claim, all forks wait, and after some
+tries the supervisor gives up.
 """
 
 from __future__ import annotations
@@ -19,12 +21,8 @@ MAX_PAUSE_SECONDS = 5.0
 MAX_TICK_WAIT_SECONDS = 2.0  # how long a fork waits for running ticks, which may hold locks
 
 HEALTHY_SECONDS = 10.0  # a process that crashes after a longer life is replaced at once
-CRASHES_WITHOUT_PAUSE = 3  # in a row, and early
+CRASHES_WITHOUT_PAUSE = 3  # in a row, early, and before a job
 FIRST_CRASH_PAUSE_SECONDS = 0.1
-MAX_CRASH_PAUSE_SECONDS = 30.0
-# A crash while a job runs is most likely the fault of the job, which is buried after `max_crashes`. Jobs of other
-# clients must not wait for long meanwhile.
-MAX_JOB_CRASH_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +32,7 @@ class Crash:
     reason: str  # such as "exited with code 70"
     lived_seconds: float
     has_claimed: bool  # it had a reply to a claim
-    ran_jobs: bool  # jobs were running
+    has_run: bool  # it had started a job
 
 
 class _EarlyCrashes:
@@ -44,16 +42,16 @@ class _EarlyCrashes:
         self._count = 0
         self._forget_at = math.inf  # time.monotonic(): a crash after that begins a new row
 
-    def add(self, max_pause_seconds: float) -> tuple[float, bool]:
-        """Count a crash. Returns the pause before the replacement, and whether it is the first pause of the row."""
+    def add(self) -> float:
+        """Count a crash. Returns the pause before the replacement."""
         now = time.monotonic()
         if now >= self._forget_at:
             self._count = 0
         self._count += 1
         doublings = self._count - CRASHES_WITHOUT_PAUSE - 1
-        pause = min(FIRST_CRASH_PAUSE_SECONDS * 2.0 ** min(doublings, 20), max_pause_seconds) if doublings >= 0 else 0.0
+        pause = min(FIRST_CRASH_PAUSE_SECONDS * 2.0 ** min(doublings, 20), MAX_PAUSE_SECONDS) if doublings >= 0 else 0.0
         self._forget_at = now + pause + HEALTHY_SECONDS
-        return pause, doublings == 0
+        return pause
 
 
 class ForkSchedule:
@@ -65,7 +63,8 @@ class ForkSchedule:
         self._failed_starts = 0  # in a row
         self._counted_failures = 0  # of these, the ones that happened while Redis was reachable
         self._failed_start_at = 0.0
-        self._early_crashes: dict[tuple[str, bool], _EarlyCrashes] = {}
+        self._early_crashes: dict[str, _EarlyCrashes] = {}
+        self._loop = "", 0.0  # why processes crash, and until when that is true
         self._backoff = ReconnectDelay(MAX_PAUSE_SECONDS)
         self._waiting_since: float | None = None
 
@@ -92,23 +91,28 @@ class ForkSchedule:
         """Whether a process may be forked now."""
         return self.seconds <= 0
 
-    def on_crash(self, crash: Crash, *, redis_answered_at: float) -> bool:
-        """Schedule the replacement of a crashed process. `redis_answered_at`: the last reply to the supervisor.
-
-        Returns whether this is the first pause after crashes in a row for this reason.
-        """
-        if not crash.has_claimed:
+    def on_crash(self, crash: Crash, *, redis_answered_at: float) -> None:
+        """Schedule the replacement of a crashed process. `redis_answered_at`: the last reply to the supervisor."""
+        if not crash.has_claimed and not crash.has_run:
             self._on_failed_start(redis_answered_at)
             self.add()
-            return False
+            if self._failed_starts >= CRASHES_WITHOUT_PAUSE:
+                self._loop = crash.reason, self._not_before + HEALTHY_SECONDS
+            return
         self._failed_starts = self._counted_failures = 0
-        if crash.lived_seconds >= HEALTHY_SECONDS:
+        if crash.has_run or crash.lived_seconds >= HEALTHY_SECONDS:
             self.add()
-            return False
-        crashes = self._early_crashes.setdefault((crash.reason, crash.ran_jobs), _EarlyCrashes())
-        pause, is_first = crashes.add(MAX_JOB_CRASH_PAUSE_SECONDS if crash.ran_jobs else MAX_CRASH_PAUSE_SECONDS)
+            return
+        pause = self._early_crashes.setdefault(crash.reason, _EarlyCrashes()).add()
         self.add(pause)
-        return is_first
+        if pause:
+            self._loop = crash.reason, time.monotonic() + pause + HEALTHY_SECONDS
+
+    @property
+    def crash_loop(self) -> str:
+        """How processes crash again and again before they run a job; "": they do not."""
+        reason, until = self._loop
+        return reason if time.monotonic() < until else ""
 
     def _on_failed_start(self, redis_answered_at: float) -> None:
         """A process died before it claimed anything: delay all forks.

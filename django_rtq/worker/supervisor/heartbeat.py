@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from django_rtq import __version__, signals
 from django_rtq.broker.broker import Broker
@@ -18,12 +20,12 @@ from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.stored_format import check_types
 from django_rtq.conf.config import project_name
-from django_rtq.exceptions import BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads.loop import Loop
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Revoked
-from django_rtq.worker.shared_memory import SharedState
+from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState
 
 logger = logging.getLogger("django_rtq")
 
@@ -58,6 +60,8 @@ class Heartbeat(Loop):
         self._interval = max(lease / 3, min(lease * 0.4, lease / 2 - 1.5))
         self._on_cancel_requests = on_cancel_requests
         self._supervisor_info = supervisor_info
+        self._crash_loop = ""
+        self._stand_in = ""  # the name under which the supervisor has signed on, instead of processes that crash
         self._audit_cursors: dict[str, int] = {queue: 0 for queue in queues}
         #: Redis holds data in another format: the worker has to exit.
         self.mismatch: FormatMismatch | None = None
@@ -89,6 +93,9 @@ class Heartbeat(Loop):
             for pid, shared in processes
             if shared.worker and not _looks_frozen(shared)
         }
+        self._update_stand_in()
+        if self._stand_in:
+            infos[self._stand_in] = {**self._common_info(), "slots": 0, "crash_loop": self._crash_loop}
         try:
             earliest, promoted, requests, unknown, lost = self._broker.heartbeat(
                 self._queues, infos, self._audit_cursors, promote=self._promotes, keeper=self._keeper
@@ -99,6 +106,8 @@ class Heartbeat(Loop):
         for _, shared in processes:
             if shared.worker in infos and shared.worker not in unknown:
                 shared.renewed_at = started
+        if self._stand_in in unknown:
+            self._stand_in = ""
         signals.send_promoted(Heartbeat, promoted)
         self._on_cancel_requests(requests)
         for queue, number in lost.items():
@@ -158,28 +167,61 @@ class Heartbeat(Loop):
             if number <= 0:
                 return
 
-    def _worker_info(self, pid: int, shared: SharedState) -> dict[str, Argument]:
-        jobs_done, claimed_at = shared.last_claim()
+    def tell_crash_loop(self, reason: str) -> None:
+        """Say how processes crash again and again before they run a job; "": they do not. For the main thread."""
+        began, self._crash_loop = reason and not self._crash_loop, reason
+        if began:
+            self.interrupt()
+
+    def _update_stand_in(self) -> None:
+        """While processes crash before they run a job, the supervisor signs on itself, so that people see it wait."""
+        if not self._stand_in and self._crash_loop:
+            supervisor = str(self._supervisor_info().get("supervisor_name", ""))
+            name = f"{supervisor}-{secrets.token_hex(4)}"[-MAX_NAME_BYTES:]
+            self._broker.sign_on(self._queues, name)
+            self._stand_in = name
+        elif self._stand_in and not self._crash_loop:
+            self._sign_off()
+
+    def _sign_off(self) -> None:
+        self._broker.sign_off(self._queues, self._stand_in)
+        self._stand_in = ""
+
+    def close(self) -> None:
+        """Sign off, if the supervisor had signed on."""
+        if self._stand_in:
+            with suppress(BrokerError):  # its lease expires
+                self._sign_off()
+
+    def _common_info(self) -> dict[str, Argument]:
         info: dict[str, Argument] = {
             "host": self._host,
-            "pid": pid,
+            "pid": os.getpid(),
             "supervisor": os.getpid(),
-            "quiet": int(shared.is_quiet),
-            "resting": int(shared.is_quiet and shared.is_resting),
             "queues": ",".join(self._queues),
-            "jobs_done": jobs_done,
-            "slots": shared.slots,
             "version": __version__,
             **self._supervisor_info(),
-            "up_seconds": f"{time.monotonic() - shared.made_at:.0f}",
         }
-        memory = memory_bytes(pid)
         if project := project_name():
             info["project"] = project
         if self._keeper.overruled:
             info["other_limits"] = ",".join(self._keeper.overruled)
         if version := self._broker.config.version:
             info["project_version"] = version
+        return info
+
+    def _worker_info(self, pid: int, shared: SharedState) -> dict[str, Argument]:
+        jobs_done, claimed_at = shared.last_claim()
+        info: dict[str, Argument] = {
+            **self._common_info(),
+            "pid": pid,
+            "quiet": int(shared.is_quiet),
+            "resting": int(shared.is_quiet and shared.is_resting),
+            "jobs_done": jobs_done,
+            "slots": shared.slots,
+            "up_seconds": f"{time.monotonic() - shared.made_at:.0f}",
+        }
+        memory = memory_bytes(pid)
         if memory is not None:
             info["memory"] = memory
         if claimed_at:

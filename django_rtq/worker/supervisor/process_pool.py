@@ -12,11 +12,13 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import NoReturn
 
 from django_rtq.broker.broker import Broker
 from django_rtq.conf.config import Config
 from django_rtq.threads import database_connections
+from django_rtq.worker.crashing_clients import CrashingClients
 from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_RECYCLED
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.process.process import WorkerProcess
@@ -74,10 +76,17 @@ class ProcessPool:
         self._options = options
         self.processes: list[ChildProcess] = []
         self.is_quiet = False  # processes are to claim nothing
+        self.crashing_clients = CrashingClients()
         self._is_subreaper = _adopts_orphans()
+
+    @cached_property
+    def _broker(self) -> Broker:
+        """For the processes, which connect it: made once, because it takes most of the time of a start."""
+        return Broker(self._config, role="worker", backend=self._options.backend)
 
     def prepare(self) -> None:
         """Freeze the heap before the first fork, so that garbage collection in processes copies less of it."""
+        _ = self._broker, _libc()
         database_connections.close_all()
         gc.collect()
         gc.freeze()
@@ -88,7 +97,7 @@ class ProcessPool:
 
     def fork(self) -> None:
         """Fork one process. Raises OSError."""
-        shared = SharedState(self._options.concurrency)
+        shared = SharedState(self._options.concurrency, self.crashing_clients)
         shared.is_quiet = self.is_quiet
         parent = os.getpid()
         # The process must not share our connections, nor write our buffered output a second time.
@@ -107,6 +116,7 @@ class ProcessPool:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.processes.append(ChildProcess(pid, shared))
+        self._choose_tries()
 
     def reap(self) -> list[tuple[ChildProcess, int]]:
         """Processes that have exited, each with its wait status."""
@@ -116,9 +126,17 @@ class ProcessPool:
             if pid:
                 self.processes.remove(process)
                 exited.append((process, status))
+        if exited:
+            self._choose_tries()
         if self._is_subreaper:
             self._reap_orphans()
         return exited
+
+    def _choose_tries(self) -> None:
+        """Of each four processes, one claims jobs of crashing clients while others have jobs."""
+        few = max(1, len(self.processes) // 4)
+        for number, process in enumerate(self.processes):
+            process.shared.set_tries_crashing(tries_crashing=number < few)
 
     def _reap_orphans(self) -> None:
         """Reap processes that jobs have started and left, and that are ours because we are process 1 or a subreaper."""
@@ -145,8 +163,7 @@ class ProcessPool:
             kill_with_parent(signal.SIGKILL)
             if os.getppid() != parent:
                 return EXIT_FAILED  # the parent died before prctl()
-            broker = Broker(self._config, role="worker", backend=self._options.backend)
-            process = WorkerProcess(broker, shared, self._options, parent=parent)
+            process = WorkerProcess(self._broker, shared, self._options, parent=parent)
             process.install_handlers()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             return process.run()
@@ -163,13 +180,18 @@ def _flush() -> None:
             stream.flush()
 
 
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def kill_with_parent(signum: int) -> None:
     """Have the kernel send this signal when the parent dies: nobody renews the lease of an orphan.
 
     Linux only. Elsewhere a WorkerProcess checks its parent from time to time.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)
+        _libc().prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)
 
 
 def _adopts_orphans() -> bool:
@@ -178,5 +200,5 @@ def _adopts_orphans() -> bool:
         return True
     answer = ctypes.c_int(0)
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)
+        _libc().prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)
     return answer.value != 0

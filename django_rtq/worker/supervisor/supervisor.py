@@ -53,7 +53,8 @@ class Supervisor:
         self._process_pool = ProcessPool(broker.config, options)
         self._fork_schedule = ForkSchedule(options.processes)
         self._wakeup = Wakeup()
-        self._crash_recovery = CrashRecovery(broker, options.queues, self._wakeup.wake)
+        note_crash = self._process_pool.crashing_clients.note_crash
+        self._crash_recovery = CrashRecovery(broker, options.queues, self._wakeup.wake, note_crash)
         self._control = ControlListener(broker, options, self._process_pool.shared_states, self._wakeup.wake)
         self._heartbeat = Heartbeat(
             broker,
@@ -110,6 +111,7 @@ class Supervisor:
             self._apply_commands()
             self._handle_signals()
             self._fork_missing()
+            self._heartbeat.tell_crash_loop(self._fork_schedule.crash_loop)
             self._health_file.update()
 
     def _check_seconds(self) -> float:
@@ -169,6 +171,7 @@ class Supervisor:
             process.shared,
             crashed=[job_id for job_id in crashed if job_id not in committed],
             overdue=[job_id for job_id in process.overdue if job_id not in committed],
+            blamed=process.overdue if process.was_killed_by_us else crashed,
         )
         if process.was_killed_by_us:
             self._fork_schedule.add()
@@ -177,17 +180,20 @@ class Supervisor:
 
     def _replace_crashed(self, process: ChildProcess, reason: str) -> None:
         shared = process.shared
+        jobs_done, claimed_at = shared.last_claim()
         crash = Crash(
             reason=reason,
             lived_seconds=time.monotonic() - shared.made_at,
-            has_claimed=shared.last_claim()[1] > 0,
-            ran_jobs=bool(shared.running()),
+            has_claimed=claimed_at > 0,
+            has_run=bool(jobs_done or shared.running() or shared.finished()),
         )
-        if self._fork_schedule.on_crash(crash, redis_answered_at=self._heartbeat.last_success_at):
+        was_loop = self._fork_schedule.crash_loop
+        self._fork_schedule.on_crash(crash, redis_answered_at=self._heartbeat.last_success_at)
+        if self._fork_schedule.crash_loop and not was_loop:
             logger.error(
-                "worker %s: processes keep crashing soon after their start (%s, %s); replacements are delayed, "
-                "each time for longer",
-                self._options.name, reason, "while jobs were running" if crash.ran_jobs else "while no job was running",
+                "worker %s: processes keep crashing before they run a job (%s); replacements are delayed, each time "
+                "for longer",
+                self._options.name, reason,
             )  # fmt: skip
 
     def _kill_overdue(self) -> None:

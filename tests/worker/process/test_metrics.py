@@ -12,6 +12,8 @@ from django_rtq.worker.process.metrics import RunMetrics
 from django_rtq.worker.process.process import WorkerProcess
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.session import WorkerSession
+from django_rtq.worker.run_counts import load_counts
+from django_rtq.worker.shared_entries import MAX_COUNTS
 from django_rtq.worker.shared_memory import SharedState
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import snapshot
@@ -184,3 +186,41 @@ def test_a_quiet_worker_keeps_no_counts_to_itself(redis, broker):
     counts = [int(redis.hget(key, f"done {TASK}")) for key in redis.scan_iter(f"{{rtq:{QUEUE}}}:tasks*")]
     assert sum(counts) == 2
     child._shut_down()
+
+
+def test_what_was_counted_and_not_sent_lies_in_shared_memory(broker, monkeypatch):
+    """But not what Redis has no outcome of: the supervisor counts that itself."""
+    monkeypatch.setattr(tally_module, "REPORT_SECONDS", 1000.0)
+    shared = SharedState(1)
+    session = WorkerSession(broker, shared, [QUEUE], base_name="host")
+    session.sign_on()
+
+    def kept():
+        counts = load_counts(shared.counts()[0])
+        return {task: dict(one.outcomes) for task, one in counts[QUEUE].tasks.items()}
+
+    work(broker, session, DONE)
+    session.settle()  # with the first report
+    assert kept() == {}
+    work(broker, session, DONE, Retried(ERROR, 0))
+    assert kept() == {}
+    session.settle()
+    assert kept() == {TASK: {"done": 1, "failed": 1, "retried": 1}}
+    work(broker, session, DONE)
+    session.settle()
+    counts = load_counts(shared.counts()[0])
+    assert kept() == {TASK: {"done": 2, "failed": 1, "retried": 1}}
+    assert list(counts[QUEUE].calls()) == [*session._metrics._queues[QUEUE].calls()][:1]
+    session.report_metrics()
+    assert kept() == {}
+    session.close()
+    session.sign_off()
+
+
+def test_more_than_fits_into_shared_memory_is_not_kept():
+    shared = SharedState(1)
+    for dump in (b"x" * 10, b"x" * (MAX_COUNTS + 1)):
+        shared.begin_counts(dump, b"")
+        shared.confirm_counts()
+
+    assert shared.counts()[0] == b""

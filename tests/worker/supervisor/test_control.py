@@ -3,6 +3,7 @@
 import pytest
 
 from django_rtq.broker.control import WorkerCommand, send_command
+from django_rtq.broker.messages import CancelRequest
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.control import ControlListener
@@ -99,6 +100,26 @@ def test_an_answer_that_the_heartbeat_got_late_takes_no_wish_back(broker, contro
     control.cancel_jobs(child)
 
     assert (woken, child.signals) == ([True], ["SIGUSR1"])
+
+
+@pytest.mark.parametrize("reader", ["listener", "heartbeat"])
+def test_the_main_thread_finds_the_request_as_soon_as_it_is_woken(broker, control, child, woken, reader):
+    """It is quicker than the thread that wakes it, and looks again only after half a second."""
+    job = asked_job(broker)
+    runs(child, job)
+    woken_at_once = []
+
+    def wake():
+        control.cancel_jobs(child)
+        woken_at_once.append(list(child.signals))
+
+    control._wake = wake
+    if reader == "listener":
+        control.tick()
+    else:
+        control.on_cancel_requests([CancelRequest(WORKER, job.id, "ask")])
+
+    assert woken_at_once == [["SIGUSR1"]]
 
 
 def test_an_order_wakes_who_has_to_carry_it_out_once(broker, control, woken):

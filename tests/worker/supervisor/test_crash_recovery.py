@@ -1,9 +1,13 @@
 """Jobs of crashed processes are reclaimed; a stop waits for that while Redis is reachable."""
 
+from collections import defaultdict
+
 import pytest
 
 from django_rtq import signals
+from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.worker.run_counts import QueueCounts, dump_counts
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor import crash_recovery as module
 from django_rtq.worker.supervisor.crash_recovery import CrashRecovery
@@ -85,7 +89,7 @@ def test_a_redis_that_hangs_is_given_up(broker, crash_recovery, shared, monkeypa
     claimed_job(broker)
     crash_recovery.reply_timeout_seconds = 0.0
     seen = []
-    monkeypatch.setattr(module, "settle_finished", lambda *args: seen.append(crash_recovery.is_pending))
+    monkeypatch.setattr(module, "settle_finished", lambda *args, **counts: seen.append(crash_recovery.is_pending))
     crash_recovery.add(shared, crashed=[])
 
     assert crash_recovery.is_pending  # Redis is not asked yet: the thread has not had its turn
@@ -130,3 +134,73 @@ def test_a_process_whose_jobs_cannot_be_settled_as_they_should_holds_up_no_other
 
     assert (place_of(redis, job), crashes(redis, job)) == ("lane:0:", 1)
     assert place_of(redis, other) == "lane:0:"
+
+
+def recovery_that_notes(broker):
+    """A recovery, and the clients whose jobs it blames."""
+    noted = []
+    return CrashRecovery(broker, [QUEUE, "low"], note_crash=noted.append), noted
+
+
+def test_the_clients_of_the_jobs_that_are_blamed_are_noted_before_these_are_taken_back(broker, shared):
+    recovery, noted = recovery_that_notes(broker)
+    bad, innocent = claimed_job(broker, client="bad"), claimed_job(broker, client="innocent")
+    low = claimed_job(broker, client="bad", queue="low")
+    recovery.add(shared, crashed=[bad.id, low.id], blamed=[bad.id, low.id, "unknown"])
+    recovery.tick()
+
+    assert noted == [{(QUEUE, "bad"), ("low", "bad")}]
+    assert innocent
+
+
+def test_a_process_without_blamed_jobs_blames_nobody(broker, shared):
+    recovery, noted = recovery_that_notes(broker)
+    job = claimed_job(broker, client="bad")
+    recovery.add(shared, crashed=[job.id])
+    recovery.tick()
+
+    assert noted == []
+
+
+def test_what_a_killed_process_had_counted_is_sent_once(redis, broker, crash_recovery, shared):
+    counts = defaultdict(QueueCounts)
+    for queue, task in ((QUEUE, "app.one"), (QUEUE, "app.two"), ("low", "app.one")):
+        counts[queue].tasks[task].outcomes["done"] += 2
+    shared.begin_counts(dump_counts(counts), b"")
+    shared.confirm_counts()
+    crash_recovery.add(shared, crashed=[])
+    redis.answer_once(b"-LOADING for a while\r\n")
+    with pytest.raises(BrokerUnavailable):
+        crash_recovery.tick()
+    crash_recovery.tick()
+    crash_recovery.tick()
+
+    assert counters(redis) == {"done app.one": 2, "done app.two": 2}
+    assert counters(redis, "low") == {"done app.one": 2}
+
+
+@pytest.mark.parametrize("has_arrived", [False, True])
+def test_what_was_on_its_way_when_the_process_was_killed_is_counted_once(
+    redis, broker, crash_recovery, shared, has_arrived
+):
+    """Redis had the outcome, and the count of it was not sent; or it had neither."""
+    job = claimed_job(broker, body=body("app.one"))
+    shared.start_batch([job.id.encode()])
+    shared.start(0)
+    shared.finish_without_result(0)
+    counts = defaultdict(QueueCounts)
+    counts[QUEUE].tasks["app.one"].outcomes["done"] += 1
+    shared.begin_counts(dump_counts(counts), job.id.encode())
+    if has_arrived:
+        broker.settle(WORKER, QUEUE, Settlement(ack=[job.id, 1000, ""]))
+    crash_recovery.add(shared, crashed=[])
+    crash_recovery.tick()
+
+    assert counters(redis) == {"done app.one": 1}
+
+
+def counters(redis, queue=QUEUE):
+    """What is counted of tasks, but for sums of times."""
+    (key,) = redis.keys(f"{{rtq:{queue}}}:tasks:*")
+    found = {name.decode(): int(value) for name, value in redis.hgetall(key).items()}
+    return {name: value for name, value in found.items() if value}

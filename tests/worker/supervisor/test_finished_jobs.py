@@ -186,3 +186,19 @@ def test_with_several_slots_what_redis_knows_leaves_the_page(redis, broker):
     session.settle()
     session.close()
     assert shared.finished() == []
+
+
+def test_finished_jobs_of_a_dead_process_are_counted_for_their_task(redis, broker, child):
+    session, shared = child
+    finish(broker, child, *OUTCOMES)
+    counts = {}
+    for _ in range(2):
+        settle_finished(broker, [QUEUE, "low"], session.worker, shared.finished(), counts=counts)
+
+    (key,) = redis.keys(f"{{rtq:{QUEUE}}}:tasks:*")
+    task = "tests.app.tasks.note"
+    counted = {name.decode(): int(value) for name, value in redis.hgetall(key).items()}
+    assert {name: value for name, value in counted.items() if value} == {
+        f"done {task}": 2, f"failed {task}": 2, f"retried {task}": 1, f"dead {task}": 1, f"expired {task}": 1,
+    }  # fmt: skip
+    assert counts == {}

@@ -8,16 +8,15 @@ from django_rtq.worker.supervisor import fork_schedule
 from django_rtq.worker.supervisor.fork_schedule import (
     CRASHES_WITHOUT_PAUSE,
     HEALTHY_SECONDS,
-    MAX_CRASH_PAUSE_SECONDS,
     MAX_FAILED_STARTS,
-    MAX_JOB_CRASH_PAUSE_SECONDS,
+    MAX_PAUSE_SECONDS,
     Crash,
     ForkSchedule,
 )
 
-FAILED_START = Crash(reason="exited with code 70", lived_seconds=0.1, has_claimed=False, ran_jobs=False)
-CRASH = Crash(reason="exited with code 70", lived_seconds=0.1, has_claimed=True, ran_jobs=False)
-CRASH_IN_JOB = Crash(reason="was killed by SIGSEGV", lived_seconds=0.1, has_claimed=True, ran_jobs=True)
+FAILED_START = Crash(reason="exited with code 70", lived_seconds=0.1, has_claimed=False, has_run=False)
+CRASH = Crash(reason="exited with code 70", lived_seconds=0.1, has_claimed=True, has_run=False)
+CRASH_IN_JOB = Crash(reason="was killed by SIGSEGV", lived_seconds=0.1, has_claimed=True, has_run=True)
 IN_A_ROW = 20
 
 
@@ -32,9 +31,9 @@ class Clock:
 
 
 def crash(schedule, crash=CRASH):
-    """A process crashes. Returns the pause before its replacement, and whether it is said."""
-    is_said = schedule.on_crash(crash, redis_answered_at=0.0)
-    return schedule.seconds, is_said
+    """A process crashes. Returns the pause before its replacement."""
+    schedule.on_crash(crash, redis_answered_at=0.0)
+    return schedule.seconds
 
 
 @pytest.fixture
@@ -102,40 +101,55 @@ def test_while_redis_does_not_answer_no_false_start_counts(clock):
     assert not schedule.should_give_up
 
 
-@pytest.mark.parametrize(
-    ("how", "longest"), [(CRASH, MAX_CRASH_PAUSE_SECONDS), (CRASH_IN_JOB, MAX_JOB_CRASH_PAUSE_SECONDS)]
-)
-def test_early_crashes_in_a_row_are_followed_by_longer_and_longer_pauses_and_said_once(clock, how, longest):
-    schedule, pauses, said = ForkSchedule(0), [], 0
+def test_early_crashes_in_a_row_are_followed_by_longer_and_longer_pauses(clock):
+    schedule, pauses = ForkSchedule(0), []
     for _ in range(IN_A_ROW):
-        pause, is_said = crash(schedule, how)
-        pauses.append(pause)
-        said += is_said
-        clock.now += pause + how.lived_seconds
+        pauses.append(round(crash(schedule), 6))
+        assert schedule.crash_loop == (CRASH.reason if pauses[-1] else "")
+        clock.now += pauses[-1] + CRASH.lived_seconds
         schedule.on_forked()
 
     assert pauses[: CRASHES_WITHOUT_PAUSE + 1] == [0.0] * CRASHES_WITHOUT_PAUSE + [pytest.approx(0.1)]
     assert pauses == sorted(pauses)
-    assert pauses[-1] == pytest.approx(longest)
-    assert said == 1
+    assert pauses[-1] == pytest.approx(MAX_PAUSE_SECONDS)
+    clock.now += HEALTHY_SECONDS
+    assert schedule.crash_loop == ""
 
 
-def test_a_process_that_crashes_after_a_healthy_life_is_replaced_at_once(clock):
+@pytest.mark.parametrize(
+    "how",
+    [
+        CRASH_IN_JOB,
+        dataclasses.replace(CRASH_IN_JOB, has_claimed=False),  # in its first job
+        dataclasses.replace(CRASH, lived_seconds=HEALTHY_SECONDS),  # somebody kills idle processes
+    ],
+)
+def test_a_process_that_has_run_a_job_or_lived_long_is_replaced_at_once_each_time(clock, how):
     schedule = ForkSchedule(0)
-    late = dataclasses.replace(CRASH, lived_seconds=HEALTHY_SECONDS)
-    for _ in range(IN_A_ROW):
-        assert crash(schedule, late) == (0.0, False)
+    for _ in range(10 * IN_A_ROW):
+        assert crash(schedule, how) == 0.0
+        assert schedule.crash_loop == ""
         schedule.on_forked()
+        clock.now += 0.01
+
+
+def test_failed_starts_in_a_row_are_a_crash_loop(clock):
+    schedule, told = ForkSchedule(1), []
+    for _ in range(5):
+        crash(schedule, FAILED_START)
+        told.append(schedule.crash_loop)
+
+    assert told == ["", "", *[FAILED_START.reason] * 3]
 
 
 def test_crashes_are_counted_anew_after_a_healthy_time(clock):
     schedule = ForkSchedule(0)
     for _ in range(IN_A_ROW):
-        clock.now += crash(schedule)[0]
+        clock.now += crash(schedule)
         schedule.on_forked()
     clock.now += HEALTHY_SECONDS
 
-    assert crash(schedule) == (0.0, False)
+    assert crash(schedule) == 0.0
 
 
 def test_a_pause_for_one_reason_delays_no_replacement_for_another(clock):
@@ -143,9 +157,9 @@ def test_a_pause_for_one_reason_delays_no_replacement_for_another(clock):
     for _ in range(IN_A_ROW):
         crash(schedule)
         schedule.on_forked()
-    assert crash(schedule)[0] == pytest.approx(MAX_CRASH_PAUSE_SECONDS)
+    assert crash(schedule) == pytest.approx(MAX_PAUSE_SECONDS)
 
-    assert crash(schedule, CRASH_IN_JOB) == (0.0, False)
+    assert crash(schedule, CRASH_IN_JOB) == 0.0
     schedule.on_forked()
     schedule.add()
     assert schedule.is_due  # one that was recycled

@@ -211,14 +211,14 @@ def put_off_for_an_hour(self, seconds):
 
 def test_processes_that_keep_crashing_are_replaced_after_a_pause_which_a_signal_ends(supervise, monkeypatch, caplog):
     monkeypatch.setattr(fork_schedule, "FIRST_CRASH_PAUSE_SECONDS", 3600.0)
-    monkeypatch.setattr(fork_schedule, "MAX_CRASH_PAUSE_SECONDS", 3600.0)
+    monkeypatch.setattr(fork_schedule, "MAX_PAUSE_SECONDS", 3600.0)
     crashes = [ends(DIED)] * (fork_schedule.CRASHES_WITHOUT_PAUSE + 1)
     recycled = ends(left(EXIT_RECYCLED))
     forks = 2 + len(crashes) - 1 + 2
     supervisor, code = supervise(*crashes, recycled, recycled, stops_after(forks), processes=2)
 
     assert (supervisor._process_pool.forks, code) == (forks, 0)
-    assert caplog.text.count("processes keep crashing soon after their start (was killed by SIGKILL") == 1
+    assert caplog.text.count("processes keep crashing before they run a job (was killed by SIGKILL") == 1
 
 
 def test_whoever_gives_up_lets_the_others_finish(supervise, monkeypatch, caplog):

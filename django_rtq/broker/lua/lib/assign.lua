@@ -60,7 +60,8 @@ local function take_jobs(q, band, claim, reply, head)
     if given > 0 and claim.suspects == 0 then claim.slots = 0 end
     local is_in_vain = given == 0 and #ids > 0 -- all were left by a torn log: try again
     if turns.is_stopped and not is_in_vain then status = "suspect" end
-    band = claim.wanted > 0 and redis.call("ZREVRANGE", q.bands, "0", "0")[1]
+    local passed = q.aside and q.aside.bands or 0 -- bands in which only clients are left that get no job
+    band = claim.wanted > 0 and redis.call("ZREVRANGE", q.bands, passed, passed)[1]
     if band and claim.may_skip <= 0 and status == "ok" then status = "more" end
   end
   if claim.suspects > 0 then status = "suspect" end

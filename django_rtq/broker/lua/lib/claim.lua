@@ -2,6 +2,27 @@
 -- created when first called
 -- uses: prelude lanes held_jobs
 
+-- Add a client to those of a queue that get no job in this claim.
+local function add_aside(aside, client)
+  aside = aside or { n = 0, bands = 0, is_aside = {} }
+  aside.n, aside.is_aside[client] = aside.n + 1, true
+  return aside
+end
+
+-- Remove these clients from a list in which every `step`-th entry is a client. If no other is left, the claim goes on with
+-- the next band.
+local function leave_aside(q, list, step)
+  local n = 0
+  for i = 1, #list, step do
+    if not q.aside.is_aside[list[i]] then
+      for j = 0, step - 1 do list[n + 1 + j] = list[i + j] end
+      n = n + step
+    end
+  end
+  if n == 0 then q.aside.bands = q.aside.bands + 1 end
+  for i = #list, n + 1, -1 do list[i] = nil end
+end
+
 -- Whether a suspect, a job that has crashed a worker, may run beside the jobs that this claim has taken. After its first
 -- crash it runs beside half as many jobs as there are slots, after the second a quarter; alone, when one more crash would
 -- make it dead. So no job becomes dead because of the crashes of others.

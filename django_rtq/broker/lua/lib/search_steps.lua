@@ -9,12 +9,12 @@ local function read_list(q, state, at, most, client)
   if state == "queued" then
     local answer = list_queued(q, #at > 3 and at or { "", "0", at[3] or "" }, most, #at == 3 or #at == 6)
     for k = 2, #answer do
-      local band, turn, client, first = unpack(answer[k], 1, 4)
+      local band, turn, owner, first = unpack(answer[k], 1, 4)
       for i = 5, #answer[k] do
-        places[#places + 1] = { band, turn, client, answer[k][i], string.format("%.0f", first + i - 5) }
+        places[#places + 1] = { band, turn, owner, answer[k][i], string.format("%.0f", first + i - 5) }
         known[#known + 1] = {}
       end
-      places.behind = { band, turn, client, "", first }
+      places.behind = { band, turn, owner, "", first }
     end
     return answer[1], places, known
   elseif state == "running" then

@@ -4,6 +4,7 @@
 
 -- The first clients of a band, of those that are not blocked.
 local function first_clients(q, band, n)
+  n = q.aside and n + q.aside.n or n
   if not q.has_limits then return redis.call("ZRANGE", q.ring .. band, "0", n - 1) end
   return redis.call("ZRANGEBYSCORE", q.ring .. band, "-inf", "(inf", "LIMIT", "0", n)
 end
@@ -13,7 +14,8 @@ local function take_turns(q, band, claim)
   if q.has_weights then return take_weighted_turns(q, band, claim) end
   local clients = first_clients(q, band, claim.wanted + 1) -- one more: whether others have work
   local turns = { clients = clients, is_alone = #clients == 1, lanes = {}, lines = {}, taken = {}, ids = {} }
-  clients[claim.wanted + 1] = nil
+  if q.aside then leave_aside(q, clients, 1) end
+  for c = #clients, claim.wanted + 1, -1 do clients[c] = nil end
   local rooms = q.has_limits and read_rooms(q, clients)
   if rooms then turns.owners, turns.blocked = {}, {} end
   local share = math.ceil(claim.wanted / math.max(#clients, 1))

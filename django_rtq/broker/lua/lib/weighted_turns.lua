@@ -22,7 +22,8 @@ local function open_turns(q, band, wanted)
   else
     place_newcomers(q, q.ring .. band)
   end
-  local found, n = first_turns(q.ring .. band, wanted)
+  local found, n = first_turns(q.ring .. band, q.aside and wanted + q.aside.n or wanted)
+  if q.aside then leave_aside(q, found, 2) end
   local turns = { clients = {}, scores = {}, lanes = {}, lines = {}, is_read = {}, taken = {}, blocked = {} }
   turns.ids, turns.owners = {}, {}
   for c = 1, #found / 2 do
