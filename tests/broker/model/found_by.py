@@ -148,7 +148,7 @@ FOUND_BY = {
     "people_release_a_worker": "released_while_it_lives suspect_among_others",
     "of_those_alike_one_lives": """
         digest_not_held crashed_with_the_digest unique_without_exists_check no_ring_entry_on_give_back
-        no_turn_for_a_client an_empty_queue_has_an_oldest crash_not_counted max_crashes_off_by_one
+        no_turn_for_a_client crash_not_counted max_crashes_off_by_one
         crash_is_no_failure purge_keeps_cancelled_ids since_is_kept time_runs_backwards
         time_that_was_slow_becomes_fast
     """,

@@ -5,7 +5,7 @@ from __future__ import annotations
 WEIGHTS_FOUND_BY = {
     "cancelled_jobs_cost_no_turn": """
         claim_hands_out_up_to_a_cancelled_id oldest_is_a_cancelled_id an_empty_queue_has_clients
-        results_without_end
+        an_empty_queue_has_an_oldest results_without_end
     """,
     "behind_a_suspect_a_lane_begins_with_a_cancelled_job": "a_lane_waits_since_its_cancelled_id",
     "a_worker_is_taken_back_in_steps": """

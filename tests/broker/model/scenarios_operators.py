@@ -160,7 +160,12 @@ def people_forget_a_queue(parallel: ParallelRun) -> None:
     parallel.forget("mail")
     (waits,) = send(parallel, "a", client="acme")  # its producer does not know that it was forgotten
     parallel.forget("mail")
-    parallel.cancel("mail", waits)  # it stays in its lane, and has an outcome
+    (behind,) = send(parallel, "behind", client="acme")
+    parallel.cancel("mail", behind)  # it stays in its lane, and has an outcome
+    parallel.sign_on("w0")
+    parallel.claim("w0", ("mail",))
+    run(parallel, "ack", [waits], KEEP_MS, DONE)
+    parallel.sign_off("w0", ("mail",))
     parallel.trim("mail")
     for _ in range(2):
         parallel.forget("mail", discard=True)

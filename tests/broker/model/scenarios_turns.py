@@ -19,6 +19,9 @@ def cancelled_jobs_cost_no_turn(parallel: ParallelRun) -> None:
     for job_id in send(parallel, "j", client="z") + send(parallel, "k", client="z", priority=-5):
         parallel.cancel("mail", job_id)
     parallel.claim("w0", ("mail", "bulk"), 5)
+    _, behind = send(parallel, *"lm", client="v")
+    parallel.cancel("mail", behind)
+    parallel.claim("w0", ("mail",))  # a lane without jobs is left
 
 
 def behind_a_suspect_a_lane_begins_with_a_cancelled_job(parallel: ParallelRun) -> None:
