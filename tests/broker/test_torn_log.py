@@ -66,7 +66,7 @@ def recover(broker):
         for due in broker.redis.execute_one(("ZRANGE", keys.scheduled_by_client + b":" + client, 0, -1)):
             broker.redis.execute_one(("ZADD", keys.scheduled_by_client + b":" + client, 1, due))
     broker.redis.execute_one(("DEL", keys.paused))
-    broker.limits.change(QUEUE, dict.fromkeys((*LIMITS, "limits_of:client:x"), ""))
+    broker.limits.change(QUEUE, dict.fromkeys((*LIMITS, "settings:clients", "limits_of:client:x"), ""))
     # The copy may be older than half a lease by now: that is no outage, only a slow machine.
     broker.redis.execute_one(("HDEL", keys.clock, "contact", "hold"))
     broker.reclaim(QUEUE)
