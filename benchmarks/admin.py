@@ -129,7 +129,7 @@ def _sign_workers_on() -> None:
         info = {"host": "bench", "pid": number + 1, "queues": queue, "slots": 2, "supervisor": 1}
         broker.sign_on([queue], name)
         broker.claim(name, [queue], 2)
-        broker.redis.execute(list(worker_info_commands(broker.keys, {name: info}, 3_600_000)))
+        broker.redis.execute(list(worker_info_commands(broker.keys, {name: info})))
 
 
 def _bury(jobs: int) -> None:

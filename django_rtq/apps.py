@@ -9,12 +9,14 @@ from django.utils.translation import gettext_lazy as _
 
 from django_rtq import logs
 from django_rtq.checks import (
+    check_commits,
     check_databases,
     check_limit_functions,
     check_middleware,
     check_schedules,
     check_server,
     check_settings,
+    check_tables,
 )
 from django_rtq.conf.config import task_modules, uses_task_backend
 
@@ -35,6 +37,8 @@ class RTQConfig(AppConfig):
         django_checks.register(check_schedules, "rtq")
         django_checks.register(check_middleware, "rtq")
         django_checks.register(check_limit_functions, "rtq")
+        django_checks.register(check_commits, "rtq", deploy=True)
+        django_checks.register(check_tables, django_checks.Tags.database)
         if uses_task_backend():
             import_module("django_rtq.backend")  # for the tasks of django.tasks in modules that are not imported here
         autodiscover_modules(*task_modules())

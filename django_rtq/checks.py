@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning
+from django.db import Error as DatabaseFailure
 from django.db import connections
 
 from django_rtq.broker.redis.settings import caches_in, read_connection_settings
 from django_rtq.broker.task_backends import places
-from django_rtq.conf.config import get_config
+from django_rtq.conf.config import get_config, is_ours, task_backends
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.server_info import problems_of
 from django_rtq.middleware import chain
 from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.tasks.limits_of import check_functions
 from django_rtq.tasks.registry import all_tasks
+from django_rtq.transactions.rules import outbox_database
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
@@ -125,6 +127,62 @@ def check_databases(**kwargs: Any) -> list[CheckMessage]:
         for alias, settings in connections.settings.items()
         if _connects_anew(settings)
     ]
+
+
+def check_commits(**kwargs: Any) -> list[CheckMessage]:
+    """rtq.W004: jobs of TASKS do not wait for commits. For `check --deploy`."""
+    try:
+        setting = get_config().enqueue_on_commit
+    except ConfigurationError:
+        return []  # reported as rtq.E001
+    rules = {
+        alias: backend["OPTIONS"].get("on_commit", setting)
+        for alias, backend in task_backends().items()
+        if is_ours(backend)
+    }
+    return [
+        Warning(
+            f"Jobs of TASKS[{alias!r}] are sent at once, also while a transaction is open: a worker may run them "
+            "before the commit and not find the rows they are about, and they run after a rollback, too.",
+            hint='Remove RTQ["ENQUEUE_ON_COMMIT"] = False and the option on_commit of the backend: then they wait for '
+            "the commit. Silence this if no package enqueues jobs in transactions.",
+            id="rtq.W004",
+        )
+        for alias, rule in rules.items()
+        if rule is False
+    ]
+
+
+def check_tables(databases: Collection[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """rtq.W005: tables for the outbox or exactly_once are missing. For `check --database`; `migrate` runs it."""
+    try:
+        needed = {outbox_database() or "", *(str(task.exactly_once) for task in all_tasks().values())}
+    except ConfigurationError:
+        return []  # reported as rtq.E001
+    found: list[CheckMessage] = []
+    for alias in sorted(needed.intersection(databases or ())):
+        try:
+            is_missing = _has_unapplied(alias)
+        except DatabaseFailure:
+            continue  # it cannot be reached: migrate says so
+        if is_missing:
+            found.append(
+                Warning(
+                    f"Migrations of django_rtq were not applied to the database {alias!r}, which "
+                    'RTQ["OUTBOX"] or a task with exactly_once uses: its jobs fail until they are.',
+                    hint=f"Run: manage.py migrate django_rtq --database {alias}",
+                    id="rtq.W005",
+                )
+            )
+    return found
+
+
+def _has_unapplied(alias: str) -> bool:
+    from django.db.migrations.executor import MigrationExecutor  # it takes a while to import
+
+    executor = MigrationExecutor(connections[alias])
+    leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == "django_rtq"]
+    return bool(executor.migration_plan(leaves))
 
 
 def _connects_anew(settings: Mapping[str, Any]) -> bool:

@@ -10,7 +10,8 @@ RTQError
 │   └── PayloadTooLarge     more bytes than RTQ["MAX_PAYLOAD_BYTES"]
 ├── BrokerError             a Redis command failed
 │   ├── BrokerUnavailable   connection error, timeout, or a server that cannot serve now
-│   │   └── BrokerRefused   wrong credentials, database number or TLS certificate: retrying does not help
+│   │   └── BrokerRefused   wrong address, credentials, database number or certificate: retrying does not help
+│   │       └── FormatMismatch  Redis holds data in another format than this version of django_rtq reads
 │   └── BrokerFull          Redis is out of memory
 ├── QueueFull               delay(): as many jobs wait as max_waiting allows
 ├── JobError                about one job; has its job_id
@@ -81,12 +82,19 @@ class BrokerError(RTQError):
 class BrokerUnavailable(BrokerError):
     """Redis did not reply, or cannot serve now. The command may or may not have run."""
 
+    #: Whether the connection was closed: commands that may run twice are sent once more over another one.
+    is_connection_lost = False
+
 
 class BrokerRefused(BrokerUnavailable):
-    """Redis or its TLS endpoint refused the connection: wrong credentials, database number or certificate.
+    """Redis cannot be used as the settings say: wrong address, credentials, database number or certificate.
 
     Retrying does not help until the server or the settings change. A worker that gets it at start exits with code 1.
     """
+
+
+class FormatMismatch(BrokerRefused):
+    """Redis holds data in another format than this version of django_rtq reads and writes. Nothing was stored."""
 
 
 class BrokerFull(BrokerError):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from django_rtq.inspector.details import JobDetails
     from django_rtq.inspector.inspector import Inspector
+    from django_rtq.inspector.jobs.queue_position import QueuePosition
 
     T_co = TypeVar("T_co", covariant=True, default=Any)
 else:
@@ -102,14 +103,20 @@ class JobHandle(Generic[T_co]):
         BrokerUnavailable. A job that calls get() keeps its worker slot: do not wait for jobs of the same queue.
         """
         _check_timeout(timeout)
-        details = self._final()
-        return self._end_of(details or self._inspector().wait(self.id, self.queue_name, timeout), timeout)
+        inspector = self._inspector()
+        details = self._final() or inspector.wait(self.id, self.queue_name, timeout)
+        if details is None and timeout:
+            details = _over(timeout, *inspector.find_with_position(self.id, self.queue_name))
+        return self._end_of(details)
 
     async def aget(self, timeout: float | None = None) -> T_co:
         """get() for coroutines. Any number of them share a few connections while they wait."""
         _check_timeout(timeout)
-        details = self._final()
-        return self._end_of(details or await self._inspector().await_end(self.id, self.queue_name, timeout), timeout)
+        inspector = self._inspector()
+        details = self._final() or await inspector.await_end(self.id, self.queue_name, timeout)
+        if details is None and timeout:
+            details = _over(timeout, *await inspector.afind_with_position(self.id, self.queue_name))
+        return self._end_of(details)
 
     def cancel(self, *, terminate: bool = False) -> CancelAnswer:
         """Cancel the job before it runs ("cancelled"), or ask it to stop if it is running ("asked").
@@ -142,9 +149,9 @@ class JobHandle(Generic[T_co]):
         value: T_co = details.result
         return value
 
-    def _end_of(self, details: JobDetails | None, timeout: float | None) -> T_co:
+    def _end_of(self, details: JobDetails | None) -> T_co:
         if details is None:
-            raise ResultTimeout(self.id, f"is not over after {timeout:g} s.")
+            raise ResultTimeout(self.id, "is not over after 0 s.")
         self._details = details
         if details.state is JobState.SUCCEEDED:
             value: T_co = details.result
@@ -164,6 +171,17 @@ class JobHandle(Generic[T_co]):
 def _check_timeout(timeout: Any) -> None:
     if timeout is not None and not (isinstance(timeout, int | float) and math.isfinite(timeout)):
         raise ValueError(f"timeout is {timeout!r}, but has to be a number of seconds, or None to wait without a limit.")
+
+
+def _over(timeout: float, details: JobDetails, position: QueuePosition) -> JobDetails:
+    """The job, if it is over by now. Raises ResultTimeout, which says where it is, and why it waits."""
+    from django_rtq.inspector.jobs.waiting_reason import waiting_reason
+
+    if details.state.is_final:
+        return details
+    reason = waiting_reason(details, position)
+    place = f"it is {details.state} in {details.queue}.{reason and ' '}{reason}"
+    raise ResultTimeout(details.id, f"is not over after {timeout:g} s: {place}")
 
 
 def _why_failed(details: JobDetails) -> str:

@@ -12,17 +12,49 @@ Where log lines are written:
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from django_rtq import signals
+from django_rtq.exceptions import TaskNotFound
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about, about_jobs
 from django_rtq.jobs.tracebacks import format_error
 from django_rtq.redaction import Secrets
 
 logger = logging.getLogger("django_rtq")
+
+ONCE_SECONDS = 60.0
+MAX_TASKS = 1000
+
+
+class OncePerTask:
+    """Lets one job of an unknown task pass in a minute. Thousands come every half minute, all for the same reason."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[float, int]] = {}  # task -> time of the last that passed, how many did not since
+
+    def held_back(self, task: str) -> int | None:
+        """How many were held back since the last one that passed; None if this one is."""
+        now = time.monotonic()
+        at, number = self._last.get(task, (0.0, 0))
+        if at and now - at < ONCE_SECONDS:
+            self._last[task] = (at, number + 1)
+            return None
+        if len(self._last) >= MAX_TASKS:
+            self._last.clear()
+        self._last[task] = (now, 0)
+        return number
+
+
+def is_unknown_task(error: BaseException) -> bool:
+    """Whether a job failed because its worker does not know its task: a function that raises it has a traceback."""
+    return isinstance(error, TaskNotFound) and error.__traceback__ is None
+
+
+_unknown_tasks = OncePerTask()
 
 
 def connect_operator_events() -> None:
@@ -73,6 +105,14 @@ def log_promoted(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> Non
 
 def log_retried(*, job: Job | None, job_id: str, error: BaseException, delay_seconds: float, **kwargs: object) -> None:
     attempt, task = (job.attempt, job.task) if job else ("?", "?")
+    if is_unknown_task(error):
+        held_back = _unknown_tasks.held_back(task)
+        if held_back is not None:
+            logger.warning(
+                "job %s waits %.3g s for a worker that knows its task; %d more since the last such line about this "
+                "task. %s", job_id, delay_seconds, held_back, error, extra=about_jobs([job_id], task=task),
+            )  # fmt: skip
+        return
     text = "job %s failed in attempt %s, will be retried in %.3g s: %s"
     _log_error(logging.WARNING, error, job, text, (job_id, attempt, delay_seconds, task))
 

@@ -29,6 +29,7 @@ from django_rtq.schedules.schedule import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MI
 from django_rtq.tasks import exactly_once, registry
 from django_rtq.tasks.new_jobs import check_call
 from django_rtq.tasks.options.values import client_name, queue_name
+from django_rtq.transactions import outbox
 
 logger = logging.getLogger("django_rtq")
 
@@ -171,6 +172,7 @@ class OutboxJob(models.Model):
     queue = models.CharField(max_length=100)
     task = models.CharField(max_length=255)
     job = models.TextField()  # JSON: the fields of NewJob or UniqueJob
+    format = models.PositiveSmallIntegerField(default=outbox.FORMAT)  # of `job`
     due_at = models.DateTimeField(db_index=True)  # when relays may take it
     attempts = models.PositiveIntegerField(default=0)  # of relays, that were refused
     error = models.TextField(blank=True, default="")  # of the last one
@@ -188,6 +190,7 @@ class CommittedJob(models.Model):
     job_id = models.CharField(primary_key=True, max_length=255)
     queue = models.CharField(max_length=100)
     committed_at = models.DateTimeField(db_index=True)
+    result = models.TextField(null=True)  # noqa: DJ001 - JSON; "": not kept; NULL until the function has returned
 
     class Meta:
         db_table = exactly_once.TABLE

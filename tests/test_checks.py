@@ -8,7 +8,8 @@ from django.db import connections
 from django.test import override_settings
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.checks import check_databases, check_server, check_settings
+from django_rtq.checks import check_commits, check_databases, check_server, check_settings, check_tables
+from django_rtq.tasks import registry
 from tests.support.redis_server import UNREACHABLE
 
 
@@ -157,3 +158,49 @@ def test_a_database_to_which_each_job_connects_anew_is_a_warning_for_a_deploy(mo
 )
 def test_kept_connections_pools_and_databases_in_memory_are_passed_over(monkeypatch, options):
     assert found_in_databases(monkeypatch, **options) == []
+
+
+# -- jobs of TASKS and commits
+
+
+@pytest.mark.parametrize(
+    ("setting", "option", "is_found"),
+    [
+        ({}, {}, False),
+        ({"ENQUEUE_ON_COMMIT": False}, {}, True),
+        ({"ENQUEUE_ON_COMMIT": True}, {}, False),
+        ({"ENQUEUE_ON_COMMIT": False}, {"on_commit": True}, False),
+        ({}, {"on_commit": False}, True),
+    ],
+)
+def test_jobs_of_tasks_that_do_not_wait_for_commits_are_a_warning(setting, option, is_found):
+    backends = {
+        "mail": {"BACKEND": "django_rtq.backend.RTQBackend", "OPTIONS": option},
+        "other": {"BACKEND": "example.Backend", "OPTIONS": {"on_commit": False}},
+    }
+    with override_settings(RTQ={"REDIS": UNREACHABLE, **setting}, TASKS=backends):
+        messages = check_commits()
+
+    assert [message.id for message in messages] == ["rtq.W004"] * is_found
+    assert all("TASKS['mail']" in message.msg for message in messages)
+
+
+# -- tables
+
+
+def test_missing_tables_are_a_warning(database):
+    with override_settings(RTQ={"REDIS": UNREACHABLE, "OUTBOX": True}):
+        assert check_tables(databases=["default"]) == []
+        database.query("DELETE FROM django_migrations WHERE app = 'django_rtq'")
+        (message,) = check_tables(databases=["default"])
+        assert check_tables() == check_tables(databases=[]) == []
+
+    assert (message.level, message.id) == (WARNING, "rtq.W005")
+    assert message.hint == "Run: manage.py migrate django_rtq --database default"
+
+
+def test_tables_that_nothing_needs_are_not_looked_for(database, monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})
+    database.query("DELETE FROM django_migrations WHERE app = 'django_rtq'")
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
+        assert check_tables(databases=["default"]) == []

@@ -268,7 +268,10 @@ def test_every_signal_and_every_state_is_on_the_lifecycle_page():
     assert set(re.findall(r"`(job_[a-z]+)`", text)) - {"job_id", "job_ids"} == about_jobs
 
 
-OF_NO_QUEUE = ("rtq:queues", "rtq:workers", "rtq:plan", "rtq:worker:", "rtq:control_signal:", "rtq:control:")
+OF_NO_QUEUE = (
+    *("rtq:queues", "rtq:workers", "rtq:format", "rtq:data_lost", "rtq:plan"),
+    *("rtq:worker:", "rtq:control_signal:", "rtq:control:"),
+)
 
 
 def test_every_key_is_documented_with_its_type():

@@ -7,6 +7,7 @@ from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, WrongState
+from django_rtq.inspector.inspector import Inspector
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle
 from tests.support.redis_server import UNREACHABLE
 from tests.support.single_steps import promote
@@ -167,6 +168,19 @@ def test_a_job_that_runs_is_asked_to_stop(broker):
 
     assert handle.cancel(terminate=True) == "asked"
     assert handle.refresh().is_stopping
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_job_that_was_moved_is_cancelled_where_it_is(broker, is_running):
+    handle = add.delay(1)
+    Inspector(broker).job_mover.move(handle.id, "low")
+    if is_running:
+        assert claim(broker, queues=["low"]) == [handle.id]
+
+    assert handle.cancel() == ("asked" if is_running else "cancelled")
+
+    assert handle.state is (JobState.RUNNING if is_running else JobState.CANCELLED)
+    assert claim(broker, queues=["low"]) == []
 
 
 def test_cancelled_twice_it_is_cancelled(broker):

@@ -161,7 +161,9 @@ def test_it_took_too_long(broker, timeout):
         handle.get(timeout)
 
     assert isinstance(caught.value, TimeoutError)
-    assert str(caught.value) == f"Job {handle.id} is not over after {timeout:g} s."
+    told = f"Job {handle.id} is not over after {timeout:g} s"
+    place = ": it is queued in default. No worker serves this queue." if timeout else "."
+    assert str(caught.value) == f"{told}{place}"
     assert handle.state is JobState.QUEUED
 
 

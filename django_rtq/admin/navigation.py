@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from django.apps import apps
@@ -51,12 +52,31 @@ def navigation_links(request: HttpRequest, site: AdminSite, current_opts: Any) -
 
 def search_url(request: HttpRequest, site: AdminSite) -> str:
     """The URL of the search over all queues; "" if this user may not use it, or the site does not have it."""
-    model = apps.get_app_config("django_rtq").models["job"]
+    return _url_for(request, site, "job", "job_search")
+
+
+def schedules_url(request: HttpRequest, site: AdminSite) -> str:
+    """The URL of the list of schedules; "" if this user may not see it, or the site does not have it."""
+    return _url_for(request, site, "schedule", "schedule_changelist")
+
+
+def _url_for(request: HttpRequest, site: AdminSite, model_name: str, name: str) -> str:
+    model = apps.get_app_config("django_rtq").models[model_name]
     if not site.is_registered(model) or not site.get_model_admin(model).has_view_permission(request):
         return ""
-    return page_url(site.name, "job_search")
+    return page_url(site.name, name)
 
 
 def _is_current(request: HttpRequest, url: str, opts: Any, current_opts: Any) -> bool:
     # The page of a job lies under the entry "Running jobs", but most jobs are not running.
     return bool(opts.model_name == current_opts.model_name and (opts.model_name != "job" or request.path == url))
+
+
+def mark_no_running_jobs(request: HttpRequest, available_apps: Iterable[dict[str, Any]]) -> None:
+    """Let the side bar of Django mark the entry "Running jobs" on its own page only.
+
+    It marks the entries with whose address that of the page begins, and those of all jobs begin with that one's.
+    """
+    for model in (model for app in available_apps for model in app["models"]):
+        if model.get("model") is apps.get_app_config("django_rtq").models["job"] and model["admin_url"] != request.path:
+            model["admin_url"] = f"{model['admin_url']}?"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -26,7 +25,7 @@ from django_rtq.backend.compat import (
     task_enqueued,
 )
 from django_rtq.backend.results import new_result, plain_arguments, result_of, set_fields
-from django_rtq.backend.running import worker_function
+from django_rtq.backend.running import between_signals
 from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.broker.redis.settings import caches_in
 from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_of
@@ -89,10 +88,11 @@ class RTQBackend(BaseTaskBackend):
                 copy = known.using(**changed) if changed else known
                 return copy if copy.backend == self.alias else on_backend(copy, self.alias)
             declared = WorkerTask(
-                func=worker_function(task),
+                func=task.func,
                 takes_context=task.takes_context,
                 keeps_call=True,
                 django_task=task,
+                around=between_signals,
                 backend=self.alias,
                 **{name: value for name, value in (own | options).items() if name != "run_after"},
             )
@@ -223,24 +223,13 @@ class RTQBackend(BaseTaskBackend):
         ]
 
 
-def find_declared(name: str) -> Task[Any, Any] | None:
-    """Import the module of a task that is not registered, if it belongs to an installed app. For the registry.
-
-    So packages may declare tasks in any module, and for any backend of TASKS.
-    """
-    module, _, attribute = name.rpartition(".")
-    if apps.get_containing_app_config(module) is None:
-        return None
-    try:
-        found = getattr(importlib.import_module(module), attribute, None)
-    except ImportError:
-        return None
+def _adopt_declared(found: Any) -> None:
+    """Register a task of django.tasks that was declared for any backend of TASKS, when a job of it comes."""
     if isinstance(found, DjangoTask) and (backend := _default_backend()):  # type: ignore[misc]
         backend.adopt(found)
-    return registry.find_task(name)
 
 
-registry.add_finder(find_declared)
+registry.add_adopter(_adopt_declared)
 
 
 def _default_backend() -> RTQBackend | None:

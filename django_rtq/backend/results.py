@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
@@ -69,7 +69,7 @@ def result_of(task: DjangoTask, details: JobDetails) -> DjangoResult:
 def new_result(task: DjangoTask, job_id: str, args: list[Any], kwargs: dict[str, Any]) -> DjangoResult:
     """The result of a job that was just enqueued, with arguments of plain_arguments().
 
-    Its fields are set one by one, through their slots: TaskResult() would check the arguments once more (D80).
+    Its fields are set one by one: TaskResult() would check the arguments once more (D80).
     """
     result: DjangoResult = _new(DjangoResult)
     values = (task, job_id, _READY, made_at(job_id), args, kwargs, task.backend, [], [], *_NONE)
@@ -78,10 +78,17 @@ def new_result(task: DjangoTask, job_id: str, args: list[Any], kwargs: dict[str,
     return result
 
 
+def _setter_of(name: str) -> Callable[[DjangoResult, Any], object]:
+    """Sets a field of a TaskResult, through its slot. Without slots, as on Python 3.10, by its name."""
+    slot = getattr(DjangoResult, name, None)
+    set_slot: Callable[[DjangoResult, Any], object] | None = getattr(slot, "__set__", None)
+    return set_slot or (lambda result, value: object.__setattr__(result, name, value))
+
+
 _GIVEN = ("task", "id", "status", "enqueued_at", "args", "kwargs", "backend", "errors", "worker_ids")
 _OTHERS = tuple({each.name for each in fields(DjangoResult)}.difference(_GIVEN))
 _NONE = (None,) * len(_OTHERS)
-_SETTERS = tuple(getattr(DjangoResult, name).__set__ for name in (*_GIVEN, *_OTHERS))
+_SETTERS = tuple(map(_setter_of, (*_GIVEN, *_OTHERS)))
 _READY = TaskResultStatus.READY
 _PLAIN = {str, int, float, bool, type(None)}
 _new, _set = object.__new__, object.__setattr__

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import wraps
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -32,27 +31,23 @@ from django_rtq.exceptions import BrokerError, JobNotFound
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs import serializer
-from django_rtq.jobs.context import current_job, current_run
+from django_rtq.jobs.context import current_job
+from django_rtq.jobs.context import running as current_run
 from django_rtq.jobs.failure import read_failures
 from django_rtq.jobs.job import Job, JobState, made_at
 from django_rtq.tasks import registry
 from django_rtq.worker.outcome import failure_line
 
 
-def worker_function(task: RTQTask) -> Callable[..., Any]:
-    """The function that workers call: that of the task, between Django's signals. Outside of a job just calls it."""
-    func = task.func
+def between_signals(task: RTQTask, func: Callable[..., Any]) -> Callable[..., Any]:
+    """What workers call: the function, perhaps in a transaction, between Django's signals."""
 
-    @wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
         running = _start(task, args, kwargs)
-        return func(*args, **kwargs) if running is None else running.succeed(func(*running.args, **kwargs))
+        return running.succeed(func(*running.args, **kwargs))
 
-    @wraps(func)
     async def acall(*args: Any, **kwargs: Any) -> Any:
         running = await sync_to_async(_start)(task, args, kwargs)
-        if running is None:
-            return await func(*args, **kwargs)
         value = await func(*running.args, **kwargs)
         return await sync_to_async(running.succeed)(value)
 
@@ -77,14 +72,12 @@ class _Running:
         return value
 
 
-def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Running | None:
-    """Send task_started. None outside of a job."""
-    here = current_run.get()
-    if here is None or here.run is None:
-        return None
-    job = here.run.context
+def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Running:
+    """Send task_started."""
+    run = current_run()
+    job = run.context
     if job.attempt > 1:
-        here.run.history = _failures(job.queue_name, job.job_id).decode()
+        run.history = _failures(job.queue_name, job.job_id).decode()
     task = task_in(task, job.backend)
     details = JobDetails(
         id=job.job_id,
@@ -93,7 +86,7 @@ def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Run
         args=list(args[1:] if task.takes_context else args),
         kwargs=kwargs,
         attempt=job.attempt,
-        errors=read_failures(here.run.history.encode()),
+        errors=read_failures(run.history.encode()),
         worker=job.worker,
         made_at=made_at(job.job_id),
         claimed_at=timezone.now(),

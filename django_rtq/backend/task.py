@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
 from typing import TYPE_CHECKING, Any, cast
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.backend.compat import DjangoTask, task_backends
+from django_rtq.backend.compat import DjangoTask, normalize_json, task_backends
 from django_rtq.broker.task_backends import backends_in, is_in
 from django_rtq.handle import JobHandle
 from django_rtq.schedules.schedule import Schedule
@@ -129,6 +129,23 @@ class WorkerTask(Task[Any, Any]):
     """What workers run for a task of django.tasks."""
 
     django_task: RTQTask
+    around: Callable[[RTQTask, Callable[..., Any]], Callable[..., Any]]  # adds Django's signals
+
+    @cached_property
+    def body(self) -> Callable[..., Any]:
+        """What workers call. The signals are sent outside of the transaction of exactly_once."""
+        func = returning_json(self.func) if self.exactly_once else self.func
+        return self.around(self.django_task, self._in_transaction(func))
+
+
+def returning_json(func: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with its value as plain JSON. Raises TypeError if that is not possible."""
+
+    @wraps(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return normalize_json(func(*args, **kwargs))
+
+    return call
 
 
 def task_in(task: RTQTask, place: str) -> RTQTask:

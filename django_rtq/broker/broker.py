@@ -16,28 +16,30 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.broker.keys import Keys
-from django_rtq.broker.limits import LimitStore
-from django_rtq.broker.maintenance import Maintenance, promoted_ids
+from django_rtq.broker.limits import SettingsKeeper
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
 from django_rtq.broker.messages import ClaimResult, HeartbeatResult, earliest_seconds, read_cancel_requests
 from django_rtq.broker.producer import Producer
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.redis.settings import read_connection_settings
+from django_rtq.broker.redis.steps import checked
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
+from django_rtq.broker.stored_format import check_format, format_commands, note_loss
 from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
-from django_rtq.broker.worker_info import WorkerInfo
+from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.job import Job
+from django_rtq.jobs.job import PARK_SECONDS, Job
 from django_rtq.jobs.record import read_record
 from django_rtq.threads.shared_property import shared_property
 
 if TYPE_CHECKING:
     from django_rtq.broker.redis.token_waits import TokenWaits
 
-RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
+RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes longer than most
 MAX_WAIT_SECONDS = 30.0  # of one blocking command of a caller that waits; then it asks again: the token may be lost
 
 
@@ -65,8 +67,8 @@ class Broker(Producer):
         redis = RedisClient(self.connection_settings.command_pool(role=role))
         super().__init__(redis, self.connection_settings, Keys(config.prefix), config)
         self.schedules = ScheduleStore(self.redis, self.keys, self.drop_mode)
+        self._data_id = ""  # of the data in Redis, as the last heartbeat found it
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
-        self.limits = LimitStore(self.redis, self.keys, config)
 
     @shared_property
     def waits(self) -> BlockingClient:
@@ -96,12 +98,17 @@ class Broker(Producer):
     # -- for workers
 
     def sign_on(self, queues: Iterable[str], worker: str) -> None:
-        """Register a worker, under a name that was never used before (rule 5)."""
-        self._call_on_each(queues, "sign_on", (self.lease_ms, worker))
+        """Register a worker, under a name that was never used before (rule 5). Raises FormatMismatch."""
+        calls = [SCRIPTS["sign_on"].call(self.keys.of(queue), (self.lease_ms, worker)) for queue in queues]
+        _, stored_format, *replies = self.redis.execute_each([*format_commands(self.keys), *calls], resend=True)
+        check_format(stored_format, self.keys)
+        checked(replies)
 
     def sign_off(self, queues: Iterable[str], worker: str) -> bool:
         """Unregister a worker. False: it still holds jobs, and stays registered for these queues."""
-        return b"busy" not in self._call_on_each(queues, "sign_off", (worker,), worker=worker)
+        # Before: a worker that stays writes its info with the next heartbeat.
+        calls = [SCRIPTS["sign_off"].call(self.keys.of(queue), (worker,), worker=worker) for queue in queues]
+        return b"busy" not in self.redis.execute([*forget_info_commands(self.keys, worker), *calls], resend=True)[2:]
 
     def claim(
         self,
@@ -187,7 +194,21 @@ class Broker(Producer):
         """The last failures of a job, one JSON per line."""
         return self.redis.execute_one(("HGET", self.keys.of(queue).errors, job_id), resend=True) or b""
 
+    def note_unknown_task(self, queue: str, job_id: bytes, task: str, worker: str) -> bytes:
+        """Note that this worker claimed a job whose task it does not know. Returns the last failures of the job."""
+        arguments = (job_id, task, worker, round(PARK_SECONDS * 1000))
+        command = SCRIPTS["note_unknown_task"].call(self.keys.of(queue), arguments)
+        found: bytes = self.redis.execute_one(command, resend=True)
+        return found
+
     # -- for supervisors
+
+    def other_projects(self, project: str) -> list[str]:
+        """The projects of live workers (up to 200 of them) that are not this one."""
+        names = self.redis.execute_one(("ZREVRANGE", self.keys.workers, 0, 199), resend=True)
+        commands = [("HGET", self.keys.worker(name.decode()), "project") for name in names]
+        found = {reply.decode() for reply in self.redis.execute(commands, resend=True) if reply} if names else set()
+        return sorted(found - {project}) if project else []
 
     def attempts(self, worker: str, queues: Sequence[str]) -> dict[str, dict[bytes, int]]:
         """The jobs that Redis says a worker holds: by queue, id -> attempt."""
@@ -210,13 +231,20 @@ class Broker(Producer):
         return None
 
     def heartbeat(
-        self, queues: Sequence[str], workers: Mapping[str, WorkerInfo], cursors: dict[str, int], *, promote: bool
+        self,
+        queues: Sequence[str],
+        workers: Mapping[str, WorkerInfo],
+        cursors: dict[str, int],
+        *,
+        promote: bool,
+        keeper: SettingsKeeper | None = None,
     ) -> HeartbeatResult:
         """All that a supervisor does every few seconds, in one round trip.
 
         It renews the leases of its workers, stores what the admin shows of them, repairs some lanes (from the cursor
-        of each queue on, which it moves), reads the version of the stored schedules, and promotes due jobs, in case
-        the scheduler that was woken for them is dead.
+        of each queue on, which it moves), counts jobs that are in no place, reads the version of the stored schedules,
+        and promotes due jobs, in case the scheduler that was woken for them is dead. It notices when Redis has lost its
+        data, and reads what the `keeper` has to know. Raises FormatMismatch.
         """
         # First: whoever cancels a running job asks the script, then reads here which supervisor to wake. If the info
         # came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
@@ -226,15 +254,28 @@ class Broker(Producer):
             commands += [self.maintenance.promote_command(queue) for queue in queues]
         commands += [self.maintenance.repair_command(queue, cursors[queue]) for queue in queues]
         commands += [("SADD", self.keys.queues, *queues), self.schedules.version_command]
+        kept = keeper.commands if keeper else []
         # A full server refuses the info, but no script.
-        *replies, version = self.redis.execute_each(commands, resend=True)
+        replies = self.redis.execute_each([*commands, *format_commands(self.keys), *kept], resend=True)
+        version, stored_format = replies[len(commands) - 1], replies[len(commands) + 1]
+        self._watch_data(check_format(stored_format, self.keys))
         left = iter(replies[len(info) :])
         renewed = [_raise_error(next(left)) for _ in queues]
         promoted = {queue: promoted_ids(_raise_error(next(left))) for queue in queues} if promote else {}
-        cursors.update({queue: int(_raise_error(next(left))) for queue in queues})
+        repaired = {queue: _raise_error(next(left)) for queue in queues}
+        cursors.update({queue: cursor for queue, (cursor, _) in repaired.items()})
         self.schedules.set_version(_raise_error(version))
+        if keeper:
+            keeper.read(replies[len(replies) - len(kept) :])
         unknown = {name.decode() for _, names, _ in renewed for name in names}
-        return HeartbeatResult(earliest_seconds(renewed), promoted, read_cancel_requests(renewed), unknown)
+        lost = {queue: number for queue, (_, number) in repaired.items() if number}
+        return HeartbeatResult(earliest_seconds(renewed), promoted, read_cancel_requests(renewed), unknown, lost)
+
+    def _watch_data(self, data_id: str) -> None:
+        """Note when Redis has lost its data since the last heartbeat."""
+        if data_id and self._data_id and data_id != self._data_id:
+            note_loss(self.redis, self.keys, data_id)
+        self._data_id = data_id or self._data_id
 
     def renew_commands(self, queues: Sequence[str], workers: Sequence[str]) -> list[Command]:
         """The calls of the script that renews the leases of workers, one for each queue."""
@@ -248,12 +289,18 @@ class Broker(Producer):
         (reply,) = self._call_on_each([queue], "reclaim", (self.lease_ms, limit))
         return earliest_seconds([reply]), _pairs(reply[1:])
 
+    def repair_jobs(self, queue: str) -> list[tuple[str, str]]:
+        """Look at some records, and queue the jobs that are in no place. Returns (id, new place) pairs."""
+        (reply,) = self._call_on_each([queue], "repair_jobs", (MAINTAIN_AT_ONCE,))
+        return _pairs(reply)
+
     def reclaim_child(self, queue: str, worker: str, guilty: Iterable[str]) -> list[tuple[str, str]]:
         """Reclaim the jobs of a process that has crashed. Only the guilty ones count a crash (G5)."""
         taken: list[tuple[str, str]] = []
         arguments: tuple[Argument, ...] = (worker, AT_ONCE, *guilty)
         while True:
-            ((left, *pairs),) = self._call_on_each([queue], "reclaim_child", arguments)
+            call = SCRIPTS["reclaim_child"].call(self.keys.of(queue), arguments)
+            (left, *pairs), *_ = self.redis.execute([call, *forget_info_commands(self.keys, worker)], resend=True)
             taken += _pairs(pairs)
             if not left:
                 return taken

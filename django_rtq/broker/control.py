@@ -8,6 +8,7 @@ reads them at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest, read_cancel_requests
@@ -26,16 +27,30 @@ class WorkerCommand(StrEnum):
     STOP = "stop"  # as after SIGTERM
 
 
-def send_command(broker: Broker, supervisor: str, command: WorkerCommand) -> None:
+class Order(NamedTuple):
+    """A command, and who sent it."""
+
+    command: WorkerCommand
+    by: str = ""  # "": not known
+
+    @classmethod
+    def read(cls, text: bytes) -> Order:
+        """Read a stored command: "<command>" or "<command> <who>"."""
+        command, _space, by = text.decode(errors="replace").partition(" ")
+        return cls(WorkerCommand(command), by)
+
+
+def send_command(broker: Broker, supervisor: str, command: WorkerCommand, *, by: str = "") -> None:
     """Store a command and wake the supervisor."""
-    send_commands(broker, [supervisor], command)
+    send_commands(broker, [supervisor], command, by=by)
 
 
-def send_commands(broker: Broker, supervisors: Sequence[str], command: WorkerCommand) -> None:
+def send_commands(broker: Broker, supervisors: Sequence[str], command: WorkerCommand, *, by: str = "") -> None:
     """The same for several supervisors, in one round trip."""
     commands: list[Command] = []
     for supervisor in supervisors:
-        commands.append(("SET", broker.keys.control(supervisor), command.value, "PX", KEPT_MS))
+        text = f"{command.value} {by}".rstrip()
+        commands.append(("SET", broker.keys.control(supervisor), text, "PX", KEPT_MS))
         commands += _wake_commands(broker, supervisor)
     broker.redis.execute(commands, resend=True)
 
@@ -43,7 +58,7 @@ def send_commands(broker: Broker, supervisors: Sequence[str], command: WorkerCom
 def read_last_commands(broker: Broker, supervisors: Sequence[str]) -> dict[str, WorkerCommand]:
     """The last commands for some supervisors, if there were any in the last hour."""
     found = broker.redis.execute([("GET", broker.keys.control(each)) for each in supervisors], resend=True)
-    return {each: WorkerCommand(command.decode()) for each, command in zip(supervisors, found, strict=True) if command}
+    return {each: Order.read(text).command for each, text in zip(supervisors, found, strict=True) if text}
 
 
 def wake_supervisor_of(broker: Broker, worker: str) -> Steps[None]:
@@ -60,11 +75,11 @@ def _wake_commands(broker: Broker, supervisor: str) -> list[Command]:
 
 def read_commands(
     broker: Broker, supervisor: str, queues: Sequence[str], workers: Sequence[str]
-) -> tuple[WorkerCommand | None, list[CancelRequest]]:
+) -> tuple[Order | None, list[CancelRequest]]:
     """The last command, if any, and the cancel requests for jobs of these workers. Renews their leases, too."""
     read: Command = ("GET", broker.keys.control(supervisor))
-    command, *renewed = broker.redis.execute([read, *broker.renew_commands(queues, workers)], resend=True)
-    return WorkerCommand(command.decode()) if command else None, read_cancel_requests(renewed)
+    text, *renewed = broker.redis.execute([read, *broker.renew_commands(queues, workers)], resend=True)
+    return Order.read(text) if text else None, read_cancel_requests(renewed)
 
 
 def supervisor_of(broker: Broker, worker: str) -> str:

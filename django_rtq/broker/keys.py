@@ -70,10 +70,12 @@ class QueueKeys:
 
     # Limits; they exist only where there are any
     limits = Key("hash", "queue, clients (default), client:<name>, paused:<name> -> the limit")
+    paused_clients = Key("zset", "client -> since when it is paused, ms; an index of `limits`")
     waiting_limits = Key("hash", "queue, clients (default), client:<name> -> how many jobs may wait, or none")
     limit_sources = Key(
         "hash", "run:<field of limits>, limits_of:<field>, settings:<field> -> what that source says; the first wins"
     )
+    settings_stamp = Key("string", "whose `settings:` hold: when that worker started (ms), digest, project's version")
     asked_limits = Key("zset", "client -> when the function `limits_of` was last asked for its limits, ms")
     running_counts = Key("hash", "queue, client:<name> -> number of running jobs")
     blocked = Key("hash", "client -> bands in which it waits until it may start a job; its turn in these rings is inf")
@@ -102,7 +104,8 @@ class QueueKeys:
     clock = Key(
         "hash",
         "contact, hold, high, promoted, rotated (ms), anchor: the time that scripts use, and when leases count; "
-        "rolled_up, tasks_stored: the first hour that is not in `hours`, or in `task_days`",
+        "rolled_up, tasks_stored: the first hour that is not in `hours`, or in `task_days`; counted (ms): when "
+        "jobs were compared with all places; lost: how many are in no place, since when (ms); run_id: of the server",
     )
 
     # Finished
@@ -127,10 +130,18 @@ class QueueKeys:
     stats = Key("hash", "counters of the queue", per="minute")
     hours = Key("hash", "the same, added up", per="hour")
     tasks = Key("hash", "counters of each task, and its histograms", per="hour")
+    done_runs = Key("hash", "task -> number of runs that succeeded", per="minute")
+    failed_runs = Key("hash", "task -> number of runs that failed", per="minute")
+    failing = Key("hash", "task -> how many of its runs failed in a row, since when (ms), and how many succeeded since")
     task_days = Key("hash", "task -> for each hour with runs a line: hour, kind, number, ...", per="day")
     totals = Key("hash", "counter of the queue or of a task -> sum; minute, hour -> the first that is not in the sums")
     client_runs = Key("hash", "client -> number of runs; and the number and time (µs) of all runs", per="slice")
     client_time = Key("zset", "client -> how long its runs took together, µs", per="slice")
+
+    # Only if a worker does not know the task of a job; expires
+    unknown_tasks = Key(
+        "hash", "task -> since and until when (ms), slice, jobs in it, jobs in the one before, the latest workers"
+    )
 
     # Of the default queue only, and only if somebody listens; expires
     incidents = Key("hash", "id -> state (seen, open, closed), token of the call, JSON; '' -> the last view")
@@ -172,6 +183,8 @@ class Keys:
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.queues = f"{prefix}:queues".encode()  # set: the names of the queues
+        self.format = f"{prefix}:format".encode()  # string: the format of all keys, and an id of this data
+        self.data_lost = f"{prefix}:data_lost".encode()  # string: when workers found another id there, ms; expires
         self.plan = f"{prefix}:plan".encode()  # hash: schedules that people made, which are off, and a version
         self.workers = f"{prefix}:workers".encode()  # zset: worker -> last beat, ms of its machine; an index of notes
         self._of_queue: dict[str, QueueKeys] = {}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from django_rtq.broker.keys import Keys
-from django_rtq.broker.redis.client import RedisClient
+from django_rtq.broker.keys import Keys, QueueKeys
+from django_rtq.broker.redis.client import RedisClient, as_dict, clock_ms
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.redis.steps import checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.conf.config import Config
 from django_rtq.conf.queue_options import LIMIT_KINDS
@@ -15,6 +19,35 @@ from django_rtq.conf.queue_options import LIMIT_KINDS
 ASKED_MS = 60_000  # for how long it holds what `limits_of` said of a client
 IDLE_MS = 86_400_000  # that is forgotten when nobody has met the client for so long, and it has no jobs
 KEPT_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Whose settings of limits hold for a queue."""
+
+    started_ms: int  # when that worker started, by the clock of Redis; 0: it is a producer
+    digest: str  # of the limits
+    version: str  # of the project, RTQ["VERSION"]
+
+    @classmethod
+    def read(cls, text: bytes | None) -> Stamp | None:
+        """A stored stamp; None: nobody has stored any."""
+        if not text:
+            return None
+        started, digest, version = text.decode().split(" ", 2)
+        return cls(int(started), digest, version)
+
+    @property
+    def text(self) -> str:
+        """As it is stored."""
+        return f"{self.started_ms} {self.digest} {self.version}"
+
+    def wins_over(self, other: Stamp, latest_version: str) -> bool:
+        """Whether these settings hold: those of the latest version of the project, then of who started last."""
+        own_rank, other_rank = (
+            (stamp.version != "" and stamp.version == latest_version, stamp.started_ms) for stamp in (self, other)
+        )
+        return own_rank >= other_rank
 
 
 class LimitStore:
@@ -31,9 +64,7 @@ class LimitStore:
         arguments = [text for change in changes.items() for text in change]
         if not self._redis.execute_one(SCRIPTS["set_limits"].call(keys, arguments), resend=True):
             return  # no client is blocked
-        clients = self._redis.execute_one(("HKEYS", keys.blocked), resend=True)
-        parts = [clients[start : start + AT_ONCE] for start in range(0, len(clients), AT_ONCE)]
-        self._redis.execute([SCRIPTS["check_blocked"].call(keys, part) for part in parts], resend=True)
+        self._check_blocked(keys)
 
     def seconds_left(self, queue: str, clients: Sequence[str]) -> list[float]:
         """For how many seconds it still holds what any process has been told of these clients; 0.0: it does not."""
@@ -50,19 +81,52 @@ class LimitStore:
         calls = [SCRIPTS["keep_limits"].call(keys, (IDLE_MS, *chain.from_iterable(part))) for part in parts]
         self._redis.execute(calls, resend=True)
 
-    def apply_settings(self, queues: Iterable[str]) -> None:
-        """Store the limits of RTQ["QUEUES"], if others are stored. Each worker process does so when it starts."""
-        names = list(queues)
-        replies = self._redis.execute([("HGETALL", self._keys.of(name).limit_sources) for name in names], resend=True)
-        for name, reply in zip(names, replies, strict=True):
-            stored = {source.decode(): text.decode() for source, text in zip(reply[::2], reply[1::2], strict=True)}
-            given = self._settings_of(name)
-            sources = sorted({source for source in stored if source.startswith("settings:")} | given.keys())
-            if not self._config.queue(name).limits_of:
-                self._forget_function(name, [source for source in stored if source.startswith("limits_of:")])
-            changes = {source: _change(stored.get(source, ""), given.get(source, {})) for source in sources}
-            if changes := {source: change for source, change in changes.items() if change is not None}:
-                self.change(name, changes)
+    def settings_command(self, queue: str) -> Command | None:
+        """What a producer sends when it uses a queue first: its settings hold until a worker stores its own.
+
+        None: the settings have no limits for the queue.
+        """
+        entries = self._entries(queue)
+        stamp = Stamp(0, self.digest(queue), "").text
+        return self._apply_command(queue, "", stamp, entries) if entries else None
+
+    def apply_settings(self, queue: str, started_ms: int, latest_version: str) -> bool:
+        """Store the limits of RTQ["QUEUES"] of a worker. False: those of another worker hold, which differ."""
+        keys, own = self._keys.of(queue), Stamp(started_ms, self.digest(queue), self._config.version or "")
+        while True:
+            reads: list[Command] = [("GET", keys.settings_stamp), ("HGETALL", keys.limit_sources)]
+            expected, reply = self._redis.execute(reads, resend=True)
+            stored = Stamp.read(expected)
+            if stored is not None and not own.wins_over(stored, latest_version):
+                return stored.digest == own.digest
+            sources = {source.decode(): text.decode() for source, text in as_dict(reply).items()}
+            settings = {source: "" for source in sources if source.startswith("settings:")} | self._entries(queue)
+            if not self._config.queue(queue).limits_of:
+                self._forget_function(queue, [source for source in sources if source.startswith("limits_of:")])
+            if stored is None and not settings and not own.digest:
+                return True  # of a queue without limits nothing is stored
+            changed = {source: text for source, text in settings.items() if sources.get(source, "") != text}
+            command = self._apply_command(queue, expected or "", own.text, changed)
+            blocked = self._redis.execute_one(command, resend=True)
+            if blocked >= 0:
+                if blocked and changed:
+                    self._check_blocked(keys)
+                return True
+
+    def digest(self, queue: str) -> str:
+        """The same for the same limits in the settings; "": there are none."""
+        said = [*sorted(self._entries(queue).items()), self._config.queue(queue).limits_of]
+        return hashlib.sha1(repr(said).encode(), usedforsecurity=False).hexdigest()[:12] if any(said) else ""
+
+    def _apply_command(self, queue: str, expected: str | bytes, stamp: str, entries: Mapping[str, str]) -> Command:
+        texts = chain.from_iterable(entries.items())
+        return SCRIPTS["apply_settings"].call(self._keys.of(queue), (expected, stamp, *texts))
+
+    def _check_blocked(self, keys: QueueKeys) -> None:
+        """Let those blocked clients go on that may."""
+        clients = self._redis.execute_one(("HKEYS", keys.blocked), resend=True)
+        parts = [clients[start : start + AT_ONCE] for start in range(0, len(clients), AT_ONCE)]
+        self._redis.execute([SCRIPTS["check_blocked"].call(keys, part) for part in parts], resend=True)
 
     def _forget_function(self, queue: str, sources: Sequence[str]) -> None:
         """The settings have no `limits_of` any more."""
@@ -71,29 +135,78 @@ class LimitStore:
         if sources:
             self._redis.execute_one(("DEL", self._keys.of(queue).asked_limits), resend=True)
 
-    def _settings_of(self, queue: str) -> dict[str, Mapping[str, Any]]:
+    def _entries(self, queue: str) -> dict[str, str]:
+        """The limits of the settings, as the hash `limit_sources` has them."""
         options = self._config.queue(queue)
         limits = {"settings:queue": options.limits, "settings:clients": options.client}
         limits |= {f"settings:client:{name}": values for name, values in options.clients.items()}
-        return {source: values for source, values in limits.items() if values}
+        return {source: _text(values) for source, values in limits.items() if values}
+
+
+class SettingsKeeper:
+    """Keeps the limits of a worker's settings in Redis, from its start on: also after Redis has lost its data.
+
+    Workers with other settings may run: see Stamp.wins_over().
+    """
+
+    def __init__(self, store: LimitStore, keys: Keys, config: Config, queues: Sequence[str]) -> None:
+        self.overruled: list[str] = []  # queues for which other settings hold
+        self._store = store
+        self._keys = keys
+        self._default_queue = config.default_queue
+        self._version = config.version or ""
+        self._version_ms = 4 * int(config.lease_seconds * 1000)  # as long as workers that run report theirs
+        self._digests = {queue: store.digest(queue) for queue in queues}
+        self._started_ms = 0
+        self._replies: list[Any] = []
+
+    @property
+    def commands(self) -> list[Command]:
+        """What it has to know. The replies are for read()."""
+        default = self._keys.of(self._default_queue)
+        stamps: list[Command] = [("GET", self._keys.of(queue).settings_stamp) for queue in self._digests]
+        return [("TIME",), ("LINDEX", default.deploys, 0), ("HGETALL", default.versions), *stamps]
+
+    def read(self, replies: list[Any]) -> None:
+        """Take the replies for the next keep()."""
+        self._replies = replies
+
+    def keep(self) -> None:
+        """Store the limits that should be stored and are not. Raises BrokerError."""
+        time, deploy, versions, *stamps = checked(self._replies)
+        now_ms, latest = clock_ms(time), (deploy or b"").partition(b" ")[2]
+        if int(as_dict(versions).get(latest, 0)) < now_ms - self._version_ms:
+            latest = b""  # it does not run any more
+        is_start, self._started_ms = not self._started_ms, self._started_ms or now_ms
+        self.overruled = [
+            queue
+            for (queue, digest), stored in zip(self._digests.items(), stamps, strict=True)
+            if not self._keep(queue, digest, Stamp.read(stored), latest.decode(), is_start=is_start)
+        ]
+
+    def _keep(self, queue: str, digest: str, stored: Stamp | None, latest: str, *, is_start: bool) -> bool:
+        own = Stamp(self._started_ms, digest, self._version)
+        if stored == own or (stored is None and not digest and not is_start):
+            return True
+        if stored is not None and not own.wins_over(stored, latest):
+            return stored.digest == digest
+        return self._store.apply_settings(queue, self._started_ms, latest)
 
 
 def _said_text(limits: Mapping[str, Any]) -> str:
     """What is stored of a client's limits. The last word has their names: readers see by it where they come from."""
-    texts = [LIMIT_KINDS[name].text(value) for name, value in limits.items()]
-    return " ".join([*texts, f"limits_of={','.join(limits)}"]) if texts else ""
+    return f"{_text(limits)} limits_of={','.join(limits)}" if limits else ""
+
+
+def _text(limits: Mapping[str, Any]) -> str:
+    """Limits as they are stored."""
+    return " ".join(LIMIT_KINDS[name].text(value) for name, value in limits.items())
 
 
 def limit_values(text: str) -> dict[str, str]:
     """The values in a stored text, by name. The first of a name holds."""
-    pairs = [pair.partition("=") for pair in text.split()]
-    return {name: value for name, _, value in reversed(pairs)}
-
-
-def _change(stored: str, limits: Mapping[str, Any]) -> str | None:
-    """What makes the stored text that of these limits; None if it is."""
-    before = limit_values(stored)
-    after = limit_values(" ".join(LIMIT_KINDS[name].text(value) for name, value in limits.items()))
-    if before == after:
-        return None
-    return " ".join(f"{name}={after.get(name, '')}" for name in before | after) if after else ""
+    values: dict[str, str] = {}
+    for pair in text.split():
+        name, _, value = pair.partition("=")
+        values.setdefault(name, value)
+    return values

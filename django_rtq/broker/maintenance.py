@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf.config import Config
+from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches (rule 6)
 INCIDENT_SECONDS = 86_400  # without a view; then all incidents open anew
@@ -141,21 +143,50 @@ class Maintenance:
         middle = texts.index("") if texts else 0
         return texts[:middle], texts[middle + 1 :]
 
+    def rewrite_log_after_restart(self) -> str:
+        """Let Redis rewrite its append-only file if it was restarted since a scheduler last looked.
+
+        Redis 7.0 leaves the beginning of a script in a file that ended within it, and executes that at its next start.
+        Returns "unknown" if Redis does not tell (INFO is forbidden), "none" without such a file, "same" if it runs on,
+        "first" if nobody had looked, "rewritten", or "refused".
+        """
+        clock = self._keys.of(self._config.default_queue).clock
+        server, persistence, known = self._redis.execute_each(
+            [("INFO", "server"), ("INFO", "persistence"), ("HGET", clock, "run_id")], resend=True
+        )
+        for reply in (server, persistence, known):
+            if isinstance(reply, BrokerUnavailable):
+                raise reply
+        run_id = re.search(rb"^run_id:(\S+)", server, re.MULTILINE) if isinstance(server, bytes) else None
+        if run_id is None or not isinstance(persistence, bytes):
+            return "unknown"
+        if b"aof_enabled:1" not in persistence:
+            return "none"
+        if known == run_id[1]:
+            return "same"
+        rewrite: list[Command] = [("BGREWRITEAOF",)] if known else []
+        *replies, _ = self._redis.execute_each([*rewrite, ("HSET", clock, "run_id", run_id[1])], resend=True)
+        for reply in replies:
+            if isinstance(reply, BrokerError) and "in progress" not in str(reply):
+                return "refused"
+        return "rewritten" if known else "first"
+
     def info_commands(self, workers: Mapping[str, WorkerInfo]) -> list[Command]:
         """What a supervisor stores about its workers, for people; and the version of the project that they run."""
-        kept_ms, version = 4 * int(self._config.lease_seconds * 1000), self._config.version
-        commands = list(worker_info_commands(self._keys, workers, kept_ms))
+        commands, version = list(worker_info_commands(self._keys, workers)), self._config.version
         if version and workers:
-            keys = self._keys.of(self._config.default_queue)
+            keys, kept_ms = self._keys.of(self._config.default_queue), 4 * int(self._config.lease_seconds * 1000)
             commands.append(SCRIPTS["note_version"].call(keys, (version, kept_ms)))
         return commands
 
     def repair_command(self, queue: str, cursor: int) -> Command:
         """The call of the script that repairs some lanes and workers after a torn append-only file.
 
-        It replies with the next cursor; 0 when all lanes were checked.
+        It replies with the next cursor, 0 when all lanes were checked, and how many jobs are in no place. They are
+        counted once in a lease.
         """
-        return SCRIPTS["repair_lanes"].call(self._keys.of(queue), (cursor, MAINTAIN_AT_ONCE))
+        arguments = (cursor, MAINTAIN_AT_ONCE, int(self._config.lease_seconds * 1000))
+        return SCRIPTS["repair_lanes"].call(self._keys.of(queue), arguments)
 
     # -- inside
 

@@ -143,6 +143,7 @@ class HeartbeatResult(NamedTuple):
     promoted: dict[str, list[str]]  # queue -> job ids
     cancel_requests: list[CancelRequest]  # for jobs of the workers whose leases were renewed
     unknown: set[str]  # workers whose leases have expired: they were not renewed, and their jobs are others' now
+    lost: dict[str, int]  # queue -> how many jobs are in no place, -1: unknown; only those to be repaired
 
 
 def read_cancel_requests(renewed: Iterable[Any]) -> list[CancelRequest]:

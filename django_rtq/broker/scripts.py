@@ -11,21 +11,24 @@ Redis creates the functions of a script in each call, which takes 0.1 µs for ea
 ``-- created when first called`` is wrapped into a function that creates those of the part. All these functions are in
 one, so scripts that rarely need them pay for one.
 
-A file is read when its script is called first.
+A file is read when its script is called first; an upgrade in between is noticed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import resources
+from pathlib import Path
 from textwrap import indent
 
 from django_rtq.broker.keys import QUEUE_KEYS, QueueKeys
 from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA, Argument, Command, LuaScript
 from django_rtq.broker.redis.speedups import TextCommand
+from django_rtq.exceptions import BrokerRefused
 
 AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes some 8,000 values
 
@@ -76,8 +79,16 @@ class Script:
 
     @cached_property
     def text(self) -> str:
-        """What Redis runs: named(), what the script uses of the parts, and its own file."""
-        return "\n".join([_named(self.key_names), _composed(self._source)])
+        """What Redis runs: named(), what the script uses of the parts, and its own file.
+
+        Raises BrokerRefused if the files are of another version than this process.
+        """
+        try:
+            text = "\n".join([_named(self.key_names), _composed(self._source)])
+            _check_version()
+        except OSError as error:
+            raise BrokerRefused(f"{error}. Was django_rtq upgraded? Restart this process.") from error
+        return text
 
     @cached_property
     def sha(self) -> bytes:
@@ -217,11 +228,35 @@ def _scripts_in(folder: str) -> dict[str, Script]:
     return {name: Script(name, folder) for name in names}
 
 
+def _check_version() -> None:
+    """Raises BrokerRefused if an upgrade has replaced the package since this process started.
+
+    Code and scripts of two versions may not agree on arguments. What was read before remains in use.
+    """
+    if _stamp_of_package() == _STAMP:
+        return
+    own = sys.modules["django_rtq"].__version__
+    found = re.search(r'^__version__ = "(.*)"', _PACKAGE.read_text(), re.MULTILINE)
+    if found and found[1] != own:
+        raise BrokerRefused(
+            f"django_rtq was upgraded from {own} to {found[1]} while this process was running. Restart it."
+        )
+
+
+def _stamp_of_package() -> int:
+    try:
+        return _PACKAGE.stat().st_mtime_ns
+    except OSError:  # it has only compiled files, for instance
+        return 0
+
+
 def read_all() -> None:
     """Read every script now, for a process that runs for long: it must not read files of a later version."""
     for script in SCRIPTS.values():
         script.sha  # noqa: B018
 
 
+_PACKAGE = Path(__file__).parents[1] / "__init__.py"
+_STAMP = _stamp_of_package()
 _LUA = resources.files("django_rtq.broker") / "lua"
 SCRIPTS = _scripts_in("") | _scripts_in("queries")

@@ -53,8 +53,7 @@ async def await_end(broker: Broker, queue: str, job_id: str, timeout: float | No
             return reply if status == b"over" else None
         try:
             if await broker.token_waits.wait(_token(broker, queue, job_id), left, lambda: _own_token(broker, queue)):
-                # Registering puts the token back, for others that wait.
-                return (await broker.async_redis.execute([_register(broker, queue, job_id, wait_ms), query]))[1]
+                return (await broker.async_redis.execute([query]))[0]
         except BrokerUnavailable:
             if is_second_try:
                 raise

@@ -9,10 +9,10 @@ from django_rtq.broker.keys import Keys
 from django_rtq.broker.redis.commands import Argument, Command
 
 WorkerInfo = Mapping[str, Argument]
-_INDEX_MS = 3_600_000  # a worker that was not updated for so long leaves the index
+_KEPT_MS = 3_600_000  # after the last update; of a worker that was lost, people want to know where it ran
 
 
-def worker_info_commands(keys: Keys, workers: Mapping[str, WorkerInfo], kept_ms: int) -> Iterator[Command]:
+def worker_info_commands(keys: Keys, workers: Mapping[str, WorkerInfo]) -> Iterator[Command]:
     """Store the info of workers, which expires, and an index of their names, which saves readers a round trip.
 
     The index uses the clock of this machine, because no script is involved. If that clock is wrong by more than an
@@ -21,8 +21,14 @@ def worker_info_commands(keys: Keys, workers: Mapping[str, WorkerInfo], kept_ms:
     now_ms = time.time_ns() // 1_000_000
     for name, info in workers.items():
         # kept_ms and the time that is left to the key tell readers when the worker was last seen.
-        yield ("HSET", keys.worker(name), "kept_ms", kept_ms, *(value for pair in info.items() for value in pair))
-        yield ("PEXPIRE", keys.worker(name), kept_ms)
+        yield ("HSET", keys.worker(name), "kept_ms", _KEPT_MS, *(value for pair in info.items() for value in pair))
+        yield ("PEXPIRE", keys.worker(name), _KEPT_MS)
         yield ("ZADD", keys.workers, now_ms, name)
     if workers:
-        yield ("ZREMRANGEBYSCORE", keys.workers, "-inf", now_ms - _INDEX_MS)
+        yield ("ZREMRANGEBYSCORE", keys.workers, "-inf", now_ms - _KEPT_MS)
+
+
+def forget_info_commands(keys: Keys, worker: str) -> Iterator[Command]:
+    """Delete the info of a worker that is no more."""
+    yield ("UNLINK", keys.worker(worker))
+    yield ("ZREM", keys.workers, worker)

@@ -61,6 +61,8 @@ class Config:
     dead_letter_days: float = number(90.0)
     #: How long it is known that a job of a task with exactly_once has committed.
     exactly_once_days: float = number(7.0)
+    #: Maximum size of a result that is kept with that, in bytes of JSON; 0: no result is kept.
+    exactly_once_max_result_bytes: int = number(65_536, whole=True, zero=True)
     #: Maximum size of the arguments of a job, and of a result, in bytes of JSON.
     max_payload_bytes: int = number(1024 * 1024, whole=True)
     #: Seconds that a job waits for a worker that knows its task, before it is dead.
@@ -267,6 +269,11 @@ def task_modules() -> tuple[str, ...]:
     options = getattr(settings, "RTQ", None)
     found = options.get("TASK_MODULES") if isinstance(options, Mapping) else None
     return tuple(found) if are_names(found) else ("tasks",)  # a system check reports what is wrong with it
+
+
+def project_name() -> str:
+    """The package of ROOT_URLCONF: the same in all processes of a project; "" if that is not set."""
+    return str(getattr(settings, "ROOT_URLCONF", None) or "").partition(".")[0]
 
 
 def uses_task_backend() -> bool:

@@ -14,6 +14,7 @@ KINDS = (
     "no_worker",
     "queue_unserved",
     "queues_without_worker",
+    "workers_quiet",
     "worker_lost",
     "worker_silent",
     "host_without_worker",
@@ -24,8 +25,14 @@ KINDS = (
     "falling_behind",
     "busy_client",
     "no_scheduler",
+    "jobs_lost_place",
+    "schedule_missed",
+    "schedule_invalid",
     "queue_paused",
     "task_paused",
+    "task_unknown",
+    "several_projects",
+    "client_paused",
     "outbox_lag",
     "outbox_unknown",
     "redis_evicts",
@@ -35,6 +42,7 @@ KINDS = (
     "redis_snapshot_failed",
     "redis_replica",
     "clock_behind",
+    "data_lost",
 )
 
 
@@ -54,8 +62,11 @@ class IncidentOptions:
     client_share: float = 0.8
     #: Kinds that are not reported.
     ignore: Collection[str] = field(default=())
+    #: Kinds that are always critical, so that the health view answers 503.
+    critical: Collection[str] = field(default=())
 
 
+_KIND_LISTS = ("ignore", "critical")
 _SHARES = ("failure_rate", "client_share")
 
 
@@ -73,7 +84,7 @@ def check_incidents(options: Any) -> None:
 
 
 def _problem(name: str, value: Any) -> str:
-    if name == "ignore":
+    if name in _KIND_LISTS:
         is_list = isinstance(value, list | tuple | set | frozenset)
         unknown = [each for each in value if each not in KINDS] if is_list else []
         if unknown:

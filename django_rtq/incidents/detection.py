@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
 from django_rtq.conf.config import get_config
+from django_rtq.incidents.code import several_projects, unknown_tasks
 from django_rtq.incidents.incident import Incident, Severity
 from django_rtq.incidents.queues import (
     busy_clients,
     failing_tasks,
     long_waits,
+    lost_places,
     missing_schedulers,
     new_dead_letters,
+    paused_clients,
     paused_queues,
     paused_tasks,
 )
-from django_rtq.incidents.workers import hung_jobs, lost_workers, missing_workers, silent_workers
+from django_rtq.incidents.schedules import invalid_schedules, known_schedules, missed_schedules
+from django_rtq.incidents.workers import (
+    hung_jobs,
+    lost_workers,
+    missing_workers,
+    quiet_workers,
+    silent_workers,
+)
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.overview import Overview
 from django_rtq.inspector.server_info import problem_values
+from django_rtq.jobs.job import moment
+from django_rtq.scheduler.status import KnownSchedules
 from django_rtq.transactions.outbox import OutboxLag, outbox_lag
 
 MAX_OF_DETECTOR = 50  # incidents of one detector, the worst
@@ -27,35 +40,53 @@ OUTBOX_SECONDS = 60.0  # jobs that are in the outbox for less are not reported
 CLOCK_SECONDS = 1.0  # a clock that is behind by less is not reported
 _CRITICAL = {"evicts", "log_failed", "snapshot_failed", "replica"}  # of the warnings of the server
 
+_ORDER = list(Severity)  # the worst first
+
 _DETECTORS = (
     missing_workers,
+    quiet_workers,
     lost_workers,
+    unknown_tasks,
+    several_projects,
     failing_tasks,
     new_dead_letters,
     hung_jobs,
     silent_workers,
     missing_schedulers,
+    lost_places,
     busy_clients,
     paused_queues,
     paused_tasks,
+    paused_clients,
 )
 
 
 def read_incidents() -> list[Incident]:
-    """All incidents at this moment, in two round trips to Redis. Raises BrokerError."""
-    return find_incidents(get_inspector().overview.read(), outbox_lag())
+    """All incidents at this moment, in three round trips to Redis. Raises BrokerError."""
+    return find_incidents(get_inspector().overview.read(), outbox_lag(), known_schedules())
 
 
 def find_incidents(
-    overview: Overview, lag: OutboxLag | None = None, *, oldest_seconds: float | None = None
+    overview: Overview,
+    lag: OutboxLag | None = None,
+    schedules: KnownSchedules | None = None,
+    *,
+    oldest_seconds: float | None = None,
 ) -> list[Incident]:
     """All incidents, the worst first. `oldest_seconds` replaces that of the settings."""
     found: list[Incident] = []
     for incidents in (*(detect(overview) for detect in _DETECTORS), long_waits(overview, oldest_seconds)):
         found += islice(incidents, MAX_OF_DETECTOR)
-    found += [*_server(overview), *_clock(overview), *_outbox(overview, lag)]
-    ignored = get_config().incident_options.ignore
-    return sorted((each for each in found if each.kind not in ignored), key=lambda each: not each.is_critical)
+    found += [*_server(overview), *_clock(overview), *_data_loss(overview), *_outbox(overview, lag)]
+    if schedules is not None:
+        found += [*islice(missed_schedules(overview, schedules), MAX_OF_DETECTOR), *invalid_schedules(schedules)]
+    options = get_config().incident_options
+    found = [
+        replace(each, severity=Severity.CRITICAL) if each.kind in options.critical else each
+        for each in found
+        if each.kind not in options.ignore
+    ]
+    return sorted(found, key=lambda each: _ORDER.index(each.severity))
 
 
 def _server(overview: Overview) -> Iterator[Incident]:
@@ -69,6 +100,11 @@ def _clock(overview: Overview) -> Iterator[Incident]:
     behind = max((row.details.clock_behind_seconds for row in overview.queues), default=0.0)
     if behind >= CLOCK_SECONDS:
         yield Incident(kind="clock_behind", severity=Severity.WARNING, values={"duration": behind})
+
+
+def _data_loss(overview: Overview) -> Iterator[Incident]:
+    if overview.server.data_lost_ms is not None:
+        yield Incident(kind="data_lost", severity=Severity.WARNING, since=moment(overview.server.data_lost_ms))
 
 
 def _outbox(overview: Overview, lag: OutboxLag | None) -> Iterator[Incident]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -21,6 +21,12 @@ class Severity(StrEnum):
 
     CRITICAL = "critical"  # jobs do not run, or may get lost
     WARNING = "warning"
+    INFO = "info"  # somebody wants it so
+
+
+def worst_of(incidents: Sequence[Incident]) -> str:
+    """The status of a system with these incidents, the worst of which comes first: "critical", "warning" or "ok"."""
+    return "ok" if not incidents or incidents[0].severity is Severity.INFO else str(incidents[0].severity)
 
 
 class Action(StrEnum):
@@ -35,6 +41,7 @@ class Action(StrEnum):
     SHOW_RUNNING = "show_running"
     SHOW_WORKERS = "show_workers"
     SHOW_CLIENT = "show_client"
+    SHOW_SCHEDULES = "show_schedules"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

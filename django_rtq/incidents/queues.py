@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 from django_rtq.conf.config import get_config
+from django_rtq.formatting import format_number
 from django_rtq.incidents.incident import Action, Incident, Severity
 from django_rtq.incidents.workers import short_name
-from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.details import ClientPause, JobDetails
 from django_rtq.inspector.metrics.reader import TaskMetrics
+from django_rtq.inspector.metrics.task_failures import LATELY, LEAST_IN_A_ROW, Runs, TaskFailures
 from django_rtq.inspector.metrics.time_series import Series
-from django_rtq.inspector.overview import LATELY, Overview, QueueRow
-from django_rtq.inspector.queues import unserved
+from django_rtq.inspector.overview import Overview, QueueRow
+from django_rtq.inspector.queues import quiet_queues, unserved
 from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.redaction import redacted
 
-MIN_RUNS = 10  # of a task; with fewer a failure rate means little
+MIN_RUNS = LEAST_IN_A_ROW  # of a task; with fewer a failure rate means little
+LATEST = 2  # minutes, the present one included: a task whose runs all fail from now on is told before the next is over
 VERY_HIGH_RATE = 0.5  # failed runs of all runs
 GROWING_SECONDS = 60.0  # shorter waits are not reported, even if they grow
 MOST_FAILURES = 0.9  # a task with this share of its queue's failures began to fail when they began
@@ -27,29 +30,44 @@ MAX_MESSAGE = 160  # characters of an error message
 
 
 def failing_tasks(overview: Overview) -> Iterator[Incident]:
-    """Tasks with a high failure rate, in queues where runs failed recently."""
-    rate = get_config().incident_options.failure_rate
+    """Tasks of whose last runs many failed."""
+    least = get_config().incident_options.failure_rate
     found = [
-        (row, task, figures)
+        (row, task, runs)
         for row in overview.queues
-        if failed_lately(row)
-        for task, figures in row.tasks.items()
-        if figures.done + figures.failed >= MIN_RUNS and (figures.failure_rate or 0) >= rate
+        for task, failures in row.task_failures.items()
+        if (runs := failing_runs(overview.now, row, task, failures)).rate >= least
     ]
-    for row, task, figures in sorted(found, key=lambda each: -each[2].failed):
-        yield _failing(overview, row, task, figures)
+    for row, task, runs in sorted(found, key=lambda each: -each[2].failed):
+        yield _failing(overview, row, task, runs)
 
 
-def _failing(overview: Overview, row: QueueRow, task: str, figures: TaskMetrics) -> Incident:
+def failing_runs(now: datetime, row: QueueRow, task: str, failures: TaskFailures) -> Runs:
+    """The last runs of a task that say whether it is failing: MIN_RUNS or more, or none if it fails no more.
+
+    If all of the last failed: these, however many succeeded before. Otherwise those of the last minutes: of LATEST or
+    of LATELY, whichever is worse. Of a task that runs seldom, those of this hour and the one before.
+    """
+    latest, lately = failures.lately(now, LATEST), failures.lately(now, LATELY)
+    if failures.in_a_row >= MIN_RUNS and (lately.failed or row.details.retrying):
+        return Runs(failures.in_a_row, failures.in_a_row)
+    if not lately.failed or (latest.runs >= MIN_RUNS and not latest.failed):
+        return Runs()
+    of_hours = row.tasks.get(task, TaskMetrics())
+    seldom = Runs(of_hours.failed, of_hours.done + of_hours.failed)
+    enough = [runs for runs in (latest, lately if lately.runs >= MIN_RUNS else seldom) if runs.runs >= MIN_RUNS]
+    return max(enough, key=lambda runs: runs.rate, default=Runs())
+
+
+def _failing(overview: Overview, row: QueueRow, task: str, runs: Runs) -> Incident:
     newest = next((job for job in (row.newest_dead, row.newest_retrying) if job is not None and job.task == task), None)
     is_dead = newest is not None and newest is row.newest_dead
     error_class, error = _error_of(newest)
-    of_queue = sum(each.failed for each in row.tasks.values())
-    since, began_earlier = streak(row.series, "failed") if figures.failed >= MOST_FAILURES * of_queue else (None, False)
+    since, began_earlier = _fails_since(row, task)
     version = None if began_earlier else version_before(overview, since)
     return Incident(
         kind="task_failing",
-        severity=Severity.CRITICAL if (figures.failure_rate or 0) >= VERY_HIGH_RATE else Severity.WARNING,
+        severity=Severity.CRITICAL if runs.rate >= VERY_HIGH_RATE else Severity.WARNING,
         since=since,
         began_earlier=began_earlier,
         queue=row.details.name,
@@ -58,14 +76,23 @@ def _failing(overview: Overview, row: QueueRow, task: str, figures: TaskMetrics)
         values={
             "task": short_name(task),
             "name": row.details.name,
-            "failed": figures.failed,
-            "runs": figures.done + figures.failed,
+            "failed": runs.failed,
+            "runs": runs.runs,
             **({"version": version} if version else {}),
             **error,
         },
         also=(*(("new_version",) if version else ()), *(("newest_error",) if error else ())),
         actions=(Action.SHOW_DEAD, Action.REQUEUE) if is_dead else (Action.SHOW_RETRYING,),
     )
+
+
+def _fails_since(row: QueueRow, task: str) -> tuple[datetime | None, bool]:
+    """Since when a task fails, and whether that may be longer. Not known if other tasks of its queue fail, too."""
+    if row.task_failures[task].in_a_row:
+        return row.task_failures[task].since, False
+    of_queue = sum(each.failed for each in row.tasks.values())
+    of_task = row.tasks.get(task, TaskMetrics())
+    return streak(row.series, "failed") if of_task.failed >= MOST_FAILURES * of_queue else (None, False)
 
 
 def version_before(overview: Overview, since: datetime | None) -> str | None:
@@ -100,7 +127,10 @@ def long_waits(overview: Overview, oldest_seconds: float | None = None) -> Itera
     """Queues whose oldest job has been waiting for longer than the caller or the settings say, or that fall behind."""
     most = get_config().incident_options.oldest_seconds if oldest_seconds is None else oldest_seconds
     waiting = [row for row in overview.queues if row.details.oldest_seconds is not None and not row.details.paused]
-    idle = unserved([row.details.name for row in waiting], overview.workers)  # which is an incident of its own
+    idle = [  # which is an incident of its own
+        *unserved([row.details.name for row in waiting], overview.workers),
+        *quiet_queues(overview.workers),
+    ]
     waiting = [row for row in waiting if row.details.name not in idle]
     for row in sorted(waiting, key=lambda row: -(row.details.oldest_seconds or 0)):
         is_late = (row.details.oldest_seconds or 0) > most
@@ -125,8 +155,9 @@ def busy_clients(overview: Overview) -> Iterator[Incident]:
     """Queues in which one client takes most of the work while jobs of others wait."""
     most = get_config().incident_options.client_share
     for row in overview.queues:
-        waits = row.details.oldest_seconds or 0.0
-        if row.busiest is not None and row.busiest.share >= most and waits >= GROWING_SECONDS:
+        if row.busiest is None or row.busiest.share < most:
+            continue
+        if (waits := row.busiest.others_wait_seconds) >= GROWING_SECONDS:
             yield Incident(
                 kind="busy_client",
                 severity=Severity.WARNING,
@@ -144,9 +175,9 @@ def busy_clients(overview: Overview) -> Iterator[Incident]:
 
 def missing_schedulers(overview: Overview) -> Iterator[Incident]:
     """Queues with delayed jobs for which no scheduler runs. Without any worker, that is said alone."""
-    unscheduled = set(overview.unscheduled) if overview.workers else set()
+    unscheduled = set(overview.unscheduled) if overview.living else set()
     for details in (row.details for row in overview.queues):
-        if details.name in unscheduled and (details.scheduled - details.held or details.retrying):
+        if details.name in unscheduled and details.needs_scheduler:
             yield Incident(
                 kind="no_scheduler",
                 severity=Severity.CRITICAL,
@@ -155,6 +186,20 @@ def missing_schedulers(overview: Overview) -> Iterator[Incident]:
                 values={"name": details.name},
                 actions=(Action.SHOW_WORKERS,),
                 command=f"python manage.py rtq_scheduler --queues {details.name}",
+            )
+
+
+def lost_places(overview: Overview) -> Iterator[Incident]:
+    """Queues with jobs that are in no place, as an append-only file that was cut off leaves them."""
+    for details in (row.details for row in overview.queues):
+        if details.lost:
+            yield Incident(
+                kind="jobs_lost_place",
+                severity=Severity.WARNING,
+                since=overview.ago(details.lost_seconds),
+                queue=details.name,
+                values={"name": details.name, "count": details.lost},
+                actions=(Action.SHOW_WORKERS,),
             )
 
 
@@ -188,12 +233,44 @@ def paused_tasks(overview: Overview) -> Iterator[Incident]:
             task=task,
             values={
                 "task": short_name(task),
-                "queues": ", ".join([*(queue for queue, _ in pauses[:MAX_QUEUES]), *["…"][: len(pauses) > MAX_QUEUES]]),
+                "queues": _queues_by_jobs((queue, pause.held) for queue, pause in pauses),
                 "count": sum(pause.held for _, pause in pauses),
                 **({"user": longest.by[:80]} if longest.by else {}),
             },
             also=("paused_by",) if longest.by else (),
         )
+
+
+def paused_clients(overview: Overview) -> Iterator[Incident]:
+    """Paused clients, one incident for all queues."""
+    found: dict[str, list[tuple[str, ClientPause]]] = {}
+    for details in (row.details for row in overview.queues):
+        for pause in details.paused_clients:
+            found.setdefault(pause.client, []).append((details.name, pause))
+    for client, pauses in sorted(found.items(), key=lambda pair: -sum(pause.held for _, pause in pair[1])):
+        longest = max((pause for _, pause in pauses), key=lambda pause: pause.seconds)
+        yield Incident(
+            kind="client_paused",
+            severity=Severity.INFO,
+            since=overview.ago(longest.seconds),
+            client=client,
+            values={
+                "client": client[:80] or "–",  # noqa: RUF001
+                "queues": _queues_by_jobs((queue, pause.held) for queue, pause in pauses),
+                "count": sum(pause.held for _, pause in pauses),
+                **({"user": longest.by[:80]} if longest.by else {}),
+            },
+            also=("paused_by",) if longest.by else (),
+            actions=(Action.SHOW_CLIENT,),
+        )
+
+
+def _queues_by_jobs(held: Iterable[tuple[str, int]]) -> str:
+    """Names of queues, those that hold most jobs first; those that hold none only if all do."""
+    pairs = sorted(held, key=lambda pair: (-pair[1], pair[0]))
+    some = [pair for pair in pairs if pair[1]] or pairs
+    names = [f"{queue} ({format_number(jobs)})" if jobs and len(some) > 1 else queue for queue, jobs in some]
+    return ", ".join([*names[:MAX_QUEUES], *["…"][: len(names) > MAX_QUEUES]])
 
 
 def is_falling_behind(row: QueueRow) -> bool:

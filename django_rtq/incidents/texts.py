@@ -23,10 +23,14 @@ TEXTS: dict[str, Any] = {
     "queues_without_worker": gettext_lazy(
         "No worker serves these queues, which tasks or settings declare: %(names)s. Start one:"
     ),
+    "workers_quiet": ngettext_lazy(
+        "All workers of %(names)s are quiet: they claim no jobs, and %(count)s job waits.",
+        "All workers of %(names)s are quiet: they claim no jobs, and %(count)s jobs wait.",
+        "number",
+    ),
     "worker_lost": ngettext_lazy(
-        "Host %(host)s: %(count)s worker has stopped responding (%(worker)s). Its jobs will be reclaimed shortly.",
-        "Host %(host)s: %(count)s workers have stopped responding, %(worker)s among them. Their jobs will be reclaimed "
-        "shortly.",
+        "Host %(host)s: %(count)s worker has stopped responding (%(worker)s).",
+        "Host %(host)s: %(count)s workers have stopped responding, %(worker)s among them.",
         "number",
     ),
     "worker_silent": ngettext_lazy(
@@ -58,10 +62,42 @@ TEXTS: dict[str, Any] = {
         "Queue %(name)s: no scheduler is running, so its scheduled jobs and retries do not start. Were all workers "
         "started with --no-scheduler?"
     ),
+    "jobs_lost_place": ngettext_lazy(
+        "Queue %(name)s: %(count)s job has a record, but no place in Redis, because its append-only file was cut off. "
+        "Workers look for such jobs, and queue them again.",
+        "Queue %(name)s: %(count)s jobs have a record, but no place in Redis, because its append-only file was cut "
+        "off. Workers look for such jobs, and queue them again.",
+        "number",
+    ),
+    "schedule_missed": ngettext_lazy(
+        "Queue %(name)s: %(count)s schedule was due and started no job: %(schedule)s.",
+        "Queue %(name)s: %(count)s schedules were due and started no job, %(schedule)s among them.",
+        "number",
+    ),
+    "schedule_invalid": ngettext_lazy(
+        "%(count)s schedule cannot run: %(schedule)s. %(error)s.",
+        "%(count)s schedules cannot run, %(schedule)s among them. %(error)s.",
+        "number",
+    ),
     "queue_paused": gettext_lazy("Queue %(name)s is paused."),
     "task_paused": ngettext_lazy(
         "Task %(task)s is paused in %(queues)s, and holds %(count)s job.",
         "Task %(task)s is paused in %(queues)s, and holds %(count)s jobs.",
+        "number",
+    ),
+    "task_unknown": ngettext_lazy(
+        "Queue %(name)s: %(count)s job waits, because workers that took it do not know its task %(task)s: %(worker)s.",
+        "Queue %(name)s: %(count)s jobs wait, because workers that took them do not know their task %(task)s: "
+        "%(worker)s.",
+        "number",
+    ),
+    "several_projects": gettext_lazy(
+        "Workers of several projects take jobs from each other, because all use this Redis with the prefix "
+        '%(prefix)s: %(names)s. Set another RTQ["PREFIX"] or database in each project.'
+    ),
+    "client_paused": ngettext_lazy(
+        "Client %(client)s is paused in %(queues)s, and holds %(count)s job.",
+        "Client %(client)s is paused in %(queues)s, and holds %(count)s jobs.",
         "number",
     ),
     "outbox_lag": ngettext_lazy(
@@ -76,11 +112,30 @@ TEXTS: dict[str, Any] = {
         "The clock of the Redis server was set back and is %(duration)s behind. Until it has caught up, time passes 10 "
         "percent more slowly for jobs."
     ),
+    "data_lost": gettext_lazy(
+        "Redis lost its data: the jobs, results and dead letters of before are gone. Limits that were set at run time "
+        "are gone, too; those of the settings are stored again."
+    ),
     # Beside the sentence of a kind
+    "declare_task": gettext_lazy(
+        "Start workers with the code that declares the task, in an app of INSTALLED_APPS or in a module of "
+        'RTQ["TASK_MODULES"]. Jobs that have waited for %(duration)s are dead.'
+    ),
     "new_version": gettext_lazy("It began after the start of version %(version)s."),
     "newest_error": gettext_lazy("Latest error: %(error)s."),
     "newest_failure": gettext_lazy("Latest: %(task)s, %(error)s."),
+    "scheduler_missing": gettext_lazy("No scheduler is running for this queue. Start one:"),
+    "scheduler_fails": gettext_lazy(
+        "A scheduler is running for this queue: its log says why, or it runs another version of the project."
+    ),
     "paused_by": gettext_lazy("Paused by %(user)s."),
+    "asked_by": gettext_lazy("Asked by %(user)s."),
+    "wake_them": gettext_lazy("Wake them:"),
+    "reclaim": gettext_lazy("Running jobs that will be reclaimed shortly: %(jobs)s."),
+    "no_reclaim": gettext_lazy(
+        "Running jobs that are reclaimed when a worker of these queues has started: %(jobs)s (%(names)s)."
+    ),
+    "no_jobs": gettext_lazy("No job was running there."),
     "jobs_waiting": gettext_lazy("Waiting: %(waiting)s (clients: %(clients)s)."),
 }
 

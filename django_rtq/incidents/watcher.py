@@ -16,6 +16,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.task_backends import view_backend
 from django_rtq.incidents.detection import find_incidents
 from django_rtq.incidents.incident import Incident
+from django_rtq.incidents.schedules import known_schedules
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.signals import incident_closed, incident_opened
 from django_rtq.threads.loop import Loop
@@ -50,7 +51,7 @@ class IncidentWatcher(Loop):
     def _look(self) -> None:
         overview = self._inspector.overview.read()
         with view_backend(self._broker.backend):
-            found = find_incidents(overview, outbox_lag())[:MAX_TRACKED]
+            found = find_incidents(overview, outbox_lag(), known_schedules())[:MAX_TRACKED]
         opened, closed = self._broker.maintenance.track_incidents(
             {incident.id: incident.dump() for incident in found},
             seen_ms=round(overview.now.timestamp() * 1000),

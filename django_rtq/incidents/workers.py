@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from django_rtq.conf.config import get_config
 from django_rtq.incidents.incident import Action, Incident, Severity
 from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.overview import Overview
-from django_rtq.inspector.queues import unserved
+from django_rtq.inspector.queues import quiet_queues, unserved
 from django_rtq.tasks.registry import all_tasks, declared_queues
 
 SILENT_SECONDS = 60.0  # an idle worker asks for work every few seconds
@@ -19,24 +20,60 @@ COMMAND = "python manage.py rtq_worker"
 
 def missing_workers(overview: Overview) -> Iterator[Incident]:
     """No worker at all, or queues that nobody serves: those with jobs, and those that are declared."""
-    details = [row.details for row in overview.queues]
-    waiting = {queue.name: queue for queue in details if queue.queued or queue.scheduled or queue.retrying}
+    waiting = {row.details.name: row.details for row in overview.queues if waiting_jobs(row.details)}
     idle = unserved(waiting, overview.workers)
-    if not overview.workers:
+    if not overview.living:
         if overview.queues:
             yield _no_worker(overview, idle)
         return
     for name in sorted(idle, key=lambda name: -(waiting[name].oldest_seconds or 0)):
         yield _unserved(overview, waiting[name])
     if names := [name for name in unserved(declared_queues(), overview.workers) if name not in waiting]:
-        more = f" (+{len(names) - MAX_NAMED})" if len(names) > MAX_NAMED else ""
         yield Incident(
             kind="queues_without_worker",
             severity=Severity.WARNING,
-            values={"names": ", ".join(names[:MAX_NAMED]) + more},
+            values={"names": _names(names)},
             actions=(Action.SHOW_WORKERS,),
             command=f"{COMMAND} --queues {','.join(names)}",
         )
+
+
+def quiet_workers(overview: Overview) -> Iterator[Incident]:
+    """Queues whose workers were all asked to be quiet, as one incident."""
+    names = quiet_queues(overview.workers)
+    if not names:
+        return
+    jobs = sum(waiting_jobs(row.details) for row in overview.queues if row.details.name in names)
+    # A queue is quiet since the last of its workers is.
+    last = [
+        min((worker for worker in overview.living if name in worker.queues), key=lambda each: each.quiet_seconds or 0.0)
+        for name in names
+    ]
+    longest = max(last, key=lambda worker: worker.quiet_seconds or 0.0)
+    are_all = all(worker.is_quiet for worker in overview.living)
+    yield Incident(
+        kind="workers_quiet",
+        severity=Severity.CRITICAL if jobs else Severity.WARNING,
+        since=overview.ago(longest.quiet_seconds),
+        values={
+            "names": _names(names),
+            "count": jobs,
+            **({"user": longest.quiet_by[:80]} if longest.quiet_by else {}),
+        },
+        also=(*(("asked_by",) if longest.quiet_by else ()), "wake_them"),
+        actions=(Action.SHOW_WORKERS,),
+        command=f"python manage.py rtq_workers wake {'--all' if are_all else f'--queue {names[0]}'}",
+    )
+
+
+def waiting_jobs(queue: QueueDetails) -> int:
+    """How many jobs of a queue wait: for a worker, for their time, or because their task is paused."""
+    return queue.queued + queue.scheduled + queue.retrying
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" (+{len(names) - MAX_NAMED})" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more
 
 
 def _no_worker(overview: Overview, idle: Sequence[str]) -> Incident:
@@ -63,17 +100,22 @@ def _unserved(overview: Overview, queue: QueueDetails) -> Incident:
         severity=Severity.CRITICAL,
         since=overview.ago(since),
         queue=queue.name,
-        values={"name": queue.name, "count": queue.queued + queue.scheduled + queue.retrying},
+        values={"name": queue.name, "count": waiting_jobs(queue)},
         actions=(Action.SHOW_QUEUE,),
         command=f"{COMMAND} --queues {queue.name}",
     )
 
 
 def lost_workers(overview: Overview) -> Iterator[Incident]:
-    """Hosts whose workers have lost their leases."""
+    """Hosts whose workers have lost their leases, and whether anybody is left who takes their jobs back."""
+    alone = unserved({name for worker in overview.workers for name in worker.queues}, overview.workers)
     for host, workers in _by_host(worker for worker in overview.workers if worker.is_lost):
         longest = max(-worker.lease_left_seconds for worker in workers)
-        yield _of_host("worker_lost", Severity.CRITICAL, host, workers, overview.ago(longest))
+        jobs = sum(worker.held for worker in workers)
+        queues = [name for name in alone if any(name in worker.queues and worker.held for worker in workers)]
+        also = ("no_jobs",) if not jobs else ("no_reclaim",) if queues else ("reclaim",)
+        found = _of_host("worker_lost", Severity.CRITICAL, host, workers, overview.ago(longest))
+        yield replace(found, values={**found.values, "jobs": jobs, "names": _names(sorted(queues))}, also=also)
 
 
 def silent_workers(overview: Overview) -> Iterator[Incident]:
@@ -152,8 +194,17 @@ def _by_host(workers: Iterable[WorkerDetails]) -> list[tuple[str, list[WorkerDet
 
 
 def _of_host(
-    kind: str, severity: Severity, host: str, workers: Sequence[WorkerDetails], since: datetime | None
+    kind: str,
+    severity: Severity,
+    host: str,
+    workers: Sequence[WorkerDetails],
+    since: datetime | None,
 ) -> Incident:
-    values = {"host": host or "?", "count": len(workers), "worker": f"{host}:{workers[0].pid}"[:80]}
-    actions = (Action.SHOW_WORKERS,)
-    return Incident(kind=kind, severity=severity, since=since, host=host, values=values, actions=actions)
+    return Incident(
+        kind=kind,
+        severity=severity,
+        since=since,
+        host=host,
+        values={"host": host, "count": len(workers), "worker": f"{host}:{workers[0].pid}"[:80]},
+        actions=(Action.SHOW_WORKERS,),
+    )

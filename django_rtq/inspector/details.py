@@ -10,12 +10,22 @@ from typing import Any
 
 from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.jobs.failure import Attempt, read_failures
-from django_rtq.jobs.job import JobState, held_since, made_at, moment
+from django_rtq.jobs.job import PARK_SECONDS, JobState, held_since, made_at, moment
 from django_rtq.jobs.log_lines import LogLine
 from django_rtq.jobs.outcome import read_outcome
 from django_rtq.jobs.record import read_leniently
 
 MAX_RECORD_SHOWN = 65_536  # bytes of a record that are shown as stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPause:
+    """A client that is paused in a queue."""
+
+    client: str
+    seconds: float  # for how long
+    by: str  # who paused it; "": not known
+    held: int  # its queued jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +39,9 @@ class QueueDetails:
     retrying: int
     running: int
     dead: int
-    oldest_seconds: float | None  # how long the oldest queued job has been waiting; None: no job waits
+    #: How long the oldest queued job has been waiting that might start, so none of a client that is paused or at its
+    #: limits; None: no such job waits.
+    oldest_seconds: float | None
     clients: int  # lanes with jobs: clients, counted once for each priority
     finished: int = 0  # finished jobs whose outcome is kept
     contact_seconds: float | None = None  # since the last contact of any of its workers or schedulers; None: never
@@ -37,11 +49,39 @@ class QueueDetails:
     clock_behind_seconds: float = 0.0  # how far the server's clock, which was put back, still is behind
     paused_seconds: float | None = None  # since it was paused; None: it is not
     paused_tasks: tuple[TaskPause, ...] = ()  # tasks whose jobs wait here, by name; their jobs count as scheduled
+    lost: int = 0  # jobs of `queued` that are in no place in Redis; workers queue them again
+    lost_seconds: float | None = None  # since a worker has noticed them; None: there are none
+    paused_clients: tuple[ClientPause, ...] = ()  # 50 at most, those that are paused for longest
+
+    @property
+    def needs_scheduler(self) -> bool:
+        """Whether it has jobs that wait for their time."""
+        return bool(self.scheduled - self.held or self.retrying)
 
     @property
     def held(self) -> int:
         """How many of the scheduled jobs wait because their tasks are paused."""
         return sum(pause.held for pause in self.paused_tasks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownTask:
+    """A task that workers which claimed jobs of it do not know."""
+
+    task: str
+    since: datetime | None
+    jobs: int  # claimed in the last half minute, which is how often such a job is claimed
+    workers: Sequence[str]  # names of those that claimed some, the latest first, three at most
+
+    @classmethod
+    def read(cls, task: bytes, line: bytes, now_ms: int) -> UnknownTask | None:
+        """Read what the script note_unknown_task has noted; None if no worker met such a job lately."""
+        since, last, seen, jobs, before, *workers = line.decode(errors="replace").split(" ")
+        park_ms = round(PARK_SECONDS * 1000)
+        if now_ms - int(last) > 2 * park_ms:
+            return None
+        numbers = [int(jobs)] if now_ms // park_ms > int(seen) else [int(jobs), int(before)]
+        return cls(task=task.decode(errors="replace"), since=moment(int(since)), jobs=max(numbers), workers=workers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +149,16 @@ class WorkerDetails:
     held: int = 0  # claimed jobs, also those that `running` has no room for
     supervisor_name: str = ""  # the name of its rtq_worker; "": not known (yet)
     is_quiet: bool = False  # it was asked to claim no jobs
+    quiet_seconds: float | None = None  # for how long; None: it is not quiet, or not known
+    quiet_by: str = ""  # who asked it; "": not known
     is_resting: bool = False  # and has said that it claims none, with none of its claims under way
     lease_left_seconds: float = 0.0  # below 0: it is about to be declared dead
     supervisor: int = 0  # process id of the supervisor
     slots: int = 1  # jobs that it can run at once
     version: str = ""  # of django_rtq
     project_version: str = ""  # RTQ["VERSION"]; "": it has none
+    project: str = ""  # the package of its ROOT_URLCONF; "": it has none
+    other_limits: list[str] = field(default_factory=list)  # queues for which limits of other settings hold
     memory_bytes: int | None = None
     up_seconds: float | None = None
 

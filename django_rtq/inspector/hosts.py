@@ -109,9 +109,9 @@ class HostReader:
             name=name, workers=found.workers, unknown=found.unknown, commands=read_last_commands(self._broker, names)
         )
 
-    def quiet(self, name: str) -> list[str]:
+    def quiet(self, name: str, *, by: str = "") -> list[str]:
         """Ask all rtq_worker of a host to claim no more jobs. Returns the names of those that were asked."""
-        return self._send(name, WorkerCommand.QUIET)
+        return self._send(name, WorkerCommand.QUIET, by=by)
 
     def wake(self, name: str) -> list[str]:
         """Ask them to claim jobs again."""
@@ -121,9 +121,9 @@ class HostReader:
         """Ask them to finish their running jobs and exit, as SIGTERM does."""
         return self._send(name, WorkerCommand.STOP)
 
-    def _send(self, name: str, command: WorkerCommand) -> list[str]:
+    def _send(self, name: str, command: WorkerCommand, *, by: str = "") -> list[str]:
         asked = _supervisors(worker for worker in self._overview.workers() if worker.host == name)
-        send_commands(self._broker, asked, command)
+        send_commands(self._broker, asked, command, by=by)
         return asked
 
 

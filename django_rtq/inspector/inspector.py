@@ -107,6 +107,10 @@ class Inspector:
         """find() with the lines that the job logged, and what it waits for if it waits. Raises JobNotFound."""
         return self._redis.run(one_job.find_with_position(self._broker, job_id, queue))
 
+    async def afind_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
+        """find_with_position() for coroutines."""
+        return await self._broker.async_redis.run(one_job.find_with_position(self._broker, job_id, queue))
+
     def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The states of many jobs, given as (queue, id), in one round trip. Unknown jobs are left out."""
         calls = [SCRIPTS["find_job"].call(self._keys.of(queue), (job_id,)) for queue, job_id in jobs]
@@ -148,7 +152,7 @@ class Inspector:
 
     def server(self) -> ServerDetails:
         """The state of the Redis server. Raises BrokerRefused, and ConfigurationError for a Redis Cluster."""
-        return ask_server(self._redis)
+        return ask_server(self._redis, self._keys)
 
     # -- act on jobs
 
@@ -170,9 +174,12 @@ class Inspector:
             await signals.job_cancelled.asend_robust(Inspector, job_id=job_id, queue=cancelled_in)
         return answer
 
-    def quiet_worker(self, worker: str) -> None:
-        """Ask the rtq_worker of this worker to claim no more jobs until wake_worker(). Raises WorkerNotFound."""
-        self._send(worker, WorkerCommand.QUIET)
+    def quiet_worker(self, worker: str, *, by: str = "") -> None:
+        """Ask the rtq_worker of this worker to claim no more jobs until wake_worker(). Raises WorkerNotFound.
+
+        `by`: who asks, for other people.
+        """
+        self._send(worker, WorkerCommand.QUIET, by=by)
 
     def wake_worker(self, worker: str) -> None:
         """Ask a quiet rtq_worker to claim jobs again. Raises WorkerNotFound."""
@@ -314,10 +321,10 @@ class Inspector:
     def _act(self, action: BulkAction) -> Act:
         return self.requeue if action == "requeue" else self.discard
 
-    def _send(self, worker: str, command: WorkerCommand) -> None:
+    def _send(self, worker: str, command: WorkerCommand, *, by: str = "") -> None:
         if not (supervisor := supervisor_of(self._broker, worker)):
             raise WorkerNotFound(worker)
-        send_command(self._broker, supervisor, command)
+        send_command(self._broker, supervisor, command, by=by)
 
     def _call(self, queue: str, name: str, arguments: Sequence[Argument]) -> Any:
         return self._redis.execute_one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)

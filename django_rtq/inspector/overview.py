@@ -20,12 +20,19 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import as_dict, clock_ms
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.stored_format import check_format, read_format
 from django_rtq.exceptions import BrokerError
-from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails
+from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, UnknownTask, WorkerDetails
 from django_rtq.inspector.grouped_reads import Reads
 from django_rtq.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
 from django_rtq.inspector.metrics.reader import HOUR_MS, TaskCounts, TaskMetrics, add_counters, read_task_metrics
+from django_rtq.inspector.metrics.task_failures import (
+    LATELY,
+    TaskFailures,
+    read_task_failures,
+    task_failures_call,
+)
 from django_rtq.inspector.metrics.task_hours import TaskHours
 from django_rtq.inspector.metrics.time_series import AT_ONCE, Series, TimeSeriesReader, read_period
 from django_rtq.inspector.metrics.totals import KINDS as TOTALS
@@ -36,7 +43,6 @@ from django_rtq.jobs.job import clock_moment, moment
 from django_rtq.jobs.record import read_head, read_leniently
 
 MAX_RUNNING_SHOWN = 1000  # running jobs of a queue
-LATELY = 5  # minutes that rates are averaged over
 USUAL_HOURS = 6  # hours before the current one that say how long tasks usually run
 USUAL_SECONDS = 60.0  # for so long that is not read again
 UNSCHEDULED = 120.0  # seconds without a look for due jobs; a scheduler looks at least once a minute
@@ -52,6 +58,7 @@ class BusiestClient(NamedTuple):
 
     client: str
     share: float  # of the run time of all jobs of the queue, 0 to 1
+    others_wait_seconds: float = 0.0  # for how long the oldest job of another client has been waiting that might start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +73,10 @@ class QueueRow:
     utilisation: float | None  # share of the slots that its jobs used recently, 0 to 1; None: no slots
     #: task name -> this hour and the one before it; how long runs took only if a job runs, and waits only with totals
     tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)
+    task_failures: Mapping[str, TaskFailures] = field(default_factory=dict)  # task name -> its last runs, if any failed
     newest_dead: JobDetails | None = None  # only the fields that a summary shows
     newest_retrying: JobDetails | None = None  # the one with the latest next attempt
+    unknown_tasks: Sequence[UnknownTask] = ()  # of which jobs came that workers did not know
     totals: list[Any] = field(default_factory=list)  # if asked for: counters to add up, see read_totals()
     busiest: BusiestClient | None = None  # None: nothing ran lately, or jobs of fewer than two clients wait
 
@@ -86,6 +95,11 @@ class Overview:
     )
     unscheduled: list[str] = field(default_factory=list)  # queues in which no scheduler has looked for due jobs lately
     deploys: list[Deploy] = field(default_factory=list)  # the newest first; none without RTQ["VERSION"]
+
+    @property
+    def living(self) -> list[WorkerDetails]:
+        """The workers whose leases have not expired."""
+        return [worker for worker in self.workers if not worker.is_lost]
 
     def ago(self, seconds: float | None) -> datetime | None:
         """The moment so many seconds before the server's time; None if these are unknown."""
@@ -138,6 +152,7 @@ class OverviewReader:
                     reads.add("tasks", ("HGETALL", keys.tasks + b"%d" % each))
             if name in unread:
                 reads.add("past_tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))
+            reads.add("task_failures", task_failures_call(keys))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
             reads.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
         self._add_workers(reads, names, known)
@@ -177,12 +192,16 @@ class OverviewReader:
                 of_queue,
                 slots[queue.name],
                 tasks=tasks[queue.name],
-                failures=failures,
+                failures=_read_failures(queue.name, failures, overview[0]),
                 busiest=busiest,
             )
-            for queue, of_queue, failures, busiest in zip(
-                details, series, replies["failures"], replies["busiest"], strict=True
+            for queue, of_queue, failures, busiest, overview in zip(
+                details, series, replies["failures"], replies["busiest"], replies["overview"], strict=True
             )
+        ]
+        rows = [
+            replace(row, task_failures=read_task_failures(reply))
+            for row, reply in zip(rows, replies["task_failures"], strict=True)
         ]
         if totals:
             hour = info.now_ms // HOUR_MS
@@ -214,15 +233,18 @@ class OverviewReader:
         """The names of all queues and workers, and the server; its details only `with_info`. And the replies to
         `also`."""
         commands: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1), ("TIME",)]
+        commands += [read_format(self._keys), ("GET", self._keys.data_lost)]
         more: list[Command] = [*also, *([("INFO",)] if with_info else [])]
-        queues, workers, time, *info = self._redis.execute_each([*commands, *more], resend=True)
+        queues, workers, time, stored_format, lost, *info = self._redis.execute_each([*commands, *more], resend=True)
+        check_format(stored_format, self._keys)
         found, info = info[: len(also)], info[len(also) :]
-        for reply in (queues, workers, time, *found):
+        for reply in (queues, workers, time, lost, *found):
             if isinstance(reply, BrokerError):
                 raise reply
         now_ms = clock_ms(time)
         text = info[0] if info and not isinstance(info[0], BrokerError) else b""
-        return sorted(n.decode() for n in queues), [w.decode() for w in workers], read_server(text, now_ms), found
+        server = replace(read_server(text, now_ms), data_lost_ms=int(lost) if lost else None)
+        return sorted(n.decode() for n in queues), [w.decode() for w in workers], server, found
 
     # -- inside
 
@@ -254,9 +276,11 @@ def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]
     leases: dict[bytes, float] = {}
     running: dict[bytes, list[RunningJob]] = {}
     held_by: Counter[bytes] = Counter()
+    listed: dict[bytes, list[str]] = {}
     for queue, (now_ms, *entries) in zip(queues, processing, strict=True):
         for entry in entries:  # one for each process that serves the queue: thousands in a large installation
             worker, lease_ms, count = entry[0], entry[1], entry[2]
+            listed.setdefault(worker, []).append(queue)
             leases[worker] = min(leases.get(worker, lease_ms), lease_ms)
             if count:
                 held_by[worker] += count
@@ -264,7 +288,7 @@ def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]
                 running.setdefault(worker, []).extend(jobs)
     return [
         replace(
-            _worker_details(name, *notes.get(name, ({}, -1)), running.get(worker, []), leases[worker]),
+            _worker_details(name, *notes.get(name, ({}, -1)), running.get(worker, []), leases[worker], listed[worker]),
             held=held_by[worker],
         )
         for name, worker in sorted((worker.decode(), worker) for worker in leases)
@@ -277,7 +301,7 @@ def _row(
     slots: int,
     *,
     tasks: Mapping[str, TaskMetrics],
-    failures: list[Any],
+    failures: _Failures,
     busiest: list[Any],
 ) -> QueueRow:
     steps = max(1, LATELY * 60 // series.step_seconds)
@@ -291,12 +315,25 @@ def _row(
         failed_per_minute=series.total("failed", steps) / minutes,
         utilisation=min(1.0, busy_ms / (slots * minutes * 60_000)) if slots else None,
         tasks=tasks,
-        newest_dead=_latest(details.name, failures[0]),
-        newest_retrying=_latest(details.name, failures[1]),
-        busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2])
+        **failures._asdict(),
+        busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2], busiest[3] / 1000)
         if busiest and busiest[2]
         else None,
     )
+
+
+class _Failures(NamedTuple):
+    """What the script latest_failures returns, as fields of QueueRow."""
+
+    newest_dead: JobDetails | None
+    newest_retrying: JobDetails | None
+    unknown_tasks: Sequence[UnknownTask]
+
+
+def _read_failures(queue: str, reply: list[Any], now_ms: int) -> _Failures:
+    dead, retrying, noted = reply
+    lately = (UnknownTask.read(task, line, now_ms) for task, line in sorted(as_dict(noted).items()))
+    return _Failures(_latest(queue, dead), _latest(queue, retrying), [task for task in lately if task is not None])
 
 
 def _latest(queue: str, found: list[bytes]) -> JobDetails | None:
@@ -355,15 +392,26 @@ def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_
 
 
 def _worker_details(
-    name: str, note: Mapping[bytes, bytes], left_ms: int, running: list[RunningJob], lease_ms: float
+    name: str,
+    note: Mapping[bytes, bytes],
+    left_ms: int,
+    running: list[RunningJob],
+    lease_ms: float,
+    listed: list[str],
 ) -> WorkerDetails:
+    """A worker, from its note. One that was lost may have none any more: where it ran is told by its name then."""
+    if lease_ms < 0 and not note:
+        host, _, rest = name.partition(":")
+        pid = rest.partition(":")[0]
+        note = {b"host": host.encode(), **({b"pid": pid.encode()} if pid.isdecimal() else {})}
     claim, started = note.get(b"claim_seconds", b""), note.get(b"up_seconds", b"")
+    is_quiet, quiet = note.get(b"quiet") == b"1", note.get(b"quiet_seconds", b"")
     last_seen = max(0.0, (int(note[b"kept_ms"]) - left_ms) / 1000) if b"kept_ms" in note else None
     return WorkerDetails(
         name=name,
         host=note.get(b"host", b"").decode(),
         pid=int(note.get(b"pid", b"0")),
-        queues=[queue for queue in note.get(b"queues", b"").decode().split(",") if queue],
+        queues=[queue for queue in note.get(b"queues", b"").decode().split(",") if queue] or listed,
         running=running,
         last_seen_seconds=last_seen,
         last_claim_seconds=float(claim) + last_seen if claim and last_seen is not None else None,
@@ -373,9 +421,13 @@ def _worker_details(
         slots=int(note.get(b"slots", b"1")),
         version=note.get(b"version", b"").decode(),
         project_version=note.get(b"project_version", b"").decode(),
+        project=note.get(b"project", b"").decode(),
         memory_bytes=int(note[b"memory"]) if note.get(b"memory") else None,
         up_seconds=float(started) + last_seen if started and last_seen is not None else None,
+        other_limits=[queue for queue in note.get(b"other_limits", b"").decode().split(",") if queue],
         supervisor_name=note.get(b"supervisor_name", b"").decode(),
-        is_quiet=note.get(b"quiet") == b"1",
+        is_quiet=is_quiet,
+        quiet_seconds=float(quiet) + last_seen if is_quiet and quiet and last_seen is not None else None,
+        quiet_by=note.get(b"quiet_by", b"").decode(errors="replace") if is_quiet else "",
         is_resting=note.get(b"resting") == b"1",
     )

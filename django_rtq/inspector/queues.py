@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.details import QueueDetails, WorkerDetails
+from django_rtq.inspector.clients.holds import read_holds
+from django_rtq.inspector.details import ClientPause, QueueDetails, WorkerDetails
 from django_rtq.inspector.task_pauses import read_pauses
 
 
@@ -36,8 +37,9 @@ class QueueReader:
 
 def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
     """Read the reply of the script `queue_overview`."""
-    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, *seen, behind, tasks = reply
-    contact, promoted = seen
+    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, *seen = reply
+    contact, promoted, behind, tasks, lost, clients = seen
+    lost_number, _, lost_since = lost.partition(b" ")
     return QueueDetails(
         name=name,
         paused=paused != b"",
@@ -54,7 +56,29 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
         clock_behind_seconds=behind / 1000,
         paused_seconds=_seconds_since(paused, now_ms),
         paused_tasks=read_pauses(tasks, now_ms),
+        lost=int(lost_number or 0),
+        lost_seconds=_seconds_since(lost_since, now_ms),
+        paused_clients=tuple(_client_pauses(clients, now_ms)),
     )
+
+
+def _client_pauses(found: Sequence[Any], now_ms: int) -> Iterator[ClientPause]:
+    for client, pause, held in zip(found[::3], found[1::3], found[2::3], strict=True):
+        holds = read_holds(now_ms, pause, None, b"")
+        yield ClientPause(
+            client=client.decode(errors="replace"), seconds=holds.paused_seconds or 0.0, by=holds.paused_by, held=held
+        )
+
+
+def quiet_queues(workers: Iterable[WorkerDetails]) -> list[str]:
+    """The queues all of whose living workers are quiet, sorted."""
+    served, claimed = set[str](), set[str]()
+    for worker in workers:
+        if not worker.is_lost:
+            served.update(worker.queues)
+            if not worker.is_quiet:
+                claimed.update(worker.queues)
+    return sorted(served - claimed)
 
 
 def _seconds_since(then_ms: bytes, now_ms: int) -> float | None:
@@ -62,6 +86,6 @@ def _seconds_since(then_ms: bytes, now_ms: int) -> float | None:
 
 
 def unserved(queues: Iterable[str], workers: Iterable[WorkerDetails]) -> list[str]:
-    """Those of the queues that none of the workers serves."""
+    """Those of the queues that none of the living workers serves. Quiet ones do: they are there."""
     served = {name for worker in workers if not worker.is_lost for name in worker.queues}
     return [name for name in queues if name not in served]

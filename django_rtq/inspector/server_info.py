@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from django.template.defaultfilters import filesizeformat
 
+from django_rtq.broker.keys import Keys
 from django_rtq.broker.redis.client import RedisClient, clock_ms
-from django_rtq.broker.redis.connections import check_server_mode
+from django_rtq.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
+from django_rtq.broker.stored_format import check_format, read_format
 from django_rtq.exceptions import BrokerError
 
 _NEARLY_FULL = 0.9  # of maxmemory
@@ -28,6 +30,7 @@ class ServerDetails:
     #: What endangers jobs: "evicts" (it deletes jobs when full), "volatile" (no append-only log: a restart loses jobs),
     #: "nearly_full", "log_failed", "snapshot_failed" (it could not write to its disk), "replica" (read only).
     warnings: list[str] = field(default_factory=list)
+    data_lost_ms: int | None = None  # when workers noticed that it has lost its data; None: not in the last day
 
 
 def read_server(info: bytes, now_ms: int) -> ServerDetails:
@@ -105,13 +108,18 @@ def problem_values(server: ServerDetails) -> dict[str, str]:
     }
 
 
-def ask_server(redis: RedisClient) -> ServerDetails:
+def ask_server(redis: RedisClient, keys: Keys) -> ServerDetails:
     """What the server says of itself, in one round trip.
 
-    Raises ConfigurationError for a Redis Cluster, BrokerRefused where waiting does not help, BrokerError.
+    Raises ConfigurationError for a server that cannot be used, such as a Redis Cluster, FormatMismatch for data of
+    another version, BrokerRefused where waiting does not help, BrokerError.
     """
-    time, hello, info = redis.execute_each([("TIME",), ("HELLO",), ("INFO",)], resend=True)
+    commands = [("TIME",), ("HELLO",), ("INFO",), read_format(keys)]
+    time, hello, info, stored_format = redis.execute_each(commands, resend=True)
     check_server_mode(hello)
+    if is_too_old_for(hello):
+        check_server_version(version_in(info))
     if isinstance(time, BrokerError):
         raise time
+    check_format(stored_format, keys)
     return read_server(b"" if isinstance(info, BrokerError) else info, clock_ms(time))

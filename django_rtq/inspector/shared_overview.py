@@ -166,7 +166,7 @@ class SharedOverview:
             self._known[name] = _Known({kind: replies[kind][place] for kind in (*_KINDS, "history")}, now)
 
 
-_KINDS = ("overview", "processing", "tasks", "failures", "busiest")
+_KINDS = ("overview", "processing", "tasks", "task_failures", "failures", "busiest")
 
 
 def _at(known: _Known, kind: str, now_ms: int, is_new: bool) -> Any:

@@ -10,6 +10,7 @@ from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import TooManyPausedTasks
 from django_rtq.inspector.clients.holds import NO_HOLDS, Holds, paused_text, read_holds
+from django_rtq.jobs.aliases import names_of
 
 MAX_CALLS = 100  # of resume_task, for one queue; the scheduler goes on
 
@@ -43,14 +44,14 @@ class TaskPauses:
     def pause_task(self, name: str, queue: str | None = None, *, by: str = "") -> list[str]:
         """Start no more jobs of a task, in one queue or in all that were used. Running jobs finish, new ones wait.
 
-        Returns the queues in which it was not paused before. Raises TooManyPausedTasks if a queue
-        has too many; the task is paused in the others then.
+        Jobs under its aliases wait, too. Returns the queues where it was not paused before. Raises TooManyPausedTasks
+        if a queue has too many; the task is paused in the others then.
         """
-        queues = self._queues(queue)
-        calls = [SCRIPTS["pause_task"].call(self._keys.of(each), (name, by)) for each in queues]
-        answers = dict(zip(queues, self._redis.execute(calls, resend=True), strict=True))
-        paused = [each for each, answer in answers.items() if answer == b"paused"]
-        if full := [each for each, answer in answers.items() if answer == b"full"]:
+        pairs = [(each, task) for each in self._queues(queue) for task in names_of(name)]
+        calls = [SCRIPTS["pause_task"].call(self._keys.of(each), (task, by)) for each, task in pairs]
+        answers = list(zip(pairs, self._redis.execute(calls, resend=True), strict=True))
+        paused = list(dict.fromkeys(each for (each, _), answer in answers if answer == b"paused"))
+        if full := [each for (each, _), answer in answers if answer == b"full"]:
             raise TooManyPausedTasks(full[0], paused)
         return paused
 
@@ -59,13 +60,13 @@ class TaskPauses:
 
         Returns the queues in which it was paused. If many jobs wait, the scheduler gives the rest back.
         """
-        resumed, left = [], self._queues(queue)
+        resumed, left = [], [(each, task) for each in self._queues(queue) for task in names_of(name)]
         for _ in range(MAX_CALLS):
-            calls = [SCRIPTS["resume_task"].call(self._keys.of(each), (name, MAINTAIN_AT_ONCE)) for each in left]
+            calls = [SCRIPTS["resume_task"].call(self._keys.of(each), (task, MAINTAIN_AT_ONCE)) for each, task in left]
             replies = list(zip(left, self._redis.execute(calls, resend=True) if calls else [], strict=True))
-            resumed += [each for each, (status, _, _) in replies if status == b"resumed"]
-            left = [each for each, (_, _, has_more) in replies if has_more]
-        return resumed
+            resumed += [each for (each, _), (status, _, _) in replies if status == b"resumed"]
+            left = [pair for pair, (_, _, has_more) in replies if has_more]
+        return list(dict.fromkeys(resumed))
 
     def _queues(self, queue: str | None) -> list[str]:
         if queue is not None:

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from django_rtq.conf.config import Config
 from django_rtq.validation import is_number
 
 MAX_TEXT = 200  # characters of a progress text that are stored
@@ -49,9 +50,14 @@ class Interruptible(Protocol):
 class _Run(Protocol):
     history: str
     interruptible: Interruptible | None
+    committed: str | None
 
     @property
     def context(self) -> JobContext: ...
+
+    def result_ttl(self, config: Config) -> float: ...
+
+    def note_commit(self, result: str) -> None: ...
 
 
 class CurrentRun:

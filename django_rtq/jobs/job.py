@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -18,6 +19,10 @@ else:
         """As in Python 3.11: str() of a member is its value."""
 
         __str__ = str.__str__
+
+
+#: How long a job waits whose task a worker does not know, until a worker claims it again.
+PARK_SECONDS = 30.0
 
 
 class JobState(StrEnum):
@@ -68,15 +73,23 @@ class Job:
 def new_job_id() -> str:
     """A new UUID of version 7 (RFC 9562) in 32 hexadecimal digits, which sorts by time.
 
-    The random bits are the system's, because a project may seed Python's random module.
+    Ids of one process grow, also within a millisecond: jobs that are sorted by id are in the order of their calls. The
+    random bits are the system's, because a project may seed Python's random module.
     """
     try:
-        part = _random_parts.pop()
+        end = _random_ends.pop()
     except IndexError:
-        first, *others = (_new_random_part() for _ in range(_PARTS_AT_ONCE))
-        _random_parts.extend(others)
-        part = first
-    return f"{time.time_ns() // 1_000_000:012x}{part}"
+        end, *others = _new_random_ends(_ENDS_AT_ONCE)
+        _random_ends.extend(others)
+    digits = f"{_clock.take(1):015x}"
+    return f"{digits[:12]}7{digits[12:]}{end}"
+
+
+def new_job_ids(count: int) -> list[str]:
+    """Ids for jobs that are enqueued together, as from so many calls of new_job_id()."""
+    first = _clock.take(count)
+    ticks = [f"{tick:015x}" for tick in range(first, first + count)]
+    return [f"{tick[:12]}7{tick[12:]}{end}" for tick, end in zip(ticks, _new_random_ends(count), strict=True)]
 
 
 def made_ms(job_id: str) -> int:
@@ -87,10 +100,31 @@ def made_ms(job_id: str) -> int:
         return 0
 
 
-def _new_random_part() -> str:
-    """An id without its time: the version, 12 random bits, the variant, 62 random bits."""
-    digits = os.urandom(10).hex()
-    return f"7{digits[:3]}{'89ab'[int(digits[3], 16) & 3]}{digits[4:19]}"
+def _new_random_ends(count: int) -> list[str]:
+    """The last 16 digits of ids: the variant and 62 random bits."""
+    digits = os.urandom(8 * count).hex()
+    return [f"{'89ab'[int(digits[i], 16) & 3]}{digits[i + 1 : i + 16]}" for i in range(0, len(digits), 16)]
+
+
+class _Clock:
+    """Tells the times of ids, none twice, in ticks of 1/4096 ms. Any thread and any signal handler may use it."""
+
+    def __init__(self) -> None:
+        self._latest = 0
+        self.new_lock()
+
+    def new_lock(self) -> None:
+        """In a child process: another thread of the parent may have held the lock at the fork."""
+        self._lock = threading.RLock()
+
+    def take(self, count: int) -> int:
+        """The first of so many ticks."""
+        with self._lock:
+            tick = time.time_ns() * 128 // 31250
+            if self._latest - _SECOND < tick <= self._latest:  # the system's clock is coarse, or was put back a little
+                tick = self._latest + 1
+            self._latest = tick + count - 1
+        return tick
 
 
 def held_since(score: float) -> int | None:
@@ -123,9 +157,12 @@ def clock_moment(ms: float) -> datetime:
     return at
 
 
-_PARTS_AT_ONCE = 100
-_random_parts: list[str] = []  # each for one id to come: one system call for a hundred ids
-os.register_at_fork(after_in_child=_random_parts.clear)
+_ENDS_AT_ONCE = 100
+_random_ends: list[str] = []  # each for one id to come: one system call for a hundred ids
+_SECOND = 1000 * 4096  # ticks
+_clock = _Clock()
+os.register_at_fork(after_in_child=_random_ends.clear)
+os.register_at_fork(after_in_child=_clock.new_lock)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PAUSE = 10**13  # scores in `scheduled` that belong to one paused task; see held_jobs.lua

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, connections, router
 
 from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.broker.task_backends import place_of, places
@@ -24,8 +24,9 @@ from django_rtq.inspector.queues import unserved
 from django_rtq.inspector.server_info import ask_server, problems_of
 from django_rtq.management.command import WRONG_USAGE
 from django_rtq.management.output import one_line
-from django_rtq.models import sync_schedules
+from django_rtq.models import Schedule, sync_schedules
 from django_rtq.tasks.registry import declared_queues
+from django_rtq.transactions.migrating import with_advice
 from django_rtq.validation import did_you_mean
 from django_rtq.worker.supervisor.wakeup import stop_signals
 
@@ -121,7 +122,7 @@ def check_server(broker: Broker) -> None:
     certificate, missing permissions, a Redis Cluster.
     """
     try:
-        server = ask_server(broker.redis)
+        server = ask_server(broker.redis, broker.keys)
     except BrokerRefused:
         raise
     except BrokerUnavailable:
@@ -138,7 +139,8 @@ def copy_schedules(backend: str = "") -> None:
     try:
         sync_schedules(backend)
     except (DatabaseError, ImproperlyConfigured, BrokerError) as error:
-        logger.info("could not copy the schedules from the database to Redis: %s", error)
+        text = with_advice(error, router.db_for_write(Schedule))
+        logger.info("could not copy the schedules from the database to Redis: %s", text)
     finally:
         connections.close_all()
         get_broker(backend).close()

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from django_rtq.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError
 from django_rtq.incidents import read_incidents
+from django_rtq.incidents.incident import worst_of
 
 CACHED_SECONDS = 1.0
 
@@ -57,5 +58,5 @@ def _read() -> tuple[int, dict[str, Any]]:
         return 503, {"status": "critical", "incidents": [unreachable]}
     counts = Counter((incident.kind, str(incident.severity)) for incident in incidents)
     found = [{"kind": kind, "severity": severity, "count": n} for (kind, severity), n in counts.items()]
-    status = found[0]["severity"] if found else "ok"  # the worst comes first
+    status = worst_of(incidents)
     return 503 if status == "critical" else 200, {"status": status, "incidents": found}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 
@@ -18,6 +19,7 @@ logger = logging.getLogger("django_rtq")
 MAX_CALLS = 4  # of promote, for 100 jobs each, in one round trip: Redis serves nobody else meanwhile
 CHECK_SECONDS = 2.0  # how often wait() checks whether a thread of this process has noticed changed schedules
 CLEANUP_SECONDS = 3600.0  # how often it searches for unused queues
+RESTART_CHECK_SECONDS = 60.0  # how often it looks whether Redis was restarted
 MAX_WAIT_SECONDS = 60.0  # if a wake-up signal gets lost, heartbeats promote due jobs as well
 
 
@@ -34,6 +36,7 @@ class Scheduler(Loop):
         self._calls = 1
         self._next_task_hours = 0.0  # time.monotonic() when another hour of the counters of tasks is over
         self._next_cleanup = 0.0  # time.monotonic() of the next search for unused queues
+        self._next_restart_check = 0.0  # time.monotonic()
         self._reader = BlockingReader(
             broker.connection_settings,
             [broker.keys.of(queue).due_signal for queue in queues],
@@ -51,11 +54,24 @@ class Scheduler(Loop):
         if time.monotonic() >= self._next_task_hours:
             until_hour = self._broker.maintenance.task_days.store(self._queues)
             self._next_task_hours = time.monotonic() + until_hour
+        if time.monotonic() >= self._next_restart_check:
+            self._rewrite_log()
         if seconds == 0.0 or not is_trimmed:
             return 0.0
         if time.monotonic() >= self._next_cleanup:
             self._forget_unused_queues()
         return min(wait for wait in (seconds, until_slot, MAX_WAIT_SECONDS) if wait is not None)
+
+    def _rewrite_log(self) -> None:
+        answer = self._broker.maintenance.rewrite_log_after_restart()
+        self._next_restart_check = time.monotonic() + (math.inf if answer == "unknown" else RESTART_CHECK_SECONDS)
+        if answer == "rewritten":
+            logger.info("Redis was restarted: it rewrites its append-only file, in case that had been cut off")
+        elif answer == "refused":
+            logger.warning(
+                "Redis was restarted, and refuses BGREWRITEAOF to this user. If the log of Redis says "
+                '"Truncating the AOF", run BGREWRITEAOF by hand: its next start may misplace jobs otherwise'
+            )
 
     def _forget_unused_queues(self) -> None:
         self._next_cleanup = time.monotonic() + CLEANUP_SECONDS

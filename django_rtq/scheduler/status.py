@@ -1,19 +1,28 @@
-"""The status of schedules for pages and commands: last and next slot, and the state of the last job."""
+"""The status of schedules for pages, commands and incidents: last and next slot, and the state of the last job."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.broker.schedule_store import StoredSchedules
-from django_rtq.broker.task_backends import place_of
+from django_rtq.broker.schedule_store import ScheduleState, StoredSchedules
+from django_rtq.broker.task_backends import place_of, places
 from django_rtq.conf.config import get_config
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import moment
-from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, load_schedules
+from django_rtq.scheduler.registry import (
+    ScheduledTask,
+    ScheduleSet,
+    declared_schedules,
+    load_schedules,
+    schedules_in,
+)
+
+Keep = Callable[[ScheduledTask], bool]
+MISSED_MS = 120_000  # a slot that is later is missed; a scheduler looks at least once a minute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,10 +30,23 @@ class ScheduleStatus:
     """The status of one schedule."""
 
     entry: ScheduledTask
+    place: str  # the backend in TASKS whose Redis has its jobs; "": RTQ["REDIS"]
     last_slot: datetime | None  # None: it has not fired yet
     next_slot: datetime | None  # None: it is disabled
     last_job: str  # "": it has not fired yet
-    last_state: str  # "": unknown, or it has not fired yet
+    last_state: str  # "": unknown, not asked for, or it has not fired yet
+    has_begun: bool  # a scheduler counts its slots
+    missed_slot: datetime | None  # the first slot that has passed since the last without firing; None: none
+    is_skipped: bool  # the last slot started no job: the one before lived, an equal job did, or the queue was full
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSchedules:
+    """All schedules of a Redis, or of all: those of the code, the settings, and the rows that it has a copy of."""
+
+    valid: Sequence[ScheduleStatus]  # by name, disabled ones included
+    broken: Mapping[str, str]  # invalid rows: name -> problem
+    rows: Mapping[str, Mapping[str, Any]]  # name -> row of the database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +56,35 @@ class RowStatuses:
     valid: Sequence[ScheduleStatus]
     broken: Mapping[str, str]  # name -> problem
     in_redis: frozenset[str]  # names of those that Redis has as the database has them
+
+
+def read_schedules(place: str, *, keep: Keep | None = None, with_jobs: bool = True) -> KnownSchedules:
+    """The schedules of a Redis, or those to keep: two round trips, or one without the states of their last jobs.
+
+    Two more if rows were changed since this process read them. Raises BrokerError and ConfigurationError.
+    """
+    declared, found = schedules_in(place, get_config()), ScheduleSet(entries=[], broken={})
+
+    def queues_of(stored: StoredSchedules) -> set[str]:
+        nonlocal found
+        found = load_schedules(declared, stored)
+        if keep is not None:
+            found = replace(found, entries=list(filter(keep, found.entries)))
+        return _queues_of(found.entries)
+
+    stored, now_ms, states = get_broker(place).schedules.look(queues_of)
+    valid = _statuses_in(place, found.entries, now_ms, states, with_jobs=with_jobs)
+    return KnownSchedules(valid=valid, broken=found.broken, rows=stored.rows)
+
+
+def read_all_schedules(keep: Keep) -> KnownSchedules:
+    """read_schedules() of every Redis of the project."""
+    each = [read_schedules(place, keep=keep) for place in places()]
+    return KnownSchedules(
+        valid=[status for known in each for status in known.valid],
+        broken={name: why for known in each for name, why in known.broken.items()},
+        rows={name: row for known in each for name, row in known.rows.items()},
+    )
 
 
 def row_statuses(rows: Mapping[str, Mapping[str, Any]]) -> RowStatuses:
@@ -55,23 +106,52 @@ def schedule_statuses(entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
     by_place: dict[str, list[ScheduledTask]] = {}
     for entry in entries:
         by_place.setdefault(place_of(entry.task.backend), []).append(entry)
-    found = [status for place, group in by_place.items() for status in _statuses_in(place, group)]
+    found = [
+        status
+        for place, group in by_place.items()
+        for status in _statuses_in(place, group, *get_broker(place).schedules.states(sorted(_queues_of(group))))
+    ]
     return sorted(found, key=lambda status: status.entry.name)
 
 
-def _statuses_in(place: str, entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
-    now_ms, states = get_broker(place).schedules.states(sorted({entry.task.queue for entry in entries}))
+def _queues_of(entries: Iterable[ScheduledTask]) -> set[str]:
+    return {entry.task.queue for entry in entries}
+
+
+def _statuses_in(
+    place: str,
+    entries: Sequence[ScheduledTask],
+    now_ms: int,
+    states: Mapping[str, Mapping[str, ScheduleState]],
+    *,
+    with_jobs: bool = True,
+) -> list[ScheduleStatus]:
     known = [states[entry.task.queue].get(entry.name) for entry in entries]
     jobs = [state.last_job if state and state.last_job != "-" else "" for state in known]
-    asked = {(entry.task.queue, job) for entry, job in zip(entries, jobs, strict=True) if job}
-    found = get_inspector(place).states_of(sorted(asked))
+    asked = {(entry.task.queue, job) for entry, job in zip(entries, jobs, strict=True) if job and with_jobs}
+    found = get_inspector(place).states_of(sorted(asked)) if asked else {}
     return [
-        ScheduleStatus(
-            entry=entry,
-            last_slot=moment(state.last_slot_ms) if state and state.last_slot_ms else None,
-            next_slot=moment(entry.schedule.next_ms(now_ms)) if entry.enabled else None,
-            last_job=job,
-            last_state=found.get((entry.task.queue, job), ""),
-        )
+        _status(place, entry, state, job, found.get((entry.task.queue, job), ""), now_ms)
         for entry, state, job in zip(entries, known, jobs, strict=True)
     ]
+
+
+def _status(
+    place: str, entry: ScheduledTask, state: ScheduleState | None, job: str, job_state: str, now_ms: int
+) -> ScheduleStatus:
+    has_begun = state is not None and state.definition == entry.definition
+    last_ms = state.last_slot_ms if state else 0
+    missed_ms = (
+        entry.schedule.next_ms(max(last_ms, state.began_ms)) if state and has_begun and entry.enabled else now_ms
+    )
+    return ScheduleStatus(
+        entry=entry,
+        place=place,
+        last_slot=moment(last_ms) if last_ms else None,
+        next_slot=moment(entry.schedule.next_ms(now_ms)) if entry.enabled else None,
+        last_job=job,
+        last_state=job_state,
+        has_begun=has_begun,
+        missed_slot=moment(missed_ms) if missed_ms < now_ms - MISSED_MS else None,
+        is_skipped=bool(last_ms) and job != entry.job_id(last_ms),
+    )

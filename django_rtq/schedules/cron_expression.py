@@ -17,6 +17,7 @@ MAX_DAYS = 50 * 366  # an expression that matches none of so many days never wil
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DAY = timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
+_SECOND = timedelta(seconds=1)
 
 
 class CronExpression:
@@ -24,10 +25,11 @@ class CronExpression:
 
     def __init__(self, expression: str, zone: str) -> None:
         spec = CronSim(expression, _EPOCH)
-        minute, hour = expression.split()[:2]
+        minute, hour = expression.split()[-5:-3]
         self._zone = ZoneInfo(zone)
         self._spec = spec
-        self._minutes = sorted(60 * h + m for h in spec.hours for m in spec.minutes)  # of a day that match
+        #: Seconds of a day that match.
+        self._seconds = sorted(3600 * h + 60 * m + s for h in spec.hours for m in spec.minutes for s in spec.seconds)
         self._irregular_days: dict[date, list[int]] = {}
         # As cron on Debian: "30 2 * * *" has to run once a day, "0 * * * *" whenever an hour begins.
         self._is_fixed = not minute.startswith("*") and not hour.startswith("*")
@@ -58,11 +60,11 @@ class CronExpression:
         start = datetime.combine(day, time(), tzinfo=self._zone)
         if self._has_one_offset(start):
             start_ms = _ms(start)
-            return [start_ms + minute * 60_000 for minute in self._minutes]
+            return [start_ms + second * 1000 for second in self._seconds]
         moments = self._irregular_days.get(day)
         if moments is None:
             midnight = datetime.combine(day, time())
-            moments = sorted({ms for minute in self._minutes for ms in self._moments(midnight + minute * _MINUTE)})
+            moments = sorted({ms for second in self._seconds for ms in self._moments(midnight + second * _SECOND)})
             self._irregular_days = {day: moments}  # only one is cached: the offset changes twice a year
         return moments
 

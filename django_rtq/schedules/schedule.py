@@ -7,10 +7,11 @@ compute the same ones; the script `fire_schedule` makes sure that each starts on
 from __future__ import annotations
 
 import hashlib
+import math
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from itertools import count, islice, takewhile
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -42,9 +43,10 @@ _ALIASES = {
 class Schedule:
     """When a task is started periodically, and with which arguments. Made by cron() and every()."""
 
-    expression: str = ""  # the five fields of cron
+    expression: str = ""  # the five fields of cron, or six: seconds first
     tz: str = ""  # time zone of the expression; "": TIME_ZONE of the settings
-    every_ms: int = 0  # or a fixed interval, counted from 1970, so that it does not drift
+    every_ms: int = 0  # or a fixed interval, so that it does not drift
+    start_ms: int = 0  # from which its slots are counted, ms since 1970; there is none before
     name: str = ""  # "": the name of the task
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
@@ -70,12 +72,14 @@ class Schedule:
     def definition(self) -> str:
         """A digest of the moments. If it changes, the schedule counts slots from then on, and has missed none."""
         moments = f"every {self.every_ms}" if self.every_ms else f"{self.expression} {self.zone}"
+        if self.start_ms:
+            moments += f" from {self.start_ms}"
         return hashlib.sha256(moments.encode()).hexdigest()[:12]
 
     def next_ms(self, after_ms: int) -> int:
         """The first slot after a moment, in milliseconds since 1970."""
         if self.every_ms:
-            return after_ms - after_ms % self.every_ms + self.every_ms
+            return max(self.start_ms, after_ms - (after_ms - self.start_ms) % self.every_ms + self.every_ms)
         return next(self._clock.after(after_ms))
 
     def due(self, last_ms: int, now_ms: int) -> list[int]:
@@ -92,7 +96,8 @@ class Schedule:
     def explain(self) -> str:
         """The schedule in English."""
         if self.every_ms:
-            return f"Every {_duration_in_words(self.every_ms)}"
+            words = f"Every {_duration_in_words(self.every_ms)}"
+            return f"{words}, counted from {_start_in_words(self.start_ms)}" if self.start_ms else words
         return f"{self._clock.explain()} ({self.zone})"
 
     @property
@@ -101,23 +106,27 @@ class Schedule:
 
     def _backwards(self, now_ms: int) -> Iterator[int]:
         if self.every_ms:
-            return count(now_ms - now_ms % self.every_ms, -self.every_ms)
+            slots = count(now_ms - (now_ms - self.start_ms) % self.every_ms, -self.every_ms)
+            return takewhile(lambda slot: slot >= self.start_ms, slots)
         return self._clock.until(now_ms)
 
 
 def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
     """A schedule by the five fields of cron ("0 5 * * mon-fri"), or @hourly, @daily, @weekly, @monthly, @yearly.
 
-    A local time that daylight saving time skips fires when the gap ends, and one that exists twice fires once. But if
-    minute or hour begin with a star, it fires whenever the local time matches: not in a gap, and twice in that hour.
+    Of six fields the first is the second. A "?" means "*". A local time that daylight saving time skips fires when the
+    gap ends, and one that exists twice fires once. But if minute or hour begin with a star, it fires whenever the local
+    time matches: not in a gap, and twice in that hour.
     Options: name, args, kwargs, missed, cap, overlap. Raises InvalidTask.
     """
     _check_text("cron: the expression", expression, MAX_EXPRESSION_LENGTH)
     fields = _ALIASES.get(expression.strip().lower(), expression).split()
-    if len(fields) != 5:
+    if len(fields) not in (5, 6):
         raise InvalidTask(
-            f"cron: {expression!r} has {len(fields)} fields, but needs five: minute, hour, day, month, weekday."
+            f"cron: {expression!r} has {len(fields)} fields, but needs five: minute, hour, day, month, weekday; or "
+            "six, with the second before them."
         )
+    fields = ["*" if text == "?" else text for text in fields]
     _check_zone(tz)
     try:
         return _schedule("cron", options, expression=" ".join(fields), tz=tz)
@@ -125,10 +134,19 @@ def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
         raise InvalidTask(f"cron: {expression!r} is invalid: {error}.") from error
 
 
-def every(*, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0, **options: Any) -> Schedule:
+def every(
+    *,
+    seconds: float = 0,
+    minutes: float = 0,
+    hours: float = 0,
+    days: float = 0,
+    start: float | timedelta | datetime = 0,
+    **options: Any,
+) -> Schedule:
     """A schedule at a fixed interval, from a tenth of a second to a year, counted from 1970 (UTC).
 
-    Options as for cron(). Raises InvalidTask.
+    `start` moves its slots by seconds or a timedelta: every(hours=1, start=600) is ten minutes past each hour. An aware
+    datetime is the first slot. Options as for cron(). Raises InvalidTask.
     """
     try:
         length = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
@@ -137,7 +155,7 @@ def every(*, seconds: float = 0, minutes: float = 0, hours: float = 0, days: flo
     every_ms = round(length.total_seconds() * 1000)
     if not 100 <= every_ms <= 366 * 86_400_000:
         raise InvalidTask(f"every: {length.total_seconds():g} s is not between 0.1 s and a year.")
-    return _schedule("every", options, every_ms=every_ms)
+    return _schedule("every", options, every_ms=every_ms, start_ms=_start_ms(start, every_ms))
 
 
 def schedules_option(owner: str, value: Any) -> tuple[Schedule, ...]:
@@ -155,6 +173,8 @@ def schedules_option(owner: str, value: Any) -> tuple[Schedule, ...]:
 def schedule_from_settings(name: str, options: Mapping[str, Any]) -> Schedule:
     """An entry of RTQ["SCHEDULES"]: "cron" or "every" (seconds), and the options of a schedule. Raises InvalidTask."""
     rest = {key: value for key, value in options.items() if key not in ("task", "cron", "every")}
+    if "start" in rest and "every" not in options:
+        raise InvalidTask('"start" belongs to "every".')
     if ("cron" in options) == ("every" in options):
         raise InvalidTask('exactly one of "cron" and "every" (seconds) is required.')
     if "name" in rest:
@@ -173,6 +193,17 @@ def _schedule(maker: str, options: Mapping[str, Any], **moments: Any) -> Schedul
         if option not in _OPTIONS:
             raise InvalidTask(f"{maker}: unknown option {option!r}. It takes: {', '.join(_OPTIONS)}.")
     return Schedule(**moments, **options)
+
+
+def _start_ms(start: Any, every_ms: int) -> int:
+    """The moment from which slots are counted; from 1970 on, if it is none but an offset."""
+    if isinstance(start, datetime) and start.tzinfo is not None:
+        return round(start.timestamp() * 1000)
+    if isinstance(start, int | float) and not isinstance(start, bool) and math.isfinite(start):
+        return round(start * 1000) % every_ms
+    if isinstance(start, timedelta):
+        return round(start.total_seconds() * 1000) % every_ms
+    raise InvalidTask(f"every: start is {start!r}, but has to be seconds, a timedelta or an aware datetime.")
 
 
 def _check_zone(tz: Any) -> None:
@@ -210,6 +241,11 @@ def _check_text(what: str, value: Any, longest: int) -> None:
 def _check_choice(option: str, value: object, choices: Sequence[str]) -> None:
     if value not in choices:
         raise InvalidTask(f"schedule: {option} is {value!r}, but has to be one of: {', '.join(choices)}.")
+
+
+def _start_in_words(ms: int) -> str:
+    at = datetime.fromtimestamp(ms / 1000, tz=timezone.utc)
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _duration_in_words(ms: int) -> str:

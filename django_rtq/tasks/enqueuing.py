@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from django.db import DEFAULT_DB_ALIAS
+
 from django_rtq import signals
 from django_rtq.broker.broker import broker_of
 from django_rtq.broker.enqueue_calls import EnqueueCall
@@ -17,8 +19,8 @@ from django_rtq.tasks.limits_of import ameet_clients, limit_functions, meet_clie
 from django_rtq.tasks.new_jobs import new_job, new_unique_job
 from django_rtq.tasks.room import await_room, wait_for_room
 from django_rtq.transactions.debug_warning import warn_if_in_transaction
-from django_rtq.transactions.on_commit import defer, has_transaction, store_instead
-from django_rtq.transactions.rules import database_to_await, ignores_transactions
+from django_rtq.transactions.on_commit import defer, has_block, has_transaction, store_instead
+from django_rtq.transactions.rules import database_to_await, django_tasks_wait, ignores_transactions
 
 if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
@@ -42,7 +44,7 @@ async def asend(task: Task[Any, Any], calls: Calls, all_or_none: bool = False) -
     return await _aenqueue(task, [new_job(task, *call) for call in calls], all_or_none)
 
 
-def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
+def enqueue(task: Task[Any, Any], jobs: list[NewJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_job(). Raises what delay() raises."""
     if task.queue in limit_functions():
         meet_clients(broker_of(task.backend), task.queue, jobs)
@@ -62,7 +64,7 @@ def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool = Fa
     return _handles(task, jobs, answers)
 
 
-def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
+def enqueue_unique(task: Task[Any, Any], jobs: list[UniqueJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
     if task.queue in limit_functions():
         meet_clients(broker_of(task.backend), task.queue, jobs)
@@ -81,7 +83,7 @@ def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none:
     return _unique_handles(task, jobs, answers)
 
 
-async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool) -> list[JobHandle[Any]]:
+async def _aenqueue(task: Task[Any, Any], jobs: list[NewJob], all_or_none: bool) -> list[JobHandle[Any]]:
     if task.queue in limit_functions():
         await ameet_clients(broker_of(task.backend), task.queue, jobs)
     send = partial(broker_of(task.backend).aenqueue, task.queue, all_or_none=all_or_none)
@@ -93,7 +95,7 @@ async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: b
     return _handles(task, jobs, answers)
 
 
-async def _aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool) -> list[JobHandle[Any]]:
+async def _aenqueue_unique(task: Task[Any, Any], jobs: list[UniqueJob], all_or_none: bool) -> list[JobHandle[Any]]:
     if task.queue in limit_functions():
         await ameet_clients(broker_of(task.backend), task.queue, jobs)
     send = partial(broker_of(task.backend).aenqueue_unique, task.queue, all_or_none=all_or_none)
@@ -126,8 +128,18 @@ def _unique_handles(task: Task[Any, Any], jobs: Sequence[UniqueJob], answers: Se
     return handles
 
 
+def waits_by_default(task: Task[Any, Any]) -> bool:
+    """Whether its jobs come through TASKS and wait for the commit, although neither an option nor a setting says so.
+
+    Packages enqueue them in transactions: they are made for backends whose jobs are rows of the database.
+    """
+    return task.backend != "" and task.on_commit is None and django_tasks_wait()
+
+
 def _open_transaction(task: Task[Any, Any]) -> str | None:
     """The database whose commit the jobs have to wait for."""
+    if waits_by_default(task) and has_block(DEFAULT_DB_ALIAS):
+        return DEFAULT_DB_ALIAS
     if task.on_commit is None and ignores_transactions():
         return None
     alias = database_to_await(task.on_commit)

@@ -1,6 +1,6 @@
 """Tasks with exactly_once: what the function writes is committed together with a row of the job's id.
 
-A second run of the job finds the row, and does not call the function.
+The row has the result, too. A second run of the job finds it, returns that result, and does not call the function.
 internal_tasks.py deletes old rows.
 """
 
@@ -9,16 +9,19 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, IntegrityError, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, Error, IntegrityError, connections, transaction
 from django.utils import timezone
 
-from django_rtq.conf.config import get_config
+from django_rtq.conf.config import Config, get_config
 from django_rtq.exceptions import Bury, InvalidTask, PayloadError
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import running
 from django_rtq.jobs.log_fields import about_current_job
+from django_rtq.tasks import registry
+from django_rtq.transactions.migrating import advised
 
 logger = logging.getLogger("django_rtq")
 
@@ -55,31 +58,109 @@ class ExactlyOnce:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         run = running()
         job = run.context
+        config = get_config()
+        hooks = None if connections[self._alias].in_atomic_block else _Hooks()  # inside of a test there is no commit
         try:
             with transaction.atomic(using=self._alias):
+                if hooks is not None:
+                    transaction.on_commit(hooks, using=self._alias)
                 _insert(self._alias, job.job_id, job.queue_name)
                 result = self._func(*args, **kwargs)
-                self._check(result)
+                text = self._as_json(result, config)
+                kept = text if run.result_ttl(config) else _NOT_KEPT
+                if len(kept.encode()) > config.exactly_once_max_result_bytes:
+                    kept = _NOT_KEPT
+                self._finish(job.job_id, kept)
+                if hooks is not None:
+                    hooks.take(self._alias, partial(run.note_commit, text))
                 if run.interruptible is not None:
                     run.interruptible.end()  # before the commit, or not at all
                 return result
         except _HasCommittedError:
-            text = "job %s has committed in an earlier run: its function was not called again"
-            logger.info(text, job.job_id, extra=about_current_job())
-            return None
+            text = _select(self._alias, job.job_id, "result") or _NOT_KEPT
+            run.committed = text or "null"
+            note = "" if text else f"; {_WHY_NOT_KEPT}"
+            message = "job %s has committed in an earlier run: its function was not called again%s"
+            logger.info(message, job.job_id, note, extra=about_current_job())
+            return serializer.loads(text) if text else None
 
-    def _check(self, result: Any) -> None:
+    def _as_json(self, result: Any, config: Config) -> str:
         """Raises Bury for a result that cannot be stored: after the commit the job could not fail any more."""
-        if result is not None:
+        if result is None:
+            return "null"
+        try:
+            text = serializer.dumps(result, what=f"the result of {self._task}")
+            serializer.check_size(self._task, "the result has", text, config.max_payload_bytes, "")
+        except PayloadError as error:
+            raise Bury(str(error)) from error
+        return text
+
+    def _finish(self, job_id: str, result: str) -> None:
+        """Store the result in the row, as the last statement: if there is no row any more, nothing would be committed.
+
+        Raises TransactionManagementError.
+        """
+        cause: Exception | None = None
+        try:
+            if _update(self._alias, job_id, result):
+                return
+        except Error as error:  # also of Django, which has seen an error of the database in this transaction
+            if (known := advised(error, self._alias)) is not error:
+                raise known from error
+            cause = error
+        raise transaction.TransactionManagementError(
+            f"{self._task}: what it has written cannot be committed, so it was rolled back. In its transaction a "
+            "statement has failed and the exception was caught, or the connection was closed, or the transaction was "
+            "ended. Put statements that may fail into a block of their own, `with "
+            f'transaction.atomic(using="{self._alias}")`, and catch the exception outside of that block.'
+        ) from cause
+
+
+class _Hooks:
+    """The first hook of on_commit(): notes that the job has committed, then calls the other hooks.
+
+    So an exception of a hook neither fails the job, nor keeps Django from calling the hooks behind it.
+    """
+
+    def __init__(self) -> None:
+        self._note_commit: Callable[[], object] = bool
+        self._others: list[Any] = []
+
+    def take(self, alias: str, note_commit: Callable[[], object]) -> None:
+        """Called at the end of the transaction. Django takes each hook from this very list, before it calls it."""
+        self._others, self._note_commit = connections[alias].run_on_commit, note_commit
+
+    def __call__(self) -> None:
+        self._note_commit()
+        while self._others:
+            hook = self._others.pop(0)[1]
             try:
-                text = serializer.dumps(result, what=f"the result of {self._task}")
-                serializer.check_size(self._task, "the result has", text, get_config().max_payload_bytes, "")
-            except PayloadError as error:
-                raise Bury(str(error)) from error
+                hook()
+            except MemoryError:
+                raise
+            except BaseException as error:
+                job = about_current_job()
+                text = "job %s has committed, so it has succeeded. Its hook %r of on_commit() raised: %r"
+                logger.error(text, job.get("job_id"), hook, error, exc_info=error, extra=job)
 
 
 class _HasCommittedError(Exception):
     """There is a row of the job."""
+
+
+_NOT_KEPT = ""  # in the column of results; NULL: the row is of a version without them
+_WHY_NOT_KEPT = (
+    "its result is None, because the first one was not kept: result_ttl is 0, or it had more bytes than "
+    'RTQ["EXACTLY_ONCE_MAX_RESULT_BYTES"]'
+)
+
+
+def has_committed(task: str, job_id: str) -> bool:
+    """Whether a run of the job has committed, if its task is known here. Raises what the database raises."""
+    found = registry.known_task(task)
+    if found is None or not found.exactly_once:
+        return False
+    return _select(str(found.exactly_once), job_id, "job_id") is not None
 
 
 def _insert(alias: str, job_id: str, queue: str) -> None:
@@ -93,3 +174,25 @@ def _insert(alias: str, job_id: str, queue: str) -> None:
             cursor.execute(f"INSERT INTO {quote(TABLE)} ({columns}) VALUES (%s, %s, %s)", [job_id, queue, now])
     except IntegrityError as error:
         raise _HasCommittedError from error
+    except Error as error:
+        raise advised(error, alias) from error
+
+
+def _update(alias: str, job_id: str, result: str) -> bool:
+    """Store the result of a job. Returns whether there is a row of it."""
+    connection = connections[alias]
+    quote = connection.ops.quote_name
+    with connection.cursor() as cursor:
+        sql = f"UPDATE {quote(TABLE)} SET {quote('result')} = %s WHERE {quote('job_id')} = %s"
+        cursor.execute(sql, [result, job_id])
+        return bool(cursor.rowcount)
+
+
+def _select(alias: str, job_id: str, column: str) -> Any:
+    connection = connections[alias]
+    quote = connection.ops.quote_name
+    with connection.cursor() as cursor:
+        sql = f"SELECT {quote(column)} FROM {quote(TABLE)} WHERE {quote('job_id')} = %s"
+        cursor.execute(sql, [job_id])
+        row = cursor.fetchone()
+    return row and row[0]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 
 from django_rtq.broker.task_backends import is_in, place_of, queues_in, viewed_backend
-from django_rtq.conf.config import get_config
+from django_rtq.conf.config import get_config, task_modules
 from django_rtq.exceptions import InvalidTask, TaskNotFound
+from django_rtq.jobs.aliases import ALIASES
 from django_rtq.validation import did_you_mean
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
 _tasks: dict[str, Task[Any, Any]] = {}
 _OURS = "django_rtq.internal_tasks"  # imported when a job of it comes
-_aliases: dict[str, str] = {}  # other name -> name
 _late: set[str] = set()  # tasks that were registered after Django had started
-_finders: list[Callable[[str], Task[Any, Any] | None]] = []
+_broken: dict[str, str] = {}  # module that could not be imported for a task -> its error
+_adopters: list[Callable[[Any], None]] = []
 
 
 def register(task: Task[Any, Any]) -> None:
@@ -35,9 +36,9 @@ def register(task: Task[Any, Any]) -> None:
     if replaced is not None:
         del _tasks[replaced.name]
         for alias in replaced.aliases:
-            _aliases.pop(alias, None)
+            ALIASES.pop(alias, None)
     _tasks[task.name] = task
-    _aliases.update(dict.fromkeys(task.aliases, task.name))
+    ALIASES.update(dict.fromkeys(task.aliases, task.name))
     if apps.ready:
         _late.add(task.name)
 
@@ -51,9 +52,12 @@ def get_task(name: str) -> Task[Any, Any]:
     """The task with this name or alias. Raises TaskNotFound."""
     found = known_task(name)
     if found is None:
-        hint = did_you_mean(name, _tasks)
+        module = name.rpartition(".")[0]
+        cause = f" Its module cannot be imported: {_broken[module]}." if module in _broken else ""
         raise TaskNotFound(
-            f"No task {name!r} is registered here.{hint} Its module may be missing, or newer than this process."
+            f"No task {name!r} is registered here.{cause or did_you_mean(name, _tasks)} Workers import the modules "
+            f"{' and '.join(map(repr, task_modules()))} of installed apps, and a task's own module if it belongs to an "
+            'installed app. Add others to RTQ["TASK_MODULES"]. Or this process runs older code.'
         )
     return found
 
@@ -65,7 +69,7 @@ def known_task(name: str) -> Task[Any, Any] | None:
 
 def find_task(name: str) -> Task[Any, Any] | None:
     """The task with this name or alias, if it is registered."""
-    return _tasks.get(name) or _tasks.get(_aliases.get(name, ""))
+    return _tasks.get(name) or _tasks.get(ALIASES.get(name, ""))
 
 
 #: The same without aliases: a dictionary's own method, for workers.
@@ -77,22 +81,34 @@ def is_late(name: str) -> bool:
     return name in _late
 
 
-def has_finders() -> bool:
-    """Whether workers import the modules of unknown tasks."""
-    return bool(_finders)
+def add_adopter(adopter: Callable[[Any], None]) -> None:
+    """Add a function that is called with what the name of an unknown task leads to, and may register it as a task."""
+    _adopters.append(adopter)
 
 
-def add_finder(finder: Callable[[str], Task[Any, Any] | None]) -> None:
-    """Add a function that is asked for a task that is not registered. It registers and returns it, or returns None."""
-    _finders.append(finder)
+def is_in_installed_app(module: str) -> bool:
+    """Whether this module belongs to an app in INSTALLED_APPS: then it is imported when a job of it comes."""
+    return apps.apps_ready and apps.get_containing_app_config(module) is not None
 
 
 def _find(name: str) -> Task[Any, Any] | None:
+    """Import the module of a task, if it belongs to an installed app: so apps may declare tasks in any module."""
     module, _, attribute = name.rpartition(".")
     if module == _OURS and (found := vars(import_module(_OURS)).get(attribute)) and hasattr(found, "internal"):
         register(found)
         return _tasks[name]
-    return next(filter(None, (finder(name) for finder in _finders)), None)
+    if not is_in_installed_app(module):
+        return None
+    try:
+        found = getattr(import_module(module), attribute, None)
+    except Exception as error:  # noqa: BLE001 - whatever a module of the project raises
+        if not (isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}.")):
+            _broken[module] = f"{type(error).__name__}: {error}"
+        return None
+    _broken.pop(module, None)
+    for adopt in _adopters:
+        adopt(found)
+    return find_task(name)
 
 
 def get_public_task(name: str) -> Task[Any, Any]:
@@ -116,10 +132,10 @@ def all_tasks() -> dict[str, Task[Any, Any]]:
 def declared_queues(backend: str | None = None) -> list[str]:
     """The queues that tasks and settings name, sorted: those that workers are expected to serve.
 
-    Those in the Redis of a backend in TASKS; "": in RTQ["REDIS"]; None: in the one that is viewed. Raises
-    ConfigurationError.
+    The default queue is one of them if a task uses it, or if no other is named. Those in the Redis of a backend in
+    TASKS; "": in RTQ["REDIS"]; None: in the one that is viewed. Raises ConfigurationError.
     """
     place, config = place_of(viewed_backend() if backend is None else backend), get_config()
     of_tasks = {task.queue for task in _tasks.values() if not task.internal and is_in(task.backend, place)}
-    of_settings = set() if place else {config.default_queue, *config.queues}
-    return sorted(of_settings | of_tasks | queues_in(place))
+    named = of_tasks | queues_in(place) | (set() if place else set(config.queues))
+    return sorted(named or ([] if place else [config.default_queue]))

@@ -13,12 +13,13 @@ from django_rtq.broker.messages import NewJob, UniqueJob, is_refusal
 from django_rtq.conf.config import get_config
 
 Job = TypeVar("Job", NewJob, UniqueJob)
+Item = TypeVar("Item")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1  # seconds between two tries: each is twice as long as the one before
 
 
 def wait_for_room(
-    queue: str, jobs: Sequence[Job], answers: Sequence[str], send: Callable[[Sequence[Job]], Sequence[str]]
+    queue: str, jobs: list[Job], answers: Sequence[str], send: Callable[[list[Job]], Sequence[str]]
 ) -> list[str]:
     """Send refused jobs again until all are stored or the time is over. Returns the last answer to each job.
 
@@ -30,19 +31,23 @@ def wait_for_room(
     for pause in _pauses(queue, latest):
         time.sleep(pause)
         places = _refused(latest)
-        _replace(latest, places, send([jobs[place] for place in places]))
+        again = [jobs[place] for place in places]
+        _replace(latest, places, send(again))
+        _replace(jobs, places, again)  # they may have new ids
     return latest
 
 
 async def await_room(
-    queue: str, jobs: Sequence[Job], answers: Sequence[str], send: Callable[[Sequence[Job]], Awaitable[Sequence[str]]]
+    queue: str, jobs: list[Job], answers: Sequence[str], send: Callable[[list[Job]], Awaitable[Sequence[str]]]
 ) -> list[str]:
     """wait_for_room() for coroutines. The event loop goes on."""
     latest = list(answers)
     for pause in _pauses(queue, latest):
         await asyncio.sleep(pause)
         places = _refused(latest)
-        _replace(latest, places, await send([jobs[place] for place in places]))
+        again = [jobs[place] for place in places]
+        _replace(latest, places, await send(again))
+        _replace(jobs, places, again)
     return latest
 
 
@@ -61,6 +66,6 @@ def _refused(answers: Sequence[str]) -> list[int]:
     return [place for place, answer in enumerate(answers) if is_refusal(answer)]
 
 
-def _replace(latest: list[str], places: Sequence[int], answers: Sequence[str]) -> None:
-    for place, answer in zip(places, answers, strict=True):
-        latest[place] = answer
+def _replace(old: list[Item], places: Sequence[int], new: Sequence[Item]) -> None:
+    for place, item in zip(places, new, strict=True):
+        old[place] = item

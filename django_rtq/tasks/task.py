@@ -134,7 +134,7 @@ class Task(Generic[P, R_co]):
     @cached_property
     def body(self) -> Callable[..., Any]:
         """What workers call: the function, with exactly_once in a transaction."""
-        return ExactlyOnce(self.func, self.name, str(self.exactly_once)) if self.exactly_once else self.func
+        return self._in_transaction(self.func)
 
     @property
     def queue(self) -> str:
@@ -328,6 +328,9 @@ class Task(Generic[P, R_co]):
     def expires_in(self) -> str:
         """`expires`, as scripts take it."""
         return moment_argument(self.name, "expires", self.expires)
+
+    def _in_transaction(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        return ExactlyOnce(func, self.name, str(self.exactly_once)) if self.exactly_once else func
 
     def __repr__(self) -> str:
         return task_repr(self)

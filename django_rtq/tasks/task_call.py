@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from django_rtq.conf.config import get_config
 from django_rtq.handle import JobHandle
 from django_rtq.middleware.chain import can_wrap, wrap
-from django_rtq.tasks.enqueuing import asend, send
+from django_rtq.tasks.enqueuing import asend, send, waits_by_default
 from django_rtq.transactions.rules import database_to_await, outbox_database
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def send_through_middleware(
 
 async def asend_call(task: Task[Any, Any], arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """Enqueue jobs from a coroutine, inside of middleware if there is any. Raises what delay() raises."""
-    if database_to_await(task.on_commit) is not None or outbox_database() is not None:
+    waits = database_to_await(task.on_commit) is not None or waits_by_default(task)
+    if waits or outbox_database() is not None:
         # Django keeps the connections of async code, and their transactions, in the thread-sensitive thread.
         return await sync_to_async(send_call, thread_sensitive=True)(task, arguments, all_or_none)
     if not uses_middleware(task):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from django.apps import apps
-
 from django_rtq.conf.config import get_config, is_debug, task_modules
 from django_rtq.tasks import registry
 from django_rtq.under_test import is_under_test
@@ -22,12 +20,12 @@ _warned: set[str] = set()  # names of tasks
 def warn_if_unknown_to_workers(task: Task[Any, Any]) -> None:
     """Log a warning, once for each task, if its module was not imported when Django started.
 
-    Workers import nothing later, except for the modules that a finder of the registry names.
+    Workers import nothing later, except for the modules of installed apps.
     """
     if task.internal or not registry.is_late(task.name) or task.name in _warned or not is_debug() or is_under_test():
         return
     module = task.func.__module__
-    if registry.has_finders() and apps.get_containing_app_config(module) is not None:
+    if registry.is_in_installed_app(module):
         return
     _warned.add(task.name)
     logger.warning(

@@ -9,16 +9,24 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from django_rtq.exceptions import BrokerError
+from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable
 from django_rtq.threads import database_connections
 
 logger = logging.getLogger("django_rtq")
 
 _MIN_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.05, 5.0
 STOP_SECONDS = 5.0  # how long a stop waits for running ticks
-URGENT_STOP_SECONDS = 0.5  # when a tick hangs, most likely because Redis does not answer
+URGENT_STOP_SECONDS = 0.1  # when a tick hangs, most likely because Redis does not answer
 HANGING_SECONDS = 1.0  # a tick that takes longer than this hangs
 _jitter = random.SystemRandom()
+
+
+def log_trouble(who: str, error: BrokerError, then: str = "retrying") -> None:
+    """Log that Redis cannot be reached, or has refused a command, which waiting may not fix."""
+    if isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused):
+        logger.warning("%s cannot reach Redis, %s: %s", who, then, error)
+    else:
+        logger.error("%s was refused by Redis, %s: %s", who, then, error)
 
 
 class ReconnectDelay:
@@ -121,7 +129,7 @@ class Loop:
                     return
                 seconds = self._delay.next_seconds()
                 if seconds <= 2 * _MIN_DELAY_SECONDS:
-                    logger.warning("%s cannot reach Redis, retrying: %s", self.name, error)
+                    log_trouble(self.name, error)
                 self._stopped.wait(seconds)
             except Exception:
                 if self._stopped.is_set():

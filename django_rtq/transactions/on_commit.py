@@ -40,6 +40,11 @@ def has_transaction(alias: str) -> bool:
     return connection.in_atomic_block or (connection.connection is not None and not connection.autocommit)
 
 
+def has_block(alias: str) -> bool:
+    """Whether a block of atomic() is open, other than those that TestCase opens around a test."""
+    return any(not getattr(block, "_from_testcase", False) for block in connections[alias].atomic_blocks)
+
+
 def defer(alias: str, task: str, call: EnqueueCall, finish: Finish) -> None:
     """Send the jobs when the open transaction commits, then call `finish` with the broker's answers.
 

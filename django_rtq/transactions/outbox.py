@@ -28,6 +28,7 @@ from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.broker.task_backends import backends_in, place_of, places, viewed_backend
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.jobs.job import made_ms
+from django_rtq.transactions.migrating import advised, with_advice
 from django_rtq.transactions.rules import outbox_database
 
 logger = logging.getLogger("django_rtq")
@@ -35,6 +36,10 @@ logger = logging.getLogger("django_rtq")
 GRACE_SECONDS = 5.0  # for the process that has inserted a row; then relays take it
 AT_ONCE = 500  # rows of one DELETE
 MOST_COUNTED = 100_000
+
+#: The format of rows: what is in the column `job`. Whoever changes it takes over rows of the former number, or says in
+#: the changelog what to do with them.
+FORMAT = 1
 
 AnyJob = NewJob | UniqueJob
 
@@ -80,10 +85,13 @@ def store(alias: str, task: str, call: EnqueueCall) -> list[AnyJob]:
         )
         for number, job in enumerate(stored)
     ]
-    if len(rows) == 1:
-        _insert(alias, rows[0])
-    else:
-        outbox_rows(alias).bulk_create(rows)
+    try:
+        if len(rows) == 1:
+            _insert(alias, rows[0])
+        else:
+            outbox_rows(alias).bulk_create(rows)
+    except Error as error:
+        raise advised(error, alias) from error
     return stored
 
 
@@ -115,8 +123,13 @@ def delete_or_log(alias: str, job_ids: Sequence[str]) -> None:
         logger.warning("rows of jobs that were sent could not be deleted from the outbox; a relay will: %s", error)
 
 
-def read_call(queue: str, job: str) -> EnqueueCall:
+def read_call(queue: str, job: str, row_format: int = FORMAT) -> EnqueueCall:
     """The call that a row stands for. Raises ValueError."""
+    if row_format != FORMAT:
+        raise ValueError(
+            f"the row has format {row_format}, and this version of django_rtq reads format {FORMAT}. A worker or "
+            "scheduler of the version that wrote the row sends its job."
+        )
     if not is_queue_name(queue):
         raise ValueError(f"{queue!r} is not the name of a queue.")
     values = json.loads(job)
@@ -146,6 +159,7 @@ class OutboxLag:
     jobs: int  # MOST_COUNTED at most
     oldest_seconds: float  # since the call; 0.0 if there is none
     error: str = ""  # why the database did not say
+    oldest_error: str = ""  # why the oldest could not be sent, if a relay has tried
 
 
 def outbox_lag() -> OutboxLag | None:
@@ -158,9 +172,9 @@ def outbox_lag() -> OutboxLag | None:
         return None
     try:
         rows = rows_of(alias, viewed_backend())
-        oldest = rows.order_by("pk").values_list("pk", flat=True).first()  # ids begin with their time
+        oldest, why = rows.order_by("pk").values_list("pk", "error").first() or ("", "")  # ids begin with their time
         jobs = rows.values("pk")[:MOST_COUNTED].count()
     except Error as error:
-        return OutboxLag(jobs=0, oldest_seconds=0.0, error=str(error))
+        return OutboxLag(jobs=0, oldest_seconds=0.0, error=with_advice(error, alias))
     seconds = max(0.0, time.time_ns() / 1e9 - made_ms(oldest) / 1000) if oldest else 0.0
-    return OutboxLag(jobs=jobs, oldest_seconds=seconds)
+    return OutboxLag(jobs=jobs, oldest_seconds=seconds, oldest_error=why)

@@ -25,6 +25,7 @@ from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, Co
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads.loop import Loop
+from django_rtq.transactions.migrating import with_advice
 from django_rtq.transactions.outbox import delete, outbox_rows, read_call, rows_of
 from django_rtq.transactions.rules import outbox_database
 
@@ -55,7 +56,9 @@ class OutboxRelay(Loop):
             found = relay(self._broker, self._alias)
         except Error as error:
             if not self._has_failed:
-                logger.warning("the outbox in database %r cannot be read, retrying: %s", self._alias, error)
+                logger.warning(
+                    "the outbox in database %r cannot be read, retrying: %s", self._alias, with_advice(error)
+                )
             self._has_failed = True
             return INTERVAL_SECONDS
         self._has_failed = False
@@ -74,6 +77,7 @@ class _Row(NamedTuple):
     queue: str
     task: str
     job: str
+    format: int
     attempts: int
 
 
@@ -98,7 +102,7 @@ def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
     for row in rows:
         try:
             place_of(row.backend)
-            calls.append((row, read_call(row.queue, row.job)))
+            calls.append((row, read_call(row.queue, row.job, row.format)))
         except (ValueError, ConfigurationError) as problem:  # the latter: TASKS has no such backend
             refused.append((row, problem))
     calls, ended = _without_ended(broker, calls)

@@ -21,6 +21,13 @@ def ignores_transactions() -> bool:
     return not rule and not config.outbox and (rule is False or not is_debug())
 
 
+@lru_cache(maxsize=1)
+def django_tasks_wait() -> bool:
+    """Whether jobs that come through TASKS wait for the commit because no setting says when they are sent."""
+    config = get_config()
+    return config.enqueue_on_commit is None and not config.outbox
+
+
 def outbox_database() -> str | None:
     """The database with the outbox; None: there is none."""
     outbox = get_config().outbox
@@ -49,3 +56,4 @@ def forget_rules(*, setting: str, **kwargs: object) -> None:
     """Ask the settings again when a test overrides them."""
     if setting in ("RTQ", "DEBUG"):
         ignores_transactions.cache_clear()
+        django_tasks_wait.cache_clear()

@@ -11,14 +11,13 @@ from typing import Any
 from django_rtq import signals
 from django_rtq.exceptions import Bury, Retry, TaskNotFound
 from django_rtq.jobs.failure import Failure
-from django_rtq.jobs.job import Job
+from django_rtq.jobs.job import PARK_SECONDS, Job
 from django_rtq.jobs.tracebacks import format_error
 from django_rtq.tasks.options.backoff import delay_seconds
 from django_rtq.tasks.task import Task
 from django_rtq.validation import TEN_YEARS
 
-_OURS = str(Path(__file__).parent)
-PARK_SECONDS = 30.0  # delay of a job whose task this worker does not know
+_WORKER, _PACKAGE = str(Path(__file__).parent), str(Path(__file__).parents[1])
 LONGEST_ERROR, LONGEST_TRACEBACK = 2_000, 16_000  # characters that are stored
 MAX_FRAMES = 50
 
@@ -142,9 +141,16 @@ def _traceback(error: BaseException) -> str:
 def task_traceback(error: BaseException) -> TracebackType | None:
     """The traceback without the frames of this package above the code of the task."""
     entry = error.__traceback__
-    while entry is not None and entry.tb_next is not None and entry.tb_frame.f_code.co_filename.startswith(_OURS):
+    while entry is not None and entry.tb_next is not None and _is_in(_WORKER, entry):
         entry = entry.tb_next
-    return entry
+    whole = entry
+    while entry is not None and _is_in(_PACKAGE, entry):
+        entry = entry.tb_next
+    return entry or whole  # the task may be one of this package
+
+
+def _is_in(folder: str, entry: TracebackType) -> bool:
+    return entry.tb_frame.f_code.co_filename.startswith(folder)
 
 
 def _clean(text: str) -> str:

@@ -10,9 +10,9 @@ writer.
     106  revoked               what the supervisor has revoked, written by it; see `Revoked`
     112  revoked number        the claim number that the revocation is about, 8 bytes; written by the supervisor
     135  reported              1: Redis has all outcomes of this claim, and the jobs that were released
-    136  entries               one array for each field: status, must not run twice, length of the id, deadline (double;
-                               0: none), outcome, cancel request (written by the supervisor: 1 byte of length and the
-                               id of the job), id
+    136  entries               one array for each field: status, may it run again (see _ONCE), length of the id,
+                               deadline (double; 0: none), outcome, cancel request (written by the supervisor: 1 byte of
+                               length and the id of the job), id
          texts                 two areas: results and errors of jobs that are over
 """
 
@@ -37,6 +37,9 @@ TOMBSTONE_MS = 120_000
 
 _NONE, _WAITING, _RUNNING, _RELEASED, _DONE = 0, 1, 2, 8, 9
 ACKED, RETRIED, BURIED, EXPIRED, CANCELLED = range(3, 8)  # it is over; Redis may not have the outcome yet
+# May a job run again that was cut short? 0: yes, and that counts a crash. _ONCE: no. _COMMITTED: it has to, and that
+# counts nothing, because the next run finds what it has committed.
+_ONCE, _COMMITTED = 1, 2
 _RUNNING_BYTE = bytes([_RUNNING])
 _ALL_WAITING = bytes([_WAITING]) * MAX_BATCH
 FinishedEntries = Sequence[tuple[int, int]]
@@ -145,7 +148,11 @@ class Entries:
 
     def set_runs_once(self, entry: int) -> None:
         """The job must not run twice: it is not given back when it is cut short."""
-        self._memory[self._once + entry] = 1
+        self._memory[self._once + entry] = _ONCE
+
+    def set_committed(self, entry: int) -> None:
+        """The job has committed with exactly_once: it cannot fail or crash any more."""
+        self._memory[self._once + entry] = _COMMITTED
 
     def set_deadline(self, deadline: float, entry: int) -> None:
         """Kill this process if the job is still running at that time.monotonic()."""
@@ -291,7 +298,12 @@ class Entries:
 
     def running_once(self) -> list[str]:
         """Of those, the ones that must not run twice."""
-        return self._names([entry for entry in self._entries(_RUNNING) if self._memory[self._once + entry]])
+        return self._names([entry for entry in self._entries(_RUNNING) if self._memory[self._once + entry] == _ONCE])
+
+    def committed(self) -> list[str]:
+        """Of those, the ones that have committed with exactly_once."""
+        is_committed = [entry for entry in self._entries(_RUNNING) if self._memory[self._once + entry] == _COMMITTED]
+        return self._names(is_committed)
 
     def overdue(self, now: float) -> list[str]:
         """The running jobs whose deadlines have passed."""

@@ -81,7 +81,7 @@ def test_all_workers_of_a_host_are_told_what_to_do(action, becomes, words, redis
     answer = operator.post(f"{HOST}{action}/")
 
     assert answer["Location"] == HOST
-    assert f"All rtq_worker of host here {words}" in said(answer)
+    assert f"All workers of host here {words}" in said(answer)
     assert order(redis, broker) is becomes
     entry = LogEntry.objects.get()
     assert entry.object_id == "here"

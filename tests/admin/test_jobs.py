@@ -5,14 +5,17 @@ import re
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.utils import timezone
 from django.utils.html import escape
 
 from django_rtq.admin import permissions
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.jobs.outcome import DROPPED
+from django_rtq.models import CommittedJob
 from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import MAIL, body, logged, text
 from tests.admin.test_dead_letters import hidden_fields, said
+from tests.app import once_tasks
 from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, scheduled_job
 
 PAGE = "/admin/django_rtq/job/"
@@ -206,6 +209,19 @@ def test_what_is_no_json_is_refused(wrong, jobs, operator, inspector):
     answer = operator.post(f"{PAGE}{jobs.dead.id}/edit/", {"queue": QUEUE, "args": wrong, "kwargs": "{}"})
     assert answer.status_code == 200
     assert inspector.find(jobs.dead.id).state == "dead"
+
+
+def test_a_job_that_has_committed_is_not_requeued_with_other_arguments(broker, operator, inspector):
+    record = json.dumps({"task": once_tasks.wait.name, "args": ["a", "gate"], "kwargs": {}})
+    job = dead_job(broker, body=record)
+    CommittedJob.objects.create(job_id=job.id, queue=QUEUE, committed_at=timezone.now())
+    answer = edit(operator, job, ["b", "gate"])
+
+    assert "An earlier run of this job has committed" in text(answer)
+    assert inspector.find(job.id).state == "dead"
+    CommittedJob.objects.all().delete()
+    edit(operator, job, ["b", "gate"])
+    assert inspector.find(job.id).args == ["b", "gate"]
 
 
 def test_who_edits_what_somebody_requeued_meanwhile_is_told(jobs, operator, inspector):

@@ -68,10 +68,10 @@ def test_every_field_has_a_label_and_every_table_a_caption(name, jobs, operator)
 def test_pages_ask_redis_a_fixed_number_of_times(name, jobs, operator, round_trips):
     operator.get(url_of(name, jobs))
     # Of each queue that has dead letters, some are counted.
-    most = {"client_changelist": 3, "deadletter_changelist": 3, "job_search": 4}
+    most = {"queue_changelist": 3, "client_changelist": 3, "deadletter_changelist": 3, "job_search": 4}
     most |= {"client_requeue": 5, "registeredtask_requeue": 5}
     # Where jobs can go is read as for the overview, unless that was read in the last second.
-    most |= {"job_move": 3, "job_bulk_move_all": 4}
+    most |= {"registeredtask_change": 3, "job_move": 3, "job_bulk_move_all": 4}
     assert len(round_trips) <= most.get(name, 3 if name.endswith("_progress") else 2)
 
 
@@ -91,6 +91,14 @@ def test_pages_say_it_when_redis_is_away(name, operator, settings):
     else:
         assert answer.status_code == 503
         assert "Redis is not responding" in text(answer)
+
+
+def test_pages_say_it_when_redis_holds_data_of_another_format(redis, jobs, operator):
+    redis.set("rtq:format", "2 abc")
+    answer = operator.get(url_of("queue_changelist"))
+    assert answer.status_code == 503
+    assert "Redis returned an error" in text(answer)
+    assert "Redis holds data in format 2 (key rtq:format)" in text(answer)
 
 
 def test_a_page_that_cannot_reach_redis_is_asked_for_again_by_the_browser(operator, settings):
@@ -233,3 +241,11 @@ def test_scripts_carry_the_nonce_of_a_policy(attribute, rf, admin_user, jobs):
     ours = [tag for tag in re.findall(r"<(?:script|link)[^>]*>", text(answer)) if "/django_rtq/" in tag]
     assert len(ours) == 4
     assert all(' nonce="abc123"' in tag for tag in ours)
+
+
+@pytest.mark.parametrize(("page", "is_marked"), [("", True), ("x/?queue=default", False), ("search/", False)])
+def test_the_side_bar_marks_running_jobs_on_their_own_page_only(jobs, operator, page, is_marked):
+    html = text(operator.get(f"/admin/django_rtq/job/{page.replace('x', jobs.queued.id)}"))
+
+    marked = re.findall(r'class="model-(\w+) current-model"', html)
+    assert marked == ["job"] * is_marked

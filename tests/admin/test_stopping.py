@@ -7,7 +7,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.messages import get_messages
 
 from django_rtq.admin import permissions
-from django_rtq.broker.control import WorkerCommand
+from django_rtq.broker.control import Order, WorkerCommand
 from django_rtq.broker.worker_info import worker_info_commands
 from tests.admin.conftest import body, logged, text
 from tests.support.jobs import QUEUE, asked_job, claimed_job, settle
@@ -32,7 +32,7 @@ def worker(broker):
 
 def note(broker, **found):
     """The worker info that the supervisor stores."""
-    broker.redis.execute(list(worker_info_commands(broker.keys, {"w1": found}, 60_000)))
+    broker.redis.execute(list(worker_info_commands(broker.keys, {"w1": found})))
 
 
 def said(response):
@@ -43,7 +43,7 @@ def said(response):
 def order(redis, broker):
     """The command that the worker's supervisor received."""
     found = redis.get(broker.keys.control("s1"))
-    return found and WorkerCommand(found.decode())
+    return found and Order.read(found).command
 
 
 # -- jobs

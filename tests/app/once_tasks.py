@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from functools import partial
 
 from django.db import connection, transaction
 
@@ -52,6 +53,15 @@ def hang(name):
         write_effect(name)
         while True:
             time.sleep(0.005)
+
+
+@task(exactly_once=True, queue_name=QUEUE, backoff=AT_ONCE)
+def hang_after_commit(name):
+    """Writes an effect, and never ends after its commit."""
+    with told(name):
+        write_effect(name)
+        transaction.on_commit(partial(time.sleep, 3600))
+    return f"{name} is done"
 
 
 @task(exactly_once=True, queue_name=QUEUE, backoff=AT_ONCE)

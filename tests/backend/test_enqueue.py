@@ -1,6 +1,7 @@
 """Enqueue through django.tasks."""
 
 import dataclasses
+import json
 import logging
 import pickle
 from datetime import datetime, timedelta, timezone
@@ -23,6 +24,7 @@ from django_rtq.backend.compat import (
 )
 from django_rtq.backend.results import result_of
 from django_rtq.inspector.details import JobDetails
+from django_rtq.jobs.failure import read_failures
 from django_rtq.tasks import registry
 from tests.app import django_tasks as tasks
 from tests.app import tasks as own_tasks
@@ -252,3 +254,26 @@ def test_a_job_does_not_start_before_it_was_enqueued():
 
     assert result_of(tasks.note, details).started_at == made
     assert result_of(tasks.note, dataclasses.replace(details, seconds=5)).started_at == finished - timedelta(seconds=5)
+
+
+@pytest.mark.parametrize(("state", "attempts"), [("dead", 8), ("succeeded", 8), ("running", 8)])
+def test_attempts_are_counted_although_older_failures_are_not_kept(state, attempts):
+    kept = 4 if state != "dead" else 5
+    failures = [{"at": at, "attempt": 8 - kept + at, "worker": f"w{at}", "error": "no"} for at in range(kept)]
+    errors = read_failures("\n".join(map(json.dumps, failures)).encode())
+    now = datetime.now(timezone.utc)
+    details = JobDetails(id="1", queue="other", state=JobState(state), attempt=8, made_at=now, errors=errors)
+    result = result_of(tasks.note, dataclasses.replace(details, worker="w", finished_at=now))
+
+    assert result.attempts == attempts
+    assert result.worker_ids[:3] == ["", "", ""]
+    assert result.worker_ids[-1] == ("w4" if state == "dead" else "w")
+
+
+@pytest.mark.parametrize("name", ["\ud800", "x\x00", "é"])
+def test_an_id_that_is_no_id_is_unknown(broker, name):
+    tasks.add.enqueue(1)
+    with pytest.raises(TaskResultDoesNotExist):
+        task_backends["default"].get_result(name)
+    with pytest.raises(TaskResultDoesNotExist):
+        async_to_sync(task_backends["default"].aget_result)(name)

@@ -20,9 +20,9 @@ def pay(order_id):
 @pytest.fixture(autouse=True)
 def forget(monkeypatch):
     """Tasks that a test declares are forgotten."""
-    names, aliases = dict(registry._tasks), dict(registry._aliases)
+    names, aliases = dict(registry._tasks), dict(registry.ALIASES)
     yield
-    for now, before in ((registry._tasks, names), (registry._aliases, aliases)):
+    for now, before in ((registry._tasks, names), (registry.ALIASES, aliases)):
         now.clear()
         now.update(before)
 

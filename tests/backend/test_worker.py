@@ -56,6 +56,7 @@ def test_a_failure_is_final_unless_the_options_say_otherwise(rtq_worker):
     assert failed.status is FAILED
     assert failed.errors[0].exception_class is ValueError
     assert failed.errors[0].traceback.endswith("ValueError: no\n")
+    assert "tests/app/django_tasks.py" in failed.errors[0].traceback.splitlines()[1]
     assert failed.started_at <= failed.finished_at
     with pytest.raises(ValueError, match="Task failed"):
         _ = failed.return_value

@@ -7,6 +7,7 @@ from django_rtq.jobs.job import CancelAnswer, JobState
 from django_rtq.signals import job_cancelled
 from tests.support.jobs import (
     QUEUE,
+    claim,
     claim_all,
     dead_job,
     finished_job,
@@ -22,7 +23,7 @@ from tests.support.snapshots import GONE, changes, snapshot
 OUTCOME = {"finished": {"a"}, "recent_results": ["a"], "results": {"a": '<ms> 3600000 {"state":"cancelled"}'}}
 
 
-def test_a_job_that_waits_leaves_its_name_in_the_lane(redis, broker, inspector):
+def test_the_only_job_of_a_lane_leaves_nothing(redis, broker, inspector):
     job = queued_job(broker, "a", client="x", priority=5)
     before = snapshot(redis, times=False)
 
@@ -31,9 +32,57 @@ def test_a_job_that_waits_leaves_its_name_in_the_lane(redis, broker, inspector):
     assert changes(before, snapshot(redis, times=False)) == {
         **OUTCOME,
         "jobs": GONE,
-        "cancelled_in_lane": {"a": "5:x"},
+        "lane:5:x": GONE,
+        "lanes": GONE,
+        "ring:5": GONE,
+        "bands": GONE,
         "stats": {"enqueued": 1, "cancelled": 1},
     }
+
+
+def test_a_job_behind_others_leaves_its_name_in_the_lane(redis, broker, inspector):
+    _, _, job = [queued_job(broker, name, client="x") for name in "bca"]
+    before = snapshot(redis, times=False)
+
+    inspector.cancel(job.id)
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        **OUTCOME,
+        "jobs": {name: before["jobs"][name] for name in "bc"},
+        "cancelled_in_lane": {"a": "0:x"},
+        "stats": {"enqueued": 3, "cancelled": 1},
+    }
+
+
+@pytest.mark.parametrize("order", ["bcad", "dcba", "cbad", "abcd"])
+def test_when_the_last_job_of_a_lane_is_cancelled_no_name_is_left(redis, broker, inspector, order):
+    jobs = {name: queued_job(broker, name, client="x") for name in "abcd"}
+
+    for name in order:
+        inspector.cancel(jobs[name].id)
+
+    assert {"lane:0:x", "lanes", "ring:0", "bands", "cancelled_in_lane"}.isdisjoint(snapshot(redis))
+
+
+def test_a_lane_waits_since_its_first_job(redis, broker, inspector):
+    first, second = queued_job(broker, client="x"), queued_job(broker, client="x")
+    redis.hset(broker.keys.of(QUEUE).waiting_since, second.id, 1000)
+
+    inspector.cancel(first.id)
+
+    assert snapshot(redis)["lanes"] == {"0:x": 1000}
+    assert snapshot(redis)["lane:0:x"] == [second.id]
+
+
+def test_one_call_removes_a_bounded_number_of_names(redis, broker, inspector):
+    jobs = [queued_job(broker, client="x") for _ in range(152)]
+    for job in jobs[1:-1]:
+        inspector.cancel(job.id)
+
+    inspector.cancel(jobs[0].id)
+
+    assert redis.llen(broker.keys.of(QUEUE).lane + b"0:x") == 52
+    assert claim(broker) == [jobs[-1].id]
 
 
 def test_a_scheduled_job_is_gone(redis, broker, inspector):

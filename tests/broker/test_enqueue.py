@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from django_rtq.exceptions import InvalidTask
 from tests.support.jobs import (
     QUEUE,
     claim_all,
@@ -136,6 +137,7 @@ def test_an_id_that_is_known_is_refused(redis, broker, known):
 
 
 def test_an_id_that_a_lane_still_names_is_refused(redis, broker, inspector):
+    queued_job(broker)
     job = made_ago(2000)
     broker.enqueue(QUEUE, [job])
     inspector.cancel(job.id)
@@ -263,3 +265,10 @@ def test_nothing_else_changes_for_the_jobs_that_are_there(redis, broker):
     assert set(changes(before, snapshot(redis))) == {
         "jobs", "lane:0:z", "ring:0", "bands", "lanes", "turn", "work_signal", "stats"
     }  # fmt: skip
+
+
+def test_a_name_that_is_none_is_refused_before_it_is_in_the_list_of_queues(redis, broker):
+    with pytest.raises(InvalidTask, match="'bad name!' is not a queue name"):
+        broker.enqueue("bad name!", [new_job()])
+
+    assert snapshot(redis) == {}

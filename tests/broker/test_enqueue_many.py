@@ -74,7 +74,7 @@ def test_ids_that_are_known_are_refused_and_the_others_are_not(redis, broker, kn
 
 
 def test_ids_that_a_lane_still_names_are_refused(redis, broker, inspector):
-    job = queued_job(broker)
+    _, job = queued_job(broker), queued_job(broker)
     inspector.cancel(job.id)
     redis.delete(broker.keys.of(QUEUE).finished)  # its outcome was forgotten meanwhile
 

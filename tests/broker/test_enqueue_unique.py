@@ -100,7 +100,7 @@ def test_after_the_limit_it_keeps_nobody_out(redis, broker):
 def test_a_thousand_keep_their_order(redis, broker):
     jobs = [unique_job(digest=f"d{number}") for number in range(1000)]
 
-    assert enqueue_unique(broker, *jobs) == ["ok"] * 1000
+    assert broker.enqueue_unique(QUEUE, jobs) == ["ok"] * 1000
 
     assert snapshot(redis)["lane:0:"] == [job.id for job in jobs]
 

@@ -4,6 +4,7 @@ import pytest
 
 from django_rtq.broker.broker import Broker
 from django_rtq.inspector.inspector import Inspector
+from tests.broker.test_apply_settings import started_worker
 from tests.support.jobs import (
     QUEUE,
     claimed_job,
@@ -36,7 +37,17 @@ def test_nothing_but_what_expires_is_left(redis, broker, empty):
     assert broker.maintenance.forget(QUEUE) == "forgotten"
 
     assert names(redis) == {"other"}
-    assert [key for key in redis.scan_iter() if redis.ttl(key) < 0] == [b"rtq:queues"]
+    assert sorted(key for key in redis.scan_iter() if redis.ttl(key) < 0) == [b"rtq:format", b"rtq:queues"]
+
+
+def test_whose_limits_held_is_forgotten(redis, broker, empty):
+    started_worker(broker, max_running=1)
+    started_worker(broker)
+    assert redis.exists("{rtq:default}:settings_stamp")
+
+    assert broker.maintenance.forget(QUEUE) == "forgotten"
+
+    assert not redis.exists("{rtq:default}:settings_stamp")
 
 
 def test_the_second_time_it_is_missing_and_nothing_changes(redis, broker, empty):
@@ -96,7 +107,7 @@ def test_ids_of_cancelled_jobs_are_no_jobs(redis, broker, inspector):
 
     assert broker.maintenance.forget(QUEUE, discard_outcomes=True) == "forgotten"
 
-    assert [key for key in redis.scan_iter() if redis.ttl(key) < 0] == []
+    assert [key for key in redis.scan_iter() if redis.ttl(key) < 0] == [b"rtq:format"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker.limits import IDLE_MS
-from tests.broker.test_set_limits import settings_broker
+from tests.broker.test_apply_settings import started_worker
 from tests.support.jobs import QUEUE, WORKER, claim, new_job, queued_job
 from tests.support.snapshots import snapshot
 
@@ -46,7 +46,7 @@ def test_what_was_set_at_run_time_wins_and_settings_come_last(broker, limits):
     options = {"client": {"max_running": 1, "rate": "1/s", "max_waiting": 1, "burst": 1, "weight": 2}}
     options["clients"] = {"x": {"max_running": 2, "rate": "2/s", "max_waiting": 2, "burst": 2}}
     options["limits_of"] = "shop.tenants.limits"
-    settings_broker(broker, **options).apply_settings([QUEUE])
+    started_worker(broker, **options)
     limits.set_client(QUEUE, "x", max_running=4)
 
     broker.limits.keep(QUEUE, {"x": {"max_running": 3, "rate": "3/s", "max_waiting": 3}})
@@ -106,9 +106,9 @@ def test_more_clients_than_one_call_takes(broker, limits):
 
 def test_workers_without_the_function_remove_what_it_said(broker, redis):
     broker.limits.keep(QUEUE, {"x": {"max_running": 2}})
-    settings_broker(broker, limits_of="shop.tenants.limits").apply_settings([QUEUE])
+    started_worker(broker, limits_of="shop.tenants.limits")
     assert redis.exists("{rtq:default}:limits", "{rtq:default}:asked_limits") == 2
 
-    settings_broker(broker).apply_settings([QUEUE])
+    started_worker(broker)
 
     assert not redis.exists("{rtq:default}:limits", "{rtq:default}:limit_sources", "{rtq:default}:asked_limits")

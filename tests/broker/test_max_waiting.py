@@ -6,8 +6,8 @@ import pytest
 
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.scripts import SCRIPTS
+from tests.broker.test_apply_settings import started_worker
 from tests.broker.test_fire_schedule import SLOT_MS, fire
-from tests.broker.test_set_limits import settings_broker
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -46,6 +46,29 @@ def test_a_full_queue_stores_nothing(broker, limits, redis):
     assert broker.enqueue_unique(QUEUE, [unique_job()]) == [FULL]
 
     assert snapshot(redis) == before
+
+
+@pytest.mark.parametrize("order", ["abcde", "edcba", "bcd", "dcb"])
+def test_cancelled_jobs_do_not_fill_a_client(broker, limits, inspector, order):
+    limits.set_client(QUEUE, "x", max_waiting=5)
+    jobs = {name: queued_job(broker, name, client="x") for name in "abcde"}
+    assert enqueue(broker, new_job(client="x")) == ["full client 5 5"]
+    inspector.pause(QUEUE)
+
+    for name in order:
+        inspector.cancel(jobs[name].id)
+
+    answers = enqueue(broker, *(new_job(client="x") for _ in range(6)))
+    assert answers == ["ok"] * len(order) + ["full client 5 5"] * (6 - len(order))
+
+
+def test_cancelled_jobs_of_others_make_no_room(broker, limits, inspector):
+    limits.set_client(QUEUE, "x", max_waiting=1)
+    queued_job(broker, client="x")
+    others = [queued_job(broker, client="y") for _ in range(3)]
+    inspector.cancel(others[1].id)
+
+    assert enqueue(broker, new_job(client="x")) == ["full client 1 1"]
 
 
 def test_a_queue_of_some_other_limit_is_not_slower(broker, limits):
@@ -200,7 +223,7 @@ def test_a_slot_of_a_schedule_that_does_not_fit_is_skipped(broker, limits):
 
 def test_limits_of_the_settings(broker):
     options = {"max_waiting": 3, "client": {"max_waiting": 1}, "clients": {"x": {"max_waiting": 2}}}
-    settings_broker(broker, **options).apply_settings([QUEUE])
+    started_worker(broker, **options)
 
     assert enqueue(broker, *(new_job(client="x") for _ in range(3))) == ["ok", "ok", "full client 2 2"]
     assert enqueue(broker, new_job(client="y"), new_job(client="y")) == ["ok", "full client 1 1"]

@@ -8,6 +8,7 @@ import pytest
 from django_rtq.inspector.details import QueueDetails
 from tests.support.jobs import (
     QUEUE,
+    claim,
     claimed_job,
     dead_job,
     finished_job,
@@ -121,8 +122,9 @@ def test_the_oldest_is_none_of_those_that_were_cancelled(redis, broker, inspecto
         job = new_job(client=client)._replace(id=job_id("old", now_ms - age_ms))
         broker.enqueue(QUEUE, [job])
         redis.hset(broker.keys.of(QUEUE).waiting_since, job.id, now_ms - age_ms)
-        if is_cancelled:
-            inspector.cancel(job.id)
+        if is_cancelled:  # as where a claim has left it at the front
+            broker.redis.execute_one(("HDEL", broker.keys.of(QUEUE).jobs, job.id))
+            redis.hset(broker.keys.of(QUEUE).cancelled_in_lane, job.id, f"0:{client}")
     queued_job(broker, client="y")
     queued_job(broker, client="z")
 
@@ -139,3 +141,75 @@ def test_behind_more_cancelled_jobs_than_it_looks_at_the_oldest_is_an_estimate(r
     redis.zadd(broker.keys.of(QUEUE).lanes, {"0:": time.time_ns() // 1_000_000 - 90_000})
 
     assert inspector.queues.get(QUEUE).oldest_seconds == pytest.approx(90, abs=5)
+
+
+@pytest.fixture
+def waits(redis, broker):
+    """Queues a job of a client that has been waiting for some seconds."""
+
+    def since(client, seconds, number=1):
+        for _ in range(number):
+            queued_job(broker, client=client)
+        redis.zadd(broker.keys.of(QUEUE).lanes, {f"0:{client}": redis.time()[0] * 1000 - seconds * 1000})
+
+    return since
+
+
+def test_jobs_of_a_paused_client_do_not_count_for_the_oldest(broker, inspector, waits):
+    waits("north", 900, number=3)
+    waits("south", 60)
+    inspector.limits.pause_client(QUEUE, "north", "ada")
+
+    details = inspector.queues.get(QUEUE)
+
+    assert details.oldest_seconds == pytest.approx(60, abs=5)
+    (pause,) = details.paused_clients
+    assert (pause.client, pause.by, pause.held) == ("north", "ada", 3)
+    assert 0 <= pause.seconds < 60
+    assert details.queued == 4
+
+
+def test_if_only_paused_clients_wait_there_is_no_oldest(redis, broker, inspector, waits):
+    waits("north", 900)
+    inspector.limits.pause_client(QUEUE, "north")
+    assert inspector.queues.get(QUEUE).oldest_seconds is None
+
+    inspector.limits.resume_client(QUEUE, "north")
+    details = inspector.queues.get(QUEUE)
+    assert (details.oldest_seconds, details.paused_clients) == (pytest.approx(900, abs=5), ())
+    assert not redis.exists(broker.keys.of(QUEUE).paused_clients)
+
+
+def test_jobs_of_a_client_at_its_limit_do_not_count_for_the_oldest(broker, inspector, waits):
+    inspector.limits.set_default(QUEUE, max_running=1)
+    waits("north", 900, number=3)
+    assert len(claim(broker, 5, worker="w1")) == 1
+    waits("north", 900)
+    waits("south", 60)
+    assert inspector.queues.get(QUEUE).oldest_seconds == pytest.approx(60, abs=5)
+
+
+@pytest.mark.parametrize("cancelled", [0, 1])
+@pytest.mark.parametrize("paused", [49, 60, 600])
+def test_very_many_clients_that_may_not_start_hide_nobody(redis, broker, inspector, waits, paused, cancelled):
+    for number in range(cancelled):
+        inspector.cancel(queued_job(broker, client=f"cancelled{number}").id)
+    for number in range(paused):
+        waits(f"p{number}", 900)
+    broker.limits.change(QUEUE, {f"run:paused:p{number}": f"{number + 1} ada" for number in range(paused)})
+    while redis.exists(broker.keys.of(QUEUE).bands):  # claims find out who may start a job
+        assert not claim(broker, worker="w1")
+    waits("south", 60)
+    waits("east", 50)
+
+    details = inspector.queues.get(QUEUE)
+
+    assert details.oldest_seconds == pytest.approx(60, abs=5)
+    assert [pause.client for pause in details.paused_clients] == [f"p{number}" for number in range(min(paused, 50))]
+
+
+def test_an_index_that_names_a_client_that_is_not_paused_is_not_believed(redis, broker, inspector):
+    queued_job(broker, client="north")
+    redis.zadd(broker.keys.of(QUEUE).paused_clients, {"north": 1})
+
+    assert inspector.queues.get(QUEUE).paused_clients == ()

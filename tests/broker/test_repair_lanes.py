@@ -129,7 +129,7 @@ def audit_all(broker, limit):
     """Again and again, as heartbeats do."""
     start = 0
     for _ in range(20):
-        start = broker.redis.execute_one(SCRIPTS["repair_lanes"].call(broker.keys.of(QUEUE), (start, limit)))
+        start = broker.redis.execute_one(SCRIPTS["repair_lanes"].call(broker.keys.of(QUEUE), (start, limit, 0)))[0]
 
 
 def test_a_client_with_a_colon_in_its_name_is_found(redis, broker):

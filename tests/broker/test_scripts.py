@@ -8,11 +8,13 @@ from pathlib import Path
 import hiredis
 import pytest
 
+import django_rtq
 from django_rtq.broker import scripts
 from django_rtq.broker.keys import QUEUE_KEYS, Keys
 from django_rtq.broker.redis.commands import script_of
 from django_rtq.broker.redis.speedups import pack
 from django_rtq.broker.scripts import SCRIPTS, Script
+from django_rtq.exceptions import BrokerRefused
 from tests.broker.model.script_calls import READ_ONLY, SCRIPT_CALLS
 
 LUA = Path(scripts.__file__).parent / "lua"
@@ -25,7 +27,7 @@ FILES = {path.stem: path.read_text() for path in sorted(LUA.glob("*.lua"))} | QU
 COMMANDS = set(
     """
     DEL EXISTS EXPIRE GET INCR INCRBY RENAME SETNX TIME UNLINK
-    HDEL HEXISTS HGET HGETALL HINCRBY HKEYS HLEN HMGET HRANDFIELD HSET HSETNX HSTRLEN
+    HDEL HEXISTS HGET HGETALL HINCRBY HKEYS HLEN HMGET HRANDFIELD HSET HSETNX HSTRLEN HVALS
     LINDEX LLEN LPOP LPOS LPUSH LRANGE LREM LTRIM PEXPIRE PTTL RPOP RPUSH SADD SCARD SET SISMEMBER SMISMEMBER SREM
     ZADD ZCARD ZCOUNT ZINCRBY ZMSCORE ZRANGE ZRANGEBYSCORE ZRANK ZREM ZREMRANGEBYRANK ZREVRANGE
     ZREVRANGEBYSCORE ZREVRANK ZSCORE
@@ -344,3 +346,28 @@ def test_a_claim_of_several_queues_names_the_tag_of_each():
     command = SCRIPTS["claim"].call_many([keys.of("high"), keys.of("low")], ("w1", 1, "1"))
 
     assert command[2:] == (2, b"{rtq:high}:", b"{rtq:low}:", "w1", 1, "1")
+
+
+def replaced_package(monkeypatch, tmp_path, version):
+    """Let pip replace the package."""
+    package = tmp_path / "__init__.py"
+    package.write_text(f'__version__ = "{version}"\n')
+    monkeypatch.setattr(scripts, "_PACKAGE", package)
+
+
+def test_a_process_sends_no_scripts_of_a_version_that_was_installed_later(monkeypatch, tmp_path):
+    replaced_package(monkeypatch, tmp_path, "9.9")
+
+    with pytest.raises(BrokerRefused, match=r"upgraded from .* to 9\.9 while this process was running. Restart it"):
+        _ = scripts.Script("enqueue", "").sha
+
+
+def test_the_same_version_may_be_installed_again(monkeypatch, tmp_path):
+    replaced_package(monkeypatch, tmp_path, django_rtq.__version__)
+
+    assert scripts.Script("enqueue", "").sha == SCRIPTS["enqueue"].sha
+
+
+def test_a_script_that_the_later_version_does_not_have():
+    with pytest.raises(BrokerRefused, match="Was django_rtq upgraded"):
+        _ = scripts.Script("enqueue_of_a_later_version", "").sha

@@ -4,9 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from django_rtq.conf.config import Config, read_config
+from django_rtq.conf.config import read_config
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.inspector.clients.limits import Limit
 from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, new_job, queued_job, settle
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, snapshot
@@ -228,46 +227,6 @@ def test_a_higher_rate_holds_from_the_next_claim_on(broker, limits):
 def test_a_limit_is_a_whole_number(limits, wrong):
     with pytest.raises(ValueError, match="max_running"):
         limits.set_queue(QUEUE, max_running=wrong)
-
-
-def settings_broker(broker, **options):
-    """The store of a worker with these options of the queue."""
-    broker.limits._config = Config(redis="redis://", queues={QUEUE: options})
-    return broker.limits
-
-
-def test_workers_store_the_limits_of_the_settings(redis, broker, limits):
-    limits.set_client(QUEUE, "own", max_running=9)
-    options = {
-        "max_running": 50,
-        "client": {"max_running": 2},
-        "clients": {"big": {"max_running": 20}, "own": {"max_running": 1}},
-    }
-
-    settings_broker(broker, **options).apply_settings([QUEUE, "low"])
-
-    found = limits.read(QUEUE)
-    assert found.queue == {"max_running": Limit(value=50, is_from_settings=True)}
-    assert (found.default["max_running"].value, found.clients["big"].limits["max_running"].value) == (2, 20)
-    assert (
-        found.clients["own"].limits["max_running"].value,
-        found.clients["own"].limits["max_running"].is_from_settings,
-    ) == (9, False)
-    limits.set_client(QUEUE, "own", max_running="settings")
-    assert limits.read(QUEUE).clients["own"].limits["max_running"].value == 1
-
-    settings_broker(broker).apply_settings([QUEUE])
-    assert not redis.exists("{rtq:default}:limits", "{rtq:default}:limit_sources")
-
-
-def test_limits_that_are_stored_already_are_not_written_again(redis, broker):
-    store = settings_broker(broker, max_running=50)
-    store.apply_settings([QUEUE])
-    calls = redis.info("commandstats")["cmdstat_evalsha"]["calls"]
-
-    store.apply_settings([QUEUE])
-
-    assert redis.info("commandstats")["cmdstat_evalsha"]["calls"] == calls
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,8 @@
-"""A power cut may keep any prefix of what a script wrote. It may cost a second run, never a loss or a stall."""
+"""A power cut may keep any prefix of what a script wrote. It may cost a second run, never a loss or a stall.
+
+Each script is one transaction in the log. When the log ends within it, Redis 7.0 does not execute it, but leaves its
+beginning in the log: at the next start, that is executed before all that was written in between.
+"""
 
 import ast
 import re
@@ -10,7 +14,7 @@ from django_rtq.exceptions import WrongState
 from tests.broker.model.dropping_calls import ALL_CALLS
 from tests.broker.model.script_calls import LIMITS, READ_ONLY, prepared
 from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
-from tests.support.single_steps import promote, repair_lanes
+from tests.support.single_steps import count_lost, promote, repair_lanes
 from tests.support.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -69,6 +73,13 @@ def recover(broker):
     promote(broker, QUEUE)
     while repair_lanes(broker, QUEUE):
         pass
+    repair_jobs(broker)
+
+
+def repair_jobs(broker):
+    """What the next heartbeats do."""
+    if count_lost(broker):
+        broker.repair_jobs(QUEUE)
 
 
 def assert_nothing_is_lost_or_stalled(redis, broker, call, jobs):
@@ -137,3 +148,48 @@ def test_no_prefix_of_a_script_loses_or_stalls_a_job(redis, broker, verb, is_sen
         recover(broker)
         assert_nothing_is_lost_or_stalled(redis, broker, call, jobs)
         assert_nothing_is_left_of_jobs_that_are_over(redis, broker)
+
+
+def go_on(broker, call, jobs, *, is_sent_again):
+    """Between two starts: another worker takes over, and runs some of the jobs."""
+    if is_sent_again:
+        with suppress(WrongState):
+            call.act(broker, jobs)
+    recover(broker)
+    broker.sign_on([QUEUE], "between")
+    for claimed in broker.claim("between", [QUEUE], 2).claimed:
+        settle_as("between", broker, [job_id.decode() for job_id in claimed.ids])
+
+
+def settle_as(worker, broker, job_ids):
+    broker.settle(worker, QUEUE, settlement("ack", *[_Named(job_id.encode()) for job_id in job_ids]))
+
+
+@pytest.mark.parametrize("is_sent_again", [False, True], ids=["all_died", "sent_again"])
+@pytest.mark.parametrize("verb", WRITING)
+def test_no_beginning_that_is_executed_at_a_second_start_loses_or_stalls_a_job(redis, broker, verb, is_sent_again):
+    call = ALL[verb]
+    jobs = prepared(redis, broker, call)
+    copy = copy_of(redis)
+    writes = writes_of(redis, lambda: call.act(broker, jobs))
+    restore(redis, copy, [])
+    later = writes_of(redis, lambda: go_on(broker, call, jobs, is_sent_again=is_sent_again))
+    finished = set(snapshot(redis).get("finished", ()))
+
+    for kept in range(1, len(writes)):
+        restore(redis, copy, [*writes[:kept], *later])
+        recover(broker)
+        claimed = claim_all(broker)
+        # Ids without records, which claims have removed by now, may have hidden lost jobs, or others were before them.
+        repair_jobs(broker)
+        claimed += claim_all(broker)
+        assert count_lost(broker) <= 0
+        after = snapshot(redis)
+        live, dead = set(after.get("jobs", ())), set(after.get("dead", ()))
+        assert live <= {*claimed, *dead}, (verb, writes[:kept])
+        if not call.may_vanish:
+            assert {job.id for job in jobs} <= {*live, *after.get("finished", ()), *finished}
+        let_lapse(broker, "w2")
+        broker.reclaim(QUEUE)
+        held = [key for key in after if key.startswith("running:") and key != "running:w2"]
+        assert not held, "processing lists without workers"

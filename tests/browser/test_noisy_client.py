@@ -6,7 +6,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.jobs.job import JobState
 from tests.browser.actions import follow, shows
 from tests.browser.conftest import body
-from tests.browser.test_pages import overflow, violations
+from tests.browser.test_pages import covered, cut_off, overflow, violations
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job
 
 REFRESH_SECONDS = 0.5
@@ -52,6 +52,18 @@ def test_it_is_seen_why_its_jobs_wait(flood, page):
     assert violations(page) == []
     follow(page.get_by_role("link", name="acme"))
     page.wait_for_url("**/client/client/?client=acme")
+
+
+def test_all_its_buttons_are_seen_on_a_wide_screen(flood, broker, inspector, page):
+    inspector.limits.set_default("messages", max_running=1)
+    for _ in range(120):
+        queued_job(broker, client="acme", queue="messages", body=body("acme"))
+    claim(broker, 1, queues=["messages"])
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{CLIENTS}client/?client=acme")
+    assert row_of(page, "messages").locator(".rtq-actions > *").count() == 3
+    assert cut_off(page) == []
+    assert covered(page) == []
 
 
 def test_it_is_paused_and_gets_another_limit(flood, page, inspector):

@@ -4,12 +4,13 @@ from importlib.util import find_spec
 
 import pytest
 
+from django_rtq.broker.settlement import Settlement
 from tests.admin.conftest import url_of
 from tests.browser.admin_server import AdminServer, refresh_every
 from tests.browser.chromium import window
 from tests.browser.settings import THEMES
 from tests.browser.test_pages import LISTS, SHOWN, overflow, violations, visit
-from tests.support.jobs import QUEUE
+from tests.support.jobs import QUEUE, queued_job
 
 
 @pytest.fixture(scope="module", params=THEMES)
@@ -55,3 +56,18 @@ def test_the_pages_live(theme, browser, jobs):
         expect(page.locator(".rtq-live [role=status]")).to_contain_text("Live")
         assert page.locator(".rtq table").first.is_visible()
         assert overflow(page) <= 0
+
+
+def test_an_idle_fleet_does_not_look_busy(theme, browser, broker):
+    queued_job(broker, client="bakery")
+    queued_job(broker, client="florist")
+    broker.settle("w1", QUEUE, Settlement(metrics=[(0, 0, 0, "bakery", 1, 1000, "florist", 99, 99_000)]))
+    with window(browser, theme, color_scheme="dark") as page:
+        page.goto("/admin/django_rtq/client/client/?client=bakery")
+        meter = page.locator(".rtq meter").first
+        track = meter.evaluate("(meter) => getComputedStyle(meter, '::-webkit-meter-bar').background")
+        edge = meter.evaluate(
+            "(meter) => { const it = document.createElement('i'); it.style.background = 'var(--rtq-edge)';"
+            " meter.after(it); return getComputedStyle(it).background; }"
+        )
+        assert track == edge

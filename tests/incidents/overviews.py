@@ -4,6 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 from django_rtq.incidents import find_incidents
 from django_rtq.inspector.details import JobDetails, QueueDetails, RunningJob, WorkerDetails
+from django_rtq.inspector.metrics.task_failures import Runs, TaskFailures
 from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import UNSCHEDULED, Overview, QueueRow
 from django_rtq.inspector.server_info import ServerDetails
@@ -22,7 +23,16 @@ def minutes(*last):
     return [0] * (60 - len(last)) + list(last)
 
 
-def row(name="mail", *, tasks=None, dead_letter=None, retrying_job=None, counts=None, busiest=None, **details):
+def last_runs(*minutes, in_a_row=0, since=None):
+    """The last runs of a task, of each minute how many failed and how many there were; the present one last."""
+    present = int(NOW.timestamp()) // 60
+    numbers = {present - ago: Runs(*runs) for ago, runs in enumerate(reversed(minutes))}
+    return TaskFailures(in_a_row=in_a_row, since=since, minutes={at: runs for at, runs in numbers.items() if runs.runs})
+
+
+def row(
+    name="mail", *, tasks=None, failures=None, dead_letter=None, retrying_job=None, counts=None, busiest=None, **details
+):
     """A queue of the overview."""
     plain = dict.fromkeys(("queued", "scheduled", "retrying", "running", "dead", "clients"), 0)
     known = {"paused": False, "oldest_seconds": None, "contact_seconds": 1.0, "scheduler_seconds": 1.0, **plain}
@@ -34,6 +44,7 @@ def row(name="mail", *, tasks=None, dead_letter=None, retrying_job=None, counts=
         failed_per_minute=0.0,
         utilisation=None,
         tasks=tasks or {},
+        task_failures=failures or {},
         newest_dead=dead_letter,
         newest_retrying=retrying_job,
         busiest=busiest,
@@ -71,6 +82,9 @@ def overview(*rows, workers=None, deploys=(), **server):
         server=ServerDetails(now_ms=0, **server),
         deploys=list(deploys),
         contact_seconds=min(contacts, default=None),
+        scheduler_seconds=max(
+            (one.scheduler_seconds for one in details if one.scheduler_seconds is not None), default=None
+        ),
         unscheduled=[
             one.name for one in details if one.scheduler_seconds is None or one.scheduler_seconds > UNSCHEDULED
         ],

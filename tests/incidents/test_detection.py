@@ -1,5 +1,7 @@
 """All incidents together, and those of the server and the outbox."""
 
+from datetime import datetime, timezone
+
 import pytest
 from django.test import override_settings
 from django.utils import translation
@@ -57,6 +59,12 @@ def test_a_clock_that_was_set_back_is_told(behind, is_it):
     assert kinds(row(clock_behind_seconds=behind)) == ["clock_behind"] * is_it
 
 
+def test_lost_data_is_told_with_its_time():
+    (found,) = incidents(row(), data_lost_ms=1_770_091_200_000)
+    assert (found.kind, found.since) == ("data_lost", datetime(2026, 2, 3, 4, tzinfo=timezone.utc))
+    assert "Redis lost its data" in found.text
+
+
 def test_the_worst_comes_first():
     found = incidents(row(queued=5, paused=True), workers=[], warnings=["volatile", "replica"])
     assert [each.severity for each in found] == [Severity.CRITICAL] * 2 + [Severity.WARNING] * 2
@@ -66,6 +74,13 @@ def test_the_worst_comes_first():
 def test_kinds_may_be_ignored():
     with override_settings(RTQ={"INCIDENTS": {"ignore": ["redis_volatile"]}}):
         assert kinds(row(), warnings=["volatile", "replica"]) == ["redis_replica"]
+
+
+def test_kinds_may_be_critical():
+    late = row(queued=5, oldest_seconds=400.0)
+    assert [each.severity for each in incidents(late)] == [Severity.WARNING]
+    with override_settings(RTQ={"INCIDENTS": {"critical": ["long_wait"]}}):
+        assert [(each.kind, each.severity) for each in incidents(late)] == [("long_wait", Severity.CRITICAL)]
 
 
 def test_their_number_is_bounded():
@@ -83,12 +98,12 @@ def test_the_id_is_that_of_the_subject():
     assert first.id == again.id != other.id
 
 
-def test_reading_takes_two_round_trips(broker, round_trips):
+def test_reading_takes_three_round_trips(broker, round_trips):
     dead_job(broker)
     queued_job(broker)
     round_trips.clear()
 
     found = read_incidents()
 
-    assert len(round_trips) == 2
+    assert len(round_trips) == 3
     assert {(each.kind, each.queue) for each in found} >= {("no_worker", ""), ("dead_letters", QUEUE)}

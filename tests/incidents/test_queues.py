@@ -6,14 +6,48 @@ import pytest
 from django.test import override_settings
 
 from django_rtq.incidents import Action, Severity
+from django_rtq.incidents.incident import worst_of
 from django_rtq.incidents.queues import is_falling_behind
+from django_rtq.inspector.details import ClientPause
 from django_rtq.inspector.metrics.deploys import Deploy
 from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.overview import BusiestClient
 from django_rtq.inspector.task_pauses import TaskPause
-from tests.incidents.overviews import START, ago, failed, incidents, kinds, minutes, row
+from tests.incidents.overviews import START, ago, failed, incidents, kinds, last_runs, minutes, row, worker
 
 CHARGE = "shop.tasks.charge_order"
+FAILS = {"failures": {CHARGE: last_runs((34, 36))}, "tasks": {CHARGE: TaskMetrics(done=2, failed=34)}}
+
+
+BUSY, NONE = (0, 5000), (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("failures", "severity"),
+    [
+        # 20 a minute, then all of them fail, and those before count for less and less
+        (last_runs((0, 20), (0, 20), (0, 20), (0, 20), (4, 20)), None),
+        (last_runs((0, 20), (0, 20), (0, 20), (0, 10), (10, 10)), Severity.CRITICAL),
+        (last_runs(BUSY, BUSY, BUSY, BUSY, (400, 5000)), None),
+        (last_runs(BUSY, BUSY, BUSY, BUSY, (5000, 5000)), Severity.CRITICAL),
+        # all failed in a row, however busy it was in the same minute
+        (last_runs(BUSY, BUSY, BUSY, BUSY, (10, 50_000), in_a_row=10), Severity.CRITICAL),
+        (last_runs(BUSY, BUSY, BUSY, BUSY, (9, 50_000)), None),
+        # a part of them fails
+        (last_runs(*[(30, 100)] * 5), Severity.WARNING),
+        (last_runs(*[(60, 100)] * 5), Severity.CRITICAL),
+        (last_runs(*[(10, 100)] * 5), None),
+        # healed
+        (last_runs((40, 40), (40, 40), NONE, (0, 5), (0, 5)), None),
+        (last_runs((40, 40), (40, 40), NONE, (0, 5), (0, 4)), Severity.CRITICAL),
+        (last_runs((40, 40), NONE, NONE, NONE, NONE, NONE), None),
+        # too few
+        (last_runs((9, 9)), None),
+    ],
+)
+def test_a_task_whose_last_runs_fail_is_told_when_there_are_enough_of_them(failures, severity):
+    found = incidents(row(failures={CHARGE: failures}, tasks={CHARGE: TaskMetrics(done=38_000)}))
+    assert [(each.kind, each.severity) for each in found] == ([("task_failing", severity)] if severity else [])
 
 
 @pytest.mark.parametrize(
@@ -25,14 +59,27 @@ CHARGE = "shop.tasks.charge_order"
         (TaskMetrics(failed=9), None),
     ],
 )
-def test_a_task_whose_runs_fail_is_told_when_there_are_enough_of_them(figures, severity):
-    found = incidents(row(tasks={CHARGE: figures}, counts={"failed": minutes(4)}))
+def test_of_a_task_that_runs_seldom_two_hours_count(figures, severity):
+    found = incidents(row(tasks={CHARGE: figures}, failures={CHARGE: last_runs((1, 2))}))
     assert [(each.kind, each.severity) for each in found] == ([("task_failing", severity)] if severity else [])
+
+
+def test_a_task_that_failed_a_while_ago_is_not_told_because_others_fail():
+    tasks = {CHARGE: TaskMetrics(done=50, failed=40), "ship": TaskMetrics(done=50, failed=1)}
+    found = row(tasks=tasks, failures={"ship": last_runs((1, 1))}, counts={"failed": minutes(1)})
+    assert kinds(found) == []
+
+
+@pytest.mark.parametrize(("retrying", "is_told"), [(800, True), (0, False)])
+def test_failed_jobs_that_wait_long_for_their_next_attempts_are_told(retrying, is_told):
+    found = row(failures={CHARGE: last_runs(in_a_row=800, since=ago(3000))}, retrying=retrying)
+
+    assert kinds(found) == ["task_failing"] * is_told
 
 
 def test_the_failure_rate_is_a_setting():
     with override_settings(RTQ={"INCIDENTS": {"failure_rate": 0.1}}):
-        assert kinds(row(tasks={CHARGE: TaskMetrics(done=90, failed=10)}, counts={"failed": minutes(4)}))
+        assert kinds(row(failures={CHARGE: last_runs((10, 100))}))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +90,7 @@ def test_a_failing_task_is_told_with_its_error_and_when_it_began(kind, actions):
     job = failed(CHARGE, "shop.errors.OutOfOrder", "no answer\nfrom the bank")
     counts = {"failed": minutes(1, *[0] * 20, 4, 0, 7)}
 
-    (found,) = incidents(row(tasks={CHARGE: TaskMetrics(done=2, failed=34)}, counts=counts, **{kind: job}))
+    (found,) = incidents(row(**FAILS, counts=counts, **{kind: job}))
 
     assert (found.queue, found.task, found.error_class) == ("mail", CHARGE, "shop.errors.OutOfOrder")
     assert found.text == (
@@ -58,7 +105,7 @@ def test_a_failing_task_is_told_with_the_version_that_was_deployed_before(minute
     deploys = [Deploy(at=START + timedelta(minutes=each), version=f"v{each}") for each in (minute, 1)]
     counts = {"failed": minutes(4, 0, 7)}
 
-    (found,) = incidents(row(tasks={CHARGE: TaskMetrics(done=2, failed=34)}, counts=counts), deploys=deploys)
+    (found,) = incidents(row(**FAILS, counts=counts), deploys=deploys)
 
     assert found.since == START + timedelta(minutes=57)
     assert (f"It began after the start of version v{minute}." in found.text) is is_told
@@ -66,19 +113,26 @@ def test_a_failing_task_is_told_with_the_version_that_was_deployed_before(minute
 
 
 def test_failures_that_began_before_the_series_are_older():
-    (found,) = incidents(row(tasks={CHARGE: TaskMetrics(failed=34)}, counts={"failed": [1] * 60}))
+    (found,) = incidents(row(**FAILS, counts={"failed": [1] * 60}))
     assert (found.since, found.began_earlier) == (START, True)
 
 
 def test_nobody_knows_since_when_a_task_fails_if_others_of_its_queue_fail_as_well():
     tasks = {CHARGE: TaskMetrics(failed=34), "ship": TaskMetrics(done=50, failed=9)}
-    (found,) = incidents(row(tasks=tasks, counts={"failed": minutes(4)}))
-    assert found.since is None
+    found = row(tasks=tasks, failures={CHARGE: last_runs((34, 36))}, counts={"failed": minutes(4)})
+    assert incidents(found)[0].since is None
+
+
+def test_since_when_all_runs_of_a_task_fail_is_known_to_the_second():
+    (found,) = incidents(row(failures={CHARGE: last_runs((34, 34), in_a_row=34, since=ago(72))}))
+
+    assert (found.since, found.began_earlier) == (ago(72), False)
+    assert found.text == "charge_order in queue mail is failing: 34 of its last 34 runs."
 
 
 def test_the_error_of_another_task_is_not_told_of_it():
     letter = failed("other", "shop.errors.OutOfOrder")
-    (found,) = incidents(row(tasks={"ship": TaskMetrics(failed=34)}, counts={"failed": minutes(4)}, dead_letter=letter))
+    (found,) = incidents(row(failures={"ship": last_runs((34, 34))}, dead_letter=letter))
     assert "OutOfOrder" not in found.text
     assert found.error_class == ""
 
@@ -88,10 +142,6 @@ def test_secrets_in_the_message_are_hidden():
     (found,) = incidents(row(dead=1, dead_letter=letter, counts={"dead": minutes(1)}))
     assert "wrong: ***" in found.text
     assert "hunter2" not in str(found)
-
-
-def test_a_task_that_fails_no_more_is_not_told():
-    assert kinds(row(tasks={"a.ship": TaskMetrics(failed=34)}, counts={"failed": minutes(34, *[0] * 6)})) == []
 
 
 def test_dead_letters_that_grew_in_the_last_hour_are_told_with_the_newest_error():
@@ -142,6 +192,13 @@ def test_waits_in_a_paused_queue_are_no_surprise():
     assert Action.RESUME in found.actions
 
 
+def test_jobs_that_have_lost_their_place_are_told():
+    (found,) = incidents(row(queued=2, lost=2, lost_seconds=60.0))
+
+    assert (found.kind, found.queue, found.since) == ("jobs_lost_place", "mail", ago(60))
+    assert found.text.startswith("Queue mail: 2 jobs have a record, but no place in Redis")
+
+
 def test_a_paused_task_is_one_incident_of_all_queues():
     pauses = [TaskPause(task="shop.tasks.charge", seconds=seconds, by="eve", held=2) for seconds in (60.0, 300.0, None)]
     rows = [row(name, paused_tasks=(pause,)) for name, pause in zip(("low", "mail", "resumed"), pauses, strict=True)]
@@ -149,7 +206,39 @@ def test_a_paused_task_is_one_incident_of_all_queues():
     (found,) = incidents(*rows)
 
     assert (found.kind, found.since, found.task) == ("task_paused", ago(300), "shop.tasks.charge")
-    assert found.text == "Task charge is paused in low, mail, and holds 4 jobs. Paused by eve."
+    assert found.text == "Task charge is paused in low (2), mail (2), and holds 4 jobs. Paused by eve."
+
+
+@pytest.mark.parametrize(
+    ("held", "queues"),
+    [
+        ([0, 0, 3, 0, 0, 0, 0], "q2"),
+        ([0, 1, 20_000], "q2 (20,000), q1 (1)"),
+        ([0, 0], "q0, q1"),
+        ([1, 2, 3, 4, 5, 6], "q5 (6), q4 (5), q3 (4), q2 (3), q1 (2), …"),
+    ],
+)
+def test_the_queues_that_hold_jobs_of_a_paused_task_are_named(held, queues):
+    pauses = [TaskPause(task="charge", seconds=9.0, by="", held=number) for number in held]
+    (found,) = incidents(*(row(f"q{n}", paused_tasks=(pause,)) for n, pause in enumerate(pauses)), workers=[worker()])
+    assert found.values["queues"] == queues
+
+
+def test_a_paused_client_is_told_and_is_no_fault():
+    pauses = [ClientPause(client="north", seconds=each, by=by, held=2) for each, by in ((60.0, "eve"), (300.0, "ada"))]
+
+    (found,) = incidents(
+        *(row(name, paused_clients=(pause,)) for name, pause in zip(("low", "mail"), pauses, strict=True))
+    )
+
+    assert (found.kind, found.client, found.since, found.severity) == (
+        "client_paused",
+        "north",
+        ago(300),
+        Severity.INFO,
+    )
+    assert found.text == "Client north is paused in low (2), mail (2), and holds 4 jobs. Paused by ada."
+    assert worst_of([found]) == "ok"
 
 
 def test_jobs_of_paused_tasks_need_no_scheduler():
@@ -178,7 +267,7 @@ def test_a_queue_whose_waits_grow_falls_behind(oldest, waits, done, is_behind):
 def test_a_client_that_takes_most_of_the_work_while_others_wait_is_told(share, oldest, is_it):
     steady = {"wait_ms": minutes(*[100] * 15), "succeeded": minutes(*[1] * 15)}
     found = incidents(
-        row(queued=5, clients=2, oldest_seconds=oldest, busiest=BusiestClient("acme", share), counts=steady)
+        row(queued=5, clients=2, oldest_seconds=90.0, busiest=BusiestClient("acme", share, oldest), counts=steady)
     )
     assert [(each.kind, each.queue, each.client) for each in found] == [("busy_client", "mail", "acme")] * is_it
     if is_it:

@@ -69,9 +69,73 @@ def test_lost_workers_are_told_by_host_since_the_first_lease_expired():
     (found,) = incidents(row(), workers=[worker(), *lost])
 
     assert (found.kind, found.severity, found.host, found.since) == ("worker_lost", Severity.CRITICAL, "web1", ago(3))
-    assert found.text == (
-        "Host web1: 2 workers have stopped responding, web1:2 among them. Their jobs will be reclaimed shortly."
-    )
+    assert found.text == "Host web1: 2 workers have stopped responding, web1:2 among them. No job was running there."
+
+
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [
+        ([{}], "Running jobs that will be reclaimed shortly: 3."),
+        (
+            [{"queues": ["low"]}],
+            "Running jobs that are reclaimed when a worker of these queues has started: 3 (mail).",
+        ),
+    ],
+)
+def test_it_is_told_who_takes_the_jobs_of_lost_workers_back(others, text):
+    lost = worker(name="w2", host="web2", queues=["mail"], lease_left_seconds=-1.0, held=3)
+
+    found = [each for each in incidents(row(), workers=[lost, *(worker(**other) for other in others)])]
+
+    (found,) = [each for each in found if each.kind == "worker_lost"]
+    assert found.text == f"Host web2: 1 worker has stopped responding (web2:7). {text}"
+
+
+def test_if_all_workers_are_lost_none_is_running():
+    lost = worker(lease_left_seconds=-60.0, held=1)
+    found = incidents(row(queued=1, scheduler_seconds=500.0, scheduled=1, contact_seconds=900.0), workers=[lost])
+    assert [(each.kind, each.since) for each in found] == [("no_worker", ago(900)), ("worker_lost", ago(60))]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "severity", "text"),
+    [
+        ({"queued": 2}, Severity.CRITICAL, "All workers of low, mail are quiet: they claim no jobs, and 2 jobs wait."),
+        (
+            {"retrying": 1},
+            Severity.CRITICAL,
+            "All workers of low, mail are quiet: they claim no jobs, and 1 job waits.",
+        ),
+        ({}, Severity.WARNING, "All workers of low, mail are quiet: they claim no jobs, and 0 jobs wait."),
+    ],
+)
+def test_queues_whose_workers_are_all_quiet_are_told(jobs, severity, text):
+    quiet = [
+        worker(is_quiet=True, quiet_seconds=each, quiet_by=f"ada{each:g}", name=f"w{each}") for each in (90.0, 60.0)
+    ]
+
+    (found,) = incidents(row(oldest_seconds=30.0, **jobs), row("low"), workers=quiet)
+
+    assert (found.kind, found.severity, found.since) == ("workers_quiet", severity, ago(60))
+    assert found.text == f"{text} Asked by ada60. Wake them:"
+    assert found.command == "python manage.py rtq_workers wake --all"
+
+
+def test_waits_in_a_queue_whose_workers_are_quiet_are_a_part_of_that():
+    assert kinds(row(queued=5, oldest_seconds=900.0), workers=[worker(is_quiet=True)]) == ["workers_quiet"]
+
+
+def test_quiet_workers_are_no_incident_while_others_claim_jobs():
+    assert kinds(row(queued=1), workers=[worker(is_quiet=True), worker()]) == []
+
+
+def test_a_lost_worker_does_not_claim_for_quiet_ones():
+    other = worker(queues=["other"])
+    found = incidents(row(queued=1), workers=[worker(is_quiet=True), worker(lease_left_seconds=-1.0), other])
+    assert [(each.kind, each.command) for each in found] == [
+        ("workers_quiet", "python manage.py rtq_workers wake --queue low"),
+        ("worker_lost", ""),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def note(broker, name, **found):
     broker.sign_on([QUEUE], name)
     broker.enqueue(QUEUE, [])
     info = {"host": "a", "pid": 7, "queues": QUEUE, "supervisor_name": f"{name}-supervisor", **found}
-    broker.redis.execute(list(worker_info_commands(broker.keys, {name: info}, 60_000)))
+    broker.redis.execute(list(worker_info_commands(broker.keys, {name: info})))
 
 
 def test_a_host_is_read_with_what_it_runs_and_what_it_was_told(broker, inspector):

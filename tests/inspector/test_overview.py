@@ -197,3 +197,36 @@ def test_a_server_that_does_not_tell_is_no_trouble():
     server = read_server(b"", 1)
 
     assert (server.is_known, server.version, server.used_memory, server.warnings) == (False, "", None, [])
+
+
+def test_where_a_lost_worker_ran_is_known_for_as_long_as_it_is_listed(redis, broker, inspector):
+    broker.register_queues(["default"])
+    broker.sign_on(["default"], "web1:4711:0a1b2c3d")
+    broker.heartbeat(
+        ["default"], {"web1:4711:0a1b2c3d": {"host": "web1.lan", "pid": 4711}}, {"default": 0}, promote=False
+    )
+    redis.zadd(broker.keys.of("default").workers, {"web1:4711:0a1b2c3d": 1})
+    assert [(each.host, each.pid, each.queues) for each in inspector.workers()] == [("web1.lan", 4711, ["default"])]
+
+    redis.delete(broker.keys.worker("web1:4711:0a1b2c3d"))
+
+    assert [(each.host, each.pid, each.queues) for each in inspector.workers()] == [("web1", 4711, ["default"])]
+
+
+def test_a_worker_that_has_just_started_runs_nobody_knows_where(broker, inspector):
+    broker.register_queues(["default"])
+    broker.sign_on(["default"], "web1:4711:0a1b2c3d")
+
+    assert [(each.host, each.pid, each.queues) for each in inspector.workers()] == [("", 0, ["default"])]
+
+
+def test_nothing_is_kept_of_a_worker_that_is_no_more(redis, broker):
+    broker.register_queues(["default"])
+    for name in ("left", "crashed"):
+        broker.sign_on(["default"], name)
+        broker.heartbeat(["default"], {name: {"host": "web1"}}, {"default": 0}, promote=False)
+
+    broker.sign_off(["default"], "left")
+    broker.reclaim_child("default", "crashed", [])
+
+    assert redis.keys("rtq:worker*") == []

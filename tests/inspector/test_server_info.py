@@ -33,7 +33,7 @@ def cluster():
 def asked(url):
     broker = Broker(Config(redis=url))
     try:
-        return ask_server(broker.redis)
+        return ask_server(broker.redis, broker.keys)
     finally:
         broker.close()
 
@@ -64,7 +64,7 @@ def test_sentinels_that_are_away_are_told_in_a_sentence():
     with pytest.raises(BrokerUnavailable) as caught:
         asked({"sentinels": [("127.0.0.1", 1)], "service": "mymaster"})
 
-    assert str(caught.value) == "No Sentinel names a master: No master found for 'mymaster'"
+    assert str(caught.value) == "No Sentinel names a master: No master found for 'mymaster'. Not all Sentinels answer"
 
 
 def test_a_cluster_is_refused_when_it_first_answers(cluster):

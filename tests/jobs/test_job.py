@@ -4,8 +4,11 @@ import contextlib
 import os
 import random
 import re
+import signal
+import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -13,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_rtq.exceptions import PayloadError, Retry
+from django_rtq.jobs import job as job_module
 from django_rtq.jobs.job import Job, JobState, moment, new_job_id
 from django_rtq.jobs.record import Header, read_record
 
@@ -30,19 +34,62 @@ def test_an_id_is_a_uuid_of_version_7():
     assert before_ms <= int(job_id[:12], 16) <= after_ms
 
 
-def test_ids_are_sorted_by_time_and_never_the_same():
+def test_ids_grow_from_call_to_call():
     ids = [new_job_id() for _ in range(100_000)]
 
-    assert len(set(ids)) == 100_000
-    assert [job_id[:12] for job_id in ids] == sorted(job_id[:12] for job_id in ids)
+    assert ids == sorted(set(ids))
     assert {job_id[12] for job_id in ids} == {"7"}
     assert {job_id[16] for job_id in ids} == set("89ab")
+
+
+@pytest.mark.parametrize("step_ns", [0, -1, -900_000_000], ids=["coarse", "backwards", "put_back"])
+def test_ids_grow_although_the_clock_does_not(monkeypatch, step_ns):
+    now = time.time_ns() + 60 * 10**9  # ahead of the ids of other tests
+    monkeypatch.setattr(job_module._clock, "_latest", 0)
+    clock = iter([now, *[now + step_ns] * 9999])
+    monkeypatch.setattr(time, "time_ns", lambda: next(clock))
+
+    ids = [new_job_id() for _ in range(10_000)]
+
+    assert ids == sorted(set(ids))
+    assert int(ids[-1][:12], 16) - now // 1_000_000 in range(4)  # 4,096 of them fit into a millisecond
+
+
+def test_the_time_of_an_id_follows_a_clock_that_is_put_back_by_an_hour(monkeypatch):
+    now = time.time_ns() + 7200 * 10**9
+    monkeypatch.setattr(job_module._clock, "_latest", 0)
+    clock = iter([now, now - 3600 * 10**9])
+    monkeypatch.setattr(time, "time_ns", lambda: next(clock))
+
+    first, second = new_job_id(), new_job_id()
+
+    assert int(first[:12], 16) - int(second[:12], 16) == 3_600_000
+
+
+def test_ids_of_several_threads_differ_and_grow_in_each():
+    def make(_):
+        return [new_job_id() for _ in range(5000)]
+
+    with ThreadPoolExecutor(4) as pool:
+        lists = list(pool.map(make, range(4)))
+
+    assert all(ids == sorted(ids) for ids in lists)
+    assert len({job_id[:16] for ids in lists for job_id in ids}) == 20_000  # no two of one time
+
+
+def test_ids_that_are_made_together_are_like_others():
+    before, together, after = new_job_id(), job_module.new_job_ids(5000), new_job_id()
+
+    ids = [before, *together, after]
+    assert ids == sorted(set(ids))
+    assert all((uuid.UUID(job_id).version, uuid.UUID(job_id).variant) == (7, uuid.RFC_4122) for job_id in together)
+    assert len({job_id[16:] for job_id in together}) == 5000
 
 
 def test_every_random_digit_of_an_id_varies():
     ids = [new_job_id() for _ in range(1000)]
 
-    for place in [13, 14, 15, *range(17, 32)]:
+    for place in range(17, 32):
         assert len({job_id[place] for job_id in ids}) == 16
 
 
@@ -72,6 +119,28 @@ def test_processes_that_were_forked_make_different_ids():
 
     ids = {text[i : i + 32] for text in told for i in range(0, len(text), 32)}
     assert len(ids) == 2000
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_process_makes_ids_that_was_forked_while_another_thread_made_one():
+    is_held, is_over = threading.Event(), threading.Event()
+
+    def hold():
+        with job_module._clock._lock:
+            is_held.set()
+            is_over.wait(10)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(hold)
+        is_held.wait(10)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(5)
+            new_job_id()
+            os._exit(0)
+        is_over.set()
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 # -- records

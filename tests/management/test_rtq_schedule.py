@@ -95,6 +95,7 @@ def test_the_state_of_a_job_that_was_forgotten_is_not_known(redis, broker, fired
     assert (daily["last_job"], daily["last_state"]) == (fired, None)
 
 
+@pytest.mark.django_db
 def test_no_schedules_at_all(broker, monkeypatch):
     monkeypatch.setattr(registry, "_tasks", {})
 

@@ -144,8 +144,26 @@ def test_it_starts_without_a_database_too(broker, nightly, monkeypatch, caplog):
         patch.setattr("django.db.models.query.QuerySet._fetch_all", refuse)
         copy_schedules()
 
-    assert "could not copy the schedules from the database to Redis: no such table" in caplog.text
+    assert (
+        "could not copy the schedules from the database to Redis: no such table. Run: manage.py migrate" in caplog.text
+    )
     assert list(broker.schedules.read().rows) == ["nightly"]
+
+
+def test_the_list_names_a_missing_table(broker, monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})
+
+    def refuse(*args, **options):
+        raise DatabaseError("no such table: django_rtq_schedule")
+
+    monkeypatch.setattr("django.db.models.query.QuerySet.exists", refuse)
+    ran = run("rtq_schedule", "list")
+
+    first, second = ran.out.splitlines()
+    assert first.startswith("There are no schedules")
+    assert second == (
+        "Those of the admin cannot be read: no such table: django_rtq_schedule. Run: manage.py migrate django_rtq"
+    )
 
 
 @pytest.mark.django_db

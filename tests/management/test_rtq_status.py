@@ -75,6 +75,7 @@ def test_json_has_these_names_and_no_others(redis, busy, began):
                 "running": 1,
                 **{"dead": 1, "clients": 2},
                 **{"finished": 0, "scheduler_seconds": None, "clock_behind_seconds": 0.0, "paused_seconds": None},
+                **{"lost": 0, "lost_seconds": None},
                 "paused_tasks": [],
             }
         ],
@@ -144,7 +145,7 @@ def test_a_worker_that_left_no_note_was_not_last_seen_in_1970(broker):
     broker.sign_on(["default"], "new")
 
     assert run("rtq_status", "--json").json["workers"][0]["last_seen_seconds"] is None
-    assert run("rtq_status").out.splitlines()[4].split() == ["new", "-", "-", "-", "-", "0", "-"]
+    assert run("rtq_status").out.splitlines()[4].split() == ["new", "-", "-", "default", "-", "0", "-"]
 
 
 def test_nothing_at_all_is_said_in_words(broker):
@@ -269,6 +270,7 @@ def test_queues_that_nobody_serves_are_told_with_the_cure(broker, busy, declared
         (None, None),
         (OutboxLag(jobs=0, oldest_seconds=0.0), "Outbox: empty"),
         (OutboxLag(jobs=1, oldest_seconds=3.2), "Outbox: 1 job, the oldest for 3.2 s"),
+        (OutboxLag(jobs=1, oldest_seconds=3.2, oldest_error="a\nb"), "Outbox: 1 job, the oldest for 3.2 s: a\\nb"),
         (OutboxLag(jobs=100_000, oldest_seconds=60.0), "Outbox: 100,000 jobs or more, the oldest for 60 s"),
         (OutboxLag(jobs=0, oldest_seconds=0.0, error="no\ntable"), "Outbox: the database did not answer: no\\ntable"),
     ],
@@ -295,3 +297,12 @@ def test_the_outbox_is_shown_when_redis_is_away(monkeypatch):
         shown = run("rtq_status")
     assert shown.code == 1
     assert "Outbox: 7 jobs, the oldest for 3.2 s" in shown.err
+
+
+def test_data_of_another_format_is_told(redis, broker):
+    redis.set("rtq:format", "2 abc")
+
+    ended = run("rtq_status")
+
+    assert ended.code == 1
+    assert "Redis holds data in format 2 (key rtq:format)" in ended.error

@@ -5,6 +5,11 @@ import pytest
 from tests.management.commands import run
 
 
+@pytest.fixture(autouse=True)
+def _user(monkeypatch):
+    monkeypatch.setattr("getpass.getuser", lambda: "eve")
+
+
 @pytest.fixture
 def workers(broker):
     """Two processes of one rtq_worker, and one of another that serves a queue of its own."""
@@ -52,7 +57,7 @@ def test_the_list_can_be_filtered(workers):
     assert len(run("rtq_workers", "list", "web1-*", "--json").json) == 2
 
 
-@pytest.mark.parametrize(("action", "stored"), [("quiet", "quiet"), ("wake", "work"), ("stop", "stop")])
+@pytest.mark.parametrize(("action", "stored"), [("quiet", "quiet eve"), ("wake", "work"), ("stop", "stop")])
 def test_a_command_goes_once_to_the_rtq_worker_of_a_process(redis, workers, action, stored):
     ran = run("rtq_workers", action, "web1-11", "web1-12")
 
@@ -73,7 +78,7 @@ def test_a_command_goes_once_to_the_rtq_worker_of_a_process(redis, workers, acti
 )
 def test_workers_are_selected_by_name_pattern_or_queue(redis, workers, selection, asked):
     assert run("rtq_workers", "quiet", *selection, "--json").json == {"asked": asked, "failed": []}
-    assert commands(redis) == dict.fromkeys(asked, "quiet")
+    assert commands(redis) == dict.fromkeys(asked, "quiet eve")
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,7 @@ def test_what_is_monitored_must_be_a_bool_or_a_dictionary():
     ("schedule", "expected"),
     [
         (cron("@daily", tz="Asia/Tokyo", name="a"), {"type": "crontab", "value": "0 0 * * *"}),
+        (cron("30 */5 * * * ?", name="a"), {"type": "crontab", "value": "*/5 * * * *"}),
         (every(minutes=90, name="a"), {"type": "interval", "value": 90, "unit": "minute"}),
         (every(hours=48, name="a"), {"type": "interval", "value": 2, "unit": "day"}),
         (every(hours=7, name="a"), {"type": "interval", "value": 7, "unit": "hour"}),

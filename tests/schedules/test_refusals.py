@@ -1,5 +1,7 @@
 """Invalid schedules are rejected where they are declared."""
 
+from datetime import datetime
+
 import pytest
 
 from django_rtq import cron, every, task
@@ -11,7 +13,12 @@ from django_rtq.schedules.schedule import schedule_from_settings
     ("make", "problem"),
     [
         (lambda: cron("0 5 * *"), "cron: '0 5 * *' has 4 fields, but needs five: minute, hour, day, month, weekday."),
-        (lambda: cron("0 5 * * * *"), "cron: '0 5 * * * *' has 6 fields"),
+        (lambda: cron("0 5 * * * * *"), "cron: '0 5 * * * * *' has 7 fields"),
+        (lambda: cron("60 0 5 * * *"), "cron: '60 0 5 * * *' is invalid"),
+        (lambda: every(minutes=1, start="10"), "every: start is '10', but has to be seconds, a timedelta or an aware"),
+        (lambda: every(minutes=1, start=datetime(2026, 1, 1)), "every: start is datetime.datetime"),
+        (lambda: every(minutes=1, start=True), "every: start is True"),
+        (lambda: schedule_from_settings("a", {"cron": "* * * * *", "start": 5}), '"start" belongs to "every"'),
         (lambda: cron("60 5 * * *"), "cron: '60 5 * * *' is invalid: Bad minute."),
         (lambda: cron("0 5 * * moo"), "Bad day-of-week"),
         (lambda: cron("*/0 * * * *"), "Bad minute"),

@@ -31,6 +31,58 @@ def following(schedule, text, number, tz="UTC"):
     return [moment.strftime("%m-%d %H:%M%z") for moment in moments]
 
 
+# -- every
+
+
+@pytest.mark.parametrize(
+    ("start", "after", "expected"),
+    [
+        (0, "2026-01-01T00:00", "2026-01-01T00:20"),
+        (600, "2026-01-01T00:00", "2026-01-01T00:10"),
+        (600, "2026-01-01T00:10", "2026-01-01T00:30"),
+        (timedelta(minutes=50), "2026-01-01T00:00", "2026-01-01T00:10"),
+        (timedelta(minutes=-1), "2026-01-01T00:00", "2026-01-01T00:19"),
+        (datetime(2026, 1, 1, 0, 7, tzinfo=timezone.utc), "2026-01-01T00:07", "2026-01-01T00:27"),
+        (datetime(2026, 1, 1, 0, 7, tzinfo=timezone.utc), "2026-01-01T00:06:59.999", "2026-01-01T00:07"),
+        (datetime(2026, 1, 1, 0, 7, tzinfo=timezone.utc), "2025-01-01T00:00", "2026-01-01T00:07"),
+    ],
+)
+def test_the_next_slot_of_an_interval_that_starts_somewhere(start, after, expected):
+    assert every(minutes=20, start=start).next_ms(ms(after)) == ms(expected)
+
+
+def test_there_is_no_slot_before_the_start():
+    schedule = every(minutes=20, start=datetime(2026, 1, 1, 0, 7, tzinfo=timezone.utc), missed="all")
+
+    assert schedule.due(ms("2025-12-31T00:00"), ms("2026-01-01T00:06")) == []
+    assert schedule.due(ms("2025-12-31T00:00"), ms("2026-01-01T00:30")) == [
+        ms("2026-01-01T00:07"),
+        ms("2026-01-01T00:27"),
+    ]
+
+
+def test_missed_slots_of_seconds():
+    schedule = cron("*/20 * * * * *", missed="all")
+
+    assert schedule.due(ms("2026-01-01T00:00:20"), ms("2026-01-01T00:01:05")) == [
+        ms("2026-01-01T00:00:40"),
+        ms("2026-01-01T00:01"),
+    ]
+
+
+def test_another_start_is_another_schedule():
+    assert every(minutes=20).definition == every(minutes=20, start=1200).definition
+    assert every(minutes=20).definition != every(minutes=20, start=600).definition
+
+
+def test_slots_of_seconds_in_daylight_saving_time():
+    skipped = cron("10,50 30 2 * * *", tz="Europe/Berlin")  # 02:30 does not exist on 2026-03-29
+
+    first = skipped.next_ms(ms("2026-03-29T00:00", "Europe/Berlin"))
+    assert first == ms("2026-03-29T03:00:10", "Europe/Berlin")
+    assert skipped.next_ms(first) == ms("2026-03-29T03:00:50", "Europe/Berlin")
+
+
 # -- cron
 
 
@@ -49,6 +101,11 @@ def following(schedule, text, number, tz="UTC"):
         ("0 0 * * 7", "2026-01-01T00:00", "2026-01-04T00:00"),
         ("0 0 * * mon#1", "2026-01-05T00:00", "2026-02-02T00:00"),
         ("0 0 13 * fri", "2026-01-01T00:00", "2026-01-02T00:00"),  # either, where both are given
+        ("10 0/5 * * * ?", "2026-01-01T00:00:10", "2026-01-01T00:05:10"),
+        ("*/20 * * * * *", "2026-01-01T00:00:20", "2026-01-01T00:00:40"),
+        ("30 59 23 * * *", "2026-01-01T23:59:30", "2026-01-02T23:59:30"),
+        ("0 5 ? * mon-fri", "2026-01-02T05:00", "2026-01-05T05:00"),
+        ("0 0 13 * ?", "2026-01-01T00:00", "2026-01-13T00:00"),
         ("@hourly", "2026-01-01T00:30", "2026-01-01T01:00"),
         ("@Daily", "2026-01-01T00:30", "2026-01-02T00:00"),
         ("@weekly", "2026-01-01T00:30", "2026-01-04T00:00"),

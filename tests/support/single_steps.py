@@ -53,7 +53,18 @@ def count_tasks_an_hour_ago(broker):
 
 def repair_lanes(broker, queue, cursor=0):
     """Repair some lanes and workers after a torn append-only file. Returns the next cursor; 0: all were seen."""
-    return broker.redis.execute_one(broker.maintenance.repair_command(queue, cursor), resend=True)
+    return _repair(broker, queue, cursor)[0]
+
+
+def count_lost(broker, queue=QUEUE):
+    """Count the jobs of a queue that are in no place."""
+    return _repair(broker, queue)[1]
+
+
+def _repair(broker, queue, cursor=0):
+    """Call the script. The next call counts again, however soon it comes."""
+    forget = ("HDEL", broker.keys.of(queue).clock, "counted")
+    return broker.redis.execute([broker.maintenance.repair_command(queue, cursor), forget], resend=True)[0]
 
 
 def update_totals(broker, queue=QUEUE):

@@ -24,11 +24,11 @@ _TIMES = (
 
 
 def snapshot(redis, *, times=True):
-    """Every key, by its name in the queue, with its value. The counters of all minutes are added up.
+    """Every key but the format, by its name in the queue, with its value. The counters of all minutes are added up.
 
     Without times moments become MS, and of ids only the names are left.
     """
-    keys = sorted(redis.scan_iter(count=1000))
+    keys = sorted(set(redis.scan_iter(count=1000)) - {b"rtq:format"})
     with redis.pipeline(transaction=False) as pipe:
         for key in keys:
             pipe.type(key)
@@ -81,7 +81,7 @@ def is_foreign(key):
 
 def _short(key):
     name = key.removeprefix(f"{{rtq:{QUEUE}}}:").replace("{rtq:", "").replace("}", "")
-    return re.sub(r"\b(stats|tasks|client_runs|client_time):\d+$", r"\1", name)
+    return re.sub(r"\b(stats|tasks|client_runs|client_time|done_runs|failed_runs):\d+$", r"\1", name)
 
 
 def _added_up(counters, more):

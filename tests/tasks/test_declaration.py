@@ -1,11 +1,14 @@
 """The declaration of a task: which functions can be one, its names, how it is shown, options for several tasks."""
 
 import functools
+import importlib
 import inspect
 import logging
 import pydoc
+import sys
 
 import pytest
+from django.conf import settings
 from django.test import override_settings
 
 from django_rtq import task
@@ -45,9 +48,9 @@ def refusal(make, *args, **options):
 @pytest.fixture(autouse=True)
 def tasks():
     """Tasks that a test declares are forgotten."""
-    names, aliases = dict(registry._tasks), dict(registry._aliases)
+    names, aliases = dict(registry._tasks), dict(registry.ALIASES)
     yield
-    for now, before in ((registry._tasks, names), (registry._aliases, aliases)):
+    for now, before in ((registry._tasks, names), (registry.ALIASES, aliases)):
         now.clear()
         now.update(before)
 
@@ -273,8 +276,61 @@ def test_without_debug_nothing_is_said(in_debug):
 
 
 def test_a_module_that_workers_import_when_a_job_comes_is_not_meant(in_debug, monkeypatch):
-    monkeypatch.setattr(registry, "_finders", [lambda name: None])
-    monkeypatch.setattr(unknown_tasks.apps, "get_containing_app_config", lambda name: object())
+    monkeypatch.setattr(registry.apps, "get_containing_app_config", lambda name: object())
     with captured():
         task(send).delay()
     assert in_debug() == []
+
+
+# -- modules that are imported when a job comes
+
+
+@pytest.fixture
+def late_app(tmp_path, monkeypatch):
+    """Writes a module of an installed app."""
+    (tmp_path / "late_app").mkdir()
+    (tmp_path / "late_app" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with override_settings(INSTALLED_APPS=[*settings.INSTALLED_APPS, "late_app"]):
+        yield lambda name, code: (tmp_path / "late_app" / name).write_text(code)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "late_app"]:
+        del sys.modules[name]
+
+
+def test_the_module_of_an_installed_app_is_imported_without_a_backend_in_tasks(late_app, monkeypatch):
+    monkeypatch.setattr(registry, "_adopters", [])
+    late_app("backends.py", "from django_rtq import task\n@task\ndef send(): pass\ndef plain(): pass\n")
+
+    found = registry.get_task("late_app.backends.send")
+
+    assert found.name == "late_app.backends.send"
+    assert registry.known_task("late_app.backends.plain") is None
+    assert registry.known_task("late_app.nothing.send") is None
+    monkeypatch.delitem(sys.modules, "this", raising=False)
+    assert registry.known_task("this.s") is None
+    assert "this" not in sys.modules  # it belongs to no app
+
+
+@pytest.mark.parametrize("code", ["1 / 0", "import missing_package", "raise SystemError('no')"])
+def test_a_module_that_cannot_be_imported_is_named_with_its_error(late_app, code):
+    late_app("broken.py", code)
+
+    assert registry.known_task("late_app.broken.send") is None
+    with pytest.raises(
+        TaskNotFound, match=r"Its module cannot be imported: (ZeroDivision|ModuleNotFound|System)Error: "
+    ):
+        registry.get_task("late_app.broken.send")
+
+    late_app("broken.py", "from django_rtq import task\n@task\ndef send(): pass  # mended\n")
+    importlib.invalidate_caches()
+    assert registry.get_task("late_app.broken.send")
+
+
+def test_a_task_that_is_nowhere_is_refused_with_what_to_do():
+    with pytest.raises(TaskNotFound) as error:
+        registry.get_task("nowhere.tasks.send")
+    assert str(error.value) == (
+        "No task 'nowhere.tasks.send' is registered here. Workers import the modules 'tasks' of installed apps, and a "
+        'task\'s own module if it belongs to an installed app. Add others to RTQ["TASK_MODULES"]. Or this process runs '
+        "older code."
+    )

@@ -13,7 +13,7 @@ from django.test import override_settings
 from django_rtq import JobFailed, QueueFull, task
 from django_rtq.broker.broker import get_broker
 from django_rtq.tasks import room
-from tests.support.jobs import QUEUE, claim
+from tests.support.jobs import QUEUE, claim, claim_all
 
 
 @task
@@ -76,6 +76,16 @@ def test_only_what_was_refused_is_sent_again(broker, tries):
     jobs = add.delay_many([((number,), {}) for number in range(3)])
 
     assert [job.state for job in jobs] == ["running", "running", "queued"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_handles_are_right_if_more_are_sent_again_than_one_round_trip_takes(broker, inspector, tries, is_async):
+    tries += [nothing, lambda: inspector.limits.set_queue(QUEUE, max_waiting=1000)]
+    calls = [((number,), {}) for number in range(802)]
+
+    jobs = asyncio.run(once.adelay_many(calls)) if is_async else once.delay_many(calls)
+
+    assert claim_all(broker, 500) == [job.id for job in jobs]
 
 
 @pytest.mark.parametrize("work", [add, once])

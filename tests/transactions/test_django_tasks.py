@@ -8,6 +8,7 @@ from django.test import override_settings
 from django_rtq import QueueFull
 from django_rtq.backend.compat import task_enqueued
 from tests.app import django_tasks as tasks
+from tests.app import tasks as own_tasks
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
 BACKEND = "django_rtq.backend.RTQBackend"
@@ -26,8 +27,9 @@ def told():
     task_enqueued.disconnect(receive)
 
 
-def test_the_setting_holds_and_the_signal_comes_after_the_commit(with_options, told, inspector):
-    with_options(ENQUEUE_ON_COMMIT=True)
+@pytest.mark.parametrize("options", [{}, {"ENQUEUE_ON_COMMIT": True}])
+def test_they_wait_by_default_and_the_signal_comes_after_the_commit(with_options, told, inspector, options):
+    with_options(**options)
     with transaction.atomic():
         result = tasks.add.enqueue(1, b=2)
         assert result.id
@@ -39,8 +41,41 @@ def test_the_setting_holds_and_the_signal_comes_after_the_commit(with_options, t
     assert tasks.add.get_result(result.id) == result
 
 
+@pytest.mark.parametrize("enqueue", [tasks.add.enqueue, async_to_sync(tasks.add.aenqueue), tasks.add.delay])
+def test_they_are_sent_at_once_if_a_setting_or_an_option_says_so(with_options, inspector, enqueue):
+    with_options(ENQUEUE_ON_COMMIT=False)
+    with transaction.atomic():
+        enqueue(1)
+        assert len(inspector.job_list.page("default", "queued").jobs) == 1
+
+
+@pytest.mark.parametrize("enqueue", [tasks.add.enqueue, async_to_sync(tasks.add.aenqueue), tasks.add.delay])
+def test_a_rollback_forgets_them(inspector, enqueue):
+    with transaction.atomic():
+        enqueue(1)
+        transaction.set_rollback(True)
+    assert inspector.job_list.page("default", "queued").jobs == []
+
+
+def test_enqueue_of_a_task_of_this_package_waits_and_delay_does_not(inspector):
+    with transaction.atomic():
+        own_tasks.note.delay("a")
+        own_tasks.note.enqueue("b")
+        assert [job.args for job in inspector.job_list.page(own_tasks.note.queue, "queued").jobs] == [["a"]]
+    assert len(inspector.job_list.page(own_tasks.note.queue, "queued").jobs) == 2
+
+
+def test_without_autocommit_and_atomic_they_are_sent_at_once(inspector):
+    transaction.set_autocommit(False)
+    try:
+        tasks.add.enqueue(1)
+    finally:
+        transaction.rollback()
+        transaction.set_autocommit(True)
+    assert len(inspector.job_list.page("default", "queued").jobs) == 1
+
+
 def test_a_rollback(with_options, told):
-    with_options(ENQUEUE_ON_COMMIT=True)
     with transaction.atomic():
         tasks.add.enqueue(1, b=2)
         transaction.set_rollback(True)

@@ -3,13 +3,14 @@
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import TestCase, TransactionTestCase, override_settings
 
 from django_rtq import task
 from django_rtq.exceptions import JobNotFound
 from django_rtq.models import OutboxJob
 from django_rtq.testing import captured, eager
+from tests.app import django_tasks
 
 
 @task
@@ -42,6 +43,17 @@ class TestInATestCase(TestCase):
         assert [job.id for job in jobs] == [first.id, second.id]
         assert [repr(callback) for callback in callbacks] == ["<1 job(s) for queue default>"] * 2
 
+    def test_jobs_of_django_tasks_wait_for_a_block_of_the_test_only(self):
+        with captured() as jobs:
+            django_tasks.add.enqueue(1)
+            assert [job.args for job in jobs] == [[1]]
+            with transaction.atomic():
+                django_tasks.add.enqueue(2)
+            assert len(jobs) == 1
+            with self.captureOnCommitCallbacks(execute=True), transaction.atomic():
+                django_tasks.add.enqueue(3)
+            assert [job.args for job in jobs] == [[1], [3]]
+
     def test_jobs_of_earlier_callbacks_are_not_sent_again(self):
         with captured() as jobs:
             with self.captureOnCommitCallbacks(execute=True):
@@ -49,6 +61,14 @@ class TestInATestCase(TestCase):
             with self.captureOnCommitCallbacks(execute=True):
                 note.delay_on_commit("b")
             assert [job.args for job in jobs] == [["a"], ["b"]]
+
+    def test_a_callback_that_a_test_takes_and_runs_sends_its_own_job(self):
+        with captured() as jobs:
+            note.delay_on_commit("a")
+            note.delay_on_commit("b")
+            _, callback, _ = connection.run_on_commit.pop(0)
+            callback()
+            assert [job.args for job in jobs] == [["a"]]
 
     def test_jobs_of_a_rolled_back_savepoint_are_gone(self):
         with captured() as jobs, self.captureOnCommitCallbacks(execute=True):

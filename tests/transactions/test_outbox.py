@@ -226,3 +226,12 @@ def test_a_missing_table_is_said():
         cursor.execute("DROP TABLE django_rtq_outboxjob")
     lag = outbox.outbox_lag()
     assert "django_rtq_outboxjob" in lag.error
+    assert lag.error.endswith(". Run: manage.py migrate django_rtq")
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_delay_says_what_makes_the_missing_table(database, calls):
+    database.query("DROP TABLE django_rtq_outboxjob")
+    advice = r"django_rtq_outboxjob[\s\S]*\. Run: manage\.py migrate django_rtq$"
+    with pytest.raises(DatabaseError, match=advice), transaction.atomic():
+        note.delay_many([(["a"], {})] * calls)

@@ -15,6 +15,7 @@ from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.models import OutboxJob
 from django_rtq.transactions import relay as relay_module
+from django_rtq.transactions.outbox import outbox_lag
 from django_rtq.transactions.relay import INTERVAL_SECONDS, OutboxRelay, relay, relays
 from tests.app.tasks import note
 from tests.support.jobs import QUEUE, claim, job_id, new_job, settle
@@ -108,6 +109,21 @@ def test_a_job_that_has_run_is_not_doubled_when_its_id_is_forgotten(names, redis
     assert move() == 1
     assert names() == ([] if has_run else ["a"])
     assert not OutboxJob.objects.exists()
+
+
+def test_a_row_of_another_format_stays(names, caplog):
+    job = new_job(body='{"task": "tests.app.tasks.note", "args": ["a"]}')
+    row = {"pk": job.id, "queue": QUEUE, "task": "t", "job": json.dumps(job), "due_at": timezone.now(), "format": 2}
+    OutboxJob.objects.create(**row)
+
+    assert move() == 1
+    assert names() == []
+    sentence = "the row has format 2, and this version of django_rtq reads format 1. A worker or scheduler of the"
+    assert f"job {job.id} of t stays in the outbox, retrying in 10 s: {sentence}" in caplog.text
+    assert outbox_lag().oldest_error.startswith(sentence)
+    OutboxJob.objects.update(format=1, due_at=timezone.now())
+    assert move() == 1
+    assert names() == ["a"]
 
 
 def test_a_job_that_was_moved_is_not_doubled_when_its_id_is_forgotten(names, redis, inspector):

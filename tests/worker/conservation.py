@@ -6,6 +6,7 @@ KEPT = (
     *("finished", "finished_before", "no_outcome", "no_outcome_before"),
     *("results", "recent_results", "result_times", "result_expiry"),
     "clock",
+    "settings_stamp",
     "stats",
     "turn",
     "lanes",

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from django_rtq.exceptions import JobFailed
+from django_rtq.inspector.inspector import get_inspector
 from tests.app import once_tasks
 from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.processes import ROOT
@@ -45,10 +46,33 @@ def test_a_job_that_is_killed_after_its_commit_is_settled_without_its_function(w
     running = worker()
     job = once_tasks.effect.delay("a", ["after"])
 
-    assert job.get(PATIENCE) is None
+    assert job.get(PATIENCE) == "a is done"
     assert journal.starts("a") == 1
     assert effects(database) == ["a"]
     assert f"job {job.id} has committed in an earlier run: its function was not called again" in running.log
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_job_that_has_committed_cannot_crash(worker, database, journal, concurrency):
+    worker("--concurrency", concurrency)
+    job = once_tasks.effect.using(max_crashes=0, max_attempts=1).delay("a", ["after"])
+
+    assert job.get(PATIENCE) == "a is done"
+    assert journal.starts("a") == 1
+    assert effects(database) == ["a"]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_hook_that_hangs_after_the_commit_does_not_fail_the_job(worker, database, journal, concurrency):
+    running = worker("--concurrency", concurrency, KILL_GRACE_SECONDS=0.5)
+    job = once_tasks.hang_after_commit.using(time_limit=0.2, max_attempts=1).delay("a")
+
+    assert job.get(PATIENCE) == "a is done"
+    assert journal.starts("a") == 1
+    assert effects(database) == ["a"]
+    assert f"job {job.id} ignores its time limit" in running.log
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -67,6 +91,8 @@ def test_a_broken_constraint_of_the_function_is_a_failure(worker, database, jour
 
     with pytest.raises(JobFailed, match="IntegrityError"):
         job.get(PATIENCE)
+    text = get_inspector().find(job.id, once_tasks.QUEUE).errors[-1]["traceback"]
+    assert "once_tasks.py" in text.rpartition("Traceback (most recent call last):\n")[2].splitlines()[0]
     assert journal.starts("a") == 2
     assert effects(database) == committed(database) == []
 

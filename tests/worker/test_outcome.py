@@ -9,11 +9,11 @@ import pytest
 
 from django_rtq import Bury, Retry, constant
 from django_rtq.exceptions import TaskNotFound, TimeLimitExceeded
+from django_rtq.jobs.job import PARK_SECONDS
 from django_rtq.tasks import Task
 from django_rtq.worker.outcome import (
     LONGEST_ERROR,
     LONGEST_TRACEBACK,
-    PARK_SECONDS,
     Buried,
     Retried,
     decide,

@@ -307,3 +307,24 @@ def test_an_idle_worker_that_is_stopped_for_longer_than_its_lease_leaves_its_job
     for worker in (stopped, other):
         worker.stop()
     assert_nothing_left(redis)
+
+
+@pytest.mark.parametrize("is_busy", [True, False], ids=["busy", "idle"])
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_worker_that_is_told_to_stop_does_not_wait_for_a_redis_that_hangs(start, fragile, journal, signals, is_busy):
+    drain_seconds = 1.0 if signals == 1 else 60.0
+    worker = start("--drain-seconds", drain_seconds, LEASE_SECONDS=15)
+    if is_busy:
+        tasks.gate.delay("running", "gate")
+        journal.wait("start", "running")
+    fragile.pause()
+    worker.kill(signal.SIGTERM)
+    since = time.monotonic()
+    if signals == 2:
+        wait_until(lambda: "worker" in worker.log and "stopping" in worker.log)
+        worker.kill(signal.SIGTERM)
+        since, drain_seconds = time.monotonic(), 0.0
+    worker.wait()
+
+    assert time.monotonic() - since < drain_seconds + 1.2  # 0.5 on a machine that does nothing else
+    fragile.resume()

@@ -106,11 +106,10 @@ def _facts(host: HostDetails) -> list[tuple[str, str]]:
     if host.project_versions:
         versions.insert(0, (_("Version"), host.project_versions))
     return [
-        (_("Processes"), _("%(processes)s of %(workers)s rtq_worker") % {
-            "processes": format_number(len(host.workers)), "workers": format_number(host.rtq_workers)
-        }),
+        (_("Processes"), format_number(len(host.workers))),
+        ("rtq_worker", format_number(host.rtq_workers)),
         (_("Slots"), _busy_text(host)),
         (_("Memory"), filesizeformat(host.memory_bytes)),
         *((title, ", ".join(clean_text(each, 40) for each in found)) for title, found in versions),
         (_("Uptime"), format_duration(host.up_seconds)),
-    ]  # fmt: skip
+    ]

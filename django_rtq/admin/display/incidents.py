@@ -6,17 +6,25 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
+from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.urls import PageUrl
 from django_rtq.formatting import format_number
-from django_rtq.incidents.incident import Action, Incident
+from django_rtq.incidents.incident import Action, Incident, worst_of
 from django_rtq.incidents.queues import failed_lately
 from django_rtq.inspector.overview import Overview
 
+#: Pages that need no subject.
+_LISTS: dict[Action, tuple[Any, str]] = {
+    Action.SHOW_RUNNING: (gettext_lazy("Show running jobs"), "job_changelist"),
+    Action.SHOW_WORKERS: (gettext_lazy("Show workers"), "worker_changelist"),
+    Action.SHOW_SCHEDULES: (gettext_lazy("Show schedules"), "schedule_changelist"),
+}
 MAX_OF_KIND = 3  # incidents of one kind that are shown; the others are counted
 
 
@@ -40,6 +48,7 @@ class Health:
     """The banner of the overview."""
 
     lines: list[IncidentLine] = field(default_factory=list)  # the worst first
+    worst: str = "ok"  # of the incidents
     summary: str = ""  # shown if there are no incidents
     is_well: bool = True  # no incidents, recent failures or dead letters
 
@@ -47,7 +56,7 @@ class Health:
     def level(self) -> str:
         """The CSS class of the banner."""
         if self.lines:
-            return "bad" if self.lines[0].is_critical else "warn"
+            return {"critical": "bad", "warning": "warn"}.get(self.worst, "plain")
         return "good" if self.is_well else "plain"
 
 
@@ -62,7 +71,7 @@ def health_of(incidents: Sequence[Incident], overview: Overview, url: PageUrl) -
         if shown[incident.kind] == seen[incident.kind] > MAX_OF_KIND:
             lines.append(_more(incident, seen[incident.kind] - MAX_OF_KIND, url))
     summary, is_well = _summary(overview)
-    return Health(lines=lines, summary=summary, is_well=is_well)
+    return Health(lines=lines, worst=worst_of(incidents), summary=summary, is_well=is_well)
 
 
 def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
@@ -90,6 +99,12 @@ def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
 def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
     """Label and URL of the page of an action; empty if it is none."""
     query = {"task": incident.task, "error": incident.error_class}
+    if action in _LISTS:
+        label, name = _LISTS[action]
+        try:
+            return str(label), url(name)
+        except NoReverseMatch:  # this site does not have the page
+            return "", ""
     match action:
         case Action.SHOW_QUEUE:
             return _("Show the queue"), url("queue_change", incident.queue)
@@ -99,10 +114,6 @@ def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
             return _("Show the jobs"), url("queue_change", incident.queue, query={"state": "retrying", **query})
         case Action.SHOW_JOB:
             return _("Show the job"), url("job_change", incident.job_id, query={"queue": incident.queue})
-        case Action.SHOW_RUNNING:
-            return _("Show running jobs"), url("job_changelist")
-        case Action.SHOW_WORKERS:
-            return _("Show workers"), url("worker_changelist")
         case Action.SHOW_CLIENT:
             # An empty name is one, too, and has to stay in the query.
             name = incident.client or ""
@@ -112,9 +123,9 @@ def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
 
 
 def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
-    text = ngettext("%(count)s more incident of this kind.", "%(count)s more incidents of this kind.", count) % {
-        "count": format_number(count)
-    }
+    text = ngettext(
+        "%(count)s more incident of the kind %(kind)s.", "%(count)s more incidents of the kind %(kind)s.", count
+    ) % {"count": format_number(count), "kind": incident.kind}
     tasks = url("registeredtask_changelist")
     address = {"task_failing": tasks, "task_paused": tasks, "dead_letters": url("deadletter_changelist")}
     return IncidentLine(text=text, url=address.get(incident.kind, ""), is_critical=incident.is_critical)
@@ -122,7 +133,7 @@ def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
 
 def _summary(overview: Overview) -> tuple[str, bool]:
     """The text if there are no incidents, and whether there are no failures and dead letters either."""
-    count = len(overview.workers)
+    count = len(overview.living)
     workers = ngettext("%(count)d worker", "%(count)d workers", count) % {"count": count}
     failed, dead = sum(map(failed_lately, overview.queues)), sum(row.details.dead for row in overview.queues)
     if not failed and not dead:

@@ -10,7 +10,7 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.urls import PageUrl
-from django_rtq.formatting import format_duration, format_number
+from django_rtq.formatting import format_duration, format_number, names_text
 from django_rtq.inspector.overview import Overview, QueueRow
 from django_rtq.transactions.outbox import OutboxLag
 
@@ -29,7 +29,7 @@ def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> li
         _total(_("Retrying"), sum(queue.retrying for queue in details)),
         _total(_("Running"), sum(queue.running for queue in details), url("job_changelist")),
         _total(_("Dead"), dead, url("deadletter_changelist"), "rtq-is-bad" if dead else ""),
-        _total(_("Workers"), len(overview.workers), url("worker_changelist")),
+        _total(_("Workers"), len(overview.living), url("worker_changelist")),
         _scheduler(overview),
         _total(_("Done/min"), sum(row.done_per_minute for row in overview.queues)),
     ]
@@ -47,21 +47,25 @@ def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> li
 
 def _scheduler(overview: Overview) -> dict[str, Any]:
     """Whether a scheduler looks for due jobs in every queue. No number that changes while it does."""
-    title, seconds = _("Scheduler"), overview.scheduler_seconds
-    if seconds is None or not overview.queues:
+    title, missing = _("Scheduler"), overview.unscheduled
+    if overview.scheduler_seconds is None or not overview.queues:
         return {"title": title, "text": format_duration(None), "css": "rtq-zero"}
-    if overview.unscheduled:
-        return {
-            "title": title,
-            "text": _("%(duration)s ago") % {"duration": format_duration(seconds)},
-            "css": "rtq-is-warn",
-        }
+    late = [row.details for row in overview.queues if row.details.name in missing and row.details.needs_scheduler]
+    if late:
+        seconds = max((queue.scheduler_seconds for queue in late if queue.scheduler_seconds is not None), default=None)
+        text = _("never") if seconds is None else _("%(duration)s ago") % {"duration": format_duration(seconds)}
+        return {"title": title, "text": text, "css": "rtq-is-warn"}
+    if len(missing) == len(overview.queues):
+        text = _("%(duration)s ago") % {"duration": format_duration(overview.scheduler_seconds)}
+        return {"title": title, "text": text, "css": ""}
+    if missing:
+        return {"title": title, "text": _("alive; none for %(names)s") % {"names": names_text(missing, 3)}, "css": ""}
     return {"title": title, "text": _("alive"), "css": ""}
 
 
 def rows(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
     """A table row for each queue."""
-    served = {queue for worker in overview.workers for queue in worker.queues}
+    served = {queue for worker in overview.living for queue in worker.queues}
     # Relative to this page: fifty rows are fetched every few seconds, and short URLs keep them small.
     here = url("queue_changelist")
     return [

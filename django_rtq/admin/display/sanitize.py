@@ -66,9 +66,9 @@ def parameter_names(task: str) -> Sequence[str]:
 
 
 def short_id(job_id: str) -> str:
-    """The end of a long id, which differs between jobs enqueued at the same time."""
+    """The time in a long id, which differs between jobs of one schedule, and its end, which does between others."""
     text = clean_text(job_id, 300)
-    return f"…{text[-12:]}" if len(text) > 20 else text
+    return f"{text[:12]}…{text[-6:]}" if len(text) > 20 else text
 
 
 def _escaped(character: str) -> str:

@@ -37,13 +37,15 @@ class PausedTask:
 
     queues: list[str]  # those in which it is paused
     held: int  # jobs that wait there
+    held_in: dict[str, int]  # queue -> how many of them, if any
     state: str  # for how long it has been paused, and by whom; in the first of these queues
 
     @property
     def text(self) -> str:
         """Where it is paused, and how many jobs wait."""
         text = ngettext("%(count)s job held in %(queues)s", "%(count)s jobs held in %(queues)s", self.held)
-        return text % {"count": format_number(self.held), "queues": names_text(self.queues, MAX_QUEUES_NAMED)}
+        names = sorted(self.held_in, key=lambda name: -self.held_in[name]) or self.queues
+        return text % {"count": format_number(self.held), "queues": names_text(names, MAX_QUEUES_NAMED)}
 
 
 def paused_tasks(queues: Iterable[QueueDetails]) -> dict[str, PausedTask]:
@@ -52,9 +54,13 @@ def paused_tasks(queues: Iterable[QueueDetails]) -> dict[str, PausedTask]:
     for queue in queues:
         for pause in queue.paused_tasks:
             if not pause.is_over:
-                one = found.setdefault(pause.task, PausedTask(queues=[], held=0, state=clean_text(pause.text, 200)))
+                one = found.setdefault(
+                    pause.task, PausedTask(queues=[], held=0, held_in={}, state=clean_text(pause.text, 200))
+                )
                 one.queues.append(queue.name)
                 one.held += pause.held
+                if pause.held:
+                    one.held_in[queue.name] = pause.held
     return found
 
 
@@ -159,12 +165,16 @@ def state_titles() -> list[str]:
 
 
 def number_text(count: int, *, is_cut: bool) -> str:
-    """A number of jobs that were found; if the search was cut there may be more."""
+    """A number of jobs that were found; if the search was cut there may be more. "?": it was, and found none."""
+    if is_cut and not count:
+        return "?"
     return _("≥ %(count)s") % {"count": format_number(count)} if is_cut else format_number(count)
 
 
 def _cell(task: str, found: TaskInQueue, state: str, url: PageUrl) -> dict[str, str]:
     count, is_cut = getattr(found, state), state in found.cut
+    if state == "scheduled":  # held jobs are counted, however few of them the search has met
+        count = max(count, sum(pause.held for pause in found.queue.paused_tasks if pause.task == task))
     return {
         "text": number_text(count, is_cut=is_cut),
         "url": url("queue_change", found.queue.name, query={"state": state, "task": f"={task}"})

@@ -18,12 +18,12 @@ from django.utils.translation import gettext as _
 
 from django_rtq.admin.action_log import LogFilter, read_log
 from django_rtq.admin.display.log import log_rows
-from django_rtq.admin.navigation import navigation_links, search_url
+from django_rtq.admin.navigation import mark_no_running_jobs, navigation_links, search_url
 from django_rtq.admin.permissions import LOG, VIEW, UserPermissions
 from django_rtq.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.admin.urls import page_url
 from django_rtq.conf.config import get_config
-from django_rtq.exceptions import BrokerError, BrokerUnavailable, JobNotFound
+from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound
 from django_rtq.inspector.inspector import get_inspector
 
 LAST_ACTIONS = 5  # on the pages of what they are about
@@ -122,8 +122,10 @@ class PageAdmin(admin.ModelAdmin):
     # -- helpers
 
     def _site_context(self, request: HttpRequest) -> dict[str, Any]:
+        context = self.admin_site.each_context(request)
+        mark_no_running_jobs(request, context.get("available_apps", ()))
         return {
-            **self.admin_site.each_context(request),
+            **context,
             "navigation_links": navigation_links(request, self.admin_site, self.opts),
             "search_url": search_url(request, self.admin_site),
             "is_in_english": _is_left_in_english(),
@@ -150,9 +152,8 @@ class PageAdmin(admin.ModelAdmin):
             )
             return self._render_problem(request, _("Job not found"), why % {"id": error.job_id}, status=404)
         except BrokerError as error:
-            title = (
-                _("Redis is not responding") if isinstance(error, BrokerUnavailable) else _("Redis returned an error")
-            )
+            is_away = isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused)
+            title = _("Redis is not responding") if is_away else _("Redis returned an error")
             return self._render_redis_error(request, title, str(error))
 
     def _render_problem(
@@ -183,12 +184,12 @@ def _counts() -> dict[str, int | str]:
     return {
         "job": sum(queue.running for queue in queues),
         "deadletter": sum(queue.dead for queue in queues),
-        "worker": len(overview.workers),
+        "worker": len(overview.living),
     }
 
 
 def _is_left_in_english() -> bool:
     """Whether the page's language has no catalog of ours, so that our texts are in English."""
-    sample = "Running jobs continue, and no jobs are lost."
+    sample = "Running jobs continue."
     is_foreign = not (get_language() or "en").startswith("en")
-    return is_foreign and _("Running jobs continue, and no jobs are lost.") == sample
+    return is_foreign and _("Running jobs continue.") == sample

@@ -27,6 +27,7 @@ from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.formatting import format_duration
 from django_rtq.incidents import find_incidents
+from django_rtq.incidents.schedules import known_schedules
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.transactions.outbox import outbox_lag
@@ -63,7 +64,7 @@ class QueueAdmin(PurgePages):
         events = [*deploy_events(front.deploys), *_marks(request, span)]
         context = {
             "title": _("Task queues"),
-            "health": health_of(find_incidents(front, lag), front, self.url),
+            "health": health_of(find_incidents(front, lag, known_schedules()), front, self.url),
             "totals": overview.totals(front, self.url, lag),
             "rows": overview.rows(front, self.url),
             "charts": history_charts(series, span, events) if series else [],

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.timesince import timesince
-from django.utils.timezone import localtime, now
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
-from django_rtq.admin import permissions
-from django_rtq.admin.display.texts import STATE_LABELS, schedule_text
+from django_rtq.admin import permissions, query_params
+from django_rtq.admin.display.schedules import (
+    EMPTY_VALUE,
+    MAX_SHOWN,
+    declared_rows,
+    last_run_text,
+    next_run_text,
+    overviews_of,
+    why_not,
+)
+from django_rtq.admin.display.texts import schedule_text
 from django_rtq.admin.forms import restore_secrets
 from django_rtq.admin.navigation import navigation_links, search_url
+from django_rtq.admin.urls import page_url
 from django_rtq.exceptions import RTQError
-from django_rtq.jobs.job import JobState
 from django_rtq.models import Schedule
 from django_rtq.redaction import hidden, hidden_args
 from django_rtq.scheduler.status import ScheduleStatus, row_statuses
 from django_rtq.tasks import registry
-
-EMPTY_VALUE = "-"
 
 
 class TaskInput(forms.TextInput):
@@ -91,11 +96,25 @@ class ScheduleAdmin(admin.ModelAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The standard list, with our navigation links above it."""
         context = {
+            "title": capfirst(str(self.opts.verbose_name_plural)),
             "navigation_links": navigation_links(request, self.admin_site, self.opts),
             "search_url": search_url(request, self.admin_site),
+            "schedules_title": _("Declared in the code and in the settings"),
+            **self._declared(request),
             **(extra_context or {}),
         }
         return super().changelist_view(request, context)
+
+    def _declared(self, request: HttpRequest) -> dict[str, Any]:
+        """The schedules that are no rows, and fit the search of the list. Nothing if Redis does not answer."""
+        wanted = query_params.get_text(request.GET, SEARCH_VAR).casefold()
+        url = partial(page_url, self.admin_site.name) if request.user.has_perm(permissions.VIEW) else None
+        try:
+            found = declared_rows(url)
+        except RTQError:  # the list says it: see attach_status()
+            return {}
+        rows = [row for row in found if any(wanted in row[name].casefold() for name in ("name", "task", "queue"))]
+        return {"schedule_rows": rows[:MAX_SHOWN], "more_schedules": max(0, len(rows) - MAX_SHOWN)}
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """See ScheduleList."""
@@ -128,10 +147,13 @@ class ScheduleAdmin(admin.ModelAdmin):
 
     @admin.display(description=gettext_lazy("when"))
     def when(self, row: Schedule) -> str:
-        """The schedule in words, or why it is invalid."""
+        """The schedule in words, and why it does not run."""
         schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
         problem: str = getattr(row, "problem", "")
-        return schedule_text(schedule_status.entry.schedule) if schedule_status else problem or EMPTY_VALUE
+        if schedule_status is None:
+            return problem or EMPTY_VALUE
+        text = schedule_text(schedule_status.entry.schedule)
+        return format_html("{}<div><strong>{}</strong></div>", text, problem) if problem else text
 
     @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> str:
@@ -141,26 +163,13 @@ class ScheduleAdmin(admin.ModelAdmin):
             return EMPTY_VALUE
         if not getattr(row, "is_in_redis", False):
             return _("not in Redis yet: run rtq_schedule sync")
-        facts = {"moment": _local_time(schedule_status.next_slot), "time": _time_span(schedule_status.next_slot)}
-        return _("%(moment)s (in %(time)s)") % facts
+        return next_run_text(schedule_status)
 
     @admin.display(description=gettext_lazy("last run"))
     def last_run(self, row: Schedule) -> str:
         """The time of the last run, how long ago, and the state of its job."""
         schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
-        if schedule_status is None or schedule_status.last_slot is None:
-            return EMPTY_VALUE
-        state = (
-            str(STATE_LABELS[JobState(schedule_status.last_state)])
-            if schedule_status.last_state
-            else _("result expired")
-        )
-        facts = {
-            "moment": _local_time(schedule_status.last_slot),
-            "time": _time_span(schedule_status.last_slot),
-            "state": state,
-        }
-        return _("%(moment)s (%(time)s ago): %(state)s") % facts
+        return last_run_text(schedule_status) if schedule_status else EMPTY_VALUE
 
     # -- actions
 
@@ -205,16 +214,19 @@ class ScheduleAdmin(admin.ModelAdmin):
 
 
 def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
-    """Set `schedule_status` and `is_in_redis` on each row, or `problem` if it is invalid."""
+    """Set `schedule_status` and `is_in_redis` on each valid row, and `problem` if one does not run."""
     by_name = {row.name: row for row in rows}
     try:
         found = row_statuses({name: row.as_row() for name, row in by_name.items()})
+        overviews = overviews_of(found.valid)
     except RTQError as error:
         messages.error(request, str(error))
         return
     for schedule_status in found.valid:
-        row = by_name[schedule_status.entry.name]
+        row, overview = by_name[schedule_status.entry.name], overviews[schedule_status.place]
         vars(row).update(schedule_status=schedule_status, is_in_redis=row.name in found.in_redis)
+        if row.enabled and row.name in found.in_redis:
+            vars(row).update(problem=why_not(schedule_status, overview)[0])
     for name, problem in found.broken.items():
         vars(by_name[name]).update(problem=problem)
 
@@ -227,16 +239,3 @@ def _redacted_arguments(row: Schedule, *, may_edit: bool) -> dict[str, Any]:
 def _task_names() -> list[str]:
     """The tasks that people may schedule."""
     return [name for name, task in registry.all_tasks().items() if not task.internal]
-
-
-def _local_time(moment: datetime) -> str:
-    return date_format(localtime(moment), "DATETIME_FORMAT")
-
-
-def _time_span(moment: datetime) -> str:
-    """The time until or since then. Django's timesince() has no seconds."""
-    present = now()
-    seconds = abs((moment - present).total_seconds())
-    if seconds < 60:
-        return _("%(number)d s") % {"number": seconds}
-    return timesince(min(moment, present), max(moment, present))

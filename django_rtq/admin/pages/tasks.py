@@ -17,6 +17,7 @@ from django_rtq.admin.display.charts.history import Span, span_links
 from django_rtq.admin.display.dead_groups import group_row
 from django_rtq.admin.display.paged_list import paged_context
 from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.display.schedules import task_rows
 from django_rtq.admin.display.task_list import TaskListParams, listed_tasks
 from django_rtq.admin.display.task_page import (
     MAX_QUEUES_NAMED,
@@ -36,9 +37,10 @@ from django_rtq.admin.display.task_page import (
 )
 from django_rtq.admin.display.texts import no_task_jobs_text, task_consequence, task_question
 from django_rtq.admin.forms import EnqueueForm
+from django_rtq.admin.navigation import schedules_url
 from django_rtq.admin.pages.bulk.sweeps import Sweep, SweepVerb, run_sweep
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
-from django_rtq.exceptions import InvalidTask, PayloadError, TooManyPausedTasks
+from django_rtq.exceptions import ConfigurationError, InvalidTask, PayloadError, TooManyPausedTasks
 from django_rtq.formatting import names_text
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.metrics.reader import TaskMetrics
@@ -120,9 +122,17 @@ class TaskAdmin(PageAdmin):
             "older_groups": max(0, len(found.groups) - MAX_GROUPS),
             "charts": charts(found, span),
             "histograms": histograms(found),
+            "schedules_title": _("Schedules"),
+            "schedule_rows": self._schedules(request, name),
             **self.recent_actions(request, LogFilter(task=name)),
         }
         return self.render(request, "task.html", context)
+
+    def _schedules(self, request: HttpRequest, name: str) -> list[dict[str, Any]]:
+        try:
+            return task_rows(name, self.url, schedules_url(request, self.admin_site))
+        except ConfigurationError:  # `manage.py check` says it, and so does the overview
+            return []
 
     def pause(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let the jobs of a task wait, in one queue or in all."""

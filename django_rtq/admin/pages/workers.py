@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -83,7 +84,8 @@ class WorkerAdmin(PageAdmin):
     def quiet(self, request: HttpRequest, name: str) -> HttpResponse:
         """Ask the rtq_worker of a process to start no new jobs."""
         message = _("The rtq_worker of %(name)s was asked to go quiet: running jobs continue, and no new jobs start.")
-        return self._send_command(request, name, get_inspector().quiet_worker, _("Asked to go quiet."), message)
+        quiet = partial(get_inspector().quiet_worker, by=request.user.get_username())
+        return self._send_command(request, name, quiet, _("Asked to go quiet."), message)
 
     def wake(self, request: HttpRequest, name: str) -> HttpResponse:
         """Ask a quiet rtq_worker to start jobs again."""
@@ -114,13 +116,14 @@ class WorkerAdmin(PageAdmin):
     def quiet_host(self, request: HttpRequest, name: str) -> HttpResponse:
         """Ask all rtq_worker of a host to start no new jobs."""
         message = _(
-            "All rtq_worker of host %(name)s were asked to go quiet: running jobs continue, and no new jobs start."
+            "All workers of host %(name)s were asked to go quiet: running jobs continue, and no new jobs start."
         )
-        return self._command_host(request, name, get_inspector().hosts.quiet, _("Asked to go quiet."), message)
+        quiet = partial(get_inspector().hosts.quiet, by=request.user.get_username())
+        return self._command_host(request, name, quiet, _("Asked to go quiet."), message)
 
     def wake_host(self, request: HttpRequest, name: str) -> HttpResponse:
         """Ask all rtq_worker of a host to start jobs again."""
-        message = _("All rtq_worker of host %(name)s were asked to start new jobs again.")
+        message = _("All workers of host %(name)s were asked to start new jobs again.")
         log_message = _("Asked to start new jobs again.")
         return self._command_host(request, name, get_inspector().hosts.wake, log_message, message)
 
@@ -128,7 +131,7 @@ class WorkerAdmin(PageAdmin):
         """Ask all rtq_worker of a host to exit, after confirmation."""
         if request.method == "POST":
             message = _(
-                "All rtq_worker of host %(name)s were asked to stop. They exit when their running jobs have finished."
+                "All workers of host %(name)s were asked to stop. They exit when their running jobs have finished."
             )
             return self._command_host(request, name, get_inspector().hosts.stop, _("Asked to stop."), message)
         host = get_inspector().hosts.get(name)

@@ -1,6 +1,6 @@
 -- add_metrics: add counters of a worker: how runs of tasks ended, how long they took, and which clients they were for.
 -- uses: prelude metrics
--- keys: clock scratch stats tasks client_runs client_time
+-- keys: clock scratch stats tasks client_runs client_time done_runs failed_runs failing
 -- ARGV[1] run_ms      how long the jobs that succeeded ran, together
 -- ARGV[2] wait_ms     how long these had waited, together
 -- ARGV[3] counters    how many there are
@@ -22,6 +22,15 @@ if wait_ms ~= "0" then count(q.stats, now, "wait_ms", wait_ms) end
 for i = 1, 2 * counters, 2 do
   if has_room(tasks, counted[i]) then redis.call("HINCRBY", tasks, counted[i], counted[i + 1]) end
 end
+local ended = {} -- task -> kind -> number
+for i = 1, 2 * counters, 2 do
+  local kind, task = string.match(counted[i], "^(%l+) (.*)$")
+  if kind == "done" or kind == "failed" then
+    ended[task] = ended[task] or { done = "0", failed = "0" }
+    ended[task][kind] = counted[i + 1]
+  end
+end
+for task, runs in pairs(ended) do count_runs(q, now, task, runs.done, runs.failed) end
 local all_runs, all_us = 0, 0
 for i = 2 * counters + 1, #counted, 3 do
   local client, runs, us = counted[i], counted[i + 1], counted[i + 2]

@@ -1,8 +1,8 @@
 -- keep_limits: store what the function `limits_of` said of clients, and let them go on that may. Forgets what it said of
 -- clients that no producer has met for long and that have no jobs.
 -- uses: prelude limit_sources blocking waiting
--- keys: limits waiting_limits limit_sources running_counts blocked bands work_signal scratch jobs signed_on running_of
---       turn ring rate_times next_starts job_times clock lane scheduled_by_client due_signal asked_limits
+-- keys: limits waiting_limits limit_sources paused_clients running_counts blocked bands work_signal scratch jobs signed_on
+--       running_of turn ring rate_times next_starts job_times clock lane scheduled_by_client due_signal asked_limits
 -- ARGV[1] idle_ms     for how long nobody has met a client that is forgotten
 -- ARGV[...] entries   clients and their limits in turn: "name=value ...", or "" for none
 --

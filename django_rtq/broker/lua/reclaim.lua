@@ -5,9 +5,9 @@
 --       stats ring lane running_of waiters finished_signal scheduled retrying due_signal digests unique
 --       results recent_results finished no_outcome cancel_requests progress signed_on tasks result_times
 --       result_expiry scheduled_by_client
---       limits running_counts blocked rate_times next_starts job_times
+--       limits running_counts blocked rate_times next_starts job_times done_runs failed_runs failing
 -- ARGV[1] lease_ms    of the caller: a silence of more than half of it is an outage
--- ARGV[2] limit       jobs to take back in this call, at most 50
+-- ARGV[2] limit       jobs to take back in this call, at most 25
 --
 -- returns {ms until there may be more to do, or -1; id, "queued", "dead" or "cancelled", ...}
 -- sent twice: goes on where the first call stopped

@@ -1,16 +1,18 @@
 -- repair_lanes: repair indexes after a torn log, some lanes and workers in a call: lanes with jobs that are in no ring, and
 -- processing lists of workers without a lease. These get an expired lease, so that their jobs are reclaimed. Counts
--- running jobs again if there are limits, and lets clients go on that may.
--- uses: prelude lanes blocking recount
+-- running jobs again if there are limits, and lets clients go on that may. Compares the number of records with that of ids
+-- in all places, from time to time.
+-- uses: prelude lanes blocking recount workers lost_jobs
 -- keys: bands turn lanes waiting_since work_signal clock scratch ring lane workers signed_on running_of jobs limits
---       running_counts blocked rate_times next_starts job_times due_signal
+--       running_counts blocked rate_times next_starts job_times due_signal scheduled dead cancelled_in_lane
 -- ARGV[1] start       how many lanes, and how many workers, to skip
 -- ARGV[2] limit       lanes, and workers, to check in this call, at most 100
+-- ARGV[3] count_ms    how long after the last time the records are counted
 --
--- returns where to start next, or 0: all were checked
+-- returns {where to start next, or 0: all were checked; how many jobs are in no place, -1: unknown, repair_jobs has to look}
 -- sent twice: there is nothing left to repair
 
-local q, start, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
+local q, start, limit, count_ms = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.clock)
 local lanes = redis.call("ZRANGE", q.lanes, start, start + limit - 1)
 local holders = redis.call("ZRANGE", q.signed_on, start, start + limit - 1)
@@ -41,9 +43,10 @@ for i, deadline in ipairs(#holders > 0 and redis.call("ZMSCORE", q.workers, unpa
   if not deadline and redis.call("EXISTS", q.running_of .. holders[i]) == 1 then
     redis.call("ZADD", q.workers, now, holders[i])
   elseif not deadline then
-    redis.call("ZREM", q.signed_on, holders[i])
+    delete_worker(q, holders[i])
     gone = gone + 1
   end
 end
-if math.max(#lanes, #holders) < limit then return 0 end
-return start + limit - math.max(removed, gone)
+local lost = count_lost(q, now, count_ms)
+if math.max(#lanes, #holders) < limit then return { 0, lost } end
+return { start + limit - math.max(removed, gone), lost }

@@ -1,7 +1,7 @@
 -- set_limits: change the limits of a queue and its clients. Pausing a client is a limit, too. Clients that are blocked stay
 -- so until check_blocked, or until one of their jobs ends.
 -- uses: limit_sources
--- keys: limits waiting_limits limit_sources running_counts blocked bands work_signal scratch jobs signed_on
+-- keys: limits waiting_limits limit_sources paused_clients running_counts blocked bands work_signal scratch jobs signed_on
 --       running_of turn ring rate_times next_starts job_times clock
 -- ARGV[...] entries   field of `limit_sources` and a change in turn: "name=value ..." sets values, "name=" removes one, ""
 --                     all. "run:<field of limits>" was set at run time, and wins over "settings:<field of limits>"

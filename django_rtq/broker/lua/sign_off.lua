@@ -1,4 +1,5 @@
 -- sign_off: remove a worker that holds no jobs.
+-- uses: workers
 -- keys: workers running bands work_signal scratch signed_on
 -- ARGV[1] worker      its name
 --
@@ -11,6 +12,7 @@ if redis.call("EXISTS", q.running) == 1 then return "busy" end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 -- It may have taken the signal that would have woken another worker.
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, 0, "work") end
+delete_list(q.running)
 redis.call("ZREM", q.workers, worker)
 redis.call("ZREM", q.signed_on, worker)
 return "ok"

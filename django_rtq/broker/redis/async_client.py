@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import redis
 from redis import exceptions as redis_exceptions
 
-from django_rtq.broker.redis.client import ConnectionLost, translate_error, translated, with_scripts
+from django_rtq.broker.redis.client import connect_error, translate_error, translated, with_scripts
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.redis.nonblocking import aexchange, prepare, resolve
 from django_rtq.broker.redis.sentinel import is_current
@@ -41,6 +41,7 @@ class AsyncConnections:
     """Connections for coroutines. Any thread and any event loop may use them."""
 
     def __init__(self, pool: redis.ConnectionPool) -> None:
+        self._pool = pool
         self._connections = FewIdleConnections(pool)
         self.needs_threads = True  # until a connection was made that does not
 
@@ -49,13 +50,13 @@ class AsyncConnections:
         try:
             connection = await self._take()
         except (redis_exceptions.RedisError, OSError) as error:
-            raise translate_error(error) from error
+            raise await asyncio.to_thread(connect_error, self._pool, error) from error
         try:
             replies = await aexchange(connection, commands)
         except (redis_exceptions.RedisError, OSError) as error:
             self._connections.drop(connection)
             lost = translate_error(error)
-            if isinstance(lost, ConnectionLost):
+            if isinstance(lost, BrokerUnavailable) and lost.is_connection_lost:
                 self.close()  # the idle ones were closed by the same event
             raise lost from error
         except BaseException:
@@ -69,7 +70,9 @@ class AsyncConnections:
         """The replies to commands that may run twice, with errors as BrokerError. Loads scripts, sends once more."""
         try:
             replies = await self.round_trip(commands)
-        except ConnectionLost:
+        except BrokerUnavailable as error:
+            if not error.is_connection_lost:
+                raise
             replies = await self.round_trip(commands)
         if any(isinstance(reply, redis_exceptions.RedisError) for reply in replies):
             replies = await run_steps(with_scripts(commands, replies), self.round_trip)

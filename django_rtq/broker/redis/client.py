@@ -11,6 +11,7 @@ from redis import exceptions as redis_exceptions
 from redis.sentinel import MasterNotFoundError
 
 from django_rtq.broker.redis.commands import Command, script_of
+from django_rtq.broker.redis.diagnosis import wrong_address
 from django_rtq.broker.redis.hooks import command_hooks, run_hooked
 from django_rtq.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
 from django_rtq.broker.redis.steps import Steps
@@ -31,6 +32,11 @@ _TEMPORARY_ERRORS = (
 )
 # Errors that waiting does not fix. redis-py has no classes for these.
 _REFUSED = re.compile(r"DB index is out of range|invalid DB index|CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")
+_NOT_PERMITTED = re.compile(r"NOPERM|no permissions?\b", re.IGNORECASE)
+_PERMISSIONS = (
+    'Give the user of RTQ["REDIS"] the permissions of docs/redis.md#access: the keys ~rtq:* and ~{rtq:*, with '
+    'RTQ["PREFIX"] in place of rtq, and the commands there.'
+)
 _NOT_CONNECTED = re.compile(r"Error -?\d+ connecting to ")
 _FULL = re.compile(r"(?:^| -)OOM\b")
 
@@ -41,6 +47,7 @@ class RedisClient:
     """Sends commands over the connections of one pool. Any thread may use it."""
 
     def __init__(self, pool: redis.ConnectionPool) -> None:
+        self._pool = pool
         self._connections = IdleConnections(pool)
 
     @property
@@ -59,8 +66,8 @@ class RedisClient:
         try:
             # Commands that may run twice find out by themselves that an idle connection was closed.
             replies = self._exchange(commands, is_checked=not resend)
-        except ConnectionLost:
-            if not resend:
+        except BrokerUnavailable as error:
+            if not resend or not error.is_connection_lost:
                 raise
             replies = self._exchange(commands)
         for reply in replies:
@@ -113,7 +120,7 @@ class RedisClient:
         try:
             connection = self._connections.take(is_checked=is_checked)
         except redis_exceptions.RedisError as error:
-            raise translate_error(error) from error
+            raise connect_error(self._pool, error) from error
         try:
             replies = (
                 exchange(connection, commands, needs_first=True) if needs_first else exchange(connection, commands)
@@ -236,8 +243,10 @@ _SLOW_CONNECT = (
 )
 
 
-class ConnectionLost(BrokerUnavailable):
-    """The connection was closed: it was idle for long, or the server went away."""
+def connect_error(pool: redis.ConnectionPool, error: Exception) -> BrokerError:
+    """An error of redis-py, while it connected, as a BrokerError."""
+    reason = wrong_address(pool, error)
+    return BrokerRefused(reason) if reason else translate_error(error)
 
 
 def translate_error(error: BaseException) -> BrokerError:
@@ -257,8 +266,16 @@ def translate_error(error: BaseException) -> BrokerError:
     if _REFUSED.search(text):
         return BrokerRefused(f'Redis cannot be used as RTQ["REDIS"] says: {text}')
     if isinstance(error, MasterNotFoundError):  # its text goes on with what each Sentinel said, in full
-        return ConnectionLost(f"No Sentinel names a master: {text.partition(' : ')[0]}")
+        head, _, errors = text.partition(" : ")
+        return _connection_lost(f"No Sentinel names a master: {head}{'. Not all Sentinels answer' if errors else ''}")
     if isinstance(error, redis_exceptions.ConnectionError | OSError):
         what = "Redis cannot be reached" if _NOT_CONNECTED.match(text) else "The connection to Redis was lost"
-        return ConnectionLost(f"{what}: {text}")
-    return BrokerError(f"Redis refused a command: {type(error).__name__}: {text}")
+        return _connection_lost(f"{what}: {text}")
+    cure = f". {_PERMISSIONS}" if _NOT_PERMITTED.search(text) else ""
+    return BrokerError(f"Redis refused a command: {type(error).__name__}: {text}{cure}")
+
+
+def _connection_lost(text: str) -> BrokerUnavailable:
+    error = BrokerUnavailable(text)
+    error.is_connection_lost = True
+    return error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from redis.sentinel import SentinelConnectionPool
 from django_rtq.broker.redis.sentinel import SentinelService, master_connection_class, master_of, no_retry
 from django_rtq.exceptions import BrokerError, ConfigurationError
 
+OLDEST_SERVER = (6, 2)  # of Redis; Valkey began with 7.2
 #: Timeouts of commands and of connecting, unless RTQ sets others.
 COMMAND_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
@@ -182,9 +184,33 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def is_too_old_for(hello: Any) -> bool:
+    """Whether the server does not know the command HELLO: Redis before 6.0, or a proxy."""
+    return isinstance(hello, BrokerError) and "unknown command" in str(hello)
+
+
+def version_in(info: Any) -> str:
+    """The version of Redis in the reply to INFO; "" if it refused, or does not say."""
+    text = b"" if isinstance(info, BrokerError) else info
+    found = re.search(rb"^redis_version:(\S+)", text, re.MULTILINE)
+    return found[1].decode() if found else ""
+
+
+def check_server_version(version: str) -> None:
+    """Raises ConfigurationError for a Redis that is too old. Ignores what is no version."""
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if len(numbers) == 2 and numbers < OLDEST_SERVER:
+        raise ConfigurationError(
+            f'RTQ["REDIS"] leads to Redis {version}, which is too old: django_rtq needs Redis '
+            f"{'.'.join(map(str, OLDEST_SERVER))} or newer, or Valkey."
+        )
+
+
 def check_server_mode(hello: Any) -> None:
-    """Raises ConfigurationError if the reply to HELLO is of a Cluster or a Sentinel. Ignores errors."""
+    """Raises ConfigurationError if the reply to HELLO is of a Cluster, a Sentinel or an old server. Ignores errors."""
     told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
+    if told.get(b"server") == b"redis":  # others have numbers of their own
+        check_server_version(told.get(b"version", b"").decode())
     if told.get(b"mode") == b"cluster":
         raise ConfigurationError(
             'RTQ["REDIS"] leads to a Redis Cluster, which is not supported yet. Use one server, or a master with '

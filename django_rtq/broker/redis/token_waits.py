@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,6 +14,7 @@ from django_rtq.broker.redis.async_client import AsyncConnections, AsyncRedisCli
 from django_rtq.broker.redis.client import translate_error
 from django_rtq.broker.redis.commands import Token
 from django_rtq.broker.redis.nonblocking import resolve
+from django_rtq.exceptions import BrokerError
 
 MAX_LISTS = 100  # of one connection: each token that comes makes Redis go through all of them
 BLOCK_SECONDS = 30.0
@@ -27,7 +29,7 @@ class TokenWaits:
         self._readers: WeakKeyDictionary[asyncio.AbstractEventLoop, list[_Reader]] = WeakKeyDictionary()
 
     async def wait(self, token: Token, seconds: float, new_token: Callable[[], Token]) -> bool:
-        """Wait until there is a token, for `seconds` at most. Returns whether it came; it may be gone then.
+        """Wait until there is a token, for `seconds` at most. Returns whether it came. It stays for others that wait.
 
         `new_token`: makes a token of the caller's own, whose command always puts it. Raises BrokerError.
         """
@@ -55,13 +57,18 @@ class TokenWaits:
 
 
 class _Reader:
-    """Waits for up to MAX_LISTS tokens, and for one of its own that ends the read when another list is to be added."""
+    """Waits for up to MAX_LISTS tokens, and for one of its own that ends the read when another list is to be added.
+
+    A token that was read is put back at once, for others that wait in other processes. So a read is ended by a token,
+    too, when nobody waits any more: a connection that is closed may take one along.
+    """
 
     def __init__(self, connections: AsyncConnections, client: AsyncRedisClient, own: Token) -> None:
         self._connections, self._client, self._own = connections, client, own
         self.waits: dict[bytes, set[asyncio.Future[bool]]] = {}
         self._read: dict[bytes, Token] = {}  # the lists of the read that blocks
         self._added: dict[bytes, Token] = {}  # to read since
+        self._puts: dict[asyncio.Future[Any], Token] = {}  # tokens that are on their way back
         self._task: asyncio.Task[None] | None = None
 
     def add(self, token: Token) -> asyncio.Future[bool]:
@@ -71,47 +78,61 @@ class _Reader:
         self.waits.setdefault(token.key, set()).add(came)
         if token.key not in self._read:
             if self._read and not self._added:
-                self._client.post([self._own.put]).add_done_callback(_ignore_error)
+                self._put(self._own)
             self._added[token.key] = token
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._run())
         return came
 
     def remove(self, key: bytes, came: asyncio.Future[bool]) -> None:
-        """Wait no more. The connection is closed when it was the last."""
+        """Wait no more. The read ends when it was the last."""
         waiting = self.waits.get(key)
         if waiting is not None:
             waiting.discard(came)
             if not waiting:
                 del self.waits[key]
-        if not self.waits and self._task is not None:
-            self._task.cancel()
+        if not self.waits and self._read:
+            self._put(self._own)
 
     async def _run(self) -> None:
         try:
-            while self.waits:
-                known = self._read | self._added
-                self._read, self._added = {key: known[key] for key in self.waits}, {}
-                seconds = THREAD_SECONDS if self._connections.needs_threads else BLOCK_SECONDS
-                (reply,) = await self._connections.round_trip([("BLPOP", *self._read, self._own.key, seconds)])
-                if isinstance(reply, Exception):
-                    raise translate_error(reply) from reply
-                if reply is not None and reply[0] != self._own.key:
-                    await self._found(self._read.pop(reply[0]))
+            while self.waits or self._puts:
+                if self.waits:
+                    await self._read_once()
+                else:
+                    await asyncio.wait(self._puts)
+        except asyncio.CancelledError:  # the event loop ends
+            left = [token.put for token in (*self._read.values(), *self._puts.values())]
+            with suppress(BrokerError):
+                await self._client.execute_each(left)
+            raise
         except Exception as error:  # noqa: BLE001 - each caller gets it
             for came in [came for waiting in self.waits.values() for came in waiting]:
                 fail(came, error)
             self.waits.clear()
-            self._read, self._added = {}, {}
+            self._added = {}
+        finally:
+            self._read = {}
 
-    async def _found(self, token: Token) -> None:
-        waiting = self.waits.pop(token.key, None)
-        if waiting is None:  # nobody of this process any more: it is for others
-            await self._client.execute_each([token.put])
-        for came in waiting or ():
-            resolve(came, True)
+    async def _read_once(self) -> None:
+        known = self._read | self._added
+        self._read, self._added = {key: known[key] for key in self.waits}, {}
+        seconds = THREAD_SECONDS if self._connections.needs_threads else BLOCK_SECONDS
+        (reply,) = await self._connections.round_trip([("BLPOP", *self._read, self._own.key, seconds)])
+        if isinstance(reply, Exception):
+            raise translate_error(reply) from reply
+        if reply is not None and reply[0] != self._own.key:
+            token = self._read.pop(reply[0])
+            self._put(token)
+            for came in self.waits.pop(token.key, ()):
+                resolve(came, True)
 
+    def _put(self, token: Token) -> None:
+        put = self._client.post([token.put])
+        self._puts[put] = token
+        put.add_done_callback(self._forget_put)
 
-def _ignore_error(reply: asyncio.Future[Any]) -> None:
-    if not reply.cancelled():
-        reply.exception()  # without a connection the read ends, too
+    def _forget_put(self, put: asyncio.Future[Any]) -> None:
+        del self._puts[put]
+        if not put.cancelled():
+            put.exception()  # without a connection the read ends, too

@@ -25,6 +25,7 @@ from django_rtq.inspector.jobs.call_filter import (
     named_leaves,
     words_lines,
 )
+from django_rtq.jobs.aliases import other_names
 from django_rtq.jobs.failure import read_cut_failure
 from django_rtq.jobs.job import JobState
 from django_rtq.jobs.record import read_head
@@ -39,7 +40,9 @@ _MESSAGE_BYTES = 4000  # the same, if the filter is about the message
 class JobFilter:
     """Selects the jobs for which all of this is true. Empty: all jobs."""
 
-    task: str = ""  # the full name, or its end after a dot; "=" and the full name: no other
+    task: str = (
+        ""  # the full name, or its end after a dot; "=" and the full name: no other. Jobs under aliases match, too
+    )
     client: str | None = None  # "" selects the jobs without a client
     error_class: str = ""  # of the newest failure: the full name, or its end after a dot
     error: str = ""  # part of the newest failure's message, or its class as above
@@ -85,7 +88,7 @@ class JobFilter:
         """Whether all else matches."""
         if self.outcome and job.state != self.outcome:
             return False
-        if self.task and not _is_or_ends(job.task, self.task):
+        if self.task and not any(_is_or_ends(job.task, name) for name in self._task_names):
             return False
         if self.client is not None and job.client != self.client:
             return False
@@ -107,14 +110,21 @@ class JobFilter:
         since, until = (self.since, self.until) if times else (None, None)
         moments = ["" if at is None else repr(at.timestamp() * 1000) for at in (since, until)]
         most = _MESSAGE_BYTES if self.error else _BYTES
-        return (self.task, client, self.error_class, self.error, *moments, most, self._call)
+        return ("\n".join(self._task_names), client, self.error_class, self.error, *moments, most, self._call)
 
     @property
     def outcome_texts(self) -> str:
         """Texts that are all in the outcome of a finished job that matches, for the script search_jobs."""
         texts = [self.error_class, self.error, *self.words, *self.arguments.values()]
         texts += [f'"state":"{self.outcome}"'] if self.outcome in ("cancelled", "expired") else []
-        return words_lines([self.task.removeprefix("="), self.client or "", *texts])
+        task = "" if len(self._task_names) > 1 else self.task.removeprefix("=")
+        return words_lines([task, self.client or "", *texts])
+
+    @property
+    def _task_names(self) -> list[str]:
+        """The name of the task, and with "=" its aliases: jobs may have any of them."""
+        aliases = other_names(lambda name: _is_or_ends(name, self.task)) if self.task else []
+        return [self.task, *(f"={alias}" for alias in aliases)]
 
     @property
     def _call(self) -> str:

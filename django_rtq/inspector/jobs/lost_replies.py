@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.broker.redis.client import ConnectionLost
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.jobs import record as stored
 
 SLACK_MS = 1000  # clocks of two machines run apart
@@ -28,7 +28,9 @@ def send(broker: Broker, commands: Sequence[Command]) -> tuple[list[Any], float 
     started = time.monotonic()
     try:
         return broker.redis.execute(commands), None
-    except ConnectionLost:
+    except BrokerUnavailable as error:
+        if not error.is_connection_lost:
+            raise
         return broker.redis.execute(commands, resend=True), time.monotonic() - started
 
 

@@ -26,6 +26,7 @@ from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 def find(broker: Broker, job_id: str, queue: str | None) -> Steps[JobDetails]:
     """All that is known of a job, in any queue; in the named one first. Raises JobNotFound."""
+    _check_text(job_id)
     names = yield from _names(broker, queue)
     calls = [SCRIPTS["find_job"].call(broker.keys.of(name), (job_id,)) for name in names]
     try:
@@ -38,6 +39,7 @@ def find(broker: Broker, job_id: str, queue: str | None) -> Steps[JobDetails]:
 
 def find_with_position(broker: Broker, job_id: str, queue: str | None) -> Steps[tuple[JobDetails, QueuePosition]]:
     """find() with the lines that it logged, and what the job waits for if it waits. Raises JobNotFound."""
+    _check_text(job_id)
     names = yield from _names(broker, queue)
     calls: list[Command] = []
     for keys in map(broker.keys.of, names):
@@ -130,6 +132,14 @@ def first_found(job_id: str, queues: Sequence[str], replies: Sequence[Any]) -> J
         if details:
             return details
     raise JobNotFound(job_id)
+
+
+def _check_text(job_id: str) -> None:
+    """Raises JobNotFound for half a surrogate pair, which Redis cannot store: an id may come from a URL."""
+    try:
+        job_id.encode()
+    except UnicodeEncodeError as error:
+        raise JobNotFound(job_id) from error
 
 
 def _names(broker: Broker, queue: str | None) -> Steps[list[str]]:

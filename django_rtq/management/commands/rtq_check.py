@@ -12,6 +12,8 @@ from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.exceptions import BrokerError, RTQError
 from django_rtq.incidents import Incident, find_incidents
+from django_rtq.incidents.incident import worst_of
+from django_rtq.incidents.schedules import known_schedules
 from django_rtq.incidents.workers import host_incidents
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import RTQCommand
@@ -53,13 +55,13 @@ class Command(RTQCommand):
             raise CommandError(one_line(error), returncode=CRITICAL) from error
         if options["json"]:
             found = [incident.as_dict() for incident in incidents]
-            self.stdout.write(as_json({"status": _status(incidents), "incidents": found}))
+            self.stdout.write(as_json({"status": worst_of(incidents), "incidents": found}))
         elif incidents:
             for incident in incidents:
                 self.stdout.write(_line(incident, now))
         else:
             self.stdout.write("ok")
-        if code := {"ok": WELL, "warning": WARNING, "critical": CRITICAL}[_status(incidents)]:
+        if code := {"ok": WELL, "warning": WARNING, "critical": CRITICAL}[worst_of(incidents)]:
             sys.exit(code)
 
     def _show_error(self, error: str, *, json: bool) -> None:
@@ -74,11 +76,7 @@ def _read(*, this_host: bool, max_oldest: float | None) -> tuple[Sequence[Incide
     overview = get_inspector().overview.read()
     if this_host:
         return host_incidents(overview, socket.gethostname()), overview.now
-    return find_incidents(overview, outbox_lag(), oldest_seconds=max_oldest), overview.now
-
-
-def _status(incidents: Sequence[Incident]) -> str:
-    return str(incidents[0].severity) if incidents else "ok"  # the worst comes first
+    return find_incidents(overview, outbox_lag(), known_schedules(), oldest_seconds=max_oldest), overview.now
 
 
 def _line(incident: Incident, now: datetime) -> str:

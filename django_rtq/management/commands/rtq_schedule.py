@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.management.base import CommandError, CommandParser
-from django.db import DatabaseError
+from django.db import DatabaseError, router
 from django.utils.timezone import localtime
 
 from django_rtq.broker.broker import get_broker
@@ -18,6 +18,7 @@ from django_rtq.management.output import Column, as_json, count, one_line, table
 from django_rtq.models import Schedule, sync_schedules
 from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, load_schedules, schedules_in
 from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
+from django_rtq.transactions.migrating import with_advice
 from django_rtq.validation import did_you_mean
 
 TITLES = ("NAME", "TASK", "QUEUE", "FROM", "ON", "WHEN", "MISSED", "OVERLAP", "LAST", "NEXT", "LAST JOB", "STATE")
@@ -81,6 +82,8 @@ class Command(RTQCommand):
                 self.stdout.write(self.style.WARNING(f"{one_line(name)} cannot run: {one_line(why)}"))
         else:
             self.stdout.write('There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.')
+            if problem := _problem_of_table():
+                self.stdout.write(self.style.WARNING(f"Those of the admin cannot be read: {problem}"))
 
     def _switch(self, found: ScheduleSet, options: dict[str, Any]) -> None:
         name, on = options["name"], options["action"] == "enable"
@@ -113,6 +116,15 @@ class Command(RTQCommand):
             return sync_schedules()
         except DatabaseError as error:
             raise CommandError(f"The database did not answer: {one_line(error)}") from error
+
+
+def _problem_of_table() -> str:
+    """Why the database cannot be asked for schedules; "" if it can. What is listed is their copy in Redis."""
+    try:
+        Schedule.objects.exists()
+    except (DatabaseError, ImproperlyConfigured) as error:
+        return one_line(with_advice(error, router.db_for_read(Schedule)))
+    return ""
 
 
 def _switch_declared(entry: ScheduledTask, *, on: bool) -> bool:

@@ -173,7 +173,8 @@ def _outbox_text(lag: OutboxLag | None) -> str:
     if not lag.jobs:
         return "Outbox: empty"
     more = " or more" if lag.jobs == MOST_COUNTED else ""
-    return f"Outbox: {count(lag.jobs, 'job')}{more}, the oldest for {duration(lag.oldest_seconds)}"
+    why = f": {one_line(lag.oldest_error)}" if lag.oldest_error else ""
+    return f"Outbox: {count(lag.jobs, 'job')}{more}, the oldest for {duration(lag.oldest_seconds)}{why}"
 
 
 def _unserved(names: list[str] | None, queues: Sequence[QueueDetails], workers: Sequence[WorkerDetails]) -> list[str]:

@@ -112,7 +112,9 @@ class Command(RTQCommand):
             warn_about_unserved_queues(broker, queues)
         if worker_options.scheduler:
             copy_schedules(broker.backend)
-        code = Supervisor(broker, worker_options).run()
+        supervisor = Supervisor(broker, worker_options)
+        supervisor.begin()
+        code = supervisor.run()
         broker.close()
         return code
 

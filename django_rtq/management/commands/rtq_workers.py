@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -14,7 +15,7 @@ from django_rtq.inspector.details import WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
-from django_rtq.management.prompts import known_queues
+from django_rtq.management.prompts import known_queues, system_user
 from django_rtq.validation import did_you_mean
 
 ACTIONS = {
@@ -38,7 +39,7 @@ COLUMNS = [
 ]
 FACTS = (
     *("name", "supervisor_name", "host", "pid", "supervisor", "queues", "slots", "jobs_done"),
-    *("version", "project_version"),
+    *("version", "project_version", "project", "other_limits"),
 )
 NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
 
@@ -92,7 +93,8 @@ class Command(RTQCommand):
     def _send(self, found: list[WorkerDetails], options: dict[str, Any]) -> None:
         action = options["action"]
         inspector = get_inspector()
-        send = {"quiet": inspector.quiet_worker, "wake": inspector.wake_worker, "stop": inspector.stop_worker}[action]
+        quiet: Callable[[str], None] = partial(inspector.quiet_worker, by=system_user())
+        send = {"quiet": quiet, "wake": inspector.wake_worker, "stop": inspector.stop_worker}[action]
         asked: list[str] = []
         failed: list[str] = []
         # One process for each rtq_worker: they all have the same supervisor.

@@ -47,7 +47,7 @@ WAIT_LABELS = [*(str(bound / 1000) for bound in WAIT_BOUNDS_MS), "+Inf"]
 
 
 class RTQCollector(Collector):
-    """Reads Redis when it is scraped, in two round trips. Any thread may use it.
+    """Reads Redis when it is scraped, in three round trips. Any thread may use it.
 
     `backend`: in TASKS, if it has a Redis of its own. Registering it does not read Redis. collect() raises BrokerError
     if Redis does not answer, and ConfigurationError.
@@ -79,10 +79,12 @@ def metrics_of(snapshot: Snapshot) -> Iterator[Metric]:
 
 def _queue_gauges(snapshot: Snapshot) -> Iterator[Metric]:
     jobs = GaugeMetricFamily("rtq_jobs", "Jobs in the queue now, by state.", labels=["queue", "state"])
-    oldest = _gauge("rtq_queue_oldest_job_age_seconds", "For how long the oldest queued job waits; 0: none waits.")
+    oldest = _gauge("rtq_queue_oldest_job_age_seconds", "For how long the oldest job waits that might start; 0: none.")
     clients = _gauge("rtq_queue_waiting_clients", "Clients with queued jobs, counted once for each priority.")
     paused = _gauge("rtq_queue_paused", "1 while the queue is paused, else 0.")
-    slots = _gauge("rtq_queue_slots", "Jobs that the workers of the queue can run at once. They may serve others, too.")
+    slots = _gauge(
+        "rtq_queue_slots", "Jobs that the working workers of the queue can run at once. They may serve others, too."
+    )
     idle = _gauge("rtq_queue_scheduler_idle_seconds", "Seconds since a scheduler looked for due jobs of the queue.")
     for queue in snapshot.queues:
         details = queue.details
@@ -92,8 +94,8 @@ def _queue_gauges(snapshot: Snapshot) -> Iterator[Metric]:
         oldest.add_metric(label, details.oldest_seconds or 0)
         clients.add_metric(label, details.clients)
         paused.add_metric(label, details.paused)
-        serving = [each.slots for each in snapshot.workers if details.name in each.queues and not each.is_lost]
-        slots.add_metric(label, sum(serving))
+        serving = [each for each in snapshot.workers if details.name in each.queues]
+        slots.add_metric(label, sum(each.slots for each in serving if not each.is_lost and not each.is_quiet))
         if details.scheduler_seconds is not None:
             idle.add_metric(label, details.scheduler_seconds)
     yield from (jobs, oldest, clients, paused, slots, idle)
@@ -168,8 +170,11 @@ def _worker_gauges(workers: Iterable[WorkerDetails]) -> Iterator[Metric]:
 
 
 def _incident_gauge(incidents: Iterable[Incident]) -> Metric:
-    gauge = GaugeMetricFamily("rtq_incidents", "Incidents now, by kind and severity.", labels=["kind", "severity"])
-    for labels, count in Counter((each.kind, str(each.severity)) for each in incidents).items():
+    text = "Incidents now, by kind, severity and subject."
+    gauge = GaugeMetricFamily("rtq_incidents", text, labels=["kind", "severity", "queue", "task", "host"])
+    for labels, count in Counter(
+        (each.kind, str(each.severity), each.queue, each.task, each.host) for each in incidents
+    ).items():
         gauge.add_metric(labels, count)
     return gauge
 

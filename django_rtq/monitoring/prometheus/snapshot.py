@@ -1,4 +1,4 @@
-"""Reads all numbers that the metrics are made of, in two round trips."""
+"""Reads all numbers that the metrics are made of, in three round trips."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django_rtq.incidents import Incident, find_incidents
+from django_rtq.incidents.schedules import known_schedules
 from django_rtq.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.metrics.reader import TaskCounts, add_counters
@@ -42,7 +43,7 @@ def read_snapshot() -> Snapshot:
     return Snapshot(
         queues=[_queue_numbers(row.details, row.totals) for row in overview.queues],
         workers=overview.workers,
-        incidents=find_incidents(overview, outbox_lag()),
+        incidents=find_incidents(overview, outbox_lag(), known_schedules()),
     )
 
 

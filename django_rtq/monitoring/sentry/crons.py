@@ -165,22 +165,23 @@ def _schedules_of(queue: str) -> list[ScheduledTask]:
 def _monitor_schedule(schedule: Schedule) -> dict[str, Any] | None:
     """When Sentry expects check-ins. None, and a warning, for intervals that it does not know."""
     if schedule.expression:
-        return {"type": "crontab", "value": schedule.expression}
+        fields = schedule.expression.split()
+        if len(fields) == 6 and not fields[0].isdigit():
+            _warn("it may run more than once a minute", schedule.name)
+            return None
+        return {"type": "crontab", "value": " ".join(fields[-5:])}
     for unit, unit_ms in _UNITS:
         if schedule.every_ms % unit_ms == 0:
             return {"type": "interval", "value": schedule.every_ms // unit_ms, "unit": unit}
-    _warn_interval(schedule.name, schedule.every_ms)
+    seconds = schedule.every_ms / 1000
+    _warn("its interval of %g s is not a whole number of minutes", schedule.name, seconds)
     return None
 
 
 @cache
-def _warn_interval(name: str, every_ms: int) -> None:
+def _warn(reason: str, name: str, *values: float) -> None:
     """Once in a process."""
-    logger.warning(
-        "schedule %s is not monitored by Sentry: its interval of %g s is not a whole number of minutes",
-        name,
-        every_ms / 1000,
-    )
+    logger.warning(f"schedule %s is not monitored by Sentry: {reason}", name, *values)
 
 
 def _margins(task: Task[Any, Any]) -> dict[str, int]:

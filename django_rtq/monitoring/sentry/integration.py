@@ -25,6 +25,7 @@ from django_rtq.conf.config import add_middleware
 from django_rtq.exceptions import ConfigurationError, JobCancelled, Retry
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about
+from django_rtq.logs import OncePerTask, is_unknown_task
 from django_rtq.monitoring.sentry import crons
 from django_rtq.redaction import Secrets
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 ORIGIN = "auto.queue.rtq"
 FLUSH_SECONDS = 2.0
 _NO_FAILURES = (Retry, JobCancelled)
+_unknown_tasks = OncePerTask()
 _REPORTED = "_rtq_is_reported_to_sentry"  # an attribute of exceptions
 
 
@@ -207,6 +209,8 @@ def _report(job: Job, error: BaseException) -> None:
 def _report_failure(*, job: Job | None, job_id: str, error: BaseException, **kwargs: object) -> None:
     """Report a failure that middleware did not see: an unknown task, a result that cannot be stored, a killed run."""
     if isinstance(error, _NO_FAILURES) or _REPORTED in vars(error):
+        return
+    if is_unknown_task(error) and _unknown_tasks.held_back(job.task if job else "") is None:
         return
     job = job or Job(id=job_id, task="", queue="")
     with _scope_of(job):

@@ -68,7 +68,7 @@
       if (isOn) showStatus(bar.dataset.rtqOn, "on");
       halt();
     } catch {
-      wait = Math.min(wait * 2, 60000);
+      wait = 2 * usual;
       showStale();
     }
   };

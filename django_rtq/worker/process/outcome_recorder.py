@@ -88,12 +88,13 @@ class OutcomeRecorder:
 
 
 def decide_unknown_task(broker: Broker, run: Run, outcome: UnknownTask) -> Retried | Buried:
-    """Ask Redis since when the job has met workers that do not know its task, and call decide_unknown().
+    """Tell Redis that this worker does not know the task, ask since when the job has met such workers, and decide.
 
     That is rare, so it is not part of a claim. If the job was requeued since then, the time starts again.
     """
     try:
-        since_ms = unknown_since(read_failures(broker.errors(run.queue, run.job_id)))
+        failures = broker.note_unknown_task(run.queue, run.job_id, run.task_name, run.worker)
+        since_ms = unknown_since(read_failures(failures))
     except BrokerError:
         since_ms = None
     waited_ms = 0 if since_ms is None else run.now_ms - max(since_ms, run.ready_ms)

@@ -21,8 +21,8 @@ from typing import TypeVar
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import ClaimResult
-from django_rtq.exceptions import BrokerError, BrokerUnavailable
-from django_rtq.threads.loop import ReconnectDelay
+from django_rtq.exceptions import BrokerError
+from django_rtq.threads.loop import ReconnectDelay, log_trouble
 from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import WorkerOptions
@@ -96,7 +96,7 @@ class WorkerProcess:
         """Steps 1 to 4. Returns the exit code of the process."""
         self._session.logs = collect_logs(self._broker.config, self._session.send_logs)
         try:
-            self._retry_until_connected(self._sign_on)
+            self._retry_until_connected(self._session.sign_on)
             while not self._is_stopping and not self._must_recycle() and not self._is_orphan():
                 if self._shared.is_quiet:
                     self._stay_quiet()
@@ -111,10 +111,6 @@ class WorkerProcess:
         self._shut_down()
         return EXIT_RECYCLED if self._must_recycle() and not self._is_stopping else EXIT_DONE
 
-    def _sign_on(self) -> None:
-        self._broker.limits.apply_settings(self._options.queues)
-        self._session.sign_on()
-
     # -- claiming
 
     def _fetch(self) -> ClaimResult:
@@ -128,7 +124,7 @@ class WorkerProcess:
         if wanted:
             self._reader.return_signal(fetched, queues)
         if fetched.error is not None and not fetched.found:
-            raise BrokerUnavailable(str(fetched.error)) from fetched.error
+            raise fetched.error
         self._shared.record_claim(jobs_done=self._jobs_done, claimed_at=time.monotonic())
         return fetched
 
@@ -286,7 +282,7 @@ class WorkerProcess:
         self._runner.release_waiting()
         seconds = self._backoff.next_seconds()
         if seconds <= _SLICE_SECONDS:
-            logger.warning("worker %s cannot reach Redis, retrying: %s", self._session.worker, error)
+            log_trouble(f"worker {self._session.worker}", error)
         until = time.monotonic() + seconds
         while not self._is_stopping and (left := until - time.monotonic()) > 0:
             self._shared.set_alive(time.monotonic())
@@ -340,9 +336,7 @@ class WorkerProcess:
         except BrokerError as error:
             seconds = self._backoff.next_seconds()
             if seconds <= _SLICE_SECONDS:
-                logger.warning(
-                    "worker %s cannot reach Redis, retrying before it exits: %s", self._session.worker, error
-                )
+                log_trouble(f"worker {self._session.worker}", error, "retrying before it exits")
             time.sleep(seconds)
             return False
         return True

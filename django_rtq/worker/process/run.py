@@ -18,6 +18,7 @@ from django_rtq.tasks import registry
 from django_rtq.tasks.task import Task
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.shared_entries import MAX_ID_BYTES
+from django_rtq.worker.shared_memory import SharedState
 
 
 class Run:
@@ -26,6 +27,8 @@ class Run:
     progress: ProgressWriter | None = None  # takes reports of the job's progress
     client = b""  # until the record was read
     interruptible: Interruptible | None = None  # while its function runs
+    committed: str | None = None  # its result as JSON, if its transaction with exactly_once has committed
+    shared: SharedState | None = None  # where a task with exactly_once notes its commit
     entry = 0  # its index in shared memory
     task: Task[Any, Any]  # set by open()
     is_open = False  # the record was read, and the task found
@@ -127,6 +130,12 @@ class Run:
         if task.keeps_call:
             return write_details(self.worker, self.now_ms, self.body, self.history)
         return write_call(self.body) if (keep_args if task.keep_args is None else task.keep_args) else ""
+
+    def note_commit(self, result: str) -> None:
+        """Its transaction with exactly_once has committed, with this result as JSON: it cannot fail any more."""
+        self.committed = result
+        if self.shared is not None:
+            self.shared.set_committed(self.entry)
 
     def _report(self, line: str) -> None:
         if self.progress is not None:

@@ -177,13 +177,13 @@ class WorkerSession:
             if wanted and len(likely) < len(queues) and not fetched.claimed:
                 others = self._broker.claim(self.worker, queues[len(likely) :], wanted, idle=idle)
                 fetched = replace(others, stale=fetched.stale, error=fetched.error or others.error)
-        except BrokerError as error:
+        except BrokerError:
             self._note_perhaps_settled(settlements)
             with self._lock:
                 self._shared.put_back(over)
                 self._put_back(settlements)
             self.mark_uncertain()
-            raise error if isinstance(error, BrokerUnavailable) else BrokerUnavailable(str(error)) from error
+            raise
         if fetched.error is not None:
             self._note_perhaps_settled(settlements)
         with self._lock:
@@ -248,7 +248,7 @@ class WorkerSession:
             if self._settlements or (self.logs is not None and not self.logs.is_empty):
                 fetched = self.fetch(0, idle=0)
                 if fetched.error is not None:
-                    raise BrokerUnavailable(str(fetched.error)) from fetched.error
+                    raise fetched.error
 
     def send_logs(self, logs: JobLogs) -> None:
         """Send what running jobs have logged, and no outcomes. Raises BrokerUnavailable."""

@@ -13,12 +13,14 @@ import logging
 import os
 import secrets
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import WorkerCommand, read_commands
 from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.redis.blocking_reader import BlockingReader
+from django_rtq.broker.redis.commands import Argument
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads.loop import Loop
 from django_rtq.worker.options import WorkerOptions
@@ -43,6 +45,7 @@ class ControlListener(Loop):
         super().__init__()
         self.supervisor = f"{options.name}:{os.getpid()}:{secrets.token_hex(4)}"
         self.command: WorkerCommand | None = None
+        self._commanded_by, self._commanded_at = "", 0.0  # who sent it, and when it came, on time.monotonic()
         # (worker, job id) -> "ask" or "terminate". One for each thread that asks Redis, so that a late reply to one
         # does not undo what the other has read since.
         self._polled: CancelModes = {}
@@ -60,12 +63,21 @@ class ControlListener(Loop):
     def tick(self) -> float:
         """Read the command and the cancel requests."""
         workers = [shared.worker for _, shared in self._processes() if shared.worker]
-        command, requests = read_commands(self._broker, self.supervisor, self._queues, workers)
-        if command is not None and command is not self.command:
-            self.command = command
+        order, requests = read_commands(self._broker, self.supervisor, self._queues, workers)
+        if order is not None and order.command is not self.command:
+            self.command, self._commanded_by = order
+            self._commanded_at = time.monotonic()
             self._wake()
         self._polled = self._as_modes(requests)
         return 0.0
+
+    def info(self) -> dict[str, Argument]:
+        """Where to leave commands; for how long the processes have been told to be quiet, and by whom, if they are."""
+        info: dict[str, Argument] = {"supervisor_name": self.supervisor}
+        if self.command is WorkerCommand.QUIET:
+            info["quiet_seconds"] = f"{time.monotonic() - self._commanded_at:.0f}"
+            info["quiet_by"] = self._commanded_by
+        return info
 
     def on_cancel_requests(self, requests: Sequence[CancelRequest]) -> None:
         """Take the cancel requests that the heartbeat has read."""

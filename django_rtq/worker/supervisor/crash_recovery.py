@@ -22,7 +22,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.tasks import registry
-from django_rtq.threads.loop import Loop
+from django_rtq.threads.loop import Loop, log_trouble
 from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
 from django_rtq.worker.shared_entries import Finished
 from django_rtq.worker.shared_memory import SharedState
@@ -32,6 +32,7 @@ logger = logging.getLogger("django_rtq")
 
 MAX_WAIT_SECONDS = 60.0
 REPLY_TIMEOUT_SECONDS = 2.0  # a round trip takes milliseconds: after so long Redis hangs
+STOP_REPLY_TIMEOUT_SECONDS = 0.25  # the same, once the drain time is over: the worker has to exit
 SendSignals = Callable[[], object]
 
 
@@ -56,6 +57,8 @@ class CrashRecovery(Loop):
         self._queued: deque[_CrashedProcess] = deque()
         self._progress_at = 0.0  # when Redis was asked, or its last reply; infinite until it is asked
         self._is_redis_away = False  # the last try failed
+        #: After so long without a reply, Redis hangs, and is_pending is False.
+        self.reply_timeout_seconds = REPLY_TIMEOUT_SECONDS
 
     def add(self, shared: SharedState, *, crashed: Sequence[str], overdue: Sequence[str] = ()) -> None:
         """Queue the jobs of a process that has exited. Its shared memory has its worker name."""
@@ -71,7 +74,7 @@ class CrashRecovery(Loop):
         return (
             bool(self._queued)
             and not self._is_redis_away
-            and time.monotonic() - self._progress_at < REPLY_TIMEOUT_SECONDS
+            and time.monotonic() - self._progress_at < self.reply_timeout_seconds
         )
 
     @property
@@ -90,7 +93,7 @@ class CrashRecovery(Loop):
             self._is_redis_away = False
         except BrokerError as error:
             if not self._is_redis_away:
-                logger.warning("cannot reach Redis, jobs of a crashed process are reclaimed later: %s", error)
+                log_trouble(self.name, error, "jobs of a crashed process are reclaimed later")
             self._is_redis_away = True
             raise
         finally:

@@ -5,20 +5,29 @@ It runs in the supervisor because a job that holds the interpreter lock (GIL) wo
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from django_rtq import __version__, signals
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.limits import SettingsKeeper
 from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.redis.commands import Argument
+from django_rtq.broker.stored_format import check_types
+from django_rtq.conf.config import project_name
+from django_rtq.exceptions import BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
+from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads.loop import Loop
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import SharedState
 
+logger = logging.getLogger("django_rtq")
+
+REPAIR_CALLS = 20  # of the script that looks for lost jobs, for 100 records each, while there are some
 START_SECONDS = 0.2  # until the next heartbeat while a process has not signed on yet
 LiveProcesses = Callable[[], Sequence[tuple[int, SharedState]]]  # process id and shared memory of each
 
@@ -35,8 +44,8 @@ class Heartbeat(Loop):
         processes: LiveProcesses,
         *,
         promotes: bool,
-        supervisor: str = "",
         on_cancel_requests: Callable[[Sequence[CancelRequest]], None] = lambda requests: None,
+        supervisor_info: Callable[[], Mapping[str, Argument]] = dict,
     ) -> None:
         # After an outage nothing is reclaimed for half a lease time: every supervisor has to renew within it.
         super().__init__(max_delay_seconds=min(5.0, broker.config.lease_seconds / 4))
@@ -47,10 +56,27 @@ class Heartbeat(Loop):
         # A silence of half a lease is an outage (lua/lib/workers.lua): stay well below, also when this machine is slow.
         lease = broker.config.lease_seconds
         self._interval = max(lease / 3, min(lease * 0.4, lease / 2 - 1.5))
-        self._supervisor = supervisor
         self._on_cancel_requests = on_cancel_requests
+        self._supervisor_info = supervisor_info
         self._audit_cursors: dict[str, int] = {queue: 0 for queue in queues}
+        #: Redis holds data in another format: the worker has to exit.
+        self.mismatch: FormatMismatch | None = None
         self._host = socket.gethostname()
+        self._has_looked_for_projects = False
+        self._keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
+
+    def begin(self) -> None:
+        """A first heartbeat, before there are processes. An outage is no error: the worker will wait for Redis.
+
+        Raises BrokerError for what waiting does not fix.
+        """
+        try:
+            check_types(self._broker.redis, self._broker.keys, self._queues)
+            self.tick()
+        except BrokerRefused:
+            raise
+        except (BrokerUnavailable, BrokerFull):
+            return
 
     def tick(self) -> float:
         """Renew, in one round trip. Reclaim only if a lease has expired."""
@@ -63,19 +89,49 @@ class Heartbeat(Loop):
             for pid, shared in processes
             if shared.worker and not _looks_frozen(shared)
         }
-        earliest, promoted, requests, unknown = self._broker.heartbeat(
-            self._queues, infos, self._audit_cursors, promote=self._promotes
-        )
+        try:
+            earliest, promoted, requests, unknown, lost = self._broker.heartbeat(
+                self._queues, infos, self._audit_cursors, promote=self._promotes, keeper=self._keeper
+            )
+        except FormatMismatch as error:
+            self.mismatch = error
+            raise
         for _, shared in processes:
             if shared.worker in infos and shared.worker not in unknown:
                 shared.renewed_at = started
         signals.send_promoted(Heartbeat, promoted)
         self._on_cancel_requests(requests)
+        for queue, number in lost.items():
+            self._repair_jobs(queue, number)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
+        if not self._has_looked_for_projects:
+            self._warn_of_other_projects()
+            self._has_looked_for_projects = True
+        self._keep_limits()
         if is_starting:
             interval = START_SECONDS
         return interval if earliest is None else min(interval, earliest + 0.01)
+
+    def _warn_of_other_projects(self) -> None:
+        others = self._broker.other_projects(project_name())
+        if others:
+            logger.warning(
+                "Workers of another project use this Redis with the prefix %r: %s. They and these take jobs from each "
+                'other. Set another RTQ["PREFIX"] or database in one of the projects.',
+                self._broker.config.prefix, ", ".join(others),
+            )  # fmt: skip
+
+    def _keep_limits(self) -> None:
+        before = set(self._keeper.overruled)
+        self._keeper.keep()
+        for queue in self._keeper.overruled:
+            if queue not in before:
+                logger.warning(
+                    'queue %s: the limits in RTQ["QUEUES"] of this worker do not hold, because a worker with other '
+                    "settings started later or has the latest version of the project",
+                    queue,
+                )  # fmt: skip
 
     def _reclaim(self) -> float | None:
         earliest: list[float] = []
@@ -87,22 +143,41 @@ class Heartbeat(Loop):
                 earliest.append(seconds)
         return min(earliest, default=None)
 
+    def _repair_jobs(self, queue: str, number: int) -> None:
+        """Look for jobs that are in no place. If their number is unknown, look at few records each time."""
+        for _ in range(REPAIR_CALLS if number > 0 else 1):
+            repaired = self._broker.repair_jobs(queue)
+            number -= len(repaired)
+            if repaired:
+                logger.warning(
+                    "queue %s: jobs had lost their place in Redis, most likely because its append-only file was cut "
+                    "off, and are queued again: %s",
+                    queue, ", ".join(job_id for job_id, _ in repaired), extra=about_jobs([i for i, _ in repaired]),
+                )  # fmt: skip
+                signals.send_reclaimed(Heartbeat, queue, "", [pair for pair in repaired if pair[1] == "cancelled"])
+            if number <= 0:
+                return
+
     def _worker_info(self, pid: int, shared: SharedState) -> dict[str, Argument]:
         jobs_done, claimed_at = shared.last_claim()
         info: dict[str, Argument] = {
             "host": self._host,
             "pid": pid,
             "supervisor": os.getpid(),
-            "supervisor_name": self._supervisor,
             "quiet": int(shared.is_quiet),
             "resting": int(shared.is_quiet and shared.is_resting),
             "queues": ",".join(self._queues),
             "jobs_done": jobs_done,
             "slots": shared.slots,
             "version": __version__,
+            **self._supervisor_info(),
             "up_seconds": f"{time.monotonic() - shared.made_at:.0f}",
         }
         memory = memory_bytes(pid)
+        if project := project_name():
+            info["project"] = project
+        if self._keeper.overruled:
+            info["other_limits"] = ",".join(self._keeper.overruled)
         if version := self._broker.config.version:
             info["project_version"] = version
         if memory is not None:

@@ -30,7 +30,7 @@ from django_rtq.transactions.relay import relays
 from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_OK
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.control import ControlListener
-from django_rtq.worker.supervisor.crash_recovery import CrashRecovery
+from django_rtq.worker.supervisor.crash_recovery import STOP_REPLY_TIMEOUT_SECONDS, CrashRecovery
 from django_rtq.worker.supervisor.fork_schedule import Crash, ForkSchedule
 from django_rtq.worker.supervisor.health_file import HealthFile
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
@@ -60,8 +60,8 @@ class Supervisor:
             options.queues,
             self._process_pool.shared_states,
             promotes=options.scheduler,
-            supervisor=self._control.supervisor,
             on_cancel_requests=self._control.on_cancel_requests,
+            supervisor_info=self._control.info,
         )
         self._health_file = HealthFile(
             options.health_file,
@@ -78,6 +78,10 @@ class Supervisor:
         self._drain_until: float | None = None
         self._cannot_start = False
 
+    def begin(self) -> None:
+        """Find out, before run(), whether Redis can be used. Raises BrokerError for what waiting does not fix."""
+        self._heartbeat.begin()
+
     def run(self) -> int:
         """Run until a stop signal or command, or the end of a burst. Returns the exit code."""
         with self._wakeup.install_handlers():
@@ -92,13 +96,13 @@ class Supervisor:
                 self._main_loop()
             finally:
                 self._health_file.remove()
-                stop_all(self._loops, is_urgent=len(self._signals) > 1)
+                stop_all(self._loops, is_urgent=len(self._signals) > 1 or not self._crash_recovery.is_done)
             logger.info("worker %s stopped", self._options.name)
             return self._exit_code()
 
     def _main_loop(self) -> None:
         while self._process_pool.processes or self._fork_schedule.pending or self._crash_recovery.is_pending:
-            self._wakeup.sleep(min(CHECK_SECONDS, max(FORK_CHECK_SECONDS, self._fork_schedule.seconds)))
+            self._wakeup.sleep(self._check_seconds())
             for process, status in self._process_pool.reap():
                 self._on_exit(process, status)
             self._kill_overdue()
@@ -107,6 +111,14 @@ class Supervisor:
             self._handle_signals()
             self._fork_missing()
             self._health_file.update()
+
+    def _check_seconds(self) -> float:
+        """How long the main thread may sleep."""
+        if self._drain_until is None:
+            return min(CHECK_SECONDS, max(FORK_CHECK_SECONDS, self._fork_schedule.seconds))
+        # Once the processes are killed, only Redis is waited for.
+        left = self._drain_until - time.monotonic() if self._process_pool.processes else 0.0
+        return min(CHECK_SECONDS, max(FORK_CHECK_SECONDS, left))
 
     # -- processes
 
@@ -143,7 +155,6 @@ class Supervisor:
             if process.was_recycled(status) or not self._options.burst:
                 self._fork_schedule.add()
             return
-        overdue = process.overdue
         # In a process that we killed, for a time limit or at the end of the drain time, no job counts a crash, except
         # jobs with max_crashes=0 that have started: these must not run again.
         crashed = process.shared.running_once() if process.was_killed_by_us else process.shared.running()
@@ -153,7 +164,12 @@ class Supervisor:
             process.pid, process.shared.worker, process.exit_reason(status), process.shared.last_claim()[0],
             ", ".join(process.shared.running()) or "nothing", extra=about_jobs(process.shared.running()),
         )  # fmt: skip
-        self._crash_recovery.add(process.shared, crashed=crashed, overdue=overdue)
+        committed = set(process.shared.committed())  # neither failed nor crashed: the next run finds their rows
+        self._crash_recovery.add(
+            process.shared,
+            crashed=[job_id for job_id in crashed if job_id not in committed],
+            overdue=[job_id for job_id in process.overdue if job_id not in committed],
+        )
         if process.was_killed_by_us:
             self._fork_schedule.add()
         else:
@@ -224,6 +240,10 @@ class Supervisor:
             logger.error("worker %s gives up: its processes die before they claim jobs", self._options.name)
             self._cannot_start = True
             self._drain()
+        if self._heartbeat.mismatch and not self._is_draining:
+            logger.error("worker %s stops: %s", self._options.name, self._heartbeat.mismatch)
+            self._cannot_start = True
+            self._drain()
         if self._is_draining:
             self._fork_schedule.clear()
             for process in self._process_pool.processes:
@@ -236,6 +256,7 @@ class Supervisor:
         self._drain_until = time.monotonic() + self._options.drain_seconds
 
     def _kill_all(self) -> None:
+        self._crash_recovery.reply_timeout_seconds = STOP_REPLY_TIMEOUT_SECONDS
         for process in self._process_pool.processes:
             process.killed_at_shutdown = True
             process.kill(signal.SIGKILL)

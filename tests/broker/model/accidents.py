@@ -19,6 +19,7 @@ class Accidents:
     broker: Broker
     clock: Clock
     models: Mapping[str, Queue]
+    woken: set[str]
 
     @abstractmethod
     def check(self) -> None: ...
@@ -39,6 +40,8 @@ class Accidents:
         """Somebody was woken."""
         self.redis.zpopmin(getattr(self.broker.keys.of(queue), token))
         setattr(self.models[queue], token, False)
+        if token == "work_signal":
+            self.woken.add(queue)
         self.check()
 
     def let_limit_pass(self, queue: str, digest: str) -> None:

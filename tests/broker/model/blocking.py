@@ -188,7 +188,7 @@ class Blocking(Times):
 
     def _waiting_of(self, client: str) -> int:
         lanes = [ids for (band, name), ids in self.lanes.items() if name == client and self._is_served(band, client)]
-        return sum(map(len, lanes)) + len(self.scheduled_of(client))
+        return sum(job_id in self.jobs for ids in lanes for job_id in ids) + len(self.scheduled_of(client))
 
     def _is_served(self, band: int, client: str) -> bool:
         return band in self.bands or band in self.blocked.get(client, ())

@@ -80,4 +80,4 @@ def held_by(parallel: ParallelRun, queue: str) -> list[tuple[str, int, str]]:
 def is_fixed(key: str) -> bool:
     """Whether a key may stay when there is no job."""
     name = key.rpartition("}:")[2]
-    return name in FIXED or name.startswith(("stats:", "hours:", "tasks:", "log:"))
+    return name in FIXED or name.startswith(("stats:", "hours:", "tasks:", "failed_runs:", "log:"))

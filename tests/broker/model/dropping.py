@@ -72,6 +72,18 @@ class Dropping(Parts):
         if not self.rings[band]:
             self.bands.discard(band)
 
+    def _trim_cancelled(self, lane: Lane) -> None:
+        """Cancelled jobs leave the front; behind others they stay until a claim passes them over."""
+        ids, is_new_first = self.lanes[lane], False
+        while ids and ids[0] not in self.jobs:
+            self.cancelled_in_lane.pop(ids.pop(0), None)
+            is_new_first = True
+        if not ids:
+            self.waiting.pop(lane, None)
+            self._leave_ring(*lane)
+        elif is_new_first:
+            self.waiting[lane] = self.waits_since(ids[0])
+
     def _drop_first(self, lane: Lane) -> None:
         """Or the last, if that waits longer."""
         ids = self.lanes[lane]

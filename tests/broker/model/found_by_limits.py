@@ -62,6 +62,10 @@ LIMITS_FOUND_BY = {
         a_due_queue_without_work_wakes_workers claims_of_no_room_let_clients_go_on
     """,
     "busy_workers_need_no_scheduler": "claims_let_nobody_go_on claims_overlook_a_new_band",
+    "cancelled_jobs_do_not_wait": """
+        cancelled_jobs_fill_a_client cancelled_jobs_of_others_make_room cancelled_ids_stay_in_front
+        trimmed_ids_are_remembered a_lane_waits_since_its_trimmed_job who_cancels_all_stays_in_the_ring
+    """,
     "a_queue_is_full": """
         one_more_of_a_queue_waits what_runs_waits one_job_ignores_limits many_jobs_ignore_limits
         clients_of_a_call_have_one_place a_refused_job_is_stored limits_of_waiting_outlast_their_end

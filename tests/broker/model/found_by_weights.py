@@ -58,6 +58,7 @@ WEIGHTS_FOUND_BY = {
         the_blocked_come_back_level the_blocked_lose_their_turn the_blocked_owe_nothing
         the_turn_of_the_blocked_stays an_empty_ring_begins_at_zero
     """,
+    "a_debt_has_an_end": "debts_have_no_end",
     "what_did_not_run_costs_nothing": "unrun_jobs_are_charged released_jobs_get_the_first_turn",
     "a_claim_settles": "claim_without_ownership_check",
     "a_worker_is_known_in_one_of_two_queues": "unknown_worker_hears_nothing unknown_worker_loses_jobs",

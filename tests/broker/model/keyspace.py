@@ -20,10 +20,10 @@ for _, key in ipairs(redis.call("KEYS", "*")) do
 end
 return taken
 """
-_COUNTED_SECONDS = {"stats": 172_800, "hours": 2_678_400, "tasks": 180_000}
+_COUNTED_SECONDS = {"stats": 172_800, "hours": 2_678_400, "tasks": 180_000, "failed_runs": 600, "failing": 86_400}
 # What a drained queue still has: times, turns, counters, and ids of finished jobs until their time is over.
 FINISHED = {"finished", "finished_before", "no_outcome", "no_outcome_before"}
-FIXED = {"turn", "clock", "due_signal", "work_signal", "workers", "signed_on", "logged", "undos", *FINISHED}
+FIXED = {"turn", "clock", "due_signal", "work_signal", "workers", "signed_on", "logged", "undos", "failing", *FINISHED}
 # What lies beside the record of a job, and goes with it.
 BESIDE_JOBS = (
     *("failures", "crashes", "errors", "waiting_since", "retrying"),
@@ -46,6 +46,7 @@ _KINDS = {
         "stats",
         "hours",
         "tasks",
+        *("failed_runs", "failing"),
         "totals",
         "digests",
         "cancel_requests",
@@ -57,7 +58,7 @@ _KINDS = {
     "zset": {
         *("bands", "ring", "lanes", "scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),
         *("result_times", "result_expiry"),
-        *("work_signal", "due_signal", "rate_times", "next_starts", "asked_limits"),
+        *("work_signal", "due_signal", "rate_times", "next_starts", "asked_limits", "paused_clients"),
     },
 }
 
@@ -129,6 +130,31 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
         if lane not in queue.get("lanes", {}):
             found.append(f"no audit would find the lane {lane}")
     return found + _uncounted(queue) + _unheld(queue) + _unlooked(queue)
+
+
+def startable(keyspace: dict[str, Any], tag: str) -> list[str]:
+    """Lanes whose first job any idle worker may start now, found without the model. Rates are left to the model."""
+    queue = {name.removeprefix(tag): value for name, value in keyspace.items() if name.startswith(tag)}
+    limits, running = queue.get("limits", {}), queue.get("running_counts", {})
+    if queue.get("paused") or "rate=" in " ".join(limits.values()) or not _has_room(limits, running, "queue"):
+        return []
+    found = []
+    for band in queue.get("bands", {}):
+        for client in queue.get(f"ring:{band}", ()):
+            lane = queue.get(f"lane:{band}:{client}", [])
+            may_start = (
+                f"paused:{client}" not in limits and band not in queue.get("blocked", {}).get(client, "").split()
+            )
+            if any(job_id in queue["jobs"] for job_id in lane) and may_start and _has_room(limits, running, client):
+                found.append(f"{band}:{client}")
+    return found
+
+
+def _has_room(limits: dict[str, str], running: dict[str, str], name: str) -> bool:
+    own = "queue" if name == "queue" else f"client:{name}"
+    values = limits.get(own, "") + " " + ("" if own == "queue" else limits.get("clients", ""))
+    most = next((value[12:] for value in values.split() if value.startswith("max_running=")), "none")
+    return most == "none" or int(running.get(own, 0)) < int(most)
 
 
 def _uncounted(queue: dict[str, Any]) -> list[str]:

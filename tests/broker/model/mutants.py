@@ -180,14 +180,14 @@ MUTANTS = (
     ),
     Mutant(
         "oldest_is_a_cancelled_id",
-        'if redis.call("EXISTS", q.cancelled_in_lane) == 0 then',
-        "if true then",
+        'are_exact = redis.call("EXISTS", q.cancelled_in_lane) == 0',
+        "are_exact = true",
         ("queue_overview",),
     ),
     Mutant(
         "an_empty_queue_has_clients", 'math.min(redis.call("ZCARD", q.lanes), queued)', 'redis.call("ZCARD", q.lanes)'
     ),
-    Mutant("an_empty_queue_has_an_oldest", "queued > 0 and oldest_since(now)", "oldest_since(now)"),
+    Mutant("an_empty_queue_has_an_oldest", "queued > 0 and oldest_startable(q, now)", "oldest_startable(q, now)"),
     Mutant("paused_is_ignored", " or (has(q, q.paused) and open_pauses(q))", "", ("claim",)),
     # a queue is forgotten only while it is empty and unused, and an enqueue brings it back
     Mutant("forget_overlooks_jobs", 'if redis.call("HLEN", q.jobs) > 0', "if false", ("forget",)),

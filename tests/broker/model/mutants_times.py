@@ -36,6 +36,7 @@ TIME_MUTANTS = (
     Mutant("the_blocked_come_back_level", "if used.turn then turn = math.max(", "if false then turn = math.max("),
     Mutant("the_blocked_lose_their_turn", "if q.has_times then keep_turn(", "if false then keep_turn("),
     Mutant("the_blocked_owe_nothing", "if used.turn then used.turn = used.turn + ms end", NOTHING),
+    Mutant("debts_have_no_end", "math.min(used.turn, first + DEBT_MS)", "used.turn"),
     Mutant("the_turn_of_the_blocked_stays", "      used.turn = nil\n", ""),
     Mutant("an_empty_ring_begins_at_zero", 'redis.call("HGET", q.job_times, "turn:" .. band) or 0', "0"),
     Mutant("who_has_nothing_left_owes_nothing", "q.has_times and taken > 0 and going_on or gone", "gone"),

@@ -17,6 +17,17 @@ WAITING_MUTANTS = (
     ),
     Mutant("blocked_do_not_wait", "if not known[band] then bands", "if false then bands", ("enqueue_many",)),
     Mutant("a_band_counts_twice", "if not known[band] then bands", "if true then bands", ("enqueue_many",)),
+    # cancelled jobs
+    Mutant("cancelled_jobs_fill_a_client", "if seems_full and not rooms.has_drops then", "if false then"),
+    Mutant("cancelled_jobs_of_others_make_room", '"^[^:]*:(.*)$") == client then room', '"^[^:]*:(.*)$") then room'),
+    Mutant("cancelled_ids_stay_in_front", 'redis.call("HEXISTS", q.jobs, first) == 0 do', "false do"),
+    Mutant("trimmed_ids_are_remembered", 'redis.call("HDEL", q.cancelled_in_lane, first)', NOTHING),
+    Mutant("a_lane_waits_since_its_trimmed_job", "if first and trimmed > 0 then", "if false then"),
+    Mutant(
+        "who_cancels_all_stays_in_the_ring",
+        "if not first then leave_ring(q, lane) end\n  if first and trimmed",
+        "if first and trimmed",
+    ),
     # what fits
     Mutant("one_more_of_a_client_waits", "of_client.waiting >= of_client.most", "of_client.waiting > of_client.most"),
     Mutant("one_more_of_a_queue_waits", "of_queue.waiting >= of_queue.most", "of_queue.waiting > of_queue.most"),
@@ -132,5 +143,5 @@ WAITING_MUTANTS = (
         'string.match(" " .. text, " max_waiting=(%S+)") or "")',
         'string.match(" " .. text, " max_waiting=(%S+)") or "0")',
     ),
-    Mutant("a_pause_may_limit_waiting", 'if string.find(field, "paused:", 1, true) ~= 1 then', "if true then"),
+    Mutant("a_pause_may_limit_waiting", "if paused then return set_pause", "if paused then set_pause"),
 )

@@ -15,7 +15,7 @@ from django_rtq.conf.config import Config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.outcome import CANCELLED_UNRUN, DROPPED
-from tests.broker.model.keyspace import differences, problems, read_keyspace
+from tests.broker.model.keyspace import differences, problems, read_keyspace, startable
 from tests.broker.model.queries import overview_of, seconds, settlement
 from tests.broker.model.queue import Queue, claim
 from tests.broker.model.state import DEAD_MS, LEASE_MS, RESULT_MS, Clock, Limits, lane_name
@@ -49,6 +49,7 @@ class ParallelRun(Undoing):
         self._last_moment = self.clock.now + LONGEST_MS
         self._turns: dict[str, int] = {}
         self.is_sound = True
+        self.woken: set[str] = set()  # queues whose token a worker has taken, and not claimed since
         self.left_out: set[str] = set()  # jobs that an undo could not put back
         broker.register_queues(QUEUES)
         self.advance(0)
@@ -121,6 +122,7 @@ class ParallelRun(Undoing):
         if fetched.error:
             raise fetched.error
         assert not any(settlements.values())
+        self.woken.difference_update(queue for queue, (status, _) in claims.items() if status != "unknown")
         told = {part.queue: self._told(part) for part in fetched.claimed}
         self.same((sorted(fetched.stale), told), (sorted(stale), claims))
 
@@ -206,7 +208,8 @@ class ParallelRun(Undoing):
         self.same(reply, self.models[queue].trim(limit))
 
     def audit(self, queue: str, start: int = 0, limit: int = 100) -> None:
-        self.same(self._script(queue, "repair_lanes", start, limit), self.models[queue].audit(start, limit))
+        reply = self._script(queue, "repair_lanes", start, limit, 0)
+        self.same(reply, [self.models[queue].audit(start, limit), 0])  # and no job is in no place
 
     # -- by people
 
@@ -290,6 +293,10 @@ class ParallelRun(Undoing):
             expected |= {f"{{rtq:{name}}}:{key}": value for key, value in model.keyspace().items()}
             wrong = problems(actual, f"{{rtq:{name}}}:")
             assert not wrong, f"{name}: {wrong}"
+            if f"{{rtq:{name}}}:work_signal" in actual:
+                self.woken.discard(name)
+            elif name not in self.woken:
+                assert not (lanes := startable(actual, f"{{rtq:{name}}}:")), f"{name}: nobody is woken for {lanes}"
         assert actual == expected, differences(actual, expected)
         for details in self.inspector.queues.details(QUEUES):
             assert overview_of(self.models[details.name]) == {

@@ -327,6 +327,9 @@ class Parts(Logs):
             counters.update(
                 [f"failed {task}", f"crashed {task}", f"{'dead' if crashes > allowed else 'retried'} {task}"]
             )
+            self.failed_runs[self.clock.now // 60_000][task] += 1
+            number, since, _ = self.failing.get(task, (0, self.clock.now, 0))
+            self.failing[task] = (number + 1, since, 0)
         return crashes > allowed
 
     def _contact(self) -> None:

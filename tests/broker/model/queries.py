@@ -18,7 +18,8 @@ def overview_of(model: Queue) -> dict[str, object]:
         lane: [job_id for job_id in ids if job_id not in model.cancelled_in_lane] for lane, ids in model.lanes.items()
     }
     queued = sum(map(len, lanes.values()))
-    oldest = min((_waits_since(model, lane, ids[0]) for lane, ids in lanes.items() if ids), default=None)
+    may_start = {lane: ids for lane, ids in lanes.items() if ids and _may_start(model, lane[1])}
+    oldest = min((_waits_since(model, lane, ids[0]) for lane, ids in may_start.items()), default=None)
     return {
         "paused": model.paused is not None,
         "queued": queued,
@@ -30,6 +31,11 @@ def overview_of(model: Queue) -> dict[str, object]:
         "clients": min(len(model.waiting), queued),
         "finished": len(model.results),
     }
+
+
+def _may_start(model: Queue, client: str) -> bool:
+    """Whether a client may start a job, as far as claims know."""
+    return f"paused:{client}" not in model.set_limits and all(client not in each for each in model.blocked_in.values())
 
 
 def _waits_since(model: Queue, lane: tuple[int, str], job_id: str) -> int:

@@ -196,6 +196,8 @@ class Queue(Purging):
         return present - end
 
     def audit(self, start: int, limit: int) -> int:
+        if self.jobs:
+            self.clock_state["counted"] = self.clock.now
         if start == 0:
             self.recount()
         names = {lane_name(lane): lane for lane in self.waiting}
@@ -228,10 +230,13 @@ class Queue(Purging):
             if how == "terminate" or job_id not in self.cancel_requests:
                 self.cancel_requests[job_id] = f"{how} {keep_ms} {self.limits.max_results} {outcome}"
             return "asked"
-        if job_id not in self.scheduled:  # it stays in its lane until a claim passes it over
-            self.cancelled_in_lane[job_id] = self.jobs[job_id].lane
+        lane = None if job_id in self.scheduled else self.jobs[job_id].lane
+        if lane is not None:
+            self.cancelled_in_lane[job_id] = lane
         self._remember([(job_id, keep_ms, outcome)])
         self._forget([job_id])
+        if lane is not None:
+            self._trim_cancelled(lane)
         self._count("cancelled")
         return "cancelled"
 

@@ -119,6 +119,20 @@ def who_is_blocked_keeps_its_turn(parallel: ParallelRun) -> None:
     parallel.audit("mail")
 
 
+def a_debt_has_an_end(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", BY_TIME | {"client:x": "max_running=1 weight=0.01"})
+    send(parallel, *"abc", client="x")
+    parallel.claim("w0", ("mail",))
+    parallel.claim("w1", ("mail",))
+    send(parallel, *"defg", client="y")
+    parallel.claim("w1", ("mail",))
+    parallel.advance(60_000)
+    end(parallel, "w0", "60000")
+    for _ in range(4):
+        parallel.advance(5)
+        end(parallel, "w1", "5")
+
+
 def it_begins_and_ends(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": "max_running=5"})
     flood(parallel)
@@ -160,6 +174,7 @@ TIME_SCENARIOS = (
     who_comes_back_owes_what_it_used,
     a_claim_charges_no_more_than_a_second,
     who_is_blocked_keeps_its_turn,
+    a_debt_has_an_end,
     it_begins_and_ends,
     all_priorities_share_the_time,
 )

@@ -31,6 +31,21 @@ def a_queue_is_full(parallel: ParallelRun) -> None:
     send(parallel, "i", client="x")
 
 
+def cancelled_jobs_do_not_wait(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": THREE})
+    first, second, third = send(parallel, *"abc", client="x")
+    others = send(parallel, *"uvw", client="y")
+    parallel.cancel("mail", others[1])
+    send(parallel, "d", client="x")
+    parallel.cancel("mail", second)
+    send(parallel, *"ef", client="x")
+    parallel.advance(10)
+    for job_id in (third, first, *others[::2]):
+        parallel.cancel("mail", job_id)
+    send(parallel, *"ghi", client="x")
+    send(parallel, "z", client="y")
+
+
 def what_is_dead_or_runs_does_not_wait(parallel: ParallelRun) -> None:
     a, b, _ = send(parallel, *"abc")
     parallel.claim("w0", ("mail",), 2)
@@ -170,14 +185,13 @@ def jobs_in_front_do_not_make_room(parallel: ParallelRun) -> None:
 
 def cancelled_jobs_make_room(parallel: ParallelRun) -> None:
     ids = send(parallel, *"abcd", client="x")
-    parallel.cancel("mail", ids[0])
-    parallel.cancel("mail", ids[1])
+    parallel.cancel("mail", ids[1])  # it stays in its lane
     parallel.change_limits("mail", {"clients": THREE, "queue": TWO})
     parallel.advance(1)
     drop(parallel, "e", client="y")
     parallel.cancel("mail", ids[3])
     drop(parallel, *"fg", client="x")
-    parallel.enqueue("mail", [new_job(parallel, "h", client="x")._replace(id=ids[0])], drops=True)
+    parallel.enqueue("mail", [new_job(parallel, "h", client="x")._replace(id=ids[1])], drops=True)
 
 
 def a_blocked_client_makes_room(parallel: ParallelRun) -> None:
@@ -256,6 +270,7 @@ WAITING_SCENARIOS = (
     who_has_nothing_left_leaves_the_ring,
     all_or_none_make_room,
     a_queue_is_full,
+    cancelled_jobs_do_not_wait,
     what_is_dead_or_runs_does_not_wait,
     a_client_is_full,
     a_blocked_client_is_full,

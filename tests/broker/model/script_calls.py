@@ -6,7 +6,9 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from django_rtq.broker.limits import LimitStore
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.conf.config import Config
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
 from tests.broker.model import log_calls, move_calls, search_calls, task_calls, time_calls, undo_calls
@@ -108,6 +110,14 @@ def _too_old(broker):
 def _bent(broker):
     jobs = _queued(broker)
     broker.redis.execute_one(("DEL", broker.keys.of(QUEUE).ring + b"0"))
+    return jobs
+
+
+def _lost(broker):
+    """Two that lost their place, and two that have their own."""
+    jobs = [*_queued(broker), *_queued_for_one(broker)]
+    keys = broker.keys.of(QUEUE)
+    broker.redis.execute([("LPOP", keys.lane + lane) for lane in (b"0:", b"0:x")])
     return jobs
 
 
@@ -222,6 +232,12 @@ def _blocked(broker):
     return jobs
 
 
+def _apply_settings(broker, jobs):
+    queues = {QUEUE: {"max_running": 3, "client": {"max_running": 1}}}
+    config = Config(redis="redis://", queues=queues)
+    assert LimitStore(broker.redis, broker.keys, config).apply_settings(QUEUE, 1, "")
+
+
 def _settle_and_claim(broker, jobs):
     fetched = broker.claim(WORKER, [QUEUE], 2, settlements={QUEUE: settlement("ack", *jobs[:4])})
     assert fetched.error is None
@@ -238,6 +254,7 @@ def _by_hand(seed, verb, **traits):
 SCRIPT_CALLS = {
     "finish": _settling("ack"),
     "repair_lanes": ScriptCall(_bent, lambda broker, jobs: steps.repair_lanes(broker, QUEUE)),
+    "repair_jobs": ScriptCall(_lost, lambda broker, jobs: broker.repair_jobs(QUEUE)),
     "begin_schedule": ScriptCall(_nobody_is_known, lambda broker, jobs: _begun(broker)),
     "bury": _settling("bury"),
     "cancel": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
@@ -273,6 +290,11 @@ SCRIPT_CALLS = {
     "pause_task": ScriptCall(_queued, task_calls.pause),
     "resume_task": ScriptCall(task_calls.held, task_calls.resume),
     "note_times": ScriptCall(time_calls.claimed_by_time, time_calls.note_times, is_resent=False),
+    "note_unknown_task": ScriptCall(
+        _claimed,
+        lambda broker, jobs: broker.note_unknown_task(QUEUE, jobs[0].id.encode(), "shop.tasks.charge", WORKER),
+        grows=True,
+    ),
     "report_progress": ScriptCall(_claimed, log_calls.report_progress),
     "append_log": ScriptCall(_claimed, log_calls.append, is_resent=False),
     "list_running": ScriptCall(_claimed, lambda broker, jobs: Inspector(broker).workers()),
@@ -304,9 +326,11 @@ SCRIPT_CALLS = {
     "store_task_hour": ScriptCall(steps.count_tasks_an_hour_ago, lambda broker, jobs: steps.store_task_hours(broker)),
     "roll_up": ScriptCall(steps.count_hours_ago, lambda broker, jobs: steps.roll_up(broker)),
     "pulse": ScriptCall(_queued, lambda broker, jobs: [Inspector(broker).shared_overview.read() for _ in range(2)]),
+    "task_failures": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
     "walk_lanes": ScriptCall(_queued, lambda broker, jobs: list(Inspector(broker).task_jobs.steps("x", [QUEUE]))),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
+    "apply_settings": ScriptCall(_claimed_of_many, _apply_settings),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
     "keep_limits": ScriptCall(_blocked, lambda broker, jobs: broker.limits.keep(QUEUE, {"x": {"max_running": 3}})),
     "trim": ScriptCall(_too_old, lambda broker, jobs: steps.trim(broker, QUEUE), may_vanish=True),

@@ -132,6 +132,8 @@ class State:
     stats: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     hours: dict[int, Counter[str]] = field(default_factory=dict)  # the sums of `stats`
     tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
+    failed_runs: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each minute
+    failing: dict[str, tuple[int, int, int]] = field(default_factory=dict)  # task -> number, since, 0
     paused: int | None = None
     task_pauses: dict[str, str] = field(default_factory=dict)  # task -> number, since when, who; only number: resumed
     is_bulk: bool = False  # enqueue_many is at work
@@ -171,6 +173,7 @@ class State:
             return "outcomes"
         was_listed, fresh = self.is_listed, type(self)(self.clock, self.limits, self.delayed_first)
         fresh.clock_state, fresh.tasks, fresh.unique = self.clock_state, self.tasks, self.unique
+        fresh.failed_runs, fresh.failing = self.failed_runs, self.failing
         fresh.stats, fresh.hours = self.stats, self.hours
         fresh.logs, fresh.logged = self.logs, self.logged
         fresh.aside, fresh.undos = self.aside, self.undos
@@ -214,6 +217,8 @@ class State:
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
         keys |= {f"hours:{hour}": texts(counters) for hour, counters in self.hours.items()}
         keys |= {f"tasks:{hour}": texts(counters) for hour, counters in self.tasks.items()}
+        keys |= {f"failed_runs:{minute}": texts(counters) for minute, counters in self.failed_runs.items()}
+        keys["failing"] = {task: " ".join(map(str, streak)) for task, streak in self.failing.items()}
         return {name: value for name, value in keys.items() if value}
 
     def _pauses(self) -> dict[str, str]:
@@ -232,6 +237,11 @@ class State:
                 if pair.startswith("max_waiting=") and not field.startswith("paused:")
             },
             "limit_sources": dict(self.limit_sources),
+            "paused_clients": {
+                field.removeprefix("paused:"): int(text.split(" ")[0])
+                for field, text in self.set_limits.items()
+                if field.startswith("paused:") and text[:1].isdecimal()
+            },
             "asked_limits": dict(self.asked_limits),
             "running_counts": texts(self.running_counts()),
             "rate_times": {member: round(moment, 2) for member, moment in self.rate_times.items()},

@@ -34,7 +34,9 @@ class Workers:
             heapq.heappush(self.free, (0.0, name))
 
     def enqueue(self, client, ms, jobs=1):
-        self.broker.enqueue(QUEUE, [new_job(f"{client} {ms}", client=client) for _ in range(jobs)])
+        for start in range(0, jobs, 1000):  # more at once would get other ids
+            part = range(min(1000, jobs - start))
+            self.broker.enqueue(QUEUE, [new_job(f"{client} {ms}", client=client) for _ in part])
 
     def run(self, ms, *, on_end=lambda client, ms: None, verb="ack"):
         """Let so much time pass. `on_end` is called for each job that ends."""

@@ -161,6 +161,48 @@ def test_the_token_of_a_wait_that_was_cancelled_is_left_for_others(redis, broker
     assert asyncio.run(call()) == 3
 
 
+def test_a_token_on_its_way_to_a_wait_that_is_cancelled_is_left_for_others(redis, broker):
+    handle = add.delay(1)
+    key = broker.keys.of(QUEUE).finished_signal + handle.id.encode()
+
+    async def call():
+        (one,) = await waiting_for(redis, handle)
+        finish(broker, handle)  # the event loop does not read the token before
+        one.cancel()
+        await until(lambda: redis.exists(key))
+
+    asyncio.run(call())
+    wait_until(lambda: not blocked(redis))
+
+
+def test_a_token_of_a_wait_that_is_cancelled_when_it_came_is_left_for_others(redis, broker, monkeypatch):
+    handle = add.delay(1)
+    key = broker.keys.of(QUEUE).finished_signal + handle.id.encode()
+
+    async def call():
+        (one,) = await waiting_for(redis, handle)
+        resolve = token_waits.resolve
+        monkeypatch.setattr(token_waits, "resolve", lambda *what: (resolve(*what), one.cancel()))
+        finish(broker, handle)
+        with pytest.raises(asyncio.CancelledError):
+            await one
+        await until(lambda: redis.exists(key))
+
+    asyncio.run(call())
+
+
+def test_a_token_on_its_way_to_an_event_loop_that_ends_is_left_for_others(redis, broker):
+    handle = add.delay(1)
+    key = broker.keys.of(QUEUE).finished_signal + handle.id.encode()
+
+    async def call():
+        await waiting_for(redis, handle)
+        finish(broker, handle)
+
+    asyncio.run(call())
+    assert redis.exists(key)
+
+
 def test_an_event_loop_that_ends_leaves_nothing_behind(redis, broker):
     handle = add.delay(1)
 

@@ -144,26 +144,29 @@ def test_workers_are_counted_by_host(redis, broker, scrape):
     assert found.value("rtq_worker_slots", host="web1") == 1
     assert found.value("rtq_worker_slots_busy", host="web1") == 1
     assert found.value("rtq_worker_memory_bytes", host="web1") == 1000
-    assert found.value("rtq_queue_slots", queue=QUEUE) == 1
+    assert found.value("rtq_queue_slots", queue=QUEUE) == 0  # of those that claim jobs
+    redis.hset("rtq:worker:w1", "quiet", "0")
+    assert scrape().value("rtq_queue_slots", queue=QUEUE) == 1
 
 
-def test_it_takes_two_round_trips_however_many_queues_there_are(broker, scrape, round_trips):
+def test_it_takes_three_round_trips_however_many_queues_there_are(broker, scrape, round_trips):
     for number in range(20):
         broker.enqueue(f"queue-{number}", [new_job()])
     scrape()
     round_trips.clear()
 
     assert len(scrape().of("rtq_queue_paused")) == 21
-    assert len(round_trips) == 2
+    assert len(round_trips) == 3
 
 
 def test_without_a_queue_there_are_no_samples_but_those_of_the_server(redis, broker):
     found = Samples(metrics_text()[1].decode())
     assert found.names == {"rtq_incidents"}
-    assert found.value("rtq_incidents", kind="redis_volatile", severity="warning") == 1
+    labels = {"kind": "redis_volatile", "severity": "warning", "queue": "", "task": "", "host": ""}
+    assert found.value("rtq_incidents", **labels) == 1
 
 
-def test_incidents_are_counted_by_kind(broker, inspector, scrape):
+def test_incidents_are_counted_by_kind_and_subject(broker, inspector, scrape):
     broker.register_queues(["bulk", QUEUE])
     broker.sign_on([QUEUE], "w1")
     for queue in ("bulk", QUEUE):
@@ -171,8 +174,13 @@ def test_incidents_are_counted_by_kind(broker, inspector, scrape):
 
     found = scrape()
 
-    assert found.value("rtq_incidents", kind="queue_paused", severity="warning") == 2
-    assert found.value("rtq_incidents", kind="no_worker", severity="critical") is None
+    counts = {
+        (dict(labels)["kind"], dict(labels)["queue"]): count for labels, count in found.of("rtq_incidents").items()
+    }
+    assert {pair: count for pair, count in counts.items() if pair[0] in ("queue_paused", "no_worker")} == {
+        ("queue_paused", "bulk"): 1,
+        ("queue_paused", QUEUE): 1,
+    }
 
 
 def test_a_collector_is_registered_without_redis(monkeypatch):

@@ -10,6 +10,7 @@ import urllib.request
 
 import pytest
 
+from django_rtq.conf.incident_options import KINDS
 from django_rtq.monitoring.prometheus.exposition import metrics_server, metrics_text
 from testproject.redis_server import free_port
 from tests.markdown import ROOT, blocks, read, rows, section
@@ -55,6 +56,34 @@ def test_promtool_finds_nothing_wrong(busy):
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
 
 
+def expressions():
+    """The expression of each alert rule, by its name."""
+    found = re.findall(r"alert: (\w+)\n +expr: (.*(?:\n {10}.*)*)", RULES.read_text())
+    return {name: " ".join(expression.replace(">-", "").split()) for name, expression in found}
+
+
+def kinds_in(expression):
+    """The kinds of incidents that an expression selects, or leaves out."""
+    return set(re.findall(r"\w+", "|".join(re.findall(r'kind[!=~]+"([^"]*)"', expression))))
+
+
+def test_each_kind_of_incident_has_one_rule_and_the_rules_have_no_thresholds_of_their_own():
+    of_incidents = {name: text for name, text in expressions().items() if "rtq_incidents" in text}
+    others = of_incidents.pop("RTQIncident")
+    own = [kind for text in of_incidents.values() for kind in kinds_in(text)]
+
+    assert len(own) == len(set(own))
+    assert set(own) <= set(KINDS)
+    assert kinds_in(others) <= set(own)
+    # Kinds that are never critical need not be left out there.
+    assert set(own) - kinds_in(others) == {"long_wait", "dead_letters", "queue_paused", "task_paused", "client_paused"}
+    for text in (*of_incidents.values(), others):
+        assert re.fullmatch(r"rtq_incidents\{[^}]*\} > 0", text), text
+    assert expressions().keys() - of_incidents.keys() == {
+        *("RTQIncident", "RTQMetricsMissing", "RTQTaskCrashes", "RTQWorkersBusy"),
+    }
+
+
 @needs_prometheus
 def test_the_alert_rules_are_valid():
     checked = subprocess.run(
@@ -91,10 +120,10 @@ def test_the_configuration_on_the_page_is_valid(tmp_path):
 @pytest.mark.usefixtures("busy")
 def test_rules_and_dashboard_name_metrics_that_exist():
     found = Samples(metrics_text()[1].decode()).names
-    rules = names_in(" ".join(re.findall(r"expr: (.*(?:\n {10}.*)*)", RULES.read_text())))
+    rules = names_in(" ".join(expressions().values()))
     panels = names_in(json.dumps([panel["targets"] for panel in json.loads(DASHBOARD.read_text())["panels"]]))
 
-    assert len(rules) >= 8
+    assert len(rules) >= 4
     assert len(panels) >= 12
     assert (rules | panels) - found == set()
 

@@ -110,6 +110,33 @@ def test_an_order_wakes_who_has_to_carry_it_out_once(broker, control, woken):
 
     assert control.command is WorkerCommand.QUIET
     assert woken == [True]
+    assert control.info() == {"supervisor_name": control.supervisor, "quiet_seconds": "0", "quiet_by": ""}
+
+
+def test_people_are_told_who_asked_for_quiet_and_for_how_long_it_lasts(broker, inspector, control, child):
+    heartbeat = Heartbeat(
+        broker,
+        [QUEUE, "low"],
+        lambda: [(child.pid, child.shared)],
+        promotes=True,
+        supervisor_info=control.info,
+    )
+    child.shared.is_quiet = True
+    broker.sign_on([QUEUE, "low"], child.shared.worker)
+    send_command(broker, control.supervisor, WorkerCommand.QUIET, by="ada b")
+    control.tick()
+    control._commanded_at -= 90
+    heartbeat.tick()
+    (worker,) = inspector.workers()
+    assert worker.quiet_by == "ada b"
+    assert 90 <= worker.quiet_seconds < 150
+
+    send_command(broker, control.supervisor, WorkerCommand.WORK)
+    control.tick()
+    child.shared.is_quiet = False
+    heartbeat.tick()
+    (worker,) = inspector.workers()
+    assert (worker.is_quiet, worker.quiet_by, worker.quiet_seconds) == (False, "", None)
 
 
 def test_a_token_is_heard_at_once(broker, control, woken):
@@ -134,7 +161,7 @@ def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis,
         [QUEUE, "low"],
         lambda: [(child.pid, child.shared)],
         promotes=True,
-        supervisor=control.supervisor,
+        supervisor_info=control.info,
         on_cancel_requests=control.on_cancel_requests,
     )
     job = asked_job(broker)

@@ -83,7 +83,7 @@ def test_while_redis_is_away_there_is_no_hope_and_afterwards_there_is(redis, bro
 
 def test_a_redis_that_hangs_is_given_up(broker, crash_recovery, shared, monkeypatch):
     claimed_job(broker)
-    monkeypatch.setattr(module, "REPLY_TIMEOUT_SECONDS", 0.0)
+    crash_recovery.reply_timeout_seconds = 0.0
     seen = []
     monkeypatch.setattr(module, "settle_finished", lambda *args: seen.append(crash_recovery.is_pending))
     crash_recovery.add(shared, crashed=[])

@@ -13,7 +13,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.conf.config import get_config
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.heartbeat import START_SECONDS, Heartbeat
-from tests.support.jobs import QUEUE, asked_job, claimed_job, claimed_jobs, let_lapse, new_job
+from tests.support.jobs import QUEUE, WORKER, asked_job, claimed_job, claimed_jobs, let_lapse, new_job, queued_job
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import place_of
 
@@ -85,7 +85,7 @@ def test_a_tick_leaves_a_note_for_people(redis, broker, heartbeat):
     assert (note[b"pid"], note[b"jobs_done"], note[b"queues"]) == (b"4711", b"3", b"default,low")
     assert (note[b"slots"], note[b"version"].decode()) == (b"1", django_rtq.__version__)
     assert int(note[b"up_seconds"]) < 60
-    assert 0 < redis.pttl("rtq:worker:ours") <= 4 * broker.config.lease_seconds * 1000
+    assert 0 < redis.ttl("rtq:worker:ours") <= 3600
 
 
 def test_a_process_that_takes_its_name_during_a_tick_is_not_left_to_the_next_lease(broker, monkeypatch):
@@ -159,12 +159,12 @@ def test_a_tick_comes_sooner_when_a_lease_is_about_to_run_out(redis, broker, hea
 
 def test_what_is_left_to_take_back_does_not_wait_for_the_next_beat(redis, broker, heartbeat):
     broker.sign_on([QUEUE, "low"], "ours")
-    claimed_jobs(broker, *(new_job() for _ in range(120)), worker="lost")
+    claimed_jobs(broker, *(new_job() for _ in range(60)), worker="lost")
     let_lapse(broker, "lost")
     outage_is_long_over(redis)
 
     assert [heartbeat.tick() <= 0.01 for _ in range(3)] == [True, True, False]
-    assert redis.llen("{rtq:default}:lane:0:") == 120
+    assert redis.llen("{rtq:default}:lane:0:") == 60
 
 
 def test_jobs_of_a_worker_that_a_torn_log_has_lost_are_taken_back(redis, broker, heartbeat):
@@ -186,3 +186,43 @@ def test_a_full_server_keeps_nobody_from_taking_back_jobs(redis, broker, heartbe
         heartbeat.tick()
 
     assert place_of(redis, job) == "lane:0:"
+
+
+def test_jobs_that_have_lost_their_place_are_queued_again_and_named(redis, broker, heartbeat, caplog):
+    job, keys = queued_job(broker), broker.keys.of(QUEUE)
+    redis.delete(keys.lane + b"0:")
+
+    heartbeat.tick()
+
+    assert redis.lrange(keys.lane + b"0:", 0, -1) == [job.id.encode()]
+    assert f"queue {QUEUE}: jobs had lost their place" in caplog.text
+    assert job.id in caplog.text
+    heartbeat.tick()
+    assert redis.llen(keys.lane + b"0:") == 1
+
+
+def test_a_lost_job_that_was_asked_to_stop_is_told_to_be_cancelled(redis, broker, heartbeat):
+    job, cancelled = asked_job(broker), []
+    redis.delete(broker.keys.of(QUEUE).running(WORKER))
+
+    def note(*, job_id, queue, **kwargs):
+        cancelled.append((job_id, queue))
+
+    signals.job_cancelled.connect(note)
+    try:
+        heartbeat.tick()
+    finally:
+        signals.job_cancelled.disconnect(note)
+
+    assert cancelled == [(job.id, QUEUE)]
+
+
+def test_where_lost_jobs_cannot_be_counted_one_call_looks_for_them(redis, broker, heartbeat, monkeypatch):
+    queued_job(broker)
+    redis.zadd(broker.keys.of(QUEUE).dead, {"no record": 1})
+    calls = []
+    monkeypatch.setattr(broker, "repair_jobs", lambda queue: calls.append(queue) or [])
+
+    heartbeat.tick()
+
+    assert calls == [QUEUE]

@@ -16,7 +16,7 @@ from django_rtq.admin.display.charts.svg import Band, Line, Mark, draw, scale_ma
 from django_rtq.formatting import EMPTY_VALUE, format_number
 
 SEPARATOR = " \N{MIDDLE DOT} "
-TABLE_ROWS = 12  # enough for the data table
+EXACT_ROWS, TABLE_ROWS = 31, 12  # of the data table: up to so many steps each has a row; else so many means are told
 BURST = 10  # a chart is cut off if its largest value is so many times as high as nine tenths of the others
 LEAST_VALUES = 10  # with fewer values nothing is cut off
 _DAY, _HOUR, _MINUTE = 86_400, 3600, 60
@@ -171,7 +171,7 @@ def _rows(
     steps: Steps, shown: Sequence[Band | Line], write: Callable[[float], str], marks: Sequence[Mark]
 ) -> list[tuple[str, list[str], list[str]]]:
     """When each row begins, its values, and what was marked then."""
-    every = max(1, steps.number // TABLE_ROWS)
+    every = 1 if steps.number <= EXACT_ROWS else steps.number // TABLE_ROWS
     return [
         (
             time_text(steps, i),

@@ -3,7 +3,7 @@
 -- the first there; or the last, if that waits longer, because others were put in front of it. Jobs that wait for their
 -- time, or for the next attempt, are not dropped. Dropped jobs end as cancelled.
 -- created when first called
--- uses: prelude lanes outcomes waiting
+-- uses: prelude lanes lane_fronts outcomes waiting
 
 local MORE = 100 -- ids that one call may remove, beside one for each of its own jobs (rule 6)
 
@@ -39,16 +39,6 @@ local function cancel_dropped(q, drops, id, record, now)
   drops.ids[#drops.ids + 1] = id
 end
 
--- A client has no jobs left in a band. Those who come and go while nobody claims must not stay in its ring.
-local function leave_ring(q, lane)
-  local band, client = string.match(lane, "^([^:]*):(.*)$")
-  local ring = q.ring .. band
-  redis.call("ZREM", q.lanes, lane)
-  if redis.call("ZSCORE", ring, client) == "inf" then return end -- blocked: until its limit lets it go on
-  redis.call("ZREM", ring, client)
-  if #redis.call("ZRANGEBYSCORE", ring, "-inf", "(inf", "LIMIT", 0, 1) == 0 then redis.call("ZREM", q.bands, band) end
-end
-
 -- Remove the oldest job of a client, or of the queue, or an id that a cancelled job has left there. Returns whether there
 -- was any lane.
 local function drop_oldest(q, drops, rooms, client, now)
@@ -61,7 +51,7 @@ local function drop_oldest(q, drops, rooms, client, now)
     cancel_dropped(q, drops, id, record, now)
     rooms.queue.waiting = rooms.queue.waiting - 1
   end
-  if id and of_client then of_client.waiting = of_client.waiting - 1 end
+  if of_client and (record or id and not of_client.is_exact) then of_client.waiting = of_client.waiting - 1 end
   if id then
     redis.call(is_last and "RPOP" or "LPOP", key)
     redis.call("HDEL", q.cancelled_in_lane, id)

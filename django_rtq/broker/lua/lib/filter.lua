@@ -18,7 +18,12 @@ local function matches_record(wanted, record)
     if ready < (wanted.since or ready) or ready > (wanted.till or ready) then return false end
   end
   if wanted.task == "" then return true end
-  return matches_name(string.match(record, '^[^\n]*\n{"task":"([^"]*)"') or "", wanted.task)
+  local raw = string.match(record, '^[^\n]*\n{"task":"([^"]*)"') or ""
+  for name in string.gmatch(wanted.task, "[^\n]+") do
+    local fits = matches_name(raw, name)
+    if fits ~= false then return fits end
+  end
+  return false
 end
 
 -- The text between the quotes behind this word, up to the first quote; nil if the word is missing.

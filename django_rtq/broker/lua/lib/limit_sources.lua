@@ -24,6 +24,14 @@ local function set_or_delete(key, field, value)
   if value == "" then redis.call("HDEL", key, field) else redis.call("HSET", key, field, value) end
 end
 
+-- Set a pause of a client. The index of paused clients is for people: it is never without one that is paused.
+local function set_pause(q, client, values)
+  local since = string.match(values, "^%d+")
+  if since then redis.call("ZADD", q.paused_clients, since, client) end
+  set_or_delete(q.limits, "paused:" .. client, values)
+  if not since then redis.call("ZREM", q.paused_clients, client) end
+end
+
 -- Set a field of `limits`.
 local function set_limit(q, changes, field, values)
   if field == "clients" or string.find(field, "client:", 1, true) == 1 then
@@ -41,11 +49,11 @@ local function set_source(q, changes, source, value)
   set_or_delete(q.limit_sources, source, value)
   local sources = redis.call("HMGET", q.limit_sources, "run:" .. field, "limits_of:" .. field, "settings:" .. field)
   for i = 1, 3 do texts[#texts + 1] = sources[i] or nil end
-  local text = table.concat(texts, " ")
+  local text, paused = table.concat(texts, " "), string.match(field, "^paused:(.*)$")
+  if paused then return set_pause(q, paused, text) end
   set_limit(q, changes, field, text)
-  if string.find(field, "paused:", 1, true) ~= 1 then -- enqueue asks whether there are any
-    set_or_delete(q.waiting_limits, field, string.match(" " .. text, " max_waiting=(%S+)") or "")
-  end
+  -- enqueue asks whether there are any
+  set_or_delete(q.waiting_limits, field, string.match(" " .. text, " max_waiting=(%S+)") or "")
 end
 
 -- Whoever waits comes anew when turns begin or end to go by time. Otherwise new weights make nobody wait for an old turn.

@@ -2,6 +2,8 @@
 -- uses: prelude
 
 local MOST_NAMES, TASKS_SECONDS = 10000, 180000
+local MINUTES_SECONDS, FAILING_SECONDS = 600, 86400
+local RECOVERED = 50 -- runs that have to succeed in a row
 local SLICE_MS, ALL_TIME, ALL_RUNS = 600000, "\n", "\nruns" -- of clients; no client has these names
 
 -- Whether a counter may be added: names come from users, and beyond this number new names are not counted.
@@ -12,4 +14,36 @@ end
 -- The key of this hour's counters of tasks.
 local function task_counters(q, now)
   return q.tasks .. string.format("%.0f", math.floor(now / HOUR_MS))
+end
+
+-- Count runs of a task in this minute.
+local function count_in_minute(runs, now, task, number)
+  local key = runs .. string.format("%.0f", math.floor(now / 60000))
+  if tonumber(number) == 0 or not has_room(key, task) then return end
+  if redis.call("HINCRBY", key, task, number) == tonumber(number) then redis.call("EXPIRE", key, MINUTES_SECONDS) end
+end
+
+-- Forget that runs of a task failed: it has recovered.
+local function forget_failures(q, now, task)
+  redis.call("HDEL", q.failing, task)
+  for minute = math.floor(now / 60000) - MINUTES_SECONDS / 60, math.floor(now / 60000) do
+    redis.call("HDEL", q.failed_runs .. string.format("%.0f", minute), task)
+  end
+end
+
+-- Count runs of a task that ended lately; how many failed in a row: those since the last that succeeded; and how many
+-- succeeded in a row after a failure. In which order the runs of one call ended is not known: if some failed and some did
+-- not, neither did so in a row.
+local function count_runs(q, now, task, done, failed)
+  count_in_minute(q.done_runs, now, task, done)
+  count_in_minute(q.failed_runs, now, task, failed)
+  local entry = redis.call("HGET", q.failing, task)
+  done, failed = tonumber(done), tonumber(failed)
+  if not entry and (failed == 0 or not has_room(q.failing, task)) then return end
+  local number, since, good = string.match(entry or "0 0 0", "^(%d+) (%d+) (%d+)$")
+  if tonumber(number) == 0 then since = now end
+  number, good = done == 0 and number + failed or 0, failed == 0 and good + done or 0
+  if good >= RECOVERED then return forget_failures(q, now, task) end
+  redis.call("HSET", q.failing, task, string.format("%.0f %.0f %.0f", number, since, good))
+  redis.call("EXPIRE", q.failing, FAILING_SECONDS)
 end

@@ -12,6 +12,7 @@ local function count_crash(q, record, end_name, now)
     if has_room(tasks, name) then redis.call("HINCRBY", tasks, name, 1) end
   end
   redis.call("EXPIRE", tasks, TASKS_SECONDS)
+  count_runs(q, now, task, "0", "1")
 end
 
 -- Count a crash of a job. Returns true if it was one too many: then the job is dead.
@@ -39,12 +40,11 @@ end
 -- Returns how many jobs are left.
 local function reclaim_jobs(q, worker, is_guilty, limit, now, answer)
   local running = q.running_of .. worker
-  local held, ids, entries = {}, {}, {}
-  local pairs_held = redis.call("HGETALL", running)
-  for i = 1, #pairs_held, 2 do ids[#ids + 1], held[pairs_held[i]] = pairs_held[i], pairs_held[i + 1] end
-  table.sort(ids, function(a, b) return a > b end) -- ids sort by the time at which they were made
-  local left = math.max(0, #ids - limit)
-  for i = #ids, limit + 1, -1 do ids[i] = nil end
+  local all, held, ids, entries = redis.call("HKEYS", running), {}, {}, {}
+  table.sort(all) -- ids sort by the time at which they were made
+  local left = math.max(0, #all - limit)
+  for i = #all, left + 1, -1 do ids[#ids + 1] = all[i] end
+  for i, entry in ipairs(#ids > 0 and redis.call("HMGET", running, unpack(ids)) or {}) do held[ids[i]] = entry end
   local ended, is_timed = finish_cancelled(q, ids, now), are_timed(q, { held[ids[1]] })
   for _, id in ipairs(ids) do
     local record = redis.call("HGET", q.jobs, id)

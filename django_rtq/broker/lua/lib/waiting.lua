@@ -1,7 +1,10 @@
 -- waiting: whether a queue and a client have room for one job more (max_waiting).
 -- Jobs wait in a lane or for their time. Those of a queue are all jobs that are not dead and do not run. Those of a client
--- are the ids in its lanes and in its index of `scheduled`: a cancelled job counts until its turn has come.
+-- are the ids in its lanes and in its index of `scheduled`. Among these may be ids of cancelled jobs, which are counted only
+-- when a client seems to be full.
 -- created when first called
+
+local MOST_COUNTED = 2000 -- ids of cancelled jobs; of more, some are taken for jobs
 
 local function queue_waiting(q)
   local running = tonumber(redis.call("HGET", q.running_counts, "queue") or 0)
@@ -18,12 +21,15 @@ local function bands_of(q, client)
   return bands
 end
 
+-- How many ids there are in the lanes of a client.
+local function count_lanes_of(q, client)
+  local queued = 0
+  for _, band in ipairs(bands_of(q, client)) do queued = queued + redis.call("LLEN", q.lane .. band .. ":" .. client) end
+  return queued
+end
+
 local function client_waiting(q, client)
-  local waiting = redis.call("ZCARD", q.scheduled_by_client .. ":" .. client)
-  for _, band in ipairs(bands_of(q, client)) do
-    waiting = waiting + redis.call("LLEN", q.lane .. band .. ":" .. client)
-  end
-  return waiting
+  return redis.call("ZCARD", q.scheduled_by_client .. ":" .. client) + count_lanes_of(q, client)
 end
 
 -- How many of these jobs wait for their time.
@@ -41,11 +47,22 @@ local function read_room(q, has_drops, scope, client)
   return { waiting = scope == "queue" and queue_waiting(q) or client_waiting(q, client), most = most }
 end
 
+-- Leave the ids of cancelled jobs out of what waits for a client.
+local function leave_out_cancelled(q, room, client)
+  room.is_exact = true
+  local lanes = redis.call("HLEN", q.cancelled_in_lane) <= MOST_COUNTED and redis.call("HVALS", q.cancelled_in_lane) or {}
+  for _, lane in ipairs(lanes) do
+    if string.match(lane, "^[^:]*:(.*)$") == client then room.waiting = room.waiting - 1 end
+  end
+end
+
 -- Take a place for a new job. Returns nothing, or why there is none. `rooms` is a table for the calls in one script.
 local function take_place(q, rooms, client)
   rooms.queue, rooms.clients = rooms.queue or read_room(q, rooms.has_drops, "queue"), rooms.clients or {}
   rooms.clients[client] = rooms.clients[client] or read_room(q, rooms.has_drops, "client", client)
   local of_queue, of_client = rooms.queue, rooms.clients[client]
+  local seems_full = of_client.most <= of_client.waiting and not of_client.is_exact
+  if seems_full and not rooms.has_drops then leave_out_cancelled(q, of_client, client) end
   if of_client.waiting >= of_client.most then return "full client " .. of_client.waiting .. " " .. of_client.most end
   if of_queue.waiting >= of_queue.most then return "full queue " .. of_queue.waiting .. " " .. of_queue.most end
   of_client.waiting, of_queue.waiting = of_client.waiting + 1, of_queue.waiting + 1

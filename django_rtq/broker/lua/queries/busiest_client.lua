@@ -1,15 +1,17 @@
 -- busiest_client: the client with most run time in the last hour, while jobs of several clients wait. Reads only.
 -- It looks at the first client of each ten minutes. A client that had most of the hour is among these.
--- uses: prelude metrics
--- keys: lanes clock client_runs client_time
--- returns {client, its µs, µs of all clients}; {} if nothing ran, or if jobs of fewer than two lanes wait
+-- uses: prelude metrics startable
+-- keys: lanes clock client_runs client_time limits blocked bands ring jobs lane waiting_since cancelled_in_lane
+-- returns {client, its µs, µs of all clients, for how many ms the oldest job of another waits that might start}; {} if
+--         nothing ran, or if no such job waits
 -- sent twice: changes nothing
 
 local q, SLICES = named(), 6
 
 if redis.call("ZCARD", q.lanes) < 2 then return {} end
 
-local slice, found, total, busiest, most = math.floor(now_ms(q.clock) / SLICE_MS), {}, 0, false, 0
+local now = now_ms(q.clock)
+local slice, found, total, busiest, most = math.floor(now / SLICE_MS), {}, 0, false, 0
 for each = slice - SLICES + 1, slice do
   local name = string.format("%.0f", each)
   total = total + (redis.call("HGET", q.client_runs .. name, ALL_TIME) or 0)
@@ -23,4 +25,5 @@ for client in pairs(found) do
   end
   if us > most then busiest, most = client, us end
 end
-return busiest and { busiest, most, total } or {}
+local since = busiest and oldest_startable(q, now, busiest)
+return since and { busiest, most, total, math.max(0, now - since) } or {}

@@ -1,7 +1,7 @@
 -- filter_jobs: find the jobs that match a filter among some ids. Reads only.
 -- uses: filter read_filter
 -- keys: jobs errors
--- ARGV[1] task        its name, or the end of it after a dot; "=" and its name: no other; "": any
+-- ARGV[1] task        its name, or the end of it after a dot; "=" and its name: no other; "": any. Several: a line each
 -- ARGV[2] client      "=" and its name; "": any
 -- ARGV[3] class       of the newest failure, as the task
 -- ARGV[4] text        a part of the newest failure's message, or its class; "": any

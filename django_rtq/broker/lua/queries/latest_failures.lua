@@ -1,9 +1,11 @@
--- latest_failures: the newest dead letter, and the failed job with the latest next attempt. Reads only.
+-- latest_failures: the newest dead letter, the failed job with the latest next attempt, and tasks that workers do not
+-- know. Reads only.
 -- uses: failures
--- keys: dead retrying jobs errors
+-- keys: dead retrying jobs errors unknown_tasks
 -- ARGV[1] bytes       how much to return of the record and of its newest failure
 --
--- returns of both {id, time of death or next attempt, start of the record, of its newest failure}; {} for none
+-- returns of both jobs {id, time of death or next attempt, start of the record, of its newest failure}, {} for none;
+--         unknown_tasks
 -- sent twice: changes nothing
 
 local q, bytes = named(), tonumber(ARGV[1])
@@ -18,4 +20,5 @@ end
 return {
   read_last(redis.call("ZREVRANGE", q.dead, 0, 0, "WITHSCORES")),
   read_last(redis.call("ZREVRANGE", q.retrying, 0, 0, "WITHSCORES")),
+  redis.call("HGETALL", q.unknown_tasks),
 }

@@ -11,6 +11,7 @@ The session sends the outcome to Redis together with the next claim, in one roun
 from __future__ import annotations
 
 import contextvars
+import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -23,6 +24,7 @@ from django_rtq.conf.config import Config
 from django_rtq.exceptions import JobCancelled, PayloadError, TaskNotFound
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import CurrentRun, Interruptible, current_run
+from django_rtq.jobs.log_fields import about
 from django_rtq.jobs.outcome import write_succeeded
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, UnknownTask, decide, task_traceback
 from django_rtq.worker.process.progress import ProgressWriter
@@ -31,6 +33,8 @@ from django_rtq.worker.process.running.interrupts import CoroutineInterrupts
 from django_rtq.worker.process.running.isolation import Isolation
 from django_rtq.worker.process.running.middleware import RunMiddleware
 from django_rtq.worker.shared_memory import SharedState
+
+logger = logging.getLogger("django_rtq")
 
 Limit = Callable[[float | None, bytes], AbstractContextManager[Interruptible | None]]
 
@@ -62,9 +66,11 @@ class Executor:
         try:
             run.open()
         except TaskNotFound as error:
-            return UnknownTask(error)
+            return UnknownTask(error.with_traceback(None))  # no code of the task was called
         except (PayloadError, ValueError, KeyError, TypeError, AttributeError) as error:
             return Buried(error, is_counted=False)
+        if run.task.exactly_once:
+            run.shared = self._shared
         return Expired() if run.expires_ms and run.is_expired else None
 
     def execute(self, run: Run) -> Outcome:
@@ -115,7 +121,7 @@ class Executor:
         started = time.perf_counter()
         try:
             args = (run.context, *run.args) if task.takes_context else run.args
-            called = task.func(*args, **run.kwargs) if self._middleware is None else self._middleware.acall(run.job)
+            called = task.body(*args, **run.kwargs) if self._middleware is None else self._middleware.acall(run.job)
             result = await self.coroutines.limited(called, limit, run.job_id)
         except MemoryError:
             raise
@@ -134,14 +140,15 @@ class Executor:
         self._shared.set_deadline(time.monotonic() + seconds + self._config.kill_grace_seconds, entry)
 
     def _failed(self, run: Run, error: BaseException) -> Outcome:
+        if run.committed is not None:
+            return self._failed_after_commit(run, run.committed, error)
         if isinstance(error, JobCancelled) or self._shared.is_cancel_requested(run.job_id, run.entry):
             return Cancelled()  # whatever it raised when it was interrupted
         error.__traceback__ = task_traceback(error)
         return decide(run.task, error, failures=run.failures, max_attempts=run.max_attempts(self._config))
 
     def _succeeded(self, run: Run, result: Any) -> Outcome:
-        kept_seconds = run.result_ttl(self._config)
-        if not kept_seconds:
+        if not run.result_ttl(self._config):
             return _NOTHING_KEPT
         try:
             text = "null" if result is None else serializer.dumps(result, what=f"the result of {run.task_name}")
@@ -149,7 +156,21 @@ class Executor:
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - e.g. a lazy string whose function fails
+            if run.committed is not None:
+                return self._failed_after_commit(run, run.committed, error)
             return Buried(error)  # another run would return the same result
+        return self._acked(run, text)
+
+    def _failed_after_commit(self, run: Run, result: str, error: BaseException) -> Outcome:
+        """A job of a task with exactly_once has succeeded when it has committed, whatever fails after that."""
+        error.__traceback__ = task_traceback(error)
+        logger.error(
+            "job %s has committed, so it has succeeded. After the commit it raised: %r", run.id, error,
+            exc_info=error, extra=about(run.job),
+        )  # fmt: skip
+        return self._acked(run, result) if run.result_ttl(self._config) else _NOTHING_KEPT
+
+    def _acked(self, run: Run, text: str) -> Outcome:
         details = run.details(keep_args=self._config.keep_args)
         return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text, details))
 

@@ -1,0 +1,62 @@
+"""Tasks of which runs failed lately: by the minute, and how many failed in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django_rtq.broker.keys import QueueKeys
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.jobs.job import clock_moment
+
+LATELY = 5  # minutes that rates are averaged over
+LEAST_IN_A_ROW = 10  # with fewer, it is not told how many failed in a row
+
+
+class Runs(NamedTuple):
+    """How many runs there were, and how many of them failed."""
+
+    failed: int = 0
+    runs: int = 0
+
+    @property
+    def rate(self) -> float:
+        """The share that failed, 0 to 1."""
+        return self.failed / self.runs if self.runs else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFailures:
+    """The last runs of a task of which some failed."""
+
+    in_a_row: int = 0  # runs that failed since the last that succeeded; 0: fewer than LEAST_IN_A_ROW
+    since: datetime | None = None  # when the first of these failed
+    minutes: Mapping[int, Runs] = field(default_factory=dict)  # minute since 1970 -> its runs; the last LATELY at most
+
+    def lately(self, now: datetime, minutes: int) -> Runs:
+        """Its runs in the last minutes, the present one included."""
+        first = int(now.timestamp()) // 60 - minutes + 1
+        found = [runs for minute, runs in self.minutes.items() if minute >= first]
+        return Runs(sum(runs.failed for runs in found), sum(runs.runs for runs in found))
+
+
+def task_failures_call(keys: QueueKeys) -> Command:
+    """The command for read_task_failures()."""
+    return SCRIPTS["task_failures"].call(keys, (LATELY, LEAST_IN_A_ROW))
+
+
+def read_task_failures(reply: Any) -> dict[str, TaskFailures]:
+    """Read the reply to task_failures_call(), by task."""
+    (streaks, *entries), minutes = reply, dict[str, dict[int, Runs]]()
+    for minute, numbers in entries:
+        for task, failed, done in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
+            of_task = minutes.setdefault(task.decode(errors="replace"), {})
+            of_task[minute] = Runs(int(failed), int(failed) + int(done))
+    found = {task: TaskFailures(minutes=of_task) for task, of_task in minutes.items()}
+    for name, streak in zip(streaks[::2], streaks[1::2], strict=True):
+        task, (number, since, _good) = name.decode(errors="replace"), map(int, streak.split())
+        found[task] = TaskFailures(in_a_row=number, since=clock_moment(since), minutes=minutes.get(task, {}))
+    return found

@@ -1,0 +1,138 @@
+"""What workers note of tasks that they do not know."""
+
+import pytest
+
+from django_rtq.inspector.details import UnknownTask
+from django_rtq.jobs.job import PARK_SECONDS
+from tests.support.jobs import QUEUE, claimed_job, settle
+from tests.support.server_clock import server_ms
+from tests.support.snapshots import changes, snapshot
+
+PARK_MS = round(PARK_SECONDS * 1000)
+TASK = "shop.tasks.charge"
+
+
+@pytest.fixture
+def noted(redis, broker, keys):
+    """The fields of what is noted of the task, as numbers and the workers."""
+
+    def read(task=TASK):
+        since, last, slot, jobs, before, *workers = redis.hget(keys.unknown_tasks, task).decode().split(" ")
+        return {"since": int(since), "last": int(last), "slice": int(slot), "jobs": int(jobs), "before": int(before),
+                "workers": workers}  # fmt: skip
+
+    return read
+
+
+@pytest.fixture
+def rewrite(redis, keys, noted):
+    """Lets time pass for what is noted."""
+
+    def change(task=TASK, **fields):
+        line = {**noted(task), **fields}
+        workers = line.pop("workers")
+        redis.hset(keys.unknown_tasks, task, " ".join([*map(str, line.values()), *workers]))
+
+    return change
+
+
+def note(broker, job_id="a", worker="web1:7:x", task=TASK):
+    return broker.note_unknown_task(QUEUE, job_id.encode(), task, worker)
+
+
+def test_the_first_job_is_noted_with_its_time_and_worker(redis, broker, keys, noted):
+    claimed_job(broker, "a")
+    before, earliest = snapshot(redis), server_ms(redis)
+
+    assert note(broker) == b""
+
+    assert list(changes(before, snapshot(redis))) == ["unknown_tasks"]
+    found = noted()
+    assert earliest <= found["since"] == found["last"] <= server_ms(redis)
+    assert found["slice"] == found["last"] // PARK_MS
+    assert (found["jobs"], found["before"], found["workers"]) == (1, 0, ["web1:7:x"])
+    assert 3500 < redis.ttl(keys.unknown_tasks) <= 3600
+
+
+def test_the_failures_of_the_job_come_back(broker):
+    job = claimed_job(broker, "a")
+    settle(broker, "retry", job)
+    assert note(broker, job.id) == b'{"error": "it broke"}\n'
+
+
+def test_jobs_are_counted_by_half_minutes_and_the_latest_workers_named(broker, noted, rewrite):
+    for number in range(5):
+        note(broker, str(number), worker=f"web{number}:7:x")
+        rewrite(slice=noted()["last"] // PARK_MS)  # should the half minute end right now
+    assert noted()["jobs"] == 5
+    assert noted()["workers"] == ["web4:7:x", "web3:7:x", "web2:7:x"]
+
+    note(broker, worker="web2:7:x")
+    assert noted()["workers"] == ["web2:7:x", "web4:7:x", "web3:7:x"]
+
+
+@pytest.mark.parametrize(("slices", "before"), [(1, 6), (2, 0)])
+def test_a_new_half_minute_begins_at_one_and_keeps_the_last(broker, noted, rewrite, slices, before):
+    note(broker)
+    since = noted()["since"] - slices * PARK_MS
+    rewrite(since=since, slice=noted()["last"] // PARK_MS - slices, jobs=6, before=4)
+
+    note(broker)
+
+    assert (noted()["since"], noted()["jobs"], noted()["before"]) == (since, 1, before)
+
+
+def test_after_a_silence_it_begins_anew(broker, noted, rewrite):
+    note(broker, worker="old:1:x")
+    last = noted()["last"] - 3 * PARK_MS - 1
+    rewrite(since=last - 9, last=last, jobs=6, before=4)
+
+    note(broker)
+
+    found = noted()
+    assert found["since"] == found["last"]
+    assert (found["jobs"], found["before"], found["workers"]) == (1, 0, ["web1:7:x"])
+
+
+def test_no_more_than_a_hundred_tasks_are_noted(redis, broker, keys):
+    for number in range(101):
+        note(broker, task=f"task{number}")
+    assert redis.hlen(keys.unknown_tasks) == 100
+    note(broker, task="task5")
+    assert redis.hget(keys.unknown_tasks, "task5").split(b" ")[3] in (b"1", b"2")
+
+
+def test_a_full_server_notes_it(redis, broker, noted):
+    with redis.full_memory():
+        note(broker)
+    assert noted()["jobs"] == 1
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_lost_reply_costs_no_note(redis, broker, noted, moment):
+    redis.drop_connection(moment)
+    note(broker)
+    assert noted()["jobs"] == (1 if moment == "before" else 2)
+
+
+@pytest.mark.parametrize(
+    ("ago_ms", "slices_ago", "jobs"), [(0, 0, 7), (0, 1, 3), (2 * PARK_MS, 2, 3), (2 * PARK_MS + 1, 2, None)]
+)
+def test_it_is_read_for_a_minute(ago_ms, slices_ago, jobs):
+    now = 100 * PARK_MS + 5
+    line = f"{now - 90_000} {now - ago_ms} {100 - slices_ago} 3 7 web1:7:x web2:7:x"
+
+    found = UnknownTask.read(TASK.encode(), line.encode(), now)
+
+    if jobs is None:
+        assert found is None
+    else:
+        assert (found.task, found.jobs, found.workers) == (TASK, jobs, ["web1:7:x", "web2:7:x"])
+        assert round(found.since.timestamp() * 1000) == now - 90_000
+
+
+def test_the_overview_names_them(broker, inspector):
+    claimed_job(broker, "a")
+    note(broker)
+    (row,) = inspector.overview.read().queues
+    assert [(each.task, each.jobs, each.workers) for each in row.unknown_tasks] == [(TASK, 1, ["web1:7:x"])]

@@ -1,0 +1,65 @@
+"""What is done to a task is done to jobs under its other names, too."""
+
+import pytest
+
+from django_rtq import task
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from tests.support.jobs import QUEUE, claim, claim_all, claimed_job, dead_job, queued_job, scheduled_job, settle
+
+NEW, OLD = "aliases.new", "aliases.old"
+
+
+def body(name):
+    return f'{{"task":"{name}","args":[],"kwargs":{{}}}}'
+
+
+@task(name=NEW, aliases=[OLD])
+def ship():
+    """A task that was renamed."""
+
+
+def test_a_pause_and_its_end(broker, inspector):
+    jobs = [queued_job(broker, body=body(name)) for name in (OLD, NEW)]
+    other = queued_job(broker, body=body("aliases.older"))
+
+    assert inspector.task_pauses.pause_task(NEW) == [QUEUE]
+    assert claim_all(broker) == [other.id]
+    assert inspector.task_pauses.pause_task(NEW) == []
+
+    assert inspector.task_pauses.resume_task(NEW) == [QUEUE]
+    assert claim(broker, 5) == [job.id for job in jobs]
+
+
+def test_one_name_alone_may_be_paused(broker, inspector):
+    job = queued_job(broker, body=body(NEW))
+    queued_job(broker, body=body(OLD))
+
+    inspector.task_pauses.pause_task(OLD)
+
+    assert claim(broker, 5) == [job.id]
+
+
+@pytest.mark.parametrize("wanted", [NEW, f"={NEW}", "new"])
+def test_all_waiting_jobs_are_cancelled(broker, inspector, wanted):
+    for name in (NEW, OLD):
+        queued_job(broker, body=body(name))
+        scheduled_job(broker, body=body(name))
+    other = queued_job(broker, body=body("aliases.older"))
+
+    steps = list(inspector.task_jobs.steps(wanted, [QUEUE]))
+
+    assert sum(len(step.done) for step in steps) == 4
+    assert claim_all(broker) == [other.id]
+
+
+@pytest.mark.parametrize("state", ["queued", "scheduled", "dead", "finished"])
+def test_a_filter_finds_them(broker, inspector, state):
+    make = {"queued": queued_job, "scheduled": scheduled_job, "dead": dead_job, "finished": claimed_job}[state]
+    for name in (NEW, OLD, "aliases.older"):
+        job = make(broker, body=body(name))
+        if state == "finished":
+            settle(broker, "ack", job, outcome=f'{{"state":"succeeded","task":"{name}"}}')
+
+    page = inspector.job_list.page(QUEUE, state, filter=JobFilter(task=f"={NEW}"))
+
+    assert sorted(job.task for job in page.jobs) == [NEW, OLD]
