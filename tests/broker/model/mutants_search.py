@@ -39,7 +39,7 @@ SEARCH_MUTANTS = tuple(
         ),
         Mutant("a_search_begins_again", "places[looked] or places.behind or at,", "at,"),
         Mutant("retrying_jobs_are_scheduled_ones", "known[i].is_seen or not is_meant", "known[i].is_seen"),
-        Mutant("all_delayed_jobs_are_searched_for_a_client", 'state ~= "dead" and client ~= ""', "false"),
+        Mutant("all_delayed_jobs_are_searched_for_a_client", 'state ~= "dead" and of_client ~= ""', "false"),
         Mutant("no_retrying_job_is_known", 'state == "retrying" and q.retrying or q.scheduled', "q.scheduled"),
         Mutant("the_oldest_dead_come_first", 'local is_falling = state == "dead"', "local is_falling = false"),
         Mutant(

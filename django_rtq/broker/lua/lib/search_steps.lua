@@ -2,9 +2,9 @@
 -- uses: queued_list finished_list scored_list running_list call_filter
 
 -- Read a list behind `at`. Returns how it ends, the place of each job, from which a search goes on, and what the list knows
--- of each. A place is {time, id}, or {band, turn, client, id, place} of a queued job. `client`: "=" and the only one whose
--- jobs are meant, where there is an index, else "".
-local function read_list(q, state, at, most, client)
+-- of each. A place is {time, id}, or {band, turn, client, id, place} of a queued job. `of_client`: "=" and the only one
+-- whose jobs are meant, where there is an index, else "".
+local function read_list(q, state, at, most, of_client)
   local status, places, known = "all", {}, {}
   if state == "queued" then
     local answer = list_queued(q, #at > 3 and at or { "", "0", at[3] or "" }, most, #at == 3 or #at == 6)
@@ -26,9 +26,9 @@ local function read_list(q, state, at, most, client)
     end
     return answer[1], places, known
   end
-  local is_falling, is_of_client = state == "dead", state ~= "dead" and client ~= ""
+  local is_falling, is_of_client = state == "dead", state ~= "dead" and of_client ~= ""
   local key = is_falling and q.dead or (state == "retrying" and q.retrying or q.scheduled)
-  if is_of_client then key = q.scheduled_by_client .. ":" .. string.sub(client, 2) end
+  if is_of_client then key = q.scheduled_by_client .. ":" .. string.sub(of_client, 2) end
   local pairs_found = list_scored(key, at[1] or "", at[2] or "", most, is_falling)
   for i = 1, #pairs_found, 2 do
     local id, score = pairs_found[i], pairs_found[i + 1]
