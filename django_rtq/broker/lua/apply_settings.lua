@@ -2,7 +2,7 @@
 -- them. Clients that are blocked stay so until check_blocked, or until one of their jobs ends.
 -- uses: limit_sources
 -- keys: limits waiting_limits limit_sources settings_stamp running_counts blocked bands work_signal scratch jobs signed_on
---       running_of turn ring rate_times next_starts job_times clock
+--       running_of turn ring rate_times next_starts job_times clock paused_clients
 -- ARGV[1] expected    what the caller has read in `settings_stamp`; "": nothing
 -- ARGV[2] stamp       what it says from now on
 -- ARGV[...] entries   field of `limit_sources` and its text in turn: "name=value ...", or "" to remove it

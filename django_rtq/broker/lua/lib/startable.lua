@@ -1,7 +1,7 @@
 -- startable: since when the first job waits that might start, so none of a client that is paused or at its limits.
 -- uses: lanes
 
-local PART_OF_LANES, MOST_LANES = 50, 500 -- lanes that are looked at; then the clients that take turns are
+local PART_OF_LANES, MOST_LANES = 30, 500 -- lanes that are looked at; then the clients that take turns are
 local STARTABLE_LANES, IDS_OF_LANE = 30, 20 -- lanes, and ids of each, that are searched where jobs were cancelled
 
 -- Of these lanes, with since when their first jobs wait: those of clients that may start a job.

@@ -9,7 +9,8 @@
 -- sent twice: changes nothing
 
 local q, minutes, least = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
-local present, failed, tasks, in_a_row = math.floor(now_ms(q.clock) / 60000), {}, {}, {}
+local present, failed, tasks, seen, in_a_row = math.floor(now_ms(q.clock) / 60000), {}, {}, {}, {}
+local MOST, FEW = 500, 30 -- tasks that are told; names in one command
 
 local function key_of(runs, minute)
   return runs .. string.format("%.0f", minute)
@@ -26,19 +27,39 @@ for minute = present - minutes + 1, present do
   failed[minute] = {}
   for i = 1, #counters, 2 do
     local task = counters[i]
-    if not tasks[task] then tasks[#tasks + 1], tasks[task] = task, true end
+    if not seen[task] and #tasks < MOST then tasks[#tasks + 1], seen[task] = task, true end
     failed[minute][task] = counters[i + 1]
   end
 end
-local answer = { in_a_row }
-for minute = present - minutes + 1, #tasks > 0 and present or 0 do
-  local runs, done = {}, redis.call("HMGET", key_of(q.done_runs, minute), unpack(tasks, 1, math.min(#tasks, 1000)))
-  for i, task in ipairs(tasks) do
-    if done[i] or failed[minute][task] then
-      local n = #runs
-      runs[n + 1], runs[n + 2], runs[n + 3] = task, failed[minute][task] or "0", done[i] or "0"
+
+-- How many runs of these tasks succeeded in a minute. HMGET with many names takes longer than reading all.
+local function done_in(minute)
+  local key, done = key_of(q.done_runs, minute), {}
+  if #tasks <= FEW then
+    local numbers = #tasks > 0 and redis.call("HMGET", key, unpack(tasks)) or {}
+    for i, task in ipairs(tasks) do done[task] = numbers[i] end
+  else
+    local counters = redis.call("HGETALL", key)
+    for i = 1, #counters, 2 do done[counters[i]] = counters[i + 1] end
+  end
+  return done
+end
+
+-- The runs of these tasks in a minute.
+local function runs_in(minute)
+  local runs, n, done, of_minute = {}, 0, done_in(minute), failed[minute]
+  for _, task in ipairs(tasks) do
+    if done[task] or of_minute[task] then
+      runs[n + 1], runs[n + 2], runs[n + 3] = task, of_minute[task] or "0", done[task] or "0"
+      n = n + 3
     end
   end
+  return runs
+end
+
+local answer = { in_a_row }
+for minute = present - minutes + 1, present do
+  local runs = runs_in(minute)
   if #runs > 0 then answer[#answer + 1] = { minute, runs } end
 end
 return answer
