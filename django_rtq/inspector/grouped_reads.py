@@ -9,19 +9,8 @@ from django_rtq.broker.redis.commands import Command
 from django_rtq.inspector.metrics.totals import KINDS as TOTALS
 
 _KINDS = (
-    *(
-        "overview",
-        "history",
-        "processing",
-        "note",
-        "left",
-        "tasks",
-        "past_tasks",
-        "task_failures",
-        "failures",
-        "busiest",
-    ),
-    *TOTALS,
+    *("overview", "history", "processing", "note", "left"),
+    *("tasks", "past_tasks", "task_failures", "failures", "busiest", *TOTALS),
 )
 
 
