@@ -96,7 +96,8 @@ def test_a_task_has_recovered_when_fifty_runs_in_a_row_succeeded(redis, broker, 
 
     assert failures() == {}
     keys = broker.keys.of(QUEUE)
-    assert not redis.exists(keys.failing) and not redis.keys(keys.failed_runs + b"*")
+    assert not redis.exists(keys.failing)
+    assert not redis.keys(keys.failed_runs + b"*")
 
 
 def test_crashes_are_failed_runs(broker, report, failures):
