@@ -4,8 +4,8 @@
 -- ARGV[1] minutes     how many, the present one included
 -- ARGV[2] least       how many runs of a task have to have failed in a row to be told
 --
--- returns {{task, "<how many failed in a row> <since when, ms> <how many succeeded since>", ...}, {minute, {task, failed, succeeded,
---         ...}}, ...}: the minutes since 1970 in which any of these tasks ran
+-- returns {{task, "<how many failed in a row> <since when, ms> <how many succeeded since>", ...}, {minute, {task, failed,
+--         succeeded, ...}}, ...}: the minutes since 1970 in which any of these tasks ran
 -- sent twice: changes nothing
 
 local q, minutes, least = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
