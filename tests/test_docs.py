@@ -293,7 +293,7 @@ def _documented(name):
         "log:": "<id>",
         "undo:": "<token>",
         "unique:": "<digest>",
-        "stats:": "<minute>",
+        **dict.fromkeys(("stats:", "done_runs:", "failed_runs:"), "<minute>"),
         "task_days:": "<day>",
         "rtq:worker:": "<name>",
         "rtq:control_signal:": "<supervisor>",
