@@ -107,7 +107,8 @@ class TaskReader:
     def get(self, name: str, hours: int = 24, *, step: int = 1, compare: bool = False) -> TaskDetails:
         """A task, with its runs in the current hour and so many hours before it, 720 at most. Two round trips.
 
-        Jobs and runs under its aliases are included, as far as this process knows the aliases. `step` joins so many hours, counted from 1970. `compare` adds as many steps from as long before.
+        Jobs and runs under its aliases are included, as far as this process knows the aliases. `step` joins so many
+        hours, counted from 1970. `compare` adds as many steps from as long before.
         """
         steps, queues, names = max(0, min(hours, MOST_HOURS)) // step, self._queues.names(), names_of(name)
         hours = min(steps * (2 if compare else 1), MOST_HOURS // step) * step + step - 1
