@@ -90,6 +90,7 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
 
     Raises JobNotFound and WrongState.
     """
+    _check_text(job_id)
     has_finished = False
     config = broker.config
     arguments = (
