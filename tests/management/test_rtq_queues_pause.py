@@ -36,8 +36,8 @@ def test_a_declared_queue_that_was_never_used_is_paused(broker, inspector, setti
 
     assert run("rtq_queues", "pause", "night").out.startswith("Queue night is paused.")
     assert inspector.queues.get("night").paused
-    assert run("rtq_queues", "pause", "nigth").error == (
-        "No queue 'nigth' is declared, or has been used yet. Did you mean 'night'?"
+    assert run("rtq_queues", "pause", "nightx").error == (
+        "No queue 'nightx' is declared, or has been used yet. Did you mean 'night'?"
     )
 
 
