@@ -135,14 +135,10 @@ class TaskReader:
         now_ms = max((reply[0][1] for reply in of_places), default=int(seconds) * 1000)
         by_step, present = _add_up(past, of_places, step, is_past=False), now_ms // HOUR_MS // step
         total = _total(by_step, range(present - steps, present + 1))
+        of_names = [of_places[at : at + len(names)] for at in range(0, len(of_places), len(names))]
         found = [
-            (
-                queue,
-                *_read_jobs(
-                    queue, names, most, of_queues[2 * n : 2 * n + 2], of_places[n * len(names) :][: len(names)]
-                ),
-            )
-            for n, queue in enumerate(queues)
+            (replies[0], *_read_jobs(names, most, *replies))
+            for replies in zip(queues, of_queues[::2], of_queues[1::2], of_names, strict=True)
         ]
         groups = [(queue, group) for queue, _jobs, of_queue in found for group in of_queue]
         return TaskDetails(
@@ -220,9 +216,8 @@ def _steps(by_step: BySteps, places: range, step: int) -> list[TaskStep]:
 
 
 def _read_jobs(
-    queue: str, names: Sequence[str], most: int, of_queue: Sequence[Any], of_names: Sequence[Sequence[Any]]
+    names: Sequence[str], most: int, queue: str, overview: Any, running: Any, of_names: Sequence[Sequence[Any]]
 ) -> tuple[TaskInQueue, list[DeadGroup]]:
-    overview, running = of_queue
     counts = [counted for _history, counted, _dead in of_names]
     queued, scheduled, retrying = (sum(counted[place] for counted in counts) for place in (0, 2, 3))
     queued_read, due_read = (max(counted[place] for counted in counts) for place in (1, 4))

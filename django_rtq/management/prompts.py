@@ -68,7 +68,7 @@ def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
     for name in wanted:
         if name not in known:
             others = f" Known are: {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}."
-            hint = did_you_mean(name, known, otherwise=others, quoted=True)
+            hint = did_you_mean(name, known, otherwise=others if known else "", quoted=True)
             raise CommandError(f"No queue {one_line(repr(name), 100)} is declared, or has been used yet.{hint}")
     return wanted
 

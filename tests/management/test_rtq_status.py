@@ -189,11 +189,7 @@ def test_only_the_queues_that_were_named_are_shown(broker):
     ("named", "code", "message"),
     [
         ("hihg", 1, "No queue 'hihg' is declared, or has been used yet. Did you mean 'high'?"),
-        (
-            "x",
-            1,
-            "No queue 'x' is declared, or has been used yet. Known are: ",
-        ),
+        ("x", 1, "No queue 'x' is declared, or has been used yet. Known are: "),
         (",", 2, "--queues is empty: write for example --queues high,default"),
     ],
 )
