@@ -11,7 +11,13 @@ TEN_YEARS = 10 * 365 * 86_400.0  # seconds; the longest duration: more is a mist
 
 
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str = "", quoted: bool = False) -> str:
-    """A hint for an unknown name, to append to a sentence: the closest known name, or else another hint."""
+    """A hint for an unknown name, to append to a sentence: the closest known name, or else another hint.
+
+    Of dotted names, the last part has to be close as well: that of a module is common to all of its names.
+    """
+    _module, dot, last = name.rpartition(".")
+    if dot:
+        known = [each for each in known if difflib.get_close_matches(last, [each.rpartition(".")[2]])]
     close = difflib.get_close_matches(name, list(known), n=1)
     if not close:
         return otherwise

@@ -5,9 +5,10 @@ All keys of a queue share one hash tag, so that a queue is one slot of a Redis C
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import overload
 
-from django_rtq.conf.queue_options import check_queue_name
+from django_rtq.conf.queue_options import check_queue_name, is_queue_name
 
 
 class Key:
@@ -175,6 +176,11 @@ class QueueKeys:
 
 #: By the names that scripts use. A script of one worker also has `running`, the processing list of that worker.
 QUEUE_KEYS = {name: key for name, key in vars(QueueKeys).items() if isinstance(key, Key)}
+
+
+def read_queue_names(members: Iterable[bytes]) -> list[str]:
+    """The queues in the set of their names, sorted. Another program may have added what is no name: it is left out."""
+    return sorted(filter(is_queue_name, (member.decode(errors="replace") for member in members)))
 
 
 class Keys:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django_rtq.broker.keys import Keys, QueueKeys
+from django_rtq.broker.keys import Keys, QueueKeys, read_queue_names
 from django_rtq.broker.messages import earliest_seconds
 from django_rtq.broker.metrics.task_days import TaskDays
 from django_rtq.broker.redis.client import RedisClient, clock_ms
@@ -191,7 +191,7 @@ class Maintenance:
     # -- inside
 
     def _names(self) -> list[str]:
-        return [name.decode() for name in self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True)]
+        return read_queue_names(self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True))
 
     def _queues(self) -> list[QueueKeys]:
         return [self._keys.of(name) for name in self._names()]

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.redis.client import as_dict, clock_ms
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
@@ -244,7 +245,7 @@ class OverviewReader:
         now_ms = clock_ms(time)
         text = info[0] if info and not isinstance(info[0], BrokerError) else b""
         server = replace(read_server(text, now_ms), data_lost_ms=int(lost) if lost else None)
-        return sorted(n.decode() for n in queues), [w.decode() for w in workers], server, found
+        return read_queue_names(queues), [w.decode() for w in workers], server, found
 
     # -- inside
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.clients.holds import read_holds
 from django_rtq.inspector.details import ClientPause, QueueDetails, WorkerDetails
@@ -20,7 +21,7 @@ class QueueReader:
 
     def names(self) -> list[str]:
         """All queues that were ever used, sorted."""
-        return sorted(name.decode() for name in self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True))
+        return read_queue_names(self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True))
 
     def details(self, names: Iterable[str] | None = None) -> list[QueueDetails]:
         """How many jobs these queues hold; all queues, if none is named."""

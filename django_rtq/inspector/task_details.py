@@ -21,6 +21,7 @@ from django_rtq.inspector.metrics.reader import (
 )
 from django_rtq.inspector.metrics.task_hours import TaskHours
 from django_rtq.inspector.queues import QueueReader, read_queue_details
+from django_rtq.jobs.aliases import names_of
 from django_rtq.jobs.job import clock_moment
 from django_rtq.jobs.record import read_head
 
@@ -76,7 +77,7 @@ class TaskInQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDetails:
-    """What is known of a task."""
+    """What is known of a task, under its name and its aliases."""
 
     name: str
     steps: list[TaskStep]  # every hour, or every step of some hours, the present one last
@@ -106,30 +107,38 @@ class TaskReader:
     def get(self, name: str, hours: int = 24, *, step: int = 1, compare: bool = False) -> TaskDetails:
         """A task, with its runs in the current hour and so many hours before it, 720 at most. Two round trips.
 
-        `step` joins so many hours, counted from 1970. `compare` adds as many steps from as long before.
+        Jobs and runs under its aliases are included, as far as this process knows the aliases. `step` joins so many
+        hours, counted from 1970. `compare` adds as many steps from as long before.
         """
-        steps, queues = max(0, min(hours, MOST_HOURS)) // step, self._queues.names()
+        steps, queues, names = max(0, min(hours, MOST_HOURS)) // step, self._queues.names(), names_of(name)
         hours = min(steps * (2 if compare else 1), MOST_HOURS // step) * step + step - 1
         most = max(LEAST_SEARCHED, min(GROUPED_AT_ONCE, MAX_SEARCHED // max(1, len(queues))))
+        places = [(queue, each) for queue in queues for each in names]
+        in_queues = [each for queue in queues for each in self._queue_commands(queue)]
         deploys = deploy_commands(self._broker)
 
         def ask(known: Sequence[bytes]) -> tuple[Sequence[Any], Replies]:
             commands = [
-                each for pair in zip(queues, known, strict=True) for each in self._commands(*pair, name, hours, most)
+                each
+                for place, mark in zip(places, known, strict=True)
+                for each in self._commands(*place, mark, hours, most)
             ]
             # Without any queue, it still has to be asked for the time.
-            replies = self._redis.execute([("TIME",), *deploys, *commands], resend=True)
-            first = 1 + len(deploys)
-            return replies[:first], [replies[start : start + 5] for start in range(first, len(replies), 5)]
+            replies = self._redis.execute([("TIME",), *deploys, *in_queues, *commands], resend=True)
+            first = 1 + len(deploys) + len(in_queues)
+            return replies[:first], [replies[start : start + 3] for start in range(first, len(replies), 3)]
 
-        ((seconds, _), *found_deploys), of_queues, past = self._histories.read(
-            (name, hours, step), queues, ask, lambda replies: _add_up({}, replies, step, is_past=True)
+        ((seconds, _), *also), of_places, past = self._histories.read(
+            (name, hours, step), places, ask, lambda replies: _add_up({}, replies, step, is_past=True)
         )
-        now_ms = max((reply[0][1] for reply in of_queues), default=int(seconds) * 1000)
-        by_step, present = _add_up(past, of_queues, step, is_past=False), now_ms // HOUR_MS // step
+        found_deploys, of_queues = also[: len(deploys)], also[len(deploys) :]
+        now_ms = max((reply[0][1] for reply in of_places), default=int(seconds) * 1000)
+        by_step, present = _add_up(past, of_places, step, is_past=False), now_ms // HOUR_MS // step
         total = _total(by_step, range(present - steps, present + 1))
+        of_names = [of_places[at : at + len(names)] for at in range(0, len(of_places), len(names))]
         found = [
-            (queue, *_read_jobs(queue, name, most, reply[1:])) for queue, reply in zip(queues, of_queues, strict=True)
+            (replies[0], *_read_jobs(names, most, *replies))
+            for replies in zip(queues, of_queues[::2], of_queues[1::2], of_names, strict=True)
         ]
         groups = [(queue, group) for queue, _jobs, of_queue in found for group in of_queue]
         return TaskDetails(
@@ -152,13 +161,18 @@ class TaskReader:
         details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)]
         return {task: counts.metrics() for task, counts in sorted(found.items())}, details
 
-    def _commands(self, queue: str, known: bytes, name: str, hours: int, most: int) -> list[Command]:
+    def _queue_commands(self, queue: str) -> list[Command]:
+        keys = self._keys.of(queue)
+        return [
+            SCRIPTS["queue_overview"].call(keys, ()),
+            SCRIPTS["list_running"].call(keys, (MAX_RUNNING, _HEAD_BYTES)),
+        ]
+
+    def _commands(self, queue: str, name: str, known: bytes, hours: int, most: int) -> list[Command]:
         keys = self._keys.of(queue)
         return [
             SCRIPTS["task_history"].call(keys, (hours, name, known)),
-            SCRIPTS["queue_overview"].call(keys, ()),
             SCRIPTS["count_task"].call(keys, (name, most)),
-            SCRIPTS["list_running"].call(keys, (MAX_RUNNING, _HEAD_BYTES)),
             self._dead_letters.task_groups_command(queue, name, most),
         ]
 
@@ -201,10 +215,14 @@ def _steps(by_step: BySteps, places: range, step: int) -> list[TaskStep]:
     ]
 
 
-def _read_jobs(queue: str, name: str, most: int, replies: Sequence[Any]) -> tuple[TaskInQueue, list[DeadGroup]]:
-    overview, counted, running, dead = replies
-    queued, queued_read, scheduled, retrying, due_read = counted
-    details, groups = read_queue_details(queue, overview), read_groups(queue, [dead]).groups
+def _read_jobs(
+    names: Sequence[str], most: int, queue: str, overview: Any, running: Any, of_names: Sequence[Sequence[Any]]
+) -> tuple[TaskInQueue, list[DeadGroup]]:
+    counts = [counted for _history, counted, _dead in of_names]
+    queued, scheduled, retrying = (sum(counted[place] for counted in counts) for place in (0, 2, 3))
+    queued_read, due_read = (max(counted[place] for counted in counts) for place in (1, 4))
+    details = read_queue_details(queue, overview)
+    groups = [group for *_counts, dead in of_names for group in read_groups(queue, [dead]).groups]
     held = [head for _worker, _lease, _count, *jobs in running[1:] for _id, _claim, head, *_rest in jobs]
     is_cut = {
         "queued": queued_read == most and details.queued > queued_read,
@@ -218,7 +236,7 @@ def _read_jobs(queue: str, name: str, most: int, replies: Sequence[Any]) -> tupl
         queued=queued,
         scheduled=scheduled,
         retrying=retrying,
-        running=sum(read_head(head)[1] == name for head in held),
+        running=sum(read_head(head)[1] in names for head in held),
         dead=sum(group.count for group in groups),
         cut=frozenset(state for state, is_longer in is_cut.items() if is_longer),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import TooManyPausedTasks
@@ -71,7 +72,7 @@ class TaskPauses:
     def _queues(self, queue: str | None) -> list[str]:
         if queue is not None:
             return [queue]
-        return sorted(name.decode() for name in self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True))
+        return read_queue_names(self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True))
 
 
 def read_pauses(found: Sequence[bytes], now_ms: int) -> tuple[TaskPause, ...]:

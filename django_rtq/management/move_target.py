@@ -7,18 +7,14 @@ from django.core.management.base import CommandError
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.management.command import WRONG_USAGE, RTQCommand
 from django_rtq.management.output import one_line
-from django_rtq.tasks.registry import declared_queues
-from django_rtq.validation import did_you_mean
+from django_rtq.management.prompts import known_queues
 
 
 def check_target(inspector: Inspector, target: str, queue: str | None) -> None:
     """Raises CommandError for a queue that is neither declared nor used, or where the jobs are already."""
     if target == queue:
         raise CommandError(f"--queue and --to are both {one_line(target, 100)}.", returncode=WRONG_USAGE)
-    known = sorted({*declared_queues(), *inspector.queues.names()})
-    if target not in known:
-        hint = did_you_mean(target, known, otherwise=f" Known are: {', '.join(known[:20])}.", quoted=True)
-        raise CommandError(f"No queue {one_line(repr(target), 100)} is declared, or has been used yet.{hint}")
+    known_queues(inspector, [target])
 
 
 def warn_if_nobody_serves(command: RTQCommand, inspector: Inspector, target: str) -> None:

@@ -15,6 +15,7 @@ from django_rtq.inspector.inspector import Inspector
 from django_rtq.management.output import one_line
 from django_rtq.search.moments import past_moment
 from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH, is_client_name
+from django_rtq.tasks.registry import declared_queues
 from django_rtq.validation import did_you_mean
 
 MOST = 1_000_000_000  # of --limit
@@ -62,19 +63,14 @@ def system_user() -> str:
 
 
 def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
-    """The names without duplicates. Raises CommandError for a queue that was never used: it is likely a typo."""
-    wanted, known = list(dict.fromkeys(names)), inspector.queues.names()
+    """The names without duplicates. Raises CommandError for a queue neither declared nor used: it is likely a typo."""
+    wanted, known = list(dict.fromkeys(names)), sorted({*declared_queues(), *inspector.queues.names()})
     for name in wanted:
         if name not in known:
-            raise CommandError(f"No queue {one_line(repr(name), 100)} has been used yet.{_hint(name, known)}")
+            others = f" Known are: {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}."
+            hint = did_you_mean(name, known, otherwise=others if known else "", quoted=True)
+            raise CommandError(f"No queue {one_line(repr(name), 100)} is declared, or has been used yet.{hint}")
     return wanted
-
-
-def _hint(name: str, known: list[str]) -> str:
-    if not known:
-        return " Nor has any other."
-    names = f" Known are: {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}."
-    return did_you_mean(name, known, otherwise=names, quoted=True)
 
 
 def seconds_from(least: float, most: float = math.inf) -> Callable[[str], float]:

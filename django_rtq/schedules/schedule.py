@@ -28,6 +28,7 @@ MAX_NAME_LENGTH = 200
 MAX_MISSED = 100  # default of `cap`
 MAX_CAP = 1000
 MISSED_SECONDS = 60  # a slot that is older than that was missed
+START_FORMAT = "%Y-%m-%d %H:%M:%S UTC"
 _ALIASES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -69,6 +70,11 @@ class Schedule:
         return self.tz or time_zone_name()
 
     @property
+    def start(self) -> datetime | None:
+        """The moment from which its slots are counted, in UTC. None: 1970, or it is a cron expression."""
+        return datetime.fromtimestamp(self.start_ms / 1000, tz=timezone.utc) if self.start_ms else None
+
+    @property
     def definition(self) -> str:
         """A digest of the moments. If it changes, the schedule counts slots from then on, and has missed none."""
         moments = f"every {self.every_ms}" if self.every_ms else f"{self.expression} {self.zone}"
@@ -97,7 +103,7 @@ class Schedule:
         """The schedule in English."""
         if self.every_ms:
             words = f"Every {_duration_in_words(self.every_ms)}"
-            return f"{words}, counted from {_start_in_words(self.start_ms)}" if self.start_ms else words
+            return f"{words}, counted from {self.start:{START_FORMAT}}" if self.start else words
         return f"{self._clock.explain()} ({self.zone})"
 
     @property
@@ -241,11 +247,6 @@ def _check_text(what: str, value: Any, longest: int) -> None:
 def _check_choice(option: str, value: object, choices: Sequence[str]) -> None:
     if value not in choices:
         raise InvalidTask(f"schedule: {option} is {value!r}, but has to be one of: {', '.join(choices)}.")
-
-
-def _start_in_words(ms: int) -> str:
-    at = datetime.fromtimestamp(ms / 1000, tz=timezone.utc)
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _duration_in_words(ms: int) -> str:

@@ -9,6 +9,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.broker.keys import read_queue_names
 from django_rtq.tasks.options.values import Moment, moment_argument
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.due_times import bring_forward, due_times, server_ms
@@ -103,7 +104,7 @@ class _Drain:
         """The queues to drain. Jobs may use new ones."""
         if self._given_queues is not None:
             return list(self._given_queues)
-        return sorted(name.decode() for name in self._broker.redis.execute_one(("SMEMBERS", self._broker.keys.queues)))
+        return read_queue_names(self._broker.redis.execute_one(("SMEMBERS", self._broker.keys.queues)))
 
     def _run_queued(self) -> bool:
         """Run what waits in the queues that exist now. Returns whether there was anything."""

@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -339,6 +339,20 @@ def test_the_list_has_those_of_code_and_settings(admin_client, broker, settings)
     assert [each.partition(" ")[0] for each in found] == ["beat", "monthly"]
     assert "in the settings No scheduler is running for queue default. report default Every 20 s - " in found[0]
     assert "in the code" in found[1]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [("en", "Every 2 hours, counted from {0}"), ("pt-br", "a cada 2 horas, contando a partir de {0}")],
+)
+def test_the_start_of_an_interval_is_shown(admin_client, broker, language, words):
+    task(schedule=every(hours=2, start=datetime(2026, 11, 24, 9, 0, 5, tzinfo=timezone.utc), args=[1]))(report)
+
+    with override_settings(LANGUAGE_CODE=language):
+        (shown,) = columns(admin_client.get(LIST).text)
+
+    assert words.format("2026-11-24 09:00:05 UTC") in shown
 
 
 @pytest.mark.django_db

@@ -242,3 +242,15 @@ def test_many_clients_with_odd_names_are_listed(broker, operator):
     assert answer.status_code == 200
     assert "<script>alert" not in text(answer)
     assert "\u202e" not in text(answer)
+
+
+@pytest.mark.parametrize("page", ["queue", "job", "worker", "deadletter", "registeredtask", "client"])
+def test_what_is_no_queue_name_is_skipped_in_the_list_of_queues(page, redis, broker, inspector, operator):
+    job = queued_job(broker)
+    redis.sadd(broker.keys.queues, "bad name!", b"\xff", "")
+
+    assert operator.get(f"/admin/django_rtq/{page}/").status_code == 200
+    assert inspector.queues.names() == [QUEUE]
+    assert inspector.find(job.id).queue == QUEUE
+    assert inspector.task_pauses.pause_task("ship") == [QUEUE]
+    assert broker.maintenance.find_known([job.id]) == {job.id}

@@ -155,6 +155,8 @@ def test_an_unknown_job_is_not_found(redis, broker, inspector):
 
     with pytest.raises(JobNotFound):
         inspector.cancel(new_job().id)
+    with pytest.raises(JobNotFound):
+        inspector.cancel("\ud800")  # Redis cannot be asked for it
 
     assert snapshot(redis) == before
 

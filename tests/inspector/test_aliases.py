@@ -4,7 +4,19 @@ import pytest
 
 from django_rtq import task
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from tests.support.jobs import QUEUE, claim, claim_all, claimed_job, dead_job, queued_job, scheduled_job, settle
+from tests.broker.test_filter_jobs import bury
+from tests.broker.test_task_metrics import tell
+from tests.support.jobs import (
+    QUEUE,
+    claim,
+    claim_all,
+    claimed_job,
+    dead_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settle,
+)
 
 NEW, OLD = "aliases.new", "aliases.old"
 
@@ -63,3 +75,28 @@ def test_a_filter_finds_them(broker, inspector, state):
     page = inspector.job_list.page(QUEUE, state, filter=JobFilter(task=f"={NEW}"))
 
     assert sorted(job.task for job in page.jobs) == [NEW, OLD]
+
+
+def test_its_jobs_and_dead_letters_are_counted(broker, inspector):
+    names = [NEW, OLD, OLD, "aliases.older"]
+    for n, name in enumerate(names):
+        bury(broker, name, kind="a.B")
+        retrying_job(broker, body=body(name))
+        claimed_job(broker, body=body(name), worker=f"w{n}", queue="other")
+    for name in names:
+        queued_job(broker, body=body(name))
+        scheduled_job(broker, body=body(name))
+
+    found = inspector.tasks.get(NEW)
+
+    here, there = sorted(found.queues, key=lambda each: each.queue.name == "other")
+    assert (here.queued, here.scheduled, here.retrying, here.dead) == (3, 3, 3, 3)
+    assert there.running == 3
+    assert {group.task: group.count for _queue, group in found.groups} == {NEW: 1, OLD: 2}
+
+
+def test_its_runs_are_counted(broker, inspector):
+    tell(broker, f"done {NEW}", 5, f"done {OLD}", 3, "done aliases.older", 1)
+
+    assert [inspector.tasks.get(name).total.done for name in (NEW, OLD)] == [8, 3]
+    assert inspector.tasks.get(NEW).total.done == 8  # with what it remembers

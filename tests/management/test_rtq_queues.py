@@ -92,7 +92,7 @@ def test_an_unknown_queue_is_told(broker):
 
     ran = run("rtq_queues", "forget", "typ")
 
-    assert (ran.code, ran.error) == (1, "No queue 'typ' has been used yet. Did you mean 'typo'?")
+    assert (ran.code, ran.error) == (1, "No queue 'typ' is declared, or has been used yet. Did you mean 'typo'?")
 
 
 def test_a_job_that_arrives_meanwhile_is_not_lost(broker, inspector):

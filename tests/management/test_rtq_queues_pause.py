@@ -27,12 +27,18 @@ def test_one_unknown_name_and_nothing_is_paused(broker, inspector):
 
     ran = run("rtq_queues", "pause", "high", "lwo")
 
-    assert (ran.code, ran.error) == (1, "No queue 'lwo' has been used yet. Did you mean 'low'?")
+    assert (ran.code, ran.error) == (1, "No queue 'lwo' is declared, or has been used yet. Did you mean 'low'?")
     assert not any(queue.paused for queue in inspector.queues.details())
 
 
-def test_where_no_queue_was_used_there_is_none_to_mean(broker):
-    assert run("rtq_queues", "pause", "high").error == "No queue 'high' has been used yet. Nor has any other."
+def test_a_declared_queue_that_was_never_used_is_paused(broker, inspector, settings):
+    settings.RTQ = {**settings.RTQ, "QUEUES": {"night": {}}}
+
+    assert run("rtq_queues", "pause", "night").out.startswith("Queue night is paused.")
+    assert inspector.queues.get("night").paused
+    assert run("rtq_queues", "pause", "nightx").error == (
+        "No queue 'nightx' is declared, or has been used yet. Did you mean 'night'?"
+    )
 
 
 def test_it_can_be_silent(broker):

@@ -19,5 +19,5 @@ def test_one_unknown_name_and_nothing_goes_on(broker, inspector):
 
     ran = run("rtq_queues", "resume", "high", "hihg")
 
-    assert (ran.code, ran.error) == (1, "No queue 'hihg' has been used yet. Did you mean 'high'?")
+    assert (ran.code, ran.error) == (1, "No queue 'hihg' is declared, or has been used yet. Did you mean 'high'?")
     assert inspector.queues.details()[0].paused

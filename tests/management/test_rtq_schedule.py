@@ -1,5 +1,7 @@
 """rtq_schedule: what schedules there are, and starting one of them by hand."""
 
+from datetime import datetime, timezone
+
 import pytest
 from django.test import override_settings
 
@@ -75,6 +77,7 @@ def test_the_same_in_json(broker, fired):
         "when": "At 05:00 every day (Europe/Berlin)",
         "cron": "0 5 * * *",
         "every_seconds": None,
+        "start": None,
         "tz": "Europe/Berlin",
         "missed": "once",
         "overlap": "skip",
@@ -83,6 +86,16 @@ def test_the_same_in_json(broker, fired):
         "last_state": "queued",
     }
     assert (often["cron"], often["every_seconds"], often["tz"], often["last_slot"]) == (None, 0.1, None, None)
+
+
+def test_the_start_of_an_interval_is_told(broker):
+    first = datetime(2026, 11, 24, 9, 0, 5, tzinfo=timezone.utc)
+    task(schedule=every(hours=2, start=first, name="shifted", args=[1]))(report)
+
+    (shifted,) = [line for line in run("rtq_schedule", "list", "--json").json if line["name"] == "shifted"]
+
+    assert (shifted["every_seconds"], shifted["start"]) == (7200, "2026-11-24T09:00:05+00:00")
+    assert "Every 2 hours, counted from 2026-11-24 09:00:05 UTC" in run("rtq_schedule", "list").out
 
 
 def test_the_state_of_a_job_that_was_forgotten_is_not_known(redis, broker, fired):

@@ -275,6 +275,17 @@ def test_without_debug_nothing_is_said(in_debug):
     assert in_debug() == []
 
 
+@pytest.mark.parametrize("module", [None, object()])
+def test_a_project_without_the_app_is_said(in_debug, monkeypatch, module):
+    monkeypatch.setattr(registry.apps, "get_containing_app_config", lambda name: module)
+    with override_settings(INSTALLED_APPS=[app for app in settings.INSTALLED_APPS if app != "django_rtq"]), captured():
+        late = task(send)
+        late.delay()
+        late.delay()
+    (message,) = in_debug()
+    assert message.startswith(f'A job of {__name__}.send was sent, but "django_rtq" is missing in INSTALLED_APPS')
+
+
 def test_a_module_that_workers_import_when_a_job_comes_is_not_meant(in_debug, monkeypatch):
     monkeypatch.setattr(registry.apps, "get_containing_app_config", lambda name: object())
     with captured():

@@ -90,6 +90,8 @@ def test_a_task_is_known_by_the_name_of_its_function():
     [
         ("tests.tasks.test_task.ad", " Did you mean tests.tasks.test_task.add?"),
         ("tests.tasks.test_task.loook", " Did you mean tests.tasks.test_task.look?"),
+        ("tests.task.test_task.look", " Did you mean tests.tasks.test_task.look?"),
+        ("tests.tasks.test_task.xyzzy", ""),
         ("x", ""),
     ],
 )

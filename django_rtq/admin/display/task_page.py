@@ -20,6 +20,7 @@ from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, f
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.task_details import TaskDetails, TaskInQueue
+from django_rtq.jobs.aliases import names_of
 from django_rtq.tasks.task import Task
 
 MAX_QUEUES_NAMED = 5
@@ -174,7 +175,8 @@ def number_text(count: int, *, is_cut: bool) -> str:
 def _cell(task: str, found: TaskInQueue, state: str, url: PageUrl) -> dict[str, str]:
     count, is_cut = getattr(found, state), state in found.cut
     if state == "scheduled":  # held jobs are counted, however few of them the search has met
-        count = max(count, sum(pause.held for pause in found.queue.paused_tasks if pause.task == task))
+        names = names_of(task)
+        count = max(count, sum(pause.held for pause in found.queue.paused_tasks if pause.task in names))
     return {
         "text": number_text(count, is_cut=is_cut),
         "url": url("queue_change", found.queue.name, query={"state": state, "task": f"={task}"})

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.formatting import format_number
 from django_rtq.jobs.job import CancelAnswer, JobState
-from django_rtq.schedules.schedule import Schedule
+from django_rtq.schedules.schedule import START_FORMAT, Schedule
 
 #: The state of one job.
 STATE_LABELS: dict[JobState, Any] = {
@@ -106,6 +106,9 @@ def schedule_text(schedule: Schedule) -> str:
     if (get_language() or "en").startswith("en"):
         return schedule.explain()
     if schedule.every_ms:
+        if schedule.start:
+            text = _("every %(duration)s, counted from %(start)s")
+            return text % {"duration": _length(schedule.every_ms), "start": f"{schedule.start:{START_FORMAT}}"}
         return _("every %(duration)s") % {"duration": _length(schedule.every_ms)}
     return f"{schedule.expression} ({schedule.zone})"
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from threading import Lock
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.redis.client import clock_ms
 from django_rtq.inspector.clients.client_states import Shares
 from django_rtq.inspector.clients.queue_clients import QueueClients
@@ -199,7 +200,7 @@ class ClientListReader:
         """The clients of some queues, or of all, as they are now."""
         started = time.monotonic()
         known, now = self._redis.execute([("SMEMBERS", self._keys.queues), ("TIME",)], resend=True)
-        names = sorted(name.decode() for name in known) if queues is None else list(queues)
+        names = read_queue_names(known) if queues is None else list(queues)
         counts = ClientCounts(queues=self._read(names, clock_ms(now)), now_ms=clock_ms(now))
         if sum(len(queue.clients) for queue in counts.queues) > FEW:
             counts.kept_seconds = max(KEPT_SECONDS, KEPT_TIMES * (time.monotonic() - started))

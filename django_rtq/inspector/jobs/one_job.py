@@ -12,6 +12,7 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import wake_supervisor_of
+from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.redis.steps import Steps, checked
 from django_rtq.broker.scripts import SCRIPTS
@@ -90,6 +91,7 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
 
     Raises JobNotFound and WrongState.
     """
+    _check_text(job_id)
     has_finished = False
     config = broker.config
     arguments = (
@@ -146,7 +148,7 @@ def _names(broker: Broker, queue: str | None) -> Steps[list[str]]:
     if queue is not None:
         return [queue]
     (names,) = checked((yield [("SMEMBERS", broker.keys.queues)]))
-    return sorted(name.decode() for name in names)
+    return read_queue_names(names)
 
 
 def why_not_now(answer: str) -> str:

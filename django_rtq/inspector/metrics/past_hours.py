@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 Past = TypeVar("Past")
-Replies = list[Sequence[Any]]  # those about a queue, for each queue; each begins with a reply that begins with a mark
-#: Asks Redis, with the known marks of the queues. Returns any other replies, and those about queues.
+Replies = list[Sequence[Any]]  # those about a place, for each place; each begins with a reply that begins with a mark
+#: Asks Redis, with the known marks of the places. Returns any other replies, and those about places.
 Ask = Callable[[Sequence[bytes]], tuple[Sequence[Any], Replies]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept(Generic[Past]):
-    """What was counted before the hour of the marks, in all of the queues together."""
+    """What was counted before the hour of the marks, in all of the places together."""
 
-    queues: Sequence[str]
+    places: Sequence[Hashable]  # queues, or queues and tasks
     marks: Sequence[bytes]
     past: Past
 
@@ -33,14 +33,14 @@ class PastHours(Generic[Past]):
         self._kept: dict[Hashable, _Kept[Past]] = {}
 
     def read(
-        self, key: Hashable, queues: Sequence[str], ask: Ask, add_up: Callable[[Replies], Past]
+        self, key: Hashable, places: Sequence[Hashable], ask: Ask, add_up: Callable[[Replies], Past]
     ) -> tuple[Sequence[Any], Replies, Past]:
         """What ask() returned, and the sum of the hours before: that kept for `key`, or that which add_up() makes.
 
-        Asks twice if only some of the queues are still as they were.
+        Asks twice if only some of the places are still as they were.
         """
-        kept, unknown = self._kept.get(key), [b""] * len(queues)
-        if kept is not None and kept.queues != queues:
+        kept, unknown = self._kept.get(key), [b""] * len(places)
+        if kept is not None and kept.places != places:
             kept = None
         known = unknown if kept is None else kept.marks
         also, replies = ask(known)
@@ -50,10 +50,10 @@ class PastHours(Generic[Past]):
         if any(mark == before for mark, before in zip(marks, known, strict=True)):
             also, replies = ask(unknown)
         past = add_up(replies)
-        latest = [(key, _Kept(queues, _marks(replies), past)), *reversed(self._kept.items())]
+        latest = [(key, _Kept(places, _marks(replies), past)), *reversed(self._kept.items())]
         self._kept = dict(reversed([pair for i, pair in enumerate(latest) if not i or pair[0] != key][: self._most]))
         return also, replies, past
 
 
 def _marks(replies: Replies) -> Sequence[bytes]:
-    return [of_queue[0][0] for of_queue in replies]
+    return [of_place[0][0] for of_place in replies]

@@ -21,7 +21,6 @@ from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, count, number, one_line, table
 from django_rtq.management.prompts import client_argument, known_queues, positive, system_user
 from django_rtq.management.purging import add_no_input, purge, purge_options
-from django_rtq.tasks.registry import declared_queues
 
 COLUMNS = [
     *(Column("CLIENT"), Column("QUEUED", right=True), Column("RUNNING", right=True), Column("MAX", right=True)),
@@ -127,7 +126,7 @@ class Command(RTQCommand):
         if queue == "*" and action in ("pause", "resume"):
             queues = get_inspector().queues.names()
         else:
-            queues = [queue] if queue in declared_queues() else known_queues(get_inspector(), [queue])
+            queues = known_queues(get_inspector(), [queue])
         act = {"limit": self._limit, "list": self._list, "purge": self._purge}.get(action, self._pause_or_resume)
         for name in queues:
             act(name, options)

@@ -145,6 +145,7 @@ def _as_dict(schedule_status: ScheduleStatus) -> dict[str, Any]:
         "when": schedule.explain(),
         "cron": schedule.expression or None,
         "every_seconds": schedule.every_ms / 1000 or None,
+        "start": schedule.start and schedule.start.isoformat(),
         "tz": schedule.zone if schedule.expression else None,
         "missed": schedule.missed,
         "overlap": schedule.overlap,

@@ -192,7 +192,7 @@ class CoroutineInterrupts:
         self._tasks: dict[bytes, asyncio.Future[Any]] = {}
 
     async def limited(self, coroutine: Coroutine[Any, Any, Any], seconds: float | None, job_id: bytes = b"") -> Any:
-        """Await a coroutine; after so many seconds it is cancelled and TimeLimitExceeded raised."""
+        """Await a coroutine. It is cancelled after so many seconds: raises TimeLimitExceeded unless it catches that."""
         current = asyncio.current_task()
         assert current is not None
         running = current if seconds is None else asyncio.ensure_future(coroutine)
@@ -202,9 +202,10 @@ class CoroutineInterrupts:
                 return await coroutine
             done, _ = await asyncio.wait({running}, timeout=seconds)
             if not done:
-                running.cancel()
+                self.cancel(job_id)
                 await asyncio.wait({running})
-                raise TimeLimitExceeded(limit_message(seconds))
+                if running.cancelled():
+                    raise TimeLimitExceeded(limit_message(seconds))
             return running.result()
         finally:
             # Code after it must not be cancelled instead.

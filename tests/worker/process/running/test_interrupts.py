@@ -146,6 +146,64 @@ def test_a_coroutine_is_cancelled(thread_limits):
     assert cancelled == [True]
 
 
+def in_the_main_thread(main_limit, thread_limits, handle):
+    with main_limit.limit(0.05):
+        try:
+            spin()
+        except TimeLimitExceeded:
+            return handle()
+
+
+def in_another_thread(main_limit, thread_limits, handle):
+    def job():
+        with thread_limits.limit(0.05):
+            try:
+                spin()
+            except TimeLimitExceeded:
+                return handle()
+
+    result = in_thread(job)
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def on_an_event_loop(main_limit, thread_limits, handle):
+    async def job():
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return handle()
+
+    return asyncio.run(CoroutineInterrupts().limited(job(), 0.05))
+
+
+@pytest.mark.parametrize("run", [in_the_main_thread, in_another_thread, on_an_event_loop])
+def test_a_job_that_catches_the_interruption_has_its_own_outcome(main_limit, thread_limits, run):
+    assert run(main_limit, thread_limits, lambda: "half of it") == "half of it"
+    with pytest.raises(ZeroDivisionError):
+        run(main_limit, thread_limits, lambda: 1 / 0)
+
+
+def test_a_coroutine_that_was_stopped_is_not_interrupted_by_its_time_limit():
+    coroutines, tidied = CoroutineInterrupts(), []
+
+    async def job():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.2)
+            tidied.append(True)
+
+    async def run():
+        asyncio.get_running_loop().call_later(0.02, coroutines.cancel, b"ours")
+        await coroutines.limited(job(), 0.1, b"ours")
+
+    with pytest.raises((asyncio.CancelledError, TimeLimitExceeded)):
+        asyncio.run(run())
+    assert tidied == [True]
+
+
 @pytest.mark.parametrize("seconds", [None, 5])
 def test_a_coroutine_in_time_gives_its_result_or_its_error(seconds):
     async def job(error):
