@@ -189,7 +189,8 @@ def test_a_job_that_is_shown_has_no_secrets_but_in_its_record():
 
 
 def test_the_message_of_a_group_has_none():
-    group = {"task": NAME, "error_class": "E", "count": 1, "first_at": NOW, "last_at": NOW, "message": "no hunter22"}
+    group = {"task": NAME, "error_class": "E", "count": 1, "first_at": NOW, "last_at": NOW, "newest_id": "a"}
+    group["message"] = "no hunter22"
     assert group_message(DeadGroup(**group, call={"args": ["ann", "hunter22"]})) == f"no {HIDDEN}"
     assert group_message(DeadGroup(**group, call={})) == "no hunter22"
     assert group_message(DeadGroup(**group, call=None)) is None

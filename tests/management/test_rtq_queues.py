@@ -24,7 +24,7 @@ def test_declared_and_used_queues_are_listed(broker, inspector):
     )
     assert [row.split()[:7] for row in rows] == [
         ["calls", "yes", "open", "0", "0", "0", "0"],
-        ["default", "yes", "open", "0", "0", "1", "0"],
+        ["default", "yes", "open", "1", "0", "1", "0"],
         ["typo", "no", "paused", "0", "1", "0", "0"],
     ]
 

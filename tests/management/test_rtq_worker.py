@@ -27,6 +27,9 @@ def started(broker, monkeypatch):
         def __init__(self, broker, options):
             found.append(options)
 
+        def begin(self):
+            pass
+
         def run(self):
             return 0
 

@@ -75,7 +75,8 @@ def test_jobs_of_a_dead_worker(redis, broker):
     claim(broker, TOGETHER, worker=WORKER)
     let_lapse(broker, WORKER)
 
-    broker.reclaim(QUEUE)
+    while broker.reclaim(QUEUE)[1]:  # some at a time
+        pass
 
     assert lane(redis) == ids
 

@@ -14,7 +14,10 @@ KEPT = (
     "due_signal",
     "announced",
 )
-COUNTED = ("tasks", "client_runs", "client_time", "hours", "task_days")  # some appear when an hour is over
+COUNTED = (
+    *("tasks", "client_runs", "client_time", "hours", "task_days"),
+    *("done_runs", "failed_runs", "failing"),
+)  # some appear when an hour is over
 
 
 def keys_of(redis):

@@ -41,7 +41,7 @@ SEARCH_MUTANTS = tuple(
         Mutant("retrying_jobs_are_scheduled_ones", "known[i].is_seen or not is_meant", "known[i].is_seen"),
         Mutant("all_delayed_jobs_are_searched_for_a_client", 'state ~= "dead" and of_client ~= ""', "false"),
         Mutant("no_retrying_job_is_known", 'state == "retrying" and q.retrying or q.scheduled', "q.scheduled"),
-        Mutant("the_oldest_dead_come_first", 'local is_falling = state == "dead"', "local is_falling = false"),
+        Mutant("the_oldest_dead_come_first", 'is_of_client = state == "dead", state', "is_of_client = false, state"),
         Mutant(
             "who_died_with_the_last_is_left_out",
             "is_equal and ((is_falling and id >= at[2])",

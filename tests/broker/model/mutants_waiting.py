@@ -12,8 +12,8 @@ WAITING_MUTANTS = (
     Mutant("what_runs_waits", ' - redis.call("ZCARD", q.dead) - running', ' - redis.call("ZCARD", q.dead)'),
     Mutant(
         "delayed_do_not_wait",
-        'local waiting = redis.call("ZCARD", q.scheduled_by_client .. ":" .. client)',
-        "local waiting = 0",
+        'redis.call("ZCARD", q.scheduled_by_client .. ":" .. client) + count_lanes_of',
+        "count_lanes_of",
     ),
     Mutant("blocked_do_not_wait", "if not known[band] then bands", "if false then bands", ("enqueue_many",)),
     Mutant("a_band_counts_twice", "if not known[band] then bands", "if true then bands", ("enqueue_many",)),

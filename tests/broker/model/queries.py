@@ -34,8 +34,10 @@ def overview_of(model: Queue) -> dict[str, object]:
 
 
 def _may_start(model: Queue, client: str) -> bool:
-    """Whether a client may start a job, as far as claims know."""
-    return f"paused:{client}" not in model.set_limits and all(client not in each for each in model.blocked_in.values())
+    """Whether a client may start a job, as far as claims know; if there are no limits any more, who was blocked may."""
+    if not model.set_limits:
+        return True
+    return f"paused:{client}" not in model.set_limits and client not in model.blocked
 
 
 def _waits_since(model: Queue, lane: tuple[int, str], job_id: str) -> int:

@@ -80,7 +80,7 @@ def comparable(redis, session):
     kept = {
         key: value
         for key, value in taken.items()
-        if key.split(":")[0] not in ("stats", "tasks", "client_runs", "client_time", "rtq")
+        if key.split(":")[0] not in ("stats", "tasks", "done_runs", "failed_runs", "failing", "client_runs", "client_time", "rtq")
     }
     return json.loads(json.dumps(kept, default=str).replace(session.worker, "<worker>"))
 
