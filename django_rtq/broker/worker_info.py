@@ -9,6 +9,7 @@ from django_rtq.broker.keys import Keys
 from django_rtq.broker.redis.commands import Argument, Command
 
 WorkerInfo = Mapping[str, Argument]
+_FORGOTTEN_MS = 60_000  # after the end of a worker
 _KEPT_MS = 3_600_000  # after the last update; of a worker that was lost, people want to know where it ran
 
 
@@ -29,6 +30,9 @@ def worker_info_commands(keys: Keys, workers: Mapping[str, WorkerInfo]) -> Itera
 
 
 def forget_info_commands(keys: Keys, worker: str) -> Iterator[Command]:
-    """Delete the info of a worker that is no more."""
-    yield ("UNLINK", keys.worker(worker))
+    """Forget the info of a worker that is no more: soon, because a page that was shown before may send it a command.
+
+    A process that takes a new name has the same supervisor.
+    """
+    yield ("PEXPIRE", keys.worker(worker), _FORGOTTEN_MS)
     yield ("ZREM", keys.workers, worker)

@@ -220,7 +220,7 @@ def test_a_worker_that_has_just_started_runs_nobody_knows_where(broker, inspecto
     assert [(each.host, each.pid, each.queues) for each in inspector.workers()] == [("", 0, ["default"])]
 
 
-def test_nothing_is_kept_of_a_worker_that_is_no_more(redis, broker):
+def test_of_a_worker_that_is_no_more_little_is_kept_for_a_minute(redis, broker):
     broker.register_queues(["default"])
     for name in ("left", "crashed"):
         broker.sign_on(["default"], name)
@@ -229,4 +229,5 @@ def test_nothing_is_kept_of_a_worker_that_is_no_more(redis, broker):
     broker.sign_off(["default"], "left")
     broker.reclaim_child("default", "crashed", [])
 
-    assert redis.keys("rtq:worker*") == []
+    assert sorted(redis.keys("rtq:worker*")) == [b"rtq:worker:crashed", b"rtq:worker:left"]
+    assert all(0 < redis.ttl(f"rtq:worker:{name}") <= 60 for name in ("crashed", "left"))

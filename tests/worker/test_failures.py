@@ -191,9 +191,9 @@ def test_an_expired_job_never_runs_and_one_that_was_started_does_not_expire(rtq_
 
 def test_a_settlement_that_is_refused_holds_up_nobody_else(rtq_worker, redis, broker, journal):
     """The key of the outcomes is of the wrong type, say: acks of this queue fail, other queues work."""
+    worker = rtq_worker("--queues", "default,low")
     redis.set("{rtq:default}:results", "a string")
     stuck = tasks.note.delay("stuck")
-    worker = rtq_worker("--queues", "default,low")
     journal.wait("end", "stuck")
     low = tasks.note.using(queue_name="low").delay("low")
     wait_until(lambda: low.state is JobState.SUCCEEDED)

@@ -108,7 +108,7 @@ LIMIT_MUTANTS = (
     ),
     Mutant("limits_outlast_their_end", 'redis.call("HDEL", key, field)', NOTHING),
     Mutant("settings_win", "for i = 1, 3 do texts", "for i = 3, 1, -1 do texts"),
-    Mutant("other_values_are_lost", 'local text, paused = table.concat(texts, " ")', 'local text, paused = texts[1] or ""'),
+    Mutant("other_values_are_lost", 'text, paused = table.concat(texts, " ")', 'text, paused = texts[1] or ""'),
     Mutant("old_values_stay", 'text = string.gsub(text, " " .. name .. "=%S*", "")', NOTHING, ("set_limits",)),
     Mutant("settings_are_lost", "for i = 1, 3 do texts", "for i = 1, 2 do texts"),
     Mutant(

@@ -74,14 +74,13 @@ def test_it_is_told_as_the_child_would_have_told_it(redis, broker, child, outcom
     assert told_for_it == by_itself
 
 
+STATISTICS = {"stats", "tasks", "done_runs", "failed_runs", "failing", "client_runs", "client_time", "rtq"}
+
+
 def comparable(redis, session):
     """All keys, without times, names of workers, and statistics."""
     taken = snapshot(redis, times=False)
-    kept = {
-        key: value
-        for key, value in taken.items()
-        if key.split(":")[0] not in ("stats", "tasks", "done_runs", "failed_runs", "failing", "client_runs", "client_time", "rtq")
-    }
+    kept = {key: value for key, value in taken.items() if key.split(":")[0] not in STATISTICS}
     return json.loads(json.dumps(kept, default=str).replace(session.worker, "<worker>"))
 
 
