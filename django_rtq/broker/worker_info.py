@@ -19,7 +19,7 @@ def worker_info_commands(keys: Keys, workers: Mapping[str, WorkerInfo]) -> Itera
     The index uses the clock of this machine, because no script is involved. If that clock is wrong by more than an
     hour, other workers may be missing from the index until their next heartbeat.
     """
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = _now_ms()
     for name, info in workers.items():
         # kept_ms and the time that is left to the key tell readers when the worker was last seen.
         yield ("HSET", keys.worker(name), "kept_ms", _KEPT_MS, *(value for pair in info.items() for value in pair))
@@ -36,3 +36,12 @@ def forget_info_commands(keys: Keys, worker: str) -> Iterator[Command]:
     """
     yield ("PEXPIRE", keys.worker(worker), _FORGOTTEN_MS)
     yield ("ZREM", keys.workers, worker)
+
+
+def recent_workers(keys: Keys, seconds: float) -> Command:
+    """Read the names of workers whose info was stored within so many seconds, the latest first."""
+    return ("ZREVRANGEBYSCORE", keys.workers, "+inf", _now_ms() - round(1000 * seconds))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
