@@ -91,6 +91,8 @@ class Config:
     keep_args: bool = False
     #: Keep the last lines that a job logs: all that its loggers let through (True), or those from a level on ("INFO").
     job_logs: bool | str | None = None
+    #: For django_rtq.mail: the real "backend", and options of Task.using() for all messages.
+    email: Mapping[str, Any] = field(default_factory=dict)
     #: Dotted paths of middleware, the outermost first.
     middleware: tuple[str, ...] = field(default=())
 
@@ -226,6 +228,12 @@ def _check_values(config: Config) -> None:
     check_schedules(config.schedules)
     check_queues(config.queues)
     check_incidents(config.incidents)
+    email: Any = config.email
+    if not isinstance(email, Mapping) or not isinstance(email.get("backend", ""), str):
+        raise ConfigurationError(
+            'RTQ["EMAIL"] has to be a dictionary with the dotted path of a "backend" and options of using(), like '
+            '{"backend": "anymail.backends.mailgun.EmailBackend", "queue_name": "mail"}.'
+        )
     job_log_level(config.job_logs)
     if not isinstance(config.keep_args, bool):
         raise ConfigurationError(f'RTQ["KEEP_ARGS"] is {config.keep_args!r}, but has to be True or False.')
