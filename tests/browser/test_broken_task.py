@@ -9,7 +9,6 @@ from tests.browser.conftest import NOTE, body
 from tests.browser.test_pages import overflow, violations
 from tests.support.jobs import QUEUE, queued_job
 
-REFRESH_SECONDS = 60
 OVERVIEW = "/admin/django_rtq/queue/"
 
 
@@ -75,17 +74,12 @@ def test_who_did_what_is_in_the_log(broken, page):
     shows(page.locator(".rtq"), "No entries.")
 
 
-def test_both_pages_can_be_read_in_the_dark_and_on_a_phone(broken, page):
+def test_both_pages_are_accessible_and_fit_on_a_phone(broken, page):
     for action in ("cancel", "requeue"):
         page.goto(f"/admin/django_rtq/registeredtask/{NOTE}/{action}/")
         follow(page.locator(".rtq form button").first)
     for address in (f"/admin/django_rtq/registeredtask/{NOTE}/", "/admin/django_rtq/log/"):
         page.goto(address)
         assert violations(page) == []
-        page.emulate_media(color_scheme="dark")
-        assert violations(page, runOnly=["color-contrast"]) == []
         page.set_viewport_size({"width": 390, "height": 800})
         assert overflow(page) <= 0
-        assert violations(page, runOnly=["color-contrast"]) == []
-        page.emulate_media(color_scheme="light")
-        page.set_viewport_size({"width": 1440, "height": 900})

@@ -4,12 +4,12 @@ import pytest
 
 from tests.browser.actions import follow, shows
 from tests.browser.chromium import window
-from tests.browser.conftest import body
+from tests.browser.conftest import OFTEN, body
 from tests.browser.test_noisy_client import CLIENTS, row_of
 from tests.browser.test_pages import overflow, violations
 from tests.support.jobs import QUEUE, dead_job, queued_job
 
-REFRESH_SECONDS = 0.5
+REFRESH_SECONDS = OFTEN
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import pytest
 from django_rtq.broker.settlement import Settlement
 from django_rtq.jobs.job import JobState
 from tests.browser.actions import follow, shows
-from tests.browser.conftest import body
+from tests.browser.conftest import OFTEN, body
 from tests.browser.test_pages import covered, cut_off, overflow, violations
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job
 
-REFRESH_SECONDS = 0.5
+REFRESH_SECONDS = OFTEN
 CLIENTS = "/admin/django_rtq/client/"
 
 

@@ -7,7 +7,6 @@ from tests.browser.conftest import body
 from tests.browser.test_pages import violations
 from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job
 
-REFRESH_SECONDS = 60
 OVERVIEW = "/admin/django_rtq/queue/"
 
 
