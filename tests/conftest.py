@@ -13,6 +13,7 @@ from django_rtq.inspector.inspector import get_inspector
 from testproject.mariadb_server import MariaDBUnavailable, PrivateMariaDB
 from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
 from testproject.redis_server import PrivateRedis
+from tests.support import second_try
 from tests.support.databases import as_default, sqlite_settings
 from tests.support.fault_proxy import FaultProxy
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE, Redis
@@ -27,6 +28,11 @@ settings.register_profile(
 )
 settings.load_profile("rtq")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker that a test starts would compile all modules again
+
+
+def pytest_configure(config):
+    """Failed tests get a second try where that is wanted."""
+    second_try.register(config)
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
@@ -97,9 +103,20 @@ def inspector(broker):
     return get_inspector()
 
 
+# What holds for a database is proved on SQLite, and with RTQ_DATABASES=all, as in CI, on all of these.
+DATABASES = ["sqlite", "postgres", "mariadb"] if os.environ.get("RTQ_DATABASES") == "all" else ["sqlite"]
+
+
+def skip_unless_wanted(database):
+    """Skip a test of one database that this run leaves out."""
+    if database not in DATABASES:
+        pytest.skip(f"{database}: only with RTQ_DATABASES=all")
+
+
 @pytest.fixture(scope="session")
 def postgres():
     """A PostgreSQL server of this session. Without the programs, tests that need it are skipped."""
+    skip_unless_wanted("postgres")
     server = PrivatePostgres(unix_socket=True, arguments=["-c", "fsync=off"])
     try:
         server.__enter__()
@@ -112,6 +129,7 @@ def postgres():
 @pytest.fixture(scope="session")
 def mariadb():
     """A MariaDB server of this session. Without the programs, tests that need it are skipped."""
+    skip_unless_wanted("mariadb")
     server = PrivateMariaDB()
     try:
         server.__enter__()
@@ -121,9 +139,9 @@ def mariadb():
     server.__exit__()
 
 
-@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
+@pytest.fixture(params=DATABASES)
 def database(request, tmp_path, django_db_blocker):
-    """An empty database as the default one, on SQLite, PostgreSQL and MariaDB. Its transactions are real, and its data
+    """An empty database as the default one, on each of DATABASES. Its transactions are real, and its data
     is there for other processes: rtq_worker(environment=database.environment)."""
     if request.param == "sqlite":
         settings = sqlite_settings(tmp_path / "database.sqlite3")
