@@ -35,6 +35,26 @@ def pytest_configure(config):
     second_try.register(config)
 
 
+# Real workers that `make test` runs too: they end, stop and are killed, and meet each kind of failure.
+A_FEW_WORKERS = (
+    "tests/worker/test_burst.py::",
+    "tests/worker/test_crashes.py::test_a_job_whose_child_is_killed",
+    "tests/worker/test_failures.py::",
+    "tests/worker/test_quiet_and_stop.py::",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the long tests: those in a browser or with real workers. A module may mark itself, too. And those of
+    databases."""
+    for item in items:
+        is_long = item.nodeid.startswith("tests/browser/") or "rtq_worker" in item.fixturenames
+        if is_long and not item.nodeid.startswith(A_FEW_WORKERS):
+            item.add_marker("long")
+        if {"database", "postgres", "mariadb"}.intersection(item.fixturenames):
+            item.add_marker("databases")
+
+
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_xdist_auto_num_workers():
     """Three processes for two cores: about half of the time a test waits for a worker, a browser or a deadline."""
