@@ -24,7 +24,10 @@ from tests.support.waiting import wait_until
 stop_passing_on_ignored_signals()
 # A busy machine is slow at times: limits of the time that an example takes, or its making, would fail tests by chance.
 settings.register_profile(
-    "rtq", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    "rtq",
+    max_examples=100 if "CI" in os.environ else 40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("rtq")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker that a test starts would compile all modules again

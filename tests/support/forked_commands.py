@@ -18,6 +18,7 @@ class ForkedCommand:
     the methods of subprocess.Popen that tests use."""
 
     def __init__(self, arguments, environment, log):
+        log.touch()
         self._process = SERVER.Process(target=_run, args=(list(map(str, arguments)), environment, log), daemon=False)
         self._process.start()
         self.pid = self._process.pid
