@@ -59,9 +59,10 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
-def pytest_xdist_auto_num_workers():
-    """Three processes for two cores: about half of the time a test waits for a worker, a browser or a deadline."""
-    return (yield) * 3 // 2
+def pytest_xdist_auto_num_workers(config):
+    """Three processes for two cores: a long test waits half of its time for a worker, a browser or a deadline."""
+    cores = yield
+    return cores if config.option.markexpr == "not long" else cores * 3 // 2
 
 
 @pytest.fixture(scope="session", autouse=True)
