@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["tests.support.preloaded"])
+INHERITED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # if they are ignored
 
 
 class ForkedCommand:
@@ -19,7 +20,8 @@ class ForkedCommand:
 
     def __init__(self, arguments, environment, log):
         log.touch()
-        self._process = SERVER.Process(target=_run, args=(list(map(str, arguments)), environment, log), daemon=False)
+        ignored = [signum for signum in INHERITED if signal.getsignal(signum) is signal.SIG_IGN]
+        self._process = SERVER.Process(target=_run, args=(list(map(str, arguments)), environment, log, ignored))
         self._process.start()
         self.pid = self._process.pid
 
@@ -37,13 +39,15 @@ class ForkedCommand:
             os.kill(self.pid, signum)
 
 
-def _run(arguments, environment, log):
+def _run(arguments, environment, log, ignored):
     """The forked process: become what `python testproject/manage.py` is with this environment."""
     os.setsid()
     with log.open("ab") as output:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for signum in INHERITED:
+        default = signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL
+        signal.signal(signum, signal.SIG_IGN if signum in ignored else default)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(ROOT)
