@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.waiting import wait_until
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["tests.support.preloaded"])
@@ -24,6 +26,7 @@ class ForkedCommand:
         self._process = SERVER.Process(target=_run, args=(list(map(str, arguments)), environment, log, ignored))
         self._process.start()
         self.pid = self._process.pid
+        wait_until(self._leads_a_session)  # as its caller may signal the group at once
 
     def poll(self):
         return self._process.exitcode
@@ -37,6 +40,12 @@ class ForkedCommand:
     def send_signal(self, signum):
         if self.poll() is None:
             os.kill(self.pid, signum)
+
+    def _leads_a_session(self):
+        try:
+            return os.getsid(self.pid) == self.pid
+        except ProcessLookupError:  # it is over
+            return True
 
 
 def _run(arguments, environment, log, ignored):
