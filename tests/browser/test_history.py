@@ -32,7 +32,6 @@ def test_the_throughput_of_seven_days_is_one_click_away(weeks, page):
     assert page.locator(".rtq-heights bdi").first.inner_text() == "20"  # an hour of 1,200, with one of 120
     assert page.locator(".rtq-ticks").first.locator("text").count() >= 6
     assert "a week before" in page.locator(".rtq-key").first.inner_text()
-    assert violations(page) == []
     page.set_viewport_size({"width": 390, "height": 800})
     assert overflow(page) <= 0
 
