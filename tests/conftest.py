@@ -38,18 +38,19 @@ def pytest_configure(config):
     second_try.register(config)
 
 
-# Real workers that `make test` runs too: they end, stop and are killed, and meet each kind of failure.
+# Real workers that `make test` runs too, and CI on the oldest Python: they end, stop, are killed, and meet each failure.
 A_FEW_WORKERS = (
     "tests/worker/test_burst.py::",
     "tests/worker/test_crashes.py::test_a_job_whose_child_is_killed",
+    "tests/worker/test_crashes.py::test_every_way_to_die",
     "tests/worker/test_failures.py::",
     "tests/worker/test_quiet_and_stop.py::",
+    "tests/worker/test_time_limits.py::",
 )
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the long tests: those in a browser or with real workers. A module may mark itself, too. And those of
-    databases."""
+    """Mark the tests in a browser or with real workers as long, as slow modules do by themselves, and those of databases."""
     for item in items:
         is_long = item.nodeid.startswith("tests/browser/") or "rtq_worker" in item.fixturenames
         if is_long and not item.nodeid.startswith(A_FEW_WORKERS):
@@ -165,8 +166,8 @@ def mariadb():
 
 @pytest.fixture(params=DATABASES)
 def database(request, tmp_path, django_db_blocker):
-    """An empty database as the default one, on each of DATABASES. Its transactions are real, and its data
-    is there for other processes: rtq_worker(environment=database.environment)."""
+    """An empty database as the default one, on each of DATABASES. Its transactions are real, and its data is there for
+    other processes: rtq_worker(environment=database.environment)."""
     if request.param == "sqlite":
         settings = sqlite_settings(tmp_path / "database.sqlite3")
     else:
