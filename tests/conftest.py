@@ -38,7 +38,7 @@ def pytest_configure(config):
     second_try.register(config)
 
 
-# Real workers that `make test` runs too, and CI on the oldest Python: they end, stop, are killed, and meet each failure.
+# Real workers that `make test` runs too, and CI on the oldest Python: they end, stop, are killed, and meet failures.
 A_FEW_WORKERS = (
     "tests/worker/test_burst.py::",
     "tests/worker/test_crashes.py::test_a_job_whose_child_is_killed",
@@ -50,7 +50,7 @@ A_FEW_WORKERS = (
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the tests in a browser or with real workers as long, as slow modules do by themselves, and those of databases."""
+    """Mark tests in a browser or with real workers as long, as slow modules do by themselves, and those of databases."""
     for item in items:
         is_long = item.nodeid.startswith("tests/browser/") or "rtq_worker" in item.fixturenames
         if is_long and not item.nodeid.startswith(A_FEW_WORKERS):
