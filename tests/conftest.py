@@ -50,7 +50,7 @@ A_FEW_WORKERS = (
 
 
 def pytest_collection_modifyitems(items):
-    """Mark tests in a browser or with real workers as long, as slow modules do by themselves, and those of databases."""
+    """Mark tests in a browser or with real workers as long, as slow modules mark themselves, and those of databases."""
     for item in items:
         is_long = item.nodeid.startswith("tests/browser/") or "rtq_worker" in item.fixturenames
         if is_long and not item.nodeid.startswith(A_FEW_WORKERS):
