@@ -9,8 +9,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from django_rtq.management import reloader
+from tests.support.forked_commands import ROOT
 from tests.support.waiting import PATIENCE, wait_until
-from tests.worker.processes import ROOT
 
 SETTINGS = """
 SECRET_KEY = "x"
