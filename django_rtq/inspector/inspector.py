@@ -308,10 +308,10 @@ class Inspector:
             if deleted or not searched:  # else they had all been cancelled
                 return int(deleted)
 
-    def forget(self, queue: str, *, discard_outcomes: bool = False) -> str:
+    def forget(self, queue: str, *, discard_outcomes: bool = False, is_dry_run: bool = False) -> str:
         """Remove a queue from all lists. Returns "forgotten"; "missing": no list had it; or what it still has: "jobs",
         "paused", "limits", "workers", "recent" (jobs that finished lately may be sent again), "outcomes"."""
-        return self._broker.maintenance.forget(queue, discard_outcomes=discard_outcomes)
+        return self._broker.maintenance.forget(queue, discard_outcomes=discard_outcomes, is_dry_run=is_dry_run)
 
     # -- inside
 

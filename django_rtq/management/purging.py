@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-from collections.abc import Mapping
-from typing import Any
-
-from django.core.management.base import CommandError, OutputWrapper
+from django.core.management.base import CommandError
 
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.management.command import INTERRUPTED
+from django_rtq.management.command import INTERRUPTED, Options, RTQCommand
 from django_rtq.management.output import ProgressLine, count, one_line
 from django_rtq.management.prompts import check_interactive, confirm
 
 
-def add_no_input(parser: ArgumentParser) -> None:
-    """Add the option --no-input."""
-    parser.add_argument(
-        "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask for confirmation."
-    )
+def purge(command: RTQCommand, options: Options, queue: str, client: str | None, *, waiting: int) -> int:
+    """Ask if there are waiting jobs, then delete them. Returns how many; with --dry-run, how many it would delete.
 
-
-def purge_options(options: Mapping[str, Any]) -> dict[str, bool]:
-    """What purge() needs of the options of a command."""
-    return {"asks": options["interactive"], "shown": options["verbosity"] > 0}
-
-
-def purge(stderr: OutputWrapper, queue: str, client: str | None, *, waiting: int, asks: bool, shown: bool) -> int:
-    """Ask if there are waiting jobs, then delete them. Returns how many. Raises CommandError."""
-    if asks:
-        check_interactive()
+    Raises CommandError.
+    """
+    if options["dry_run"]:
+        return waiting
     whose = "" if client is None else f" of client {one_line(repr(client), 100)}"
-    if waiting and asks:
-        question = f"This deletes {count(waiting, 'waiting job')}{whose} of queue {queue}."
-        confirm(stderr, f"{question} Type the name of the queue to continue:", expected=queue)
+    if options["interactive"]:
+        check_interactive()
+        if waiting:
+            question = f"This deletes {count(waiting, 'waiting job')}{whose} of queue {queue}."
+            confirm(command.stderr, f"{question} Type the name of the queue to continue:", expected=queue)
     purged = 0
     try:
-        with ProgressLine(stderr, "Purged", waiting, shown=shown) as progress:
+        with ProgressLine(command.stderr, "Purged", waiting, shown=command.verbosity > 0) as progress:
             while step := get_inspector().purge(queue, client):
                 purged += step
                 progress.show(purged)

@@ -1,5 +1,6 @@
 """rtq_schedule: what schedules there are, and starting one of them by hand."""
 
+import re
 from datetime import datetime, timezone
 
 import pytest
@@ -49,17 +50,16 @@ def test_a_list_of_schedules_that_nobody_has_looked_at_yet(broker):
     heading, daily, often = ran.out.splitlines()
     assert heading.split("  ")[0] == "NAME"
     assert daily.startswith(f"daily  {TASK}")
-    assert "At 05:00 every day (Europe/Berlin)  once    skip     -     20" in daily
+    assert re.search(r"At 05:00 every day \(Europe/Berlin\)  once    skip     -     in \d+ (min|h|s)  ", daily)
     assert daily.endswith("  -         -")
     assert "Every 0.1 s" in often
 
 
-@override_settings(TIME_ZONE="UTC", USE_TZ=True)
 def test_a_list_tells_of_the_last_slot_and_its_job(broker, fired):
     ran = run("rtq_schedule", "list")
 
     daily = ran.out.splitlines()[1]
-    assert "  2023-11-14 22:13:20+00:00  20" in daily
+    assert re.search(r"  [\d,]+ d ago  in \d+ (min|h|s)  ", daily)
     assert daily.endswith(f"  {fired}  queued")
 
 
