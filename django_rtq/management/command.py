@@ -22,6 +22,8 @@ WRONG_USAGE = 2  # as argparse does
 INTERRUPTED = 130  # as shells do: 128 + SIGINT
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 
+NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
+
 Options: TypeAlias = dict[str, Any]  # what argparse made of the command line
 
 

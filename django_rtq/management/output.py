@@ -65,6 +65,11 @@ def ago(at: datetime | None) -> str:
     return f"{duration(seconds)} ago" if seconds >= 0 else f"in {duration(-seconds)}"
 
 
+def facts(item: object, names: Iterable[str]) -> dict[str, Any]:
+    """These attributes, for JSON."""
+    return {name: getattr(item, name) for name in names}
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a table; numbers are aligned right."""

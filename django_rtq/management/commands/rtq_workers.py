@@ -13,8 +13,8 @@ from django.template.defaultfilters import filesizeformat
 from django_rtq.exceptions import WorkerNotFound
 from django_rtq.inspector.details import WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.management.command import WRONG_USAGE, Action, ActionCommand, Argument, Options
-from django_rtq.management.output import Column, count, duration, number, one_line
+from django_rtq.management.command import NO_WORKER, WRONG_USAGE, Action, ActionCommand, Argument, Options
+from django_rtq.management.output import Column, count, duration, facts, number, one_line
 from django_rtq.management.prompts import known_queues, system_user
 from django_rtq.validation import did_you_mean
 
@@ -50,7 +50,6 @@ FACTS = (
     *("version", "project_version", "project", "other_limits"),
     *("busy", "up_seconds", "last_seen_seconds", "memory_bytes", "is_quiet", "is_lost", "crash_loop"),
 )
-NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
 NAMES = Argument(
     "names",
     nargs="*",
@@ -142,4 +141,4 @@ def _named(workers: Iterable[WorkerDetails], names: Iterable[str]) -> list[Worke
 
 
 def _as_dict(worker: WorkerDetails) -> dict[str, Any]:
-    return {**{name: getattr(worker, name) for name in FACTS}, "running": [job.id for job in worker.running]}
+    return {**facts(worker, FACTS), "running": [job.id for job in worker.running]}
