@@ -195,21 +195,21 @@ class Command(ActionCommand):
     @override("en")
     def _print_clients(self, queue: str, options: Options) -> None:
         inspector = get_inspector()
-        page = inspector.client_list.count([queue]).page(
+        matching = inspector.client_list.count([queue]).matching(
             sort=options.get("sort", "queued"),
             is_reversed=options.get("reverse", False),
             search=options.get("search", ""),
-            limit=options.get("limit", MOST_LISTED),
         )
-        names = dict.fromkeys([*options.get("client", ()), *(listed.client for listed in page.clients)])
+        listed = [name.decode(errors="replace") for name in matching[: options.get("limit", MOST_LISTED)]]
+        names = dict.fromkeys([*options.get("client", ()), *listed])
         state, clients = inspector.clients.in_queue(queue, names)
         if options["json"]:
-            facts = {"matching": page.matching, "clients": list(map(_as_dict, clients))}
+            facts = {"matching": len(matching), "clients": list(map(_as_dict, clients))}
             self.stdout.write(as_json({**asdict(state), **facts}))
             return
         self.stdout.write(self.table_text(COLUMNS, _rows(state, clients)))
-        if page.matching > len(page.clients):
-            number_of = f"{number(len(page.clients))} of {count(page.matching, 'client')}"
+        if len(matching) > len(listed):
+            number_of = f"{number(len(listed))} of {count(len(matching), 'client')}"
             self.stdout.write(f"Listed: {number_of}. Find others with --search, --sort or --limit.")
 
 
