@@ -66,10 +66,13 @@ class RTQCommand(BaseCommand):
         except RTQError as error:
             raise CommandError(one_line(error)) from error
 
+    def table_width(self) -> int | None:
+        """How wide tables may be. None: they are not cut, because this is no terminal, or -v 2 asks for all."""
+        return get_terminal_size().columns if self.stdout.isatty() and self.verbosity < 2 else None
+
     def table_text(self, columns: Sequence[Column], items: Iterable[Any]) -> str:
-        """A table with a line for each item. A terminal gets lines of its width, unless -v 2 asks for all."""
-        is_cut = self.stdout.isatty() and self.verbosity < 2
-        heading, *lines = table(columns, items, width=get_terminal_size().columns if is_cut else None)
+        """A table with a line for each item."""
+        heading, *lines = table(columns, items, self.table_width())
         return "\n".join([self.style.MIGRATE_HEADING(heading), *lines])
 
 

@@ -105,7 +105,7 @@ class Command(RTQCommand):
             raise CommandError(f"{number(len(problems))} of {wanted} could not be shown.")
 
     def _print_table(self, jobs: Iterable[JobDetails], *, cut: bool) -> None:
-        heading, *rows = table(COLUMNS, (job_row(redacted(job), cut=cut) for job in jobs))
+        heading, *rows = table(COLUMNS, (job_row(redacted(job), cut=cut) for job in jobs), self.table_width())
         self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
 
     def _print_json(
