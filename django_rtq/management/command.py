@@ -145,6 +145,18 @@ class ActionCommand(RTQCommand):
                 self.stdout.write(sentence)
 
 
+def switched(options: Options, what: str, where: str = "", *, is_changed: bool, resume: str) -> str:
+    """A sentence about what was paused or resumed, or would be. `resume`: the command that resumes it."""
+    action, capitalized = options["action"], what[0].upper() + what[1:]
+    if is_changed and options["dry_run"]:
+        return f"Would {action} {what}{where}."
+    if action == "resume":
+        return f"Resumed {what}{where}." if is_changed else f"{capitalized} was not paused{where}."
+    if is_changed:
+        return f"{capitalized} is paused{where}. Resume it with  python manage.py {resume}"
+    return f"{capitalized} was paused already{where}."
+
+
 def add_actions(
     parser: ArgumentParser, texts: Mapping[str, str], *, epilog: str | None = None, all_print_json: bool = False
 ) -> Iterator[tuple[str, ArgumentParser]]:

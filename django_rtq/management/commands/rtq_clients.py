@@ -17,7 +17,16 @@ from django_rtq.inspector.clients.client_states import ClientInQueue, QueueState
 from django_rtq.inspector.clients.holds import holds_text
 from django_rtq.inspector.clients.limits import Limit, Limits, limits_text
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.management.command import EVERY_QUEUE, NO_INPUT, WRONG_USAGE, Action, ActionCommand, Argument, Options
+from django_rtq.management.command import (
+    EVERY_QUEUE,
+    NO_INPUT,
+    WRONG_USAGE,
+    Action,
+    ActionCommand,
+    Argument,
+    Options,
+    switched,
+)
 from django_rtq.management.output import Column, as_json, count, number, one_line
 from django_rtq.management.prompts import client_argument, known_queues, positive, system_user
 from django_rtq.management.purging import purge
@@ -174,7 +183,9 @@ class Command(ActionCommand):
             for client in options["clients"]:
                 is_changed = _switch(queue, client, options)
                 changed.setdefault(client, []).extend([queue] if is_changed else [])
-                sentences.append(_said(options, queue, client, is_changed=is_changed))
+                what = f"client {one_line(repr(client), 100)} in queue {queue}"
+                resume = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
+                sentences.append(switched(options, what, is_changed=is_changed, resume=resume))
         self.report(options, {f"{action}d": changed}, sentences)
 
     do_resume = do_pause
@@ -228,18 +239,6 @@ def _switch(queue: str, client: str, options: Options) -> bool:
         is_paused = known is not None and known.pause is not None
         return is_paused != is_pause
     return bool(limits.pause_client(queue, client, system_user()) if is_pause else limits.resume_client(queue, client))
-
-
-def _said(options: Options, queue: str, client: str, *, is_changed: bool) -> str:
-    which = f"{one_line(repr(client), 100)} in queue {queue}"
-    if is_changed and options["dry_run"]:
-        return f"Would {options['action']} client {which}."
-    if options["action"] == "resume":
-        return f"Resumed client {which}." if is_changed else f"Client {which} was not paused."
-    if is_changed:
-        again = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
-        return f"Client {which} is paused. Resume it with  python manage.py {again}"
-    return f"Client {which} was paused already."
 
 
 def _rows(state: QueueState, clients: list[ClientInQueue]) -> list[list[object]]:

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.management.command import NO_INPUT, Action, ActionCommand, Argument, Options
+from django_rtq.management.command import NO_INPUT, Action, ActionCommand, Argument, Options, switched
 from django_rtq.management.output import Column, count, duration, number
 from django_rtq.management.prompts import known_queues
 from django_rtq.management.purging import purge
@@ -43,12 +43,6 @@ WHY_NOT = {
     "workers": "a worker serves it. See rtq_workers list --queue {0}",
     "recent": "its last jobs finished a few minutes ago, and could be sent again. Try again in two minutes.",
     "outcomes": "it keeps outcomes of finished jobs. Add --discard-outcomes to delete them.",
-}
-SAID = {
-    ("pause", True): "Queue {0} is paused. Resume it with  python manage.py rtq_queues resume {0}",
-    ("pause", False): "Queue {0} was paused already.",
-    ("resume", True): "Resumed queue {0}.",
-    ("resume", False): "Queue {0} was not paused.",
 }
 QUEUES = Argument("queues", nargs="+", metavar="QUEUE", help="The name of a queue.")
 DISCARD_OUTCOMES = Argument(
@@ -100,16 +94,11 @@ class Command(ActionCommand):
             changed = {queue.name: queue.paused == (action == "resume") for queue in inspector.queues.details(names)}
         else:
             changed = {name: (inspector.pause if action == "pause" else inspector.resume)(name) for name in names}
-        self.report(
-            options,
-            {f"{action}d": names, "changed": [name for name in names if changed[name]]},
-            (
-                f"Would {action} queue {name}."
-                if options["dry_run"] and changed[name]
-                else SAID[action, changed[name]].format(name)
-                for name in names
-            ),
+        sentences = (
+            switched(options, f"queue {name}", is_changed=changed[name], resume=f"rtq_queues resume {name}")
+            for name in names
         )
+        self.report(options, {f"{action}d": names, "changed": [name for name in names if changed[name]]}, sentences)
 
     do_resume = do_pause
 
@@ -130,16 +119,10 @@ class Command(ActionCommand):
             if answer in WHY_NOT:
                 failed[name] = WHY_NOT[answer].format(name)
         done, declared = [name for name in names if name not in failed], declared_queues()
+        verb = "Would forget" if options["dry_run"] else "Forgot"
         comes_back = " It is declared, so it comes back when it is used."
-        self.report(
-            options,
-            {"forgotten": done, "failed": failed},
-            (
-                f"{'Would forget' if options['dry_run'] else 'Forgot'} queue {name}."
-                f"{comes_back if name in declared else ''}"
-                for name in done
-            ),
-        )
+        sentences = (f"{verb} queue {name}.{comes_back if name in declared else ''}" for name in done)
+        self.report(options, {"forgotten": done, "failed": failed}, sentences)
         if not options["json"]:
             for name, why in failed.items():
                 self.stderr.write(f"Queue {name} stays: {why}")

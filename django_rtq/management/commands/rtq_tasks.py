@@ -13,7 +13,7 @@ from django_rtq.exceptions import TooManyPausedTasks
 from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.jobs.aliases import names_of
-from django_rtq.management.command import EVERY_QUEUE, Action, ActionCommand, Argument, Options
+from django_rtq.management.command import EVERY_QUEUE, Action, ActionCommand, Argument, Options, switched
 from django_rtq.management.output import Column, one_line
 from django_rtq.management.prompts import known_queues, system_user, utf8_text
 from django_rtq.tasks.registry import get_public_task
@@ -106,14 +106,12 @@ def _would_change(inspector: Inspector, task: str, queue: str | None, action: st
 
 
 def _said(options: Options, task: str, changed: list[str]) -> str:
-    action, queue = options["action"], options["queue"]
-    where = f"queue {queue}" if queue != "*" else "any queue"
-    names = f"queue{'s' if len(changed) > 1 else ''} {', '.join(changed)}"
-    if changed and options["dry_run"]:
-        return f"Would {action} task {task} in {names}."
-    if action == "resume":
-        return f"Resumed task {task} in {names}." if changed else f"Task {task} was not paused in {where}."
+    queue = options["queue"]
     if changed:
-        again = f"rtq_tasks resume {shlex.quote(queue)} {shlex.quote(task)}"
-        return f"Task {task} is paused in {names}. Resume it with  python manage.py {again}"
-    return f"Task {task} was paused already in {where if queue != '*' else 'all queues'}."
+        where = f" in queue{'s' if len(changed) > 1 else ''} {', '.join(changed)}"
+    elif queue == "*":
+        where = " in all queues" if options["action"] == "pause" else " in any queue"
+    else:
+        where = f" in queue {queue}"
+    resume = f"rtq_tasks resume {shlex.quote(queue)} {shlex.quote(task)}"
+    return switched(options, f"task {task}", where, is_changed=bool(changed), resume=resume)
