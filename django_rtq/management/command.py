@@ -13,6 +13,7 @@ from shutil import get_terminal_size
 from typing import Any, ClassVar, TypeAlias
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
 
 from django_rtq.broker.task_backends import view_backend
 from django_rtq.exceptions import RTQError
@@ -65,6 +66,8 @@ class RTQCommand(BaseCommand):
                 return super().execute(*args, **options)
         except RTQError as error:
             raise CommandError(one_line(error)) from error
+        except DatabaseError as error:
+            raise CommandError(f"The database did not answer: {one_line(error)}") from error
 
     def table_width(self) -> int | None:
         """How wide tables may be. None: they are not cut, because this is no terminal, or -v 2 asks for all."""

@@ -178,9 +178,10 @@ def test_a_row_that_cannot_work_is_not_switched_on(broker, nightly, monkeypatch)
     nightly.switch(on=False)
     monkeypatch.setattr(registry, "_tasks", {})
 
-    ran = run("rtq_schedule", "enable", "nightly")
+    for options in ([], ["--dry-run"]):
+        ran = run("rtq_schedule", "enable", "nightly", *options)
+        assert (ran.code, ran.error.startswith("nightly is invalid: No task")) == (1, True)
 
-    assert (ran.code, ran.error.startswith("nightly is invalid: No task")) == (1, True)
     assert not Schedule.objects.get().enabled
 
 

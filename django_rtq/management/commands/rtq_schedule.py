@@ -98,7 +98,7 @@ class Command(ActionCommand):
     do_disable = do_enable
 
     def do_sync(self, options: Options) -> None:
-        changed = _sync(is_dry_run=options["dry_run"])
+        changed = sync_schedules(is_dry_run=options["dry_run"])
         what = count(changed, "schedule")
         sentence = f"Would change {what} in Redis." if options["dry_run"] else f"{what} changed in Redis."
         self.report(options, {"changed": changed}, [sentence])
@@ -117,20 +117,13 @@ def _switch_row(name: str, *, on: bool, is_dry_run: bool) -> bool:
         changed = bool(row.enabled != on)
         if changed and not is_dry_run:
             row.switch(on=on)
-    except DatabaseError as error:
-        raise CommandError(f"The database did not answer: {one_line(error)}") from error
+        elif changed and on:
+            row.full_clean()  # as saving it would
     except ValidationError as error:
         raise CommandError(f"{one_line(name)} is invalid: {one_line(' '.join(error.messages))}") from error
     if not is_dry_run:
-        _sync()
+        sync_schedules()
     return changed
-
-
-def _sync(*, is_dry_run: bool = False) -> int:
-    try:
-        return sync_schedules(is_dry_run=is_dry_run)
-    except DatabaseError as error:
-        raise CommandError(f"The database did not answer: {one_line(error)}") from error
 
 
 def _switch_declared(entry: ScheduledTask, *, on: bool, is_dry_run: bool) -> bool:
