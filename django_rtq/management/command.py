@@ -18,6 +18,7 @@ from django.db import DatabaseError
 from django_rtq.broker.task_backends import view_backend
 from django_rtq.exceptions import RTQError
 from django_rtq.management.output import Column, as_json, one_line, table
+from django_rtq.management.prompts import client_argument, positive
 
 WRONG_USAGE = 2  # as argparse does
 INTERRUPTED = 130  # as shells do: 128 + SIGINT
@@ -85,16 +86,26 @@ class Argument:
     def __init__(self, *names: str, **options: Any) -> None:
         self.names, self.options = names, options
 
+    def but(self, **options: Any) -> Argument:
+        """The same with other options, such as another help."""
+        return Argument(*self.names, **{**self.options, **options})
+
     def add_to(self, parser: ArgumentParser) -> None:
         """Let the parser accept it."""
         parser.add_argument(*self.names, **self.options)
 
 
+# What several commands accept, each with a help of its own where this one does not fit.
 JSON = Argument("--json", action="store_true", help="Print JSON.")
 DRY_RUN = Argument("--dry-run", action="store_true", help="Change nothing, and say what would be done.")
 NO_INPUT = Argument(
     "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask for confirmation."
 )
+QUEUE = Argument("--queue", metavar="QUEUE", help="Only those of this queue.")
+QUEUES = Argument("--queues", metavar="A,B")
+CLIENT = Argument("--client", type=client_argument, metavar="CLIENT")
+LIMIT = Argument("--limit", type=positive, metavar="N")
+ALL = Argument("--all", action="store_true")
 EVERY_QUEUE = Argument("queue", metavar="QUEUE", help="The queue; '*' is every queue that was used.")
 
 
@@ -173,7 +184,7 @@ def add_actions(
     for name, text in texts.items():
         action = actions.add_parser(name, help=text, description=text, epilog=epilog)
         if all_print_json:  # without a default, which would overwrite an option before the action
-            Argument(*JSON.names, **{**JSON.options, "default": SUPPRESS}).add_to(action)
+            JSON.but(default=SUPPRESS).add_to(action)
         yield name, action
         _accept_django_options(action)
 

@@ -108,22 +108,6 @@ def test_a_database_that_is_away_is_told(broker, nightly, monkeypatch, action):
     assert (ran.code, ran.error) == (1, "The database did not answer: no answer")
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize("action", [["sync"], ["disable", "declared"], ["enable", "nobody"]])
-def test_redis_away(action):
-    with override_settings(RTQ={"REDIS": UNREACHABLE}):
-        ran = run("rtq_schedule", *action)
-
-    assert ran.code == 1
-    assert "Redis" in ran.error
-
-
-def test_a_name_that_is_unknown(broker):
-    ran = run("rtq_schedule", "disable", "declred")
-
-    assert (ran.code, ran.error) == (1, "There is no schedule 'declred'. Did you mean 'declared'?")
-
-
 # -- what workers and schedulers do at their start
 
 

@@ -18,7 +18,9 @@ from django_rtq.inspector.clients.holds import holds_text
 from django_rtq.inspector.clients.limits import Limit, Limits, limits_text
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import (
+    CLIENT,
     EVERY_QUEUE,
+    LIMIT,
     NO_INPUT,
     WRONG_USAGE,
     Action,
@@ -28,7 +30,7 @@ from django_rtq.management.command import (
     switched,
 )
 from django_rtq.management.output import Column, as_json, count, number, one_line
-from django_rtq.management.prompts import client_argument, known_queues, positive, system_user
+from django_rtq.management.prompts import client_argument, known_queues, system_user
 from django_rtq.management.purging import purge
 
 COLUMNS = [
@@ -85,25 +87,12 @@ LIST_ARGUMENTS = [
     ),
     Argument("--reverse", action="store_true", help="Sort the other way round."),
     Argument("--search", default="", metavar="TEXT", help="Only clients whose names contain this text, in any case."),
-    Argument(
-        "--limit",
-        type=positive,
-        default=MOST_LISTED,
-        metavar="N",
-        help=f"List so many clients. The default is {MOST_LISTED}.",
-    ),
+    LIMIT.but(default=MOST_LISTED, help=f"List so many clients. The default is {MOST_LISTED}."),
 ]
 LIMIT_ARGUMENTS = [
     QUEUE,
     *map(_limit_argument, LIMIT_HELP),
-    Argument(
-        "--client",
-        action="append",
-        type=client_argument,
-        default=[],
-        metavar="NAME",
-        help="Of this client. May be repeated.",
-    ),
+    CLIENT.but(action="append", default=[], metavar="NAME", help="Of this client. May be repeated."),
     Argument("--each-client", action="store_true", help="Of each client without a limit of its own."),
     Argument("--whole-queue", action="store_true", help="Of all clients together."),
 ]

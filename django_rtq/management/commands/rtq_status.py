@@ -17,7 +17,7 @@ from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.queues import unserved
 from django_rtq.inspector.server_info import problems_of
-from django_rtq.management.command import JSON, NO_WORKER, WRONG_USAGE, RTQCommand
+from django_rtq.management.command import JSON, NO_WORKER, QUEUES, WRONG_USAGE, RTQCommand
 from django_rtq.management.output import Column, as_json, count, duration, facts, one_line
 from django_rtq.management.prompts import known_queues, seconds_from
 from django_rtq.tasks.registry import declared_queues
@@ -95,7 +95,7 @@ class Command(RTQCommand):
             metavar="SECONDS",
             help=f"Refresh until Ctrl-C (default: every {WATCH_SECONDS:.0f} seconds).",
         )
-        parser.add_argument("--queues", metavar="A,B", help="Only these queues and their workers (default: all).")
+        QUEUES.but(help="Only these queues and their workers (default: all).").add_to(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         names = _split(options["queues"])

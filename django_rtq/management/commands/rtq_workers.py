@@ -13,7 +13,7 @@ from django.template.defaultfilters import filesizeformat
 from django_rtq.exceptions import WorkerNotFound
 from django_rtq.inspector.details import WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.management.command import NO_WORKER, WRONG_USAGE, Action, ActionCommand, Argument, Options
+from django_rtq.management.command import ALL, NO_WORKER, QUEUE, WRONG_USAGE, Action, ActionCommand, Argument, Options
 from django_rtq.management.output import Column, count, duration, facts, number, one_line
 from django_rtq.management.prompts import known_queues, system_user
 from django_rtq.validation import did_you_mean
@@ -56,8 +56,8 @@ NAMES = Argument(
     metavar="NAME",
     help="A worker's name, or that of its rtq_worker; * and ? are wildcards: 'web1-*'.",
 )
-QUEUE = Argument("--queue", metavar="QUEUE", help="Only workers that serve this queue.")
-ALL = Argument("--all", action="store_true", help="Every worker.")
+CHOICE = [NAMES, QUEUE.but(help="Only workers that serve this queue.")]
+CHOICE_OR_ALL = [*CHOICE, ALL.but(help="Every worker.")]
 
 
 class Command(ActionCommand):
@@ -67,12 +67,12 @@ class Command(ActionCommand):
         "a second; list shows it some seconds later."
     )
     actions = {
-        "list": Action("Show the workers: one line for each process.", [NAMES, QUEUE], reads_only=True),
+        "list": Action("Show the workers: one line for each process.", CHOICE, reads_only=True),
         "quiet": Action(
-            "Ask workers to finish their running jobs, to claim no more, and to keep running.", [NAMES, QUEUE, ALL]
+            "Ask workers to finish their running jobs, to claim no more, and to keep running.", CHOICE_OR_ALL
         ),
-        "wake": Action("Ask quiet workers to claim jobs again.", [NAMES, QUEUE, ALL]),
-        "stop": Action("Ask workers to finish their running jobs and to exit, as SIGTERM does.", [NAMES, QUEUE, ALL]),
+        "wake": Action("Ask quiet workers to claim jobs again.", CHOICE_OR_ALL),
+        "stop": Action("Ask workers to finish their running jobs and to exit, as SIGTERM does.", CHOICE_OR_ALL),
     }
 
     def do_list(self, options: Options) -> None:
