@@ -6,6 +6,7 @@ import shlex
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import product
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -163,19 +164,20 @@ class Command(ActionCommand):
             self._print_clients(queue, options)
 
     def do_pause(self, options: Options) -> None:
-        inspector, action = get_inspector(), options["action"]
-        queue = options["queue"]
-        queues = inspector.queues.names() if queue == "*" else known_queues(inspector, [queue])
+        inspector, named = get_inspector(), options["queue"]
+        queues = inspector.queues.names() if named == "*" else known_queues(inspector, [named])
         changed: dict[str, list[str]] = {}
         sentences = []
-        for queue in queues:
-            for client in options["clients"]:
+        try:
+            for queue, client in product(queues, options["clients"]):
                 is_changed = _switch(queue, client, options)
                 changed.setdefault(client, []).extend([queue] if is_changed else [])
                 what = f"client {one_line(repr(client), 100)} in queue {queue}"
                 resume = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
                 sentences.append(switched(options, what, is_changed=is_changed, resume=resume))
-        self.report(options, {f"{action}d": changed}, sentences)
+        finally:
+            if sentences or not queues:  # what was done before an error is told, too
+                self.report(options, {f"{options['action']}d": changed}, sentences)
 
     do_resume = do_pause
 
