@@ -23,9 +23,8 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.broker.task_backends import place_of, places
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
-from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, schedule_from_row
-from django_rtq.scheduler.sync import sync_rows
-from django_rtq.schedules.schedule import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
+from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, schedule_from_row, sync_rows
+from django_rtq.schedules import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
 from django_rtq.tasks import exactly_once, registry
 from django_rtq.tasks.new_jobs import check_call
 from django_rtq.tasks.options.values import client_name, queue_name

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.jobs.dead_letters import DeadGroup
-from django_rtq.jobs.tracebacks import format_error
+from django_rtq.jobs.failure import format_error
 from django_rtq.tasks.registry import known_task
 
 HIDDEN = "********************"

@@ -16,7 +16,7 @@ from django.dispatch import receiver
 from django_rtq.backend.compat import DjangoTask, normalize_json, task_backends
 from django_rtq.broker.task_backends import backends_in, is_in
 from django_rtq.handle import JobHandle
-from django_rtq.schedules.schedule import Schedule
+from django_rtq.schedules import Schedule
 from django_rtq.tasks.task import Task
 
 if TYPE_CHECKING:

@@ -17,24 +17,22 @@ from django.dispatch import receiver
 
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.limits import SettingsKeeper
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, WorkerInfo, forget_info_commands, promoted_ids
 from django_rtq.broker.messages import ClaimResult, HeartbeatResult, earliest_seconds, read_cancel_requests
 from django_rtq.broker.producer import Producer
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
-from django_rtq.broker.redis.commands import Argument, Command
+from django_rtq.broker.redis.commands import Argument, Command, checked
 from django_rtq.broker.redis.settings import read_connection_settings
-from django_rtq.broker.redis.steps import checked
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.stored_format import check_format, format_commands, note_loss
 from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
-from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import PARK_SECONDS, Job
 from django_rtq.jobs.record import Header, read_head, read_record
-from django_rtq.threads.shared_property import shared_property
+from django_rtq.threads import shared_property
 
 if TYPE_CHECKING:
     from django_rtq.broker.redis.token_waits import TokenWaits

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest, read_cancel_requests
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.redis.steps import Steps, checked
+from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.jobs.job import StrEnum
 
 KEPT_MS = 3_600_000  # a command, and a token; a supervisor that has not read them for so long is dead

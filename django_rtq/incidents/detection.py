@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import islice
 
 from django_rtq.conf.config import get_config
-from django_rtq.incidents.code import several_projects, unknown_tasks
 from django_rtq.incidents.incident import Incident, Severity
 from django_rtq.incidents.queues import (
     busy_clients,
@@ -27,7 +26,9 @@ from django_rtq.incidents.workers import (
     lost_workers,
     missing_workers,
     quiet_workers,
+    several_projects,
     silent_workers,
+    unknown_tasks,
 )
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.overview import Overview

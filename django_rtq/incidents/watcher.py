@@ -19,7 +19,7 @@ from django_rtq.incidents.incident import Incident
 from django_rtq.incidents.schedules import known_schedules
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.signals import incident_closed, incident_opened
-from django_rtq.threads.loop import Loop
+from django_rtq.threads import Loop
 from django_rtq.transactions.outbox import outbox_lag
 
 logger = logging.getLogger("django_rtq")

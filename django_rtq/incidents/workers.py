@@ -1,4 +1,4 @@
-"""Incidents of workers: none is there, they are lost or silent, or their jobs seem to hang."""
+"""Incidents of workers: none is there, they are lost or silent, or their jobs seem to hang, they run other code."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from django_rtq.tasks.registry import all_tasks, declared_queues
 
 SILENT_SECONDS = 60.0  # an idle worker asks for work every few seconds
 MAX_NAMED = 5  # queues in one text
+MAX_CODE_NAMED = 3  # projects, hosts and workers in one text
+DEPLOY_SECONDS = 300.0  # in a rolling deploy, older workers meet jobs of new tasks for a while
 COMMAND = "python manage.py rtq_worker"
 
 
@@ -216,3 +218,46 @@ def _of_host(
         values={"host": host, "count": len(workers), "worker": f"{host}:{workers[0].pid}"[:80]},
         actions=(Action.SHOW_WORKERS,),
     )
+
+
+def unknown_tasks(overview: Overview) -> Iterator[Incident]:
+    """Tasks of jobs that came to workers which do not know them, those with most jobs first."""
+    found = [(row.details.name, task) for row in overview.queues for task in row.unknown_tasks]
+    for queue, task in sorted(found, key=lambda pair: -pair[1].jobs):
+        is_deploy = task.since is not None and (overview.now - task.since).total_seconds() < DEPLOY_SECONDS
+        yield Incident(
+            kind="task_unknown",
+            severity=Severity.WARNING if is_deploy else Severity.CRITICAL,
+            since=task.since,
+            queue=queue,
+            task=task.task,
+            values={
+                "task": task.task[:200],
+                "name": queue,
+                "count": task.jobs,
+                "worker": _first_names([name.rpartition(":")[0][:80] for name in task.workers]),
+                "duration": get_config().unknown_task_timeout,
+            },
+            also=("declare_task",),
+            actions=(Action.SHOW_RETRYING, Action.SHOW_WORKERS),
+        )
+
+
+def several_projects(overview: Overview) -> Iterator[Incident]:
+    """Workers of several projects: they take jobs from each other."""
+    hosts: dict[str, set[str]] = {}
+    for worker in overview.workers:
+        if worker.project and not worker.is_lost:
+            hosts.setdefault(worker.project, set()).add(worker.host)
+    if len(hosts) > 1:
+        projects = [f"{project} ({_first_names(sorted(names))})"[:200] for project, names in sorted(hosts.items())]
+        yield Incident(
+            kind="several_projects",
+            severity=Severity.CRITICAL,
+            values={"names": _first_names(projects), "prefix": get_config().prefix},
+            actions=(Action.SHOW_WORKERS,),
+        )
+
+
+def _first_names(names: Sequence[str]) -> str:
+    return ", ".join([*names[:MAX_CODE_NAMED], *["…"][: len(names) > MAX_CODE_NAMED]])

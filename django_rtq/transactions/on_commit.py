@@ -5,6 +5,8 @@
 3. the transaction commits, and Django runs what was registered, in that order
 4. the first call that is run sends the jobs of all that Django is about to run, in one round trip to each Redis
 5. each call learns the answers, which may name duplicates of unique jobs
+
+Warns while DEBUG is on about jobs that are sent although a transaction is open.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from django_rtq.transactions.outbox import delete_or_log, store
 from django_rtq.transactions.rules import outbox_database
 
 logger = logging.getLogger("django_rtq")
+_warned: set[str] = set()  # names of tasks for which a warning was logged
 
 
 class Finish(Protocol):
@@ -156,3 +159,22 @@ def _answers(calls: Sequence[_Deferred]) -> list[list[str] | BrokerError]:
         except BrokerError as error:
             answers.update(dict.fromkeys(numbers, error))
     return [answers[number] for number in range(len(calls))]
+
+
+def warn_if_in_transaction(task: str) -> None:
+    """Log a warning, once for each task, if the transaction of any database is open in this thread."""
+    if task in _warned:
+        return
+    for connection in connections.all(initialized_only=True):
+        if connection.in_atomic_block:
+            _warned.add(task)
+            # Not with the module `warnings`: once for each task, whatever the filters, and never an exception.
+            logger.warning(
+                "A job of %s was sent while a transaction of the database %r is open: a worker may run it before the "
+                "commit, and it runs after a rollback, too. Use delay_on_commit(), or set "
+                'RTQ["ENQUEUE_ON_COMMIT"] = True. If it is meant, say so: @task(on_commit=False) or '
+                "using(on_commit=False). This warning comes once for each task, and only while DEBUG is on.",
+                task,
+                connection.alias,
+            )
+            return

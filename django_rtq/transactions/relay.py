@@ -24,7 +24,7 @@ from django_rtq.broker.task_backends import place_of
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, ConfigurationError, QueueFull
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.threads.loop import Loop
+from django_rtq.threads import Loop
 from django_rtq.transactions.migrating import with_advice
 from django_rtq.transactions.outbox import delete, outbox_rows, read_call, rows_of
 from django_rtq.transactions.rules import outbox_database

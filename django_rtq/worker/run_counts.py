@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from django_rtq.broker.metrics.histogram import counter_name
+from django_rtq.broker.histogram import counter_name
 from django_rtq.broker.redis.commands import Argument
 
 _MAX_PER_CALL = 500  # counters or clients per script call

@@ -9,7 +9,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_rtq.admin.display.jobs.running import running_by_worker
+from django_rtq.admin.display.jobs import running_by_worker
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.formatting import format_duration, format_number
 from django_rtq.inspector.details import WorkerDetails

@@ -14,8 +14,7 @@ from django.utils.translation import ngettext
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
-from django_rtq.admin.display.client_list import ClientListParams, list_context
-from django_rtq.admin.display.limits import client_rows, limit_label
+from django_rtq.admin.display.clients import ClientListParams, client_rows, limit_label, list_context
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import client_consequence, client_question, no_client_jobs_text
 from django_rtq.admin.forms import LimitsForm

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from django_rtq import models
-from django_rtq.admin.display.dead_groups import group_row
+from django_rtq.admin.display.jobs import group_row
 from django_rtq.admin.pages.bulk.pages import BulkPages
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.formatting import format_number

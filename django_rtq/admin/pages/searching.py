@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from django_rtq.admin import query_params
-from django_rtq.admin.display.jobs.table import PAGE_SIZE, search_row
+from django_rtq.admin.display.jobs import PAGE_SIZE, search_row
 from django_rtq.admin.display.texts import LIST_LABELS
 from django_rtq.admin.filters import FilterParams
 from django_rtq.admin.urls import PageUrl

@@ -14,18 +14,19 @@ from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.charts.history import Span, span_links
-from django_rtq.admin.display.dead_groups import group_row
+from django_rtq.admin.display.jobs import group_row
 from django_rtq.admin.display.paged_list import paged_context
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.schedules import task_rows
-from django_rtq.admin.display.task_list import TaskListParams, listed_tasks
-from django_rtq.admin.display.task_page import (
+from django_rtq.admin.display.tasks import (
     MAX_QUEUES_NAMED,
     MAX_QUEUES_SHOWN,
     TASK_SPANS,
     PausedTask,
+    TaskListParams,
     charts,
     histograms,
+    listed_tasks,
     metrics_cells,
     number_text,
     paused_tasks,

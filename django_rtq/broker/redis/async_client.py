@@ -16,11 +16,10 @@ import redis
 from redis import exceptions as redis_exceptions
 
 from django_rtq.broker.redis.client import connect_error, translate_error, translated, with_scripts
-from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.redis.nonblocking import aexchange, prepare, resolve
 from django_rtq.broker.redis.sentinel import is_current
 from django_rtq.broker.redis.speedups import FewIdleConnections, pack
-from django_rtq.broker.redis.steps import Steps, checked
 from django_rtq.exceptions import BrokerUnavailable
 
 T = TypeVar("T")

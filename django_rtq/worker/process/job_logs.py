@@ -22,9 +22,9 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, TimeLimitExceeded
 from django_rtq.jobs.context import current_run
+from django_rtq.jobs.failure import format_error
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.log_lines import MAX_LINES, write_line
-from django_rtq.jobs.tracebacks import format_error
 from django_rtq.redaction import CUT_AT_START, HIDDEN, Secrets, hidden
 from django_rtq.worker.outcome import Acked, Cancelled, Expired, Outcome
 from django_rtq.worker.process.run import Run

@@ -18,12 +18,12 @@ from functools import partial
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.metrics.histogram import counter_name
+from django_rtq.broker.histogram import counter_name
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.tasks import registry
-from django_rtq.threads.loop import Loop, log_trouble
+from django_rtq.threads import Loop, log_trouble
 from django_rtq.worker.crashing_clients import ClientOfQueue
 from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
 from django_rtq.worker.run_counts import QueueCounts, load_counts

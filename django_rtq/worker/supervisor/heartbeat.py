@@ -22,7 +22,7 @@ from django_rtq.broker.stored_format import check_types
 from django_rtq.conf.config import project_name
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.threads.loop import Loop
+from django_rtq.threads import Loop
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState

@@ -18,6 +18,8 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
@@ -25,24 +27,65 @@ from django_rtq.broker.control import WorkerCommand
 from django_rtq.incidents.watcher import watchers
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.scheduler.scheduler import Scheduler
-from django_rtq.threads.loop import Loop, pause_loops, stop_all
+from django_rtq.threads import Loop, pause_loops, stop_all
 from django_rtq.transactions.relay import relays
-from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_OK
-from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_OK, WorkerOptions
+from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.supervisor.control import ControlListener
 from django_rtq.worker.supervisor.crash_recovery import STOP_REPLY_TIMEOUT_SECONDS, CrashRecovery
 from django_rtq.worker.supervisor.fork_schedule import Crash, ForkSchedule
-from django_rtq.worker.supervisor.health_file import HealthFile
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
 from django_rtq.worker.supervisor.wakeup import Wakeup
 from django_rtq.worker.supervisor.watchdog import Watchdog
 
+TOUCH_SECONDS = 2.0  # between two touches of the health file
 logger = logging.getLogger("django_rtq")
 
 CHECK_SECONDS = 0.5  # between two checks of time limits
 FORK_CHECK_SECONDS = 0.05  # the same, while a fork is due
 PAUSE_SECONDS = 0.1  # how long one try to fork waits for the loops to pause; it blocks the main thread
+
+
+class HealthFile:
+    """The file that rtq_worker touches while all is well, for probes. Main thread only. Does nothing without a path."""
+
+    def __init__(
+        self, path: str, *, pool: ProcessPool, forks: ForkSchedule, heartbeat: Heartbeat, lease_seconds: float
+    ) -> None:
+        self._path = Path(path) if path else None
+        self._pool, self._forks, self._heartbeat = pool, forks, heartbeat
+        self._lease_seconds = lease_seconds
+        self._next_touch = 0.0  # time.monotonic()
+        self._has_failed = False
+
+    def update(self) -> None:
+        """Touch the file, every few seconds, if all is well."""
+        now = time.monotonic()
+        if self._path is None or now < self._next_touch or not self.is_well:
+            return
+        self._next_touch = now + TOUCH_SECONDS
+        try:
+            self._path.touch()
+        except OSError as error:
+            if not self._has_failed:
+                logger.warning("the health file %s cannot be written: %s", self._path, error)
+            self._has_failed = True
+
+    def remove(self) -> None:
+        """Delete the file: at the start, where a killed worker may have left it, and at the end."""
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink()
+
+    @property
+    def is_well(self) -> bool:
+        """Whether all processes are there and none is frozen, and Redis has answered within the last lease."""
+        processes = self._pool.processes
+        if not processes or self._forks.pending or any(each.shared.revoked is Revoked.ALL for each in processes):
+            return False
+        answered_at = self._heartbeat.last_success_at
+        return answered_at > 0 and time.monotonic() - answered_at < self._lease_seconds
 
 
 class Supervisor:

@@ -17,7 +17,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from django_rtq.exceptions import JobCancelled, TimeLimitExceeded
-from django_rtq.threads.binary_semaphore import BinarySemaphore
+from django_rtq.threads import BinarySemaphore
 
 
 class MainThreadInterrupts:

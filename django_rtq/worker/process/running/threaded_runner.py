@@ -13,7 +13,7 @@ from typing import Any
 from django.db import connections
 
 from django_rtq.conf.config import Config
-from django_rtq.threads.binary_semaphore import BinarySemaphore
+from django_rtq.threads import BinarySemaphore
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS

@@ -1,18 +1,39 @@
-"""Reads RTQ["MIDDLEWARE"], and nests its middleware around a callable."""
+"""Reads RTQ["MIDDLEWARE"] and nests its middleware around a callable; and middleware that is ready to use there."""
 
 from __future__ import annotations
 
 import inspect
+import logging
+import re
+import uuid
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.core.exceptions import MiddlewareNotUsed
+from django.utils import timezone, translation
+from django.utils.decorators import sync_and_async_middleware
 from django.utils.module_loading import import_string
 
 from django_rtq.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponseBase
+
+    from django_rtq.jobs.job import Job
+
+
+__all__ = [
+    "LanguageMiddleware",
+    "RequestIDFilter",
+    "RequestIDMiddleware",
+    "http_request_id",
+    "request_id",
+]
 
 Side = Literal["enqueue", "run"]
 Factory = Callable[[Callable[..., Any]], Any]  # gets the next callable, and returns one
@@ -123,3 +144,113 @@ def _wrong_kind(path: str, side: Side, *, is_async: bool) -> str:
         f"{_where(path)}: its {side!r} can only be put around {able}, but the project has tasks that are {needed}. "
         "Write it for both, and decorate it with django.utils.decorators.sync_and_async_middleware."
     )
+
+
+class LanguageMiddleware:
+    """Headers `language` and `timezone`. A job without them has the language and time zone of the settings."""
+
+    @sync_and_async_middleware
+    def enqueue(self, enqueue: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the headers, unless the call has them."""
+
+        def set_headers(call: Any) -> Any:
+            if language := translation.get_language():
+                call.headers.setdefault("language", language)
+            call.headers.setdefault("timezone", timezone.get_current_timezone_name())
+            return enqueue(call)
+
+        return set_headers
+
+    @sync_and_async_middleware
+    def run(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """Activate them. Each job has a context of its own, so nothing has to be restored."""
+
+        def activate(job: Job) -> Any:
+            if language := job.headers.get("language"):
+                translation.activate(str(language))
+            if zone := job.headers.get("timezone"):
+                _activate_zone(str(zone))
+            return run(job)
+
+        return activate
+
+
+def _activate_zone(name: str) -> None:
+    """An offset such as "UTC+02:00" has no name that could be looked up: then the zone stays as it is."""
+    try:
+        timezone.activate(ZoneInfo(name))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        timezone.deactivate()
+
+
+_VALID = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
+#: The id of the current request, or of the request that enqueued the current job; "" if there is none.
+request_id: ContextVar[str] = ContextVar("rtq_request_id", default="")
+
+
+class RequestIDMiddleware:
+    """Header `request_id`, for RTQ["MIDDLEWARE"]. A job that was enqueued outside of a request has its own id."""
+
+    @sync_and_async_middleware
+    def enqueue(self, enqueue: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the header, unless the call has it."""
+
+        def set_header(call: Any) -> Any:
+            if found := request_id.get():
+                call.headers.setdefault("request_id", found)
+            return enqueue(call)
+
+        return set_header
+
+    @sync_and_async_middleware
+    def run(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """Set `request_id`. Each job has a context of its own, so nothing has to be restored."""
+
+        def set_variable(job: Job) -> Any:
+            request_id.set(str(job.headers.get("request_id") or job.id))
+            return run(job)
+
+        return set_variable
+
+
+@sync_and_async_middleware
+def http_request_id(get_response: Callable[..., Any]) -> Callable[..., Any]:
+    """For Django's MIDDLEWARE: set `request_id` from the header X-Request-ID or anew, and send it in the response."""
+    if iscoroutinefunction(get_response):
+
+        async def aset_id(request: HttpRequest) -> HttpResponseBase:
+            token = request_id.set(_id_of(request))
+            try:
+                response: HttpResponseBase = await get_response(request)
+                response.headers["X-Request-ID"] = request_id.get()
+            finally:
+                request_id.reset(token)
+            return response
+
+        return aset_id
+
+    def set_id(request: HttpRequest) -> HttpResponseBase:
+        token = request_id.set(_id_of(request))
+        try:
+            response: HttpResponseBase = get_response(request)
+            response.headers["X-Request-ID"] = request_id.get()
+        finally:
+            request_id.reset(token)
+        return response
+
+    return set_id
+
+
+class RequestIDFilter(logging.Filter):
+    """Sets `request_id` on log records, for formats with %(request_id)s; "-" if there is none."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Accepts all records."""
+        record.request_id = request_id.get() or "-"
+        return True
+
+
+def _id_of(request: HttpRequest) -> str:
+    given = request.headers.get("X-Request-ID", "")
+    return given if _VALID.fullmatch(given) else uuid.uuid4().hex
