@@ -1,4 +1,4 @@
-"""JobHandle: what delay() returns. Reads the state and the result of a job from Redis."""
+"""JobHandle: what delay() returns. Reads the state and the result of a job from Redis, wherever it was moved (D110)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads RTQ["MIDDLEWARE"] and nests its middleware around a callable; and middleware that is ready to use there."""
+"""Reads RTQ["MIDDLEWARE"] and nests its middleware around a callable; and middleware that is ready to use there.
+
+The form is that of Django (D78).
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Schedules created in the admin are rows in the database. Jobs, queues and workers exist in Redis only: their models
 give the admin pages a content type, permissions, a URL and an entry in the app list, and are never queried. Their
-names are short because Django builds URLs from them (D58).
+names are short because Django builds URLs, names of URLs and permissions from them, which people write down. Why models
+at all: D40.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Redacts secrets of jobs on pages, in commands and in logs. The data in Redis is not changed.
+"""Redacts secrets of jobs on pages, in commands and in logs. The data in Redis is not changed (D55).
 
 1. Arguments are redacted by name, as Django does with settings on its error pages (DEFAULT_EXCEPTION_REPORTER_FILTER).
    Positional arguments have the names of the parameters of the task. If this process does not know the task, all of

@@ -1,6 +1,7 @@
 """Writes actions to Django's admin log, and reads them: who did what, when, with how many jobs.
 
-One action is one entry, also if it is about many jobs. Its message is JSON, so that entries can be filtered.
+One action is one entry, also if it is about many jobs. Its message is JSON, so that entries can be filtered. A
+table of our own would be a second log beside Django's, which projects read and export already.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """RTQTask: what @django.tasks.task makes of a function when the backend is ours.
 
-Beside it there is a task of this package, `rtq_task`: that is what workers run, and what pages and commands show.
+Beside it there is a task of this package, `rtq_task`: that is what workers run, and what pages and commands show
+(D66).
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class Broker(Producer):
         settlements: Mapping[str, Settlement] | None = None,
         aside: Collection[tuple[str, str]] = (),
     ) -> ClaimResult:
-        """Claim jobs from the first queues that have any, and settle finished jobs, in one round trip.
+        """Claim jobs from the first queues that have any, and settle finished jobs, in one round trip (D73).
 
         Claims up to `wanted` jobs, AT_ONCE at most; 0: only settles. `idle` is the number of slots if no job runs in
         any of them, else 0: jobs that have crashed a worker run alone (D47). No jobs of the clients in `aside` are

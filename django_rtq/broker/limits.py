@@ -1,4 +1,8 @@
-"""Changes the limits of queues and clients that claims keep to: see lua/lib/limits.lua and limit_sources.lua."""
+"""Changes the limits of queues and clients that claims keep to: see lua/lib/limits.lua and limit_sources.lua.
+
+Only claims know limits (D83). Weights are strides of turns (D86), by jobs or by time (D96). What limits cost, and why
+small hashes are kept from being small: D103.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +149,8 @@ class LimitStore:
 class SettingsKeeper:
     """Keeps the limits of a worker's settings in Redis, from its start on: also after Redis has lost its data.
 
-    Workers with other settings may run: see Stamp.wins_over().
+    Workers with other settings may run: see Stamp.wins_over(). The processes of a worker store none: a replaced one
+    would take the limits of a deploy back.
     """
 
     def __init__(self, store: LimitStore, keys: Keys, config: Config, queues: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The part of the Broker that enqueues jobs, for threads and for coroutines."""
+"""The part of the Broker that enqueues jobs, for threads and for coroutines. What an enqueue costs Redis: D69."""
 
 from __future__ import annotations
 

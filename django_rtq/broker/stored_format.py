@@ -2,6 +2,9 @@
 
 Behind the number is an id of the data, made with it. Another id later: Redis has lost its data in between.
 
+Compared where packets are sent anyway: at the first use of a queue, at each sign-on and heartbeat. In each script it
+would cost every enqueue and claim.
+
 A change of keys or records that former versions cannot read raises FORMAT, and comes with code that takes the former
 format over, or with the words in docs/redis.md#format that say what to do.
 """

@@ -1,4 +1,4 @@
-"""Which Redis a backend in TASKS uses: RTQ["REDIS"], or that of its OPTIONS."""
+"""Which Redis a backend in TASKS uses: RTQ["REDIS"], or that of its OPTIONS (D93)."""
 
 from __future__ import annotations
 

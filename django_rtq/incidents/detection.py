@@ -1,4 +1,4 @@
-"""Finds all incidents in the data of the overview. Reads nothing itself but the lag of the outbox."""
+"""Finds all incidents in the data of the overview. Reads nothing itself but the lag of the outbox (D94)."""
 
 from __future__ import annotations
 

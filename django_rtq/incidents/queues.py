@@ -190,7 +190,7 @@ def missing_schedulers(overview: Overview) -> Iterator[Incident]:
 
 
 def lost_places(overview: Overview) -> Iterator[Incident]:
-    """Queues with jobs that are in no place, as an append-only file that was cut off leaves them."""
+    """Queues with jobs that are in no place, as an append-only file that was cut off leaves them (D123)."""
     for details in (row.details for row in overview.queues):
         if details.lost:
             yield Incident(

@@ -109,6 +109,9 @@ def format_error(
 ) -> str:
     """The error as text, with its traceback from `entry` on, its notes, and, with `chain`, its causes and contexts.
 
+    As Python does it, without the carets below the lines of source. Python compiles a line to find out where its carets
+    go: for a job that fails, that took most of the time.
+
     Of each traceback the last `max_frames` are shown. Raises what the exception's own `__str__` raises.
     """
     # With limit=0 Python reads no frames.

@@ -1,10 +1,10 @@
 """The stored record of a job: the only module that reads it, or writes a part of it.
 
 A record is a header line and a JSON object: ``<priority> <max_crashes> <ready_ms> <expires_ms> <client>\\n{"task":…}``.
-Scripts write the header, except that of a large record, and read it (read_header in lua/lib/prelude.lua). They do not
-parse the JSON. What changes during
-the life of a job is stored in other keys. A ``+`` after the priority marks a job that was delayed, in a queue with
-delayed_first.
+Scripts write the header, except that of a large record, and read it (read_header in lua/lib/prelude.lua): its times are
+by the clock of the server. They do not parse the JSON: cjson turns [] into {} and loses digits. A hash for each job
+would take more memory. What changes during the life of a job is stored in other keys. A ``+`` after the priority marks
+a job that was delayed, in a queue with delayed_first.
 """
 
 from __future__ import annotations

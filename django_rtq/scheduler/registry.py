@@ -196,8 +196,8 @@ MAX_ROUNDS = 10  # whoever changes rows faster than that also syncs them
 def sync_rows(read: Callable[[], Rows], place: str = "") -> int:
     """Make a Redis hold these rows of the database and no others, but for those whose tasks have another Redis.
 
-    The database is the source of truth. If two processes do this at the same time, the last one to write also sees what
-    the other one stored.
+    The database is the source of truth, and schedulers read the copy (D34). If two processes do this at the same time,
+    the last one to write also sees what the other one stored.
 
     Returns the number of changes. Raises BrokerError. `read` is called again after each change, until it returns what
     Redis holds.

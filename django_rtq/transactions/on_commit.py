@@ -6,6 +6,9 @@
 4. the first call that is run sends the jobs of all that Django is about to run, in one round trip to each Redis
 5. each call learns the answers, which may name duplicates of unique jobs
 
+One function for all jobs would be dropped by a rollback to a savepoint with all of them, or with none. Django does not
+say which function is the last: the first one reads its list, and only if its own entry is gone from there.
+
 Warns while DEBUG is on about jobs that are sent although a transaction is open.
 """
 

@@ -4,7 +4,8 @@
 2. after the commit the same process sends the jobs to Redis and deletes their rows
 3. if that process was killed or Redis did not respond, the relay of a scheduler does so later: see relay.py
 
-A job has its id from the start, and sending it twice makes one job (G8).
+A job has its id from the start, and sending it twice makes one job (G8). A mark "is being sent" in the row would be one
+UPDATE more for each commit, and say nothing after a kill.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def ignores_transactions() -> bool:
 
 @lru_cache(maxsize=1)
 def django_tasks_wait() -> bool:
-    """Whether jobs that come through TASKS wait for the commit because no setting says when they are sent."""
+    """Whether jobs that come through TASKS wait for the commit because no setting says when they are sent (D122)."""
     config = get_config()
     return config.enqueue_on_commit is None and not config.outbox
 

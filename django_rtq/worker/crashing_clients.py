@@ -1,4 +1,4 @@
-"""The clients whose jobs have lately crashed processes of this worker: they step aside while others have jobs.
+"""The clients whose jobs have lately crashed processes of this worker: they step aside while others have jobs (D128).
 
 A process that dies costs the time of a fork, which others must not pay again and again. So after a crash no process
 claims further jobs of that client for a moment, which doubles while the crashes go on; and until it has not crashed for

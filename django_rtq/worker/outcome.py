@@ -57,7 +57,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTask:
-    """The task is not registered in this process. The session calls decide_unknown() for it."""
+    """The task is not registered in this process. The session calls decide_unknown() for it (D17)."""
 
     error: TaskNotFound
 

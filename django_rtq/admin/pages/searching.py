@@ -1,4 +1,7 @@
-"""The search over all queues and states: reads the query, and makes the table of what was found."""
+"""The search over all queues and states: reads the query, and makes the table of what was found.
+
+Nothing is indexed for it (D106).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Sends commands for coroutines: calls of one event loop that come together are sent together.
 
-No thread is used, but to connect: redis-py connects as it does for threads, and the connection is then used by one
-packet after the other, in whichever event loop.
+Why not redis.asyncio: D82. No thread is used, but to connect: redis-py connects as it does for threads, and the
+connection is then used by one packet after the other, in whichever event loop.
 """
 
 from __future__ import annotations

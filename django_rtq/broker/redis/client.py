@@ -116,7 +116,10 @@ def _is_postgresql(options: Mapping[str, Any]) -> bool:
 
 
 class RedisClient:
-    """Sends commands over the connections of one pool. Any thread may use it."""
+    """Sends commands over the connections of one pool. Any thread may use it.
+
+    redis-py repeats no command. This does, once after a lost connection, for those that are safe to repeat (`resend`).
+    """
 
     def __init__(self, pool: redis.ConnectionPool) -> None:
         self._pool = pool

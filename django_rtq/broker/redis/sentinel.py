@@ -1,4 +1,7 @@
-"""Masters behind Sentinels: finds the master, and moves all connections of a process when it changes."""
+"""Masters behind Sentinels: finds the master, and moves all connections of a process when it changes.
+
+Connections that ask one by one could lead to two masters, of which the former still accepts writes that get lost.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Collects what jobs log, and sends it: with their outcomes, and while they run.
 
+A handler of the root logger would miss loggers that do not propagate, so:
+
 1. the record factory of `logging` makes a record in the context of a job: its text is kept in memory
 2. a thread sends what the running jobs have logged, a quarter of a second after the first line
 3. when a job ends, the session sends the rest together with its outcome, in front of it

@@ -1,4 +1,7 @@
-"""Metrics of runs, as a process counts them. They are sent at most once a second, with outcomes."""
+"""Metrics of runs, as a process counts them. They are sent at most once a second, with outcomes.
+
+Samples in Redis would be a write for each job; counting in the scripts one command more for each task.
+"""
 
 from __future__ import annotations
 

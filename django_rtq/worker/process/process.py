@@ -2,7 +2,7 @@
 
 1. sign on
 2. settle finished jobs and claim the next ones, in one round trip
-3. run them; if there are none, block until there is work
+3. run them; if there are none, block until there is work: the wait and the claim are one packet (D43)
 4. at a stop signal, or when the process is to be replaced: settle, release jobs that have not started, sign off
 
 While Redis is unreachable it retries. What it finishes meanwhile is settled afterwards.

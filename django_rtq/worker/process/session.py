@@ -101,7 +101,10 @@ class Reconciler:
 
 
 class WorkerSession:
-    """The jobs of one worker name: claimed, settled, released. Any thread may use it."""
+    """The jobs of one worker name: claimed, settled, released. Any thread may use it.
+
+    A job with max_crashes=0 is settled by itself, and never released once it has started (D26).
+    """
 
     def __init__(self, broker: Broker, shared: SharedState, queues: Sequence[str], *, base_name: str) -> None:
         self._broker = broker

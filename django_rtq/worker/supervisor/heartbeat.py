@@ -1,6 +1,7 @@
 """The heartbeat of a supervisor: renews the leases of its processes, and reclaims jobs with expired leases.
 
 It runs in the supervisor because a job that holds the interpreter lock (GIL) would block a thread of its own process.
+After an outage of Redis leases are longer (D50). What an idle worker sends in a minute: D68.
 """
 
 from __future__ import annotations

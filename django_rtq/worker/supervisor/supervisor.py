@@ -5,7 +5,9 @@
 3. when a process dies: reclaim its jobs at once, and fork a replacement
 4. kill a process whose job ignores its time limit
 5. at the first signal: let running jobs finish; at a second one, or after the drain time: kill the processes and give
-   their jobs back
+   their jobs back (D13)
+
+The main thread never waits for Redis (D52).
 
 It runs no jobs, so a job cannot block it. Only the relay of an outbox opens database connections, in its own thread
 and for one tick each.

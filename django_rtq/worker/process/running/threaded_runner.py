@@ -36,7 +36,7 @@ def make_runner(config: Config, shared: SharedState, session: WorkerSession, con
 
 
 class ClaimAhead:
-    """How many jobs to claim before there are slots for them: while jobs are short, as many as there are slots.
+    """How many jobs to claim before there are slots for them (D95): while jobs are short, as many as there are slots.
 
     Then a slot takes its next job at once, instead of waiting for a round trip.
     """
