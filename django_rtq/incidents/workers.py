@@ -46,12 +46,7 @@ def quiet_workers(overview: Overview) -> Iterator[Incident]:
     if not names:
         return
     jobs = sum(waiting_jobs(row.details) for row in overview.queues if row.details.name in names)
-    # A queue is quiet since the last of its workers is.
-    last = [
-        min((worker for worker in overview.living if name in worker.queues), key=lambda each: each.quiet_seconds or 0.0)
-        for name in names
-    ]
-    longest = max(last, key=lambda worker: worker.quiet_seconds or 0.0)
+    longest = max((_last_to_be_quiet(overview, name) for name in names), key=_quiet_seconds)
     are_all = all(worker.is_quiet for worker in overview.living)
     yield Incident(
         kind="workers_quiet",
@@ -66,6 +61,15 @@ def quiet_workers(overview: Overview) -> Iterator[Incident]:
         actions=(Action.SHOW_WORKERS,),
         command=f"python manage.py rtq_workers wake {'--all' if are_all else f'--queue {names[0]}'}",
     )
+
+
+def _last_to_be_quiet(overview: Overview, queue: str) -> WorkerDetails:
+    """A queue is quiet since the last of its workers is."""
+    return min((worker for worker in overview.living if queue in worker.queues), key=_quiet_seconds)
+
+
+def _quiet_seconds(worker: WorkerDetails) -> float:
+    return worker.quiet_seconds or 0.0
 
 
 def waiting_jobs(queue: QueueDetails) -> int:
@@ -96,7 +100,7 @@ def _unserved(overview: Overview, queue: QueueDetails) -> Incident:
     if gone is not None and gone <= get_config().lease_seconds:
         since = None  # a scheduler keeps contact
     else:
-        since = min((each for each in (gone, queue.oldest_seconds) if each is not None), default=None)
+        since = min((seconds for seconds in (gone, queue.oldest_seconds) if seconds is not None), default=None)
     return Incident(
         kind="queue_unserved",
         severity=Severity.CRITICAL,
@@ -116,8 +120,8 @@ def lost_workers(overview: Overview) -> Iterator[Incident]:
         jobs = sum(worker.held for worker in workers)
         queues = [name for name in alone if any(name in worker.queues and worker.held for worker in workers)]
         also = ("no_jobs",) if not jobs else ("no_reclaim",) if queues else ("reclaim",)
-        found = _of_host("worker_lost", Severity.CRITICAL, host, workers, overview.ago(longest))
-        yield replace(found, values={**found.values, "jobs": jobs, "names": _names(sorted(queues))}, also=also)
+        lost = _of_host("worker_lost", Severity.CRITICAL, host, workers, overview.ago(longest))
+        yield replace(lost, values={**lost.values, "jobs": jobs, "names": _names(sorted(queues))}, also=also)
 
 
 def silent_workers(overview: Overview) -> Iterator[Incident]:
@@ -145,24 +149,21 @@ def is_silent(worker: WorkerDetails) -> bool:
 def host_incidents(overview: Overview, host: str) -> list[Incident]:
     """What is wrong with the workers of one host."""
     own = [worker for worker in overview.workers if worker.host == host]
-    found = [
-        *(each for each in lost_workers(overview) if each.host == host),
-        *(each for each in silent_workers(overview) if each.host == host),
-    ]
+    incidents = [incident for incident in (*lost_workers(overview), *silent_workers(overview)) if incident.host == host]
     if all(worker.is_lost for worker in own):
         values = {"host": host}
-        found.insert(0, Incident(kind="host_without_worker", severity=Severity.CRITICAL, host=host, values=values))
-    return found
+        incidents.insert(0, Incident(kind="host_without_worker", severity=Severity.CRITICAL, host=host, values=values))
+    return incidents
 
 
 def hung_jobs(overview: Overview) -> Iterator[Incident]:
     """Tasks with jobs that run longer than their time limit, or much longer than usual."""
-    found: dict[tuple[str, str], list[RunningJob]] = {}
+    hung: dict[tuple[str, str], list[RunningJob]] = {}
     for worker in overview.workers:
         for job in worker.running:
             if is_hung(job):
-                found.setdefault((job.queue, job.task), []).append(job)
-    for (queue, task), jobs in sorted(found.items(), key=lambda pair: -max(job.seconds for job in pair[1])):
+                hung.setdefault((job.queue, job.task), []).append(job)
+    for (queue, task), jobs in sorted(hung.items(), key=lambda pair: -max(job.seconds for job in pair[1])):
         longest = max(jobs, key=lambda job: job.seconds)
         values = {"task": short_name(task), "name": queue, "count": len(jobs), "duration": longest.seconds}
         yield Incident(
@@ -197,10 +198,10 @@ def short_name(name: str) -> str:
 
 
 def _by_host(workers: Iterable[WorkerDetails]) -> list[tuple[str, list[WorkerDetails]]]:
-    found: dict[str, list[WorkerDetails]] = {}
+    by_host: dict[str, list[WorkerDetails]] = {}
     for worker in workers:
-        found.setdefault(worker.host, []).append(worker)
-    return sorted(found.items())
+        by_host.setdefault(worker.host, []).append(worker)
+    return sorted(by_host.items())
 
 
 def _of_host(
@@ -222,8 +223,8 @@ def _of_host(
 
 def unknown_tasks(overview: Overview) -> Iterator[Incident]:
     """Tasks of jobs that came to workers which do not know them, those with most jobs first."""
-    found = [(row.details.name, task) for row in overview.queues for task in row.unknown_tasks]
-    for queue, task in sorted(found, key=lambda pair: -pair[1].jobs):
+    unknown = [(row.details.name, task) for row in overview.queues for task in row.unknown_tasks]
+    for queue, task in sorted(unknown, key=lambda pair: -pair[1].jobs):
         is_deploy = task.since is not None and (overview.now - task.since).total_seconds() < DEPLOY_SECONDS
         yield Incident(
             kind="task_unknown",
