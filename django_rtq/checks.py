@@ -159,14 +159,14 @@ def check_tables(databases: Collection[str] | None = None, **kwargs: Any) -> lis
         needed = {outbox_database() or "", *(str(task.exactly_once) for task in all_tasks().values())}
     except ConfigurationError:
         return []  # reported as rtq.E001
-    found: list[CheckMessage] = []
+    problems: list[CheckMessage] = []
     for alias in sorted(needed.intersection(databases or ())):
         try:
             is_missing = _has_unapplied(alias)
         except DatabaseFailure:
             continue  # it cannot be reached: migrate says so
         if is_missing:
-            found.append(
+            problems.append(
                 Warning(
                     f"Migrations of django_rtq were not applied to the database {alias!r}, which "
                     'RTQ["OUTBOX"] or a task with exactly_once uses: its jobs fail until they are.',
@@ -174,7 +174,7 @@ def check_tables(databases: Collection[str] | None = None, **kwargs: Any) -> lis
                     id="rtq.W005",
                 )
             )
-    return found
+    return problems
 
 
 def _has_unapplied(alias: str) -> bool:

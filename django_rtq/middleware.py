@@ -102,24 +102,24 @@ def can_wrap(paths: Sequence[str], side: Side, *, is_async: bool) -> bool:
 
 def _load(path: str) -> Middleware | None:
     try:
-        found = import_string(path)
+        entry = import_string(path)
     except ImportError as error:
         raise ConfigurationError(f"{_where(path)} cannot be imported: {error}") from error
-    if not (hasattr(found, "enqueue") or hasattr(found, "run")):
-        if not callable(found):
+    if not (hasattr(entry, "enqueue") or hasattr(entry, "run")):
+        if not callable(entry):
             raise ConfigurationError(
-                f"{_where(path)} is {found!r}, but has to be a function that gets `run` and returns a callable, or a "
+                f"{_where(path)} is {entry!r}, but has to be a function that gets `run` and returns a callable, or a "
                 "class with the methods `run` and `enqueue`."
             )
-        return Middleware(path=path, enqueue=None, run=found)
-    if inspect.isclass(found):
+        return Middleware(path=path, enqueue=None, run=entry)
+    if inspect.isclass(entry):
         try:
-            found = found()
+            entry = entry()
         except MiddlewareNotUsed:
             return None
         except TypeError as error:
             raise ConfigurationError(f"{_where(path)} cannot be created without arguments: {error}") from error
-    return Middleware(path=path, enqueue=getattr(found, "enqueue", None), run=getattr(found, "run", None))
+    return Middleware(path=path, enqueue=getattr(entry, "enqueue", None), run=getattr(entry, "run", None))
 
 
 def _nothing(argument: Any) -> None: ...
@@ -200,8 +200,8 @@ class RequestIDMiddleware:
         """Set the header, unless the call has it."""
 
         def set_header(call: Any) -> Any:
-            if found := request_id.get():
-                call.headers.setdefault("request_id", found)
+            if current_id := request_id.get():
+                call.headers.setdefault("request_id", current_id)
             return enqueue(call)
 
         return set_header

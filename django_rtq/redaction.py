@@ -47,10 +47,10 @@ def hidden(value: Any, name: str = "") -> Any:
 def hidden_args(task: str, args: Any, *, shows_unknown: bool = False) -> list[Any]:
     """Positional arguments, redacted by the names of the parameters of the task."""
     given = args if isinstance(args, list) else [args]
-    known = known_task(task)
-    if known is None:
+    registered = known_task(task)
+    if registered is None:
         return [hidden(value) if shows_unknown else HIDDEN for value in given]
-    names = known.parameter_names
+    names = registered.parameter_names
     return [hidden(value, names[i] if i < len(names) else "") for i, value in enumerate(given)]
 
 
@@ -78,8 +78,8 @@ class Secrets:
         given = args if isinstance(args, list) else [args]
         values = [*_hidden_in(given, hidden_args(task, given, shows_unknown=shows_unknown))]
         values += _hidden_in(kwargs, hidden(kwargs))
-        found = {text for value in values for text in _written(value)} if values else set()
-        return cls(sorted(found, key=len, reverse=True))
+        texts_of_values = {text for value in values for text in _written(value)} if values else set()
+        return cls(sorted(texts_of_values, key=len, reverse=True))
 
     def hide(self, text: str) -> str:
         """The text with the secrets replaced."""
@@ -115,13 +115,13 @@ class Secrets:
     def _redacted_copy(self, error: BaseException) -> BaseException:
         made: dict[int, BaseException] = {}
         chain: list[BaseException] = []
-        found: list[BaseException | None] = [error]
-        while found:
-            link = found.pop()
+        links: list[BaseException | None] = [error]
+        while links:
+            link = links.pop()
             if link is not None and id(link) not in made:
                 made[id(link)] = _like(link, self)
                 chain.append(link)
-                found += (link.__cause__, link.__context__)
+                links += (link.__cause__, link.__context__)
         for link in chain:
             copy = made[id(link)]
             copy.__cause__, copy.__context__ = made.get(id(link.__cause__)), made.get(id(link.__context__))

@@ -201,8 +201,8 @@ class Broker(Producer):
         """Note that this worker claimed a job whose task it does not know. Returns the last failures of the job."""
         arguments = (job_id, task, worker, round(PARK_SECONDS * 1000))
         command = SCRIPTS["note_unknown_task"].call(self.keys.of(queue), arguments)
-        found: bytes = self.redis.execute_one(command, resend=True)
-        return found
+        failures: bytes = self.redis.execute_one(command, resend=True)
+        return failures
 
     # -- for supervisors
 
@@ -210,17 +210,17 @@ class Broker(Producer):
         """The projects of live workers (up to 200 of them) that are not this one."""
         names = self.redis.execute_one(("ZREVRANGE", self.keys.workers, 0, 199), resend=True)
         commands = [("HGET", self.keys.worker(name.decode()), "project") for name in names]
-        found = {reply.decode() for reply in self.redis.execute(commands, resend=True) if reply} if names else set()
-        return sorted(found - {project}) if project else []
+        projects = {reply.decode() for reply in self.redis.execute(commands, resend=True) if reply} if names else set()
+        return sorted(projects - {project}) if project else []
 
     def attempts(self, worker: str, queues: Sequence[str]) -> dict[str, dict[bytes, int]]:
         """The jobs that Redis says a worker holds: by queue, id -> attempt."""
         commands = [("HGETALL", self.keys.of(name).running(worker)) for name in queues]
         replies = self.redis.execute(commands, resend=True)
-        found = [zip(reply[::2], reply[1::2], strict=True) for reply in replies]
+        held_by_queue = [zip(reply[::2], reply[1::2], strict=True) for reply in replies]
         return {
             name: {job_id: int(held.split(b" ")[0]) for job_id, held in pairs}
-            for name, pairs in zip(queues, found, strict=True)
+            for name, pairs in zip(queues, held_by_queue, strict=True)
         }
 
     def find_running(self, worker: str, queues: Sequence[str], job_id: str) -> Job | None:

@@ -56,15 +56,15 @@ def send_commands(broker: Broker, supervisors: Sequence[str], command: WorkerCom
 
 def read_last_commands(broker: Broker, supervisors: Sequence[str]) -> dict[str, WorkerCommand]:
     """The last commands for some supervisors, if there were any in the last hour."""
-    found = broker.redis.execute([("GET", broker.keys.control(each)) for each in supervisors], resend=True)
-    return {each: Order.read(text).command for each, text in zip(supervisors, found, strict=True) if text}
+    orders = broker.redis.execute([("GET", broker.keys.control(supervisor)) for supervisor in supervisors], resend=True)
+    return {supervisor: Order.read(text).command for supervisor, text in zip(supervisors, orders, strict=True) if text}
 
 
 def wake_supervisor_of(broker: Broker, worker: str) -> Steps[None]:
     """Let the supervisor of a worker read its cancel requests now, if it is known. Raises BrokerError."""
-    (found,) = checked((yield [_supervisor_command(broker, worker)]))
-    if found:
-        checked((yield _wake_commands(broker, found.decode())))
+    (supervisor,) = checked((yield [_supervisor_command(broker, worker)]))
+    if supervisor:
+        checked((yield _wake_commands(broker, supervisor.decode())))
 
 
 def _wake_commands(broker: Broker, supervisor: str) -> list[Command]:
@@ -83,8 +83,8 @@ def read_commands(
 
 def supervisor_of(broker: Broker, worker: str) -> str:
     """The name of a worker's supervisor; "" if it is unknown."""
-    found = broker.redis.execute_one(_supervisor_command(broker, worker), resend=True)
-    return found.decode() if found else ""
+    supervisor = broker.redis.execute_one(_supervisor_command(broker, worker), resend=True)
+    return supervisor.decode() if supervisor else ""
 
 
 def _supervisor_command(broker: Broker, worker: str) -> Command:

@@ -83,9 +83,9 @@ class TaskDays:
 
     def _store(self, keys: QueueKeys, hours: range, ends: int) -> None:
         reads: list[Command] = [("HGETALL", keys.tasks + b"%d" % hour) for hour in hours]
-        found = self._redis.execute(reads, resend=True) if reads else []
+        counters_of_hours = self._redis.execute(reads, resend=True) if reads else []
         script, calls = SCRIPTS["store_task_hour"], []
-        for hour, counters in zip(hours, found, strict=True):
+        for hour, counters in zip(hours, counters_of_hours, strict=True):
             pairs = list(_lines(as_dict(counters)).items())
             for start in range(0, len(pairs), _TASKS_AT_ONCE):
                 part = [text for pair in pairs[start : start + _TASKS_AT_ONCE] for text in pair]
@@ -238,10 +238,10 @@ class Maintenance:
         "first" if nobody had looked, "rewritten", or "refused".
         """
         clock = self._keys.of(self._config.default_queue).clock
-        server, persistence, known = self._redis.execute_each(
+        server, persistence, known_run_id = self._redis.execute_each(
             [("INFO", "server"), ("INFO", "persistence"), ("HGET", clock, "run_id")], resend=True
         )
-        for reply in (server, persistence, known):
+        for reply in (server, persistence, known_run_id):
             if isinstance(reply, BrokerUnavailable):
                 raise reply
         run_id = re.search(rb"^run_id:(\S+)", server, re.MULTILINE) if isinstance(server, bytes) else None
@@ -249,14 +249,14 @@ class Maintenance:
             return "unknown"
         if b"aof_enabled:1" not in persistence:
             return "none"
-        if known == run_id[1]:
+        if known_run_id == run_id[1]:
             return "same"
-        rewrite: list[Command] = [("BGREWRITEAOF",)] if known else []
+        rewrite: list[Command] = [("BGREWRITEAOF",)] if known_run_id else []
         *replies, _ = self._redis.execute_each([*rewrite, ("HSET", clock, "run_id", run_id[1])], resend=True)
         for reply in replies:
             if isinstance(reply, BrokerError) and "in progress" not in str(reply):
                 return "refused"
-        return "rewritten" if known else "first"
+        return "rewritten" if known_run_id else "first"
 
     def info_commands(self, workers: Mapping[str, WorkerInfo]) -> list[Command]:
         """What a supervisor stores about its workers, for people; and the version of the project that they run."""
@@ -285,13 +285,13 @@ class Maintenance:
 
     def _find(self, job_ids: Sequence[str], hashes: Sequence[bytes]) -> set[str]:
         """Those that are in one of the hashes: a job may have been moved to another queue."""
-        found: set[str] = set()
+        stored: set[str] = set()
         for key in hashes:
-            missing = [job_id for job_id in job_ids if job_id not in found]
+            missing = [job_id for job_id in job_ids if job_id not in stored]
             commands: list[Command] = [("HEXISTS", key, job_id) for job_id in missing]
             replies = self._redis.execute(commands, resend=True) if commands else []
-            found.update(job_id for job_id, reply in zip(missing, replies, strict=True) if reply)
-        return found
+            stored.update(job_id for job_id, reply in zip(missing, replies, strict=True) if reply)
+        return stored
 
 
 def promoted_ids(reply: Sequence[Any]) -> list[str]:

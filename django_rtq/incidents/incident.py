@@ -262,13 +262,13 @@ class Incident:
     @classmethod
     def load(cls, text: str) -> Incident:
         """From what dump() made, also that of another version of this package."""
-        found = {name: value for name, value in json.loads(text).items() if name in _STORED}
-        since = found.pop("since", None)
+        stored = {name: value for name, value in json.loads(text).items() if name in _STORED}
+        since = stored.pop("since", None)
         return cls(
             **{
-                **found,
-                "severity": Severity(found["severity"]),
-                "also": tuple(found.get("also", ())),
+                **stored,
+                "severity": Severity(stored["severity"]),
+                "also": tuple(stored.get("also", ())),
                 "since": None if since is None else datetime.fromtimestamp(since, timezone.utc),
             }
         )

@@ -51,9 +51,9 @@ class IncidentWatcher(Loop):
     def _look(self) -> None:
         overview = self._inspector.overview.read()
         with view_backend(self._broker.backend):
-            found = find_incidents(overview, outbox_lag(), known_schedules())[:MAX_TRACKED]
+            incidents = find_incidents(overview, outbox_lag(), known_schedules())[:MAX_TRACKED]
         opened, closed = self._broker.maintenance.track_incidents(
-            {incident.id: incident.dump() for incident in found},
+            {incident.id: incident.dump() for incident in incidents},
             seen_ms=round(overview.now.timestamp() * 1000),
             gap_ms=round(INTERVAL_SECONDS * 500),
             token=uuid.uuid4().hex,

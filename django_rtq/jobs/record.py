@@ -122,8 +122,8 @@ def read_leniently(record: bytes) -> tuple[Header | None, dict[str, Any]]:
 def read_head(head: bytes) -> tuple[Header | None, str]:
     """Header and task name from the first bytes of a record; None and "" for what cannot be read."""
     line, _, body = head.partition(b"\n")
-    found = _TASK.match(body.decode(errors="replace"))
-    return _read_header(line), serializer.unquoted(found[1]) if found else ""
+    task = _TASK.match(body.decode(errors="replace"))
+    return _read_header(line), serializer.unquoted(task[1]) if task else ""
 
 
 def _read_header(line: bytes) -> Header | None:

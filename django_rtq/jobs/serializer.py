@@ -241,8 +241,8 @@ def dumps_call(args: Sequence[Any], kwargs: dict[str, Any], *, names: Sequence[s
             call["kwargs"] = convert_dict(kwargs, 0)
         return _to_text(call)[1:-1]
     except (Refused, ValueError) as error:
-        found = _find_trouble({"args": args, "kwargs": kwargs}, (), -1)
-        where, trouble = found or ((), f"cannot be stored: {error}")
+        culprit = _find_trouble({"args": args, "kwargs": kwargs}, (), -1)
+        where, trouble = culprit or ((), f"cannot be stored: {error}")
         raise Unserializable(f"{task}(): {_argument_text(where, names)} {trouble}") from None
 
 
@@ -330,8 +330,8 @@ def _find_trouble(value: Any, where: _Path, depth: int) -> tuple[_Path, str] | N
     for key, item in items:
         if encoder is convert_dict and (trouble := key_trouble(key)):
             return where, trouble
-        if found := _find_trouble(item, (*where, key), depth + 1):
-            return found
+        if culprit := _find_trouble(item, (*where, key), depth + 1):
+            return culprit
     return None
 
 

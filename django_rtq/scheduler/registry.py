@@ -157,7 +157,7 @@ def declared_schedules(config: Config) -> list[ScheduledTask]:
 def _deletions_of_rows() -> list[ScheduledTask]:
     """Schedules that delete old rows of tasks with exactly_once, in the queues of these tasks: they have workers."""
     tasks = [task for task in registry.all_tasks().values() if task.exactly_once]
-    found = {
+    deletions = {
         (place, task.queue, task.exactly_once) for task in tasks for place in places() if is_in(task.backend, place)
     }
     return [
@@ -170,7 +170,7 @@ def _deletions_of_rows() -> list[ScheduledTask]:
                 overlap="skip",
             ),
         )
-        for place, queue, database in found
+        for place, queue, database in deletions
     ]
 
 

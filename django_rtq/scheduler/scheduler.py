@@ -107,22 +107,22 @@ class Dispatcher:
     def _last_ms(self, entry: ScheduledTask, state: ScheduleState | None, now_ms: int) -> int:
         """The moment up to which all slots of a schedule are done."""
         definition = entry.definition
-        known = entry.name, definition
+        definition_of_schedule = entry.name, definition
         sound_ms = now_ms + CLOCK_WAS_WRONG_MS
         is_sound = state is not None and max(state.last_slot_ms, state.began_ms) < sound_ms
         if state is not None and is_sound and state.definition == definition:
-            self._known_since.setdefault(known, state.began_ms)
+            self._known_since.setdefault(definition_of_schedule, state.began_ms)
             return max(state.last_slot_ms, state.began_ms)
-        if state is None or not is_sound or known not in self._known_since:
-            self._known_since[known] = now_ms
+        if state is None or not is_sound or definition_of_schedule not in self._known_since:
+            self._known_since[definition_of_schedule] = now_ms
             self._broker.schedules.begin(entry.task.queue, entry.name, definition, now_ms)
             return now_ms
         # Another version of the project uses another definition, as during a deploy: both go on.
-        return max(state.last_slot_ms, self._known_since[known])
+        return max(state.last_slot_ms, self._known_since[definition_of_schedule])
 
     def _drop_outdated(self, states: Mapping[str, Mapping[str, ScheduleState]], now_ms: int) -> None:
-        for queue, known in states.items():
-            touched = {name: max(state.last_slot_ms, state.began_ms) for name, state in known.items()}
+        for queue, states_of_queue in states.items():
+            touched = {name: max(state.last_slot_ms, state.began_ms) for name, state in states_of_queue.items()}
             old = [name for name in touched.keys() - self._names if touched[name] < now_ms - OUTDATED_MS]
             if old:
                 self._broker.schedules.forget(queue, old)

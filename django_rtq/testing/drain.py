@@ -52,8 +52,8 @@ def bring_forward(broker: Broker, queues: Sequence[str], ms: int) -> None:
         members = broker.redis.execute([("ZRANGE", name, 0, -1, "WITHSCORES") for name in names])
         moves: list[Command] = [
             ("ZINCRBY", name, -ms, member)
-            for name, found in zip(names, members, strict=True)
-            for member, due in zip(found[::2], found[1::2], strict=True)
+            for name, flat in zip(names, members, strict=True)
+            for member, due in zip(flat[::2], flat[1::2], strict=True)
             if held_since(float(due)) is None
         ]
         if moves:

@@ -111,7 +111,8 @@ class _Deferred:
             return []
         if any(_deferred(entry) is self for entry in self.hooks.latest):
             return []  # not the list that Django works through: a savepoint was rolled back later
-        return [each for each in map(_deferred, self.hooks.latest) if each is not None and not each.is_done]
+        later = map(_deferred, self.hooks.latest)
+        return [deferred for deferred in later if deferred is not None and not deferred.is_done]
 
     def __repr__(self) -> str:
         return f"<{len(self.call.jobs)} job(s) for queue {self.call.queue}>"
@@ -126,36 +127,42 @@ def _send(calls: Sequence[_Deferred]) -> None:
     """Send all. Raises the first error of jobs that are not in the outbox, after the others have been finished."""
     refused: list[tuple[_Deferred, BrokerError | QueueFull]] = []
     in_redis: list[str] = []
-    for each, answers in zip(calls, _answers(calls), strict=True):
+    for deferred, answers in zip(calls, _answers(calls), strict=True):
         if isinstance(answers, BrokerError):
-            refused.append((each, answers))
+            refused.append((deferred, answers))
             continue
-        each.is_done = True
-        each.finish(answers, is_stored=each.is_stored)
-        if full := queue_full(each.call.queue, each.call.jobs, answers):
-            refused.append((each, full))
-        if each.is_stored:
-            in_redis += [job.id for job, answer in zip(each.call.jobs, answers, strict=True) if not is_refusal(answer)]
+        deferred.is_done = True
+        deferred.finish(answers, is_stored=deferred.is_stored)
+        jobs = deferred.call.jobs
+        if full := queue_full(deferred.call.queue, jobs, answers):
+            refused.append((deferred, full))
+        if deferred.is_stored:
+            in_redis += [job.id for job, answer in zip(jobs, answers, strict=True) if not is_refusal(answer)]
     if in_redis:
         delete_or_log(calls[0].alias, in_redis)
-    for each, error in refused:
-        if not each.is_stored:
-            raise error
-        if not each.is_done:
-            each.is_done = True
-            each.finish(None, is_stored=True)
     if refused:
-        extra = about_jobs([job.id for each, _ in refused for job in each.call.jobs])
-        text = "Redis did not accept the jobs of a transaction; they wait in the outbox: %s"
-        logger.warning(text, refused[0][1], extra=extra)
+        _leave_in_outbox(refused)
+
+
+def _leave_in_outbox(refused: Sequence[tuple[_Deferred, BrokerError | QueueFull]]) -> None:
+    """Finish the calls that Redis has refused. Raises the first error of jobs that are not in the outbox."""
+    for deferred, error in refused:
+        if not deferred.is_stored:
+            raise error
+        if not deferred.is_done:
+            deferred.is_done = True
+            deferred.finish(None, is_stored=True)
+    extra = about_jobs([job.id for deferred, _ in refused for job in deferred.call.jobs])
+    text = "Redis did not accept the jobs of a transaction; they wait in the outbox: %s"
+    logger.warning(text, refused[0][1], extra=extra)
 
 
 def _answers(calls: Sequence[_Deferred]) -> list[list[str] | BrokerError]:
     """The answers to each call, or why its jobs are not in Redis, or may not be."""
     answers: dict[int, list[str] | BrokerError] = {}
     by_broker: dict[Broker, list[int]] = {}
-    for number, each in enumerate(calls):
-        by_broker.setdefault(get_broker(each.call.backend), []).append(number)
+    for number, deferred in enumerate(calls):
+        by_broker.setdefault(get_broker(deferred.call.backend), []).append(number)
     for broker, numbers in by_broker.items():
         try:
             answers.update(zip(numbers, broker.enqueue_calls([calls[number].call for number in numbers]), strict=True))

@@ -65,9 +65,9 @@ class CrashingClients:
     def _write(self) -> None:
         newest = list(self._crashes.items())[-MAX_CLIENTS:]
         self._crashes = dict(newest)
-        rows = [(client, each.paused_until, each.forgotten_at) for client, each in newest]
+        rows = [(client, crashes.paused_until, crashes.forgotten_at) for client, crashes in newest]
         text = json.dumps(rows, ensure_ascii=False).encode()
-        until = max((each.forgotten_at for _, each in newest), default=-math.inf)
+        until = max((crashes.forgotten_at for _, crashes in newest), default=-math.inf)
         _HEAD.pack_into(self._memory, 0, self._written + 1, until, 0)
         self._memory[_HEAD.size : _HEAD.size + len(text)] = text
         self._written += 2

@@ -61,47 +61,47 @@ def listed_tasks(
 ) -> list[str]:
     """The tasks whose names contain what is searched, in the order of the list; by name, ours behind the project's."""
     search = params.search.casefold()
-    found = sorted((name for name in names if search in name.casefold()), key=lambda name: (name in internal, name))
+    matching = sorted((name for name in names if search in name.casefold()), key=lambda name: (name in internal, name))
     if params.sort == params.NAME:
-        return found[::-1] if params.is_reversed else found
+        return matching[::-1] if params.is_reversed else matching
     figures = {name: getattr(of_task, params.sort) for name, of_task in metrics.items()}
-    counted = [name for name in found if figures.get(name) is not None]
+    counted = [name for name in matching if figures.get(name) is not None]
     counted.sort(key=figures.__getitem__, reverse=not params.is_reversed)
-    return [*counted, *(name for name in found if figures.get(name) is None)]
+    return [*counted, *(name for name in matching if figures.get(name) is None)]
 
 
 def histogram(name: str, title: str, buckets: Mapping[int, int], *, per_second: int = 1) -> dict[str, Any]:
     """A histogram for the template `_histogram.html`. `per_second`: how many units of the buckets are a second."""
-    found = bars(buckets)
-    if not found:
+    drawn_bars = bars(buckets)
+    if not drawn_bars:
         return {"name": name, "title": title, "is_empty": True}
     return {
         "name": name,
         "title": title,
-        "svg": _svg(found, title),
-        "from_text": format_duration(found[0].lower / per_second),
-        "to_text": format_duration(found[-1].upper / per_second),
-        "top_text": _("highest bar: %(count)s") % {"count": format_number(max(bar.number for bar in found))},
+        "svg": _svg(drawn_bars, title),
+        "from_text": format_duration(drawn_bars[0].lower / per_second),
+        "to_text": format_duration(drawn_bars[-1].upper / per_second),
+        "top_text": _("highest bar: %(count)s") % {"count": format_number(max(bar.number for bar in drawn_bars))},
         "rows": [
             (
                 format_duration(bar.lower / per_second),
                 format_duration(bar.upper / per_second),
                 format_number(bar.number),
             )
-            for bar in found
+            for bar in drawn_bars
             if bar.number
         ],
     }
 
 
-def _svg(found: Sequence[Bar], label: str) -> SafeString:
-    top, step = max(bar.number for bar in found), WIDTH / len(found)
+def _svg(drawn_bars: Sequence[Bar], label: str) -> SafeString:
+    top, step = max(bar.number for bar in drawn_bars), WIDTH / len(drawn_bars)
     drawn = format_html_join(
         "",
         '<rect x="{}" y="{}" width="{}" height="{}"/>',
         (
-            (f"{place * step:.1f}", f"{HEIGHT - height:.1f}", f"{max(1.0, step - 2):.1f}", f"{height:.1f}")
-            for place, bar in enumerate(found)
+            (f"{number * step:.1f}", f"{HEIGHT - height:.1f}", f"{max(1.0, step - 2):.1f}", f"{height:.1f}")
+            for number, bar in enumerate(drawn_bars)
             if bar.number
             for height in [max(1.0, bar.number / top * (HEIGHT - 2))]
         ),
@@ -128,18 +128,18 @@ class PausedTask:
 
 def paused_tasks(queues: Iterable[QueueDetails]) -> dict[str, PausedTask]:
     """The tasks that are paused in these queues, by name."""
-    found: dict[str, PausedTask] = {}
+    paused: dict[str, PausedTask] = {}
     for queue in queues:
         for pause in queue.paused_tasks:
             if not pause.is_over:
-                one = found.setdefault(
+                one = paused.setdefault(
                     pause.task, PausedTask(queues=[], held=0, held_in={}, state=clean_text(pause.text, 200))
                 )
                 one.queues.append(queue.name)
                 one.held += pause.held
                 if pause.held:
                     one.held_in[queue.name] = pause.held
-    return found
+    return paused
 
 
 def task_options(task: Task[Any, Any]) -> Iterator[str]:
@@ -186,13 +186,16 @@ def charts(task: TaskDetails, span: Span) -> list[dict[str, Any]]:
     """Runs by outcome, and percentiles of run and wait times. Of steps of some hours, only those that are over."""
     shown = [step.metrics for step in task.steps][: None if span.step == _HOUR else -1]
     steps = Steps(begins_at=task.steps[0].begins_at, seconds=60 * span.step, number=len(shown))
-    bands = outcome_bands(*(_per_hour([getattr(each, name) for each in shown], span) for name in _OUTCOMES))
+    bands = outcome_bands(*(_per_hour([getattr(in_hour, name) for in_hour in shown], span) for name in _OUTCOMES))
     events, before = deploy_events(task.deploys), []
     if task.before:
         runs = [step.metrics.done + step.metrics.failed for step in task.before]
         before = [Line(_("a week before"), "rtq-line-before", _per_hour(runs[: len(shown)], span))]
     run_times, waits = (
-        [Line(name, f"rtq-line-{name}", [getattr(each, f"{kind}_{name}") for each in shown]) for name in ("p50", "p95")]
+        [
+            Line(name, f"rtq-line-{name}", [getattr(in_hour, f"{kind}_{name}") for in_hour in shown])
+            for name in ("p50", "p95")
+        ]
         for kind in ("run", "wait")
     )
     return [
@@ -213,21 +216,25 @@ def histograms(task: TaskDetails) -> list[dict[str, Any]]:
 def shown_queues(task: TaskDetails, home: str) -> list[TaskInQueue]:
     """The queues that have jobs of the task or where it is paused, and its own: first where it is paused, then those
     with most jobs."""
-    shown = [each for each in task.queues if each or each.queue.name == home or _pause_in(task.name, each)]
-    return sorted(shown, key=lambda each: (not _pause_in(task.name, each), -each.jobs))
+    shown = [
+        in_queue
+        for in_queue in task.queues
+        if in_queue or in_queue.queue.name == home or _pause_in(task.name, in_queue)
+    ]
+    return sorted(shown, key=lambda in_queue: (not _pause_in(task.name, in_queue), -in_queue.jobs))
 
 
 def queue_rows(task: TaskDetails, shown: Iterable[TaskInQueue], url: PageUrl) -> list[dict[str, Any]]:
     """A row for each of these queues."""
     return [
         {
-            "name": found.queue.name,
-            "url": url("queue_change", found.queue.name),
-            "is_paused": found.queue.paused,
-            "pause": _pause_in(task.name, found),
-            "cells": [_cell(task.name, found, state, url) for state in STATES],
+            "name": in_queue.queue.name,
+            "url": url("queue_change", in_queue.queue.name),
+            "is_paused": in_queue.queue.paused,
+            "pause": _pause_in(task.name, in_queue),
+            "cells": [_cell(task.name, in_queue, state, url) for state in STATES],
         }
-        for found in shown
+        for in_queue in shown
     ]
 
 

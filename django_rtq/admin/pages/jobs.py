@@ -89,8 +89,8 @@ class JobAdmin(BulkPages):
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """The page of a job."""
         may_edit = request.user.has_perm(permissions.EDIT)
-        found, position = get_inspector().find_with_position(job_id, query_params.get_queue_name(request.GET) or None)
-        job = redacted(found, shows_unknown=may_edit)
+        details, position = get_inspector().find_with_position(job_id, query_params.get_queue_name(request.GET) or None)
+        job = redacted(details, shows_unknown=may_edit)
         context = {
             "title": _("Job %(id)s") % {"id": clean_text(job.id, 40)},
             "breadcrumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],

@@ -63,10 +63,10 @@ class JobSearch:
 
     def context(self, url: PageUrl) -> dict[str, Any]:
         """The context of the template."""
-        error, found = self.error, None
+        error, result = self.error, None
         if self.query:
             try:
-                found = search(get_inspector(), self.query, self.cursor, PAGE_SIZE)
+                result = search(get_inspector(), self.query, self.cursor, PAGE_SIZE)
             except QueryError as unknown:
                 error = str(unknown)
         return {
@@ -75,7 +75,7 @@ class JobSearch:
             "search_error": error,
             "examples": _examples(),
             "job_rows": [],
-            **(self._found(found, url) if found else {}),
+            **(self._found(result, url) if result else {}),
         }
 
     def _found(self, found: Found, url: PageUrl) -> dict[str, Any]:

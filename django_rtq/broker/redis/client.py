@@ -58,17 +58,17 @@ def wrong_address(pool: redis.ConnectionPool, error: Exception) -> str | None:
     for name in _FILES:
         if options.get(name) and not os.access(options[name], os.R_OK):
             return f'RTQ["REDIS"] has {name}={options[name]!r}, a file that does not exist or cannot be read.'
-    place = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
+    address = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
     if isinstance(error, redis_exceptions.InvalidResponse):
-        return f'RTQ["REDIS"] leads to {place}, where no Redis answers, but another server. Check host and port.'
+        return f'RTQ["REDIS"] leads to {address}, where no Redis answers, but another server. Check host and port.'
     if not isinstance(error, redis_exceptions.ConnectionError) or not _CLOSED.search(str(error)):
         return None
     if "path" in options or "ssl_cert_reqs" in options:
         return None  # a Unix socket, or TLS already
     if _speaks_tls(options):
-        return f'RTQ["REDIS"] leads to {place}, which speaks TLS. Write rediss:// (for Sentinels "ssl": True).'
+        return f'RTQ["REDIS"] leads to {address}, which speaks TLS. Write rediss:// (for Sentinels "ssl": True).'
     if _is_postgresql(options):
-        return f'RTQ["REDIS"] leads to {place}, where PostgreSQL answers, no Redis. Check host and port.'
+        return f'RTQ["REDIS"] leads to {address}, where PostgreSQL answers, no Redis. Check host and port.'
     return None
 
 
@@ -83,8 +83,8 @@ def _unknown_service(pool: Any, text: str) -> str | None:
             continue
         if pool.service_name in names:
             return None
-        known = ", ".join(sorted(names)) or "none"
-        return f'The Sentinels do not know the service {pool.service_name!r} in RTQ["REDIS"]. They know: {known}.'
+        known_names = ", ".join(sorted(names)) or "none"
+        return f'The Sentinels do not know the service {pool.service_name!r} in RTQ["REDIS"]. They know: {known_names}.'
     return None
 
 
@@ -260,17 +260,17 @@ def load_scripts(commands: Sequence[Command], *, also: Sequence[Command] = ()) -
 
 def translated(replies: Sequence[Any], connections: IdleConnections) -> list[Any]:
     """The replies with errors as BrokerError. After some of them a new connection may find the new primary."""
-    found = []
+    checked_replies = []
     for reply in replies:
         if isinstance(reply, redis_exceptions.RedisError):
             error = translate_error(reply)
             error.__cause__ = reply
-            found.append(error)
+            checked_replies.append(error)
             if isinstance(error, BrokerUnavailable):
                 connections.close_idle()
         else:
-            found.append(reply)
-    return found
+            checked_replies.append(reply)
+    return checked_replies
 
 
 def send(connection: Any, commands: Sequence[Command]) -> None:

@@ -223,11 +223,11 @@ def _line_of(record: logging.LogRecord) -> _Line:
 
 
 def _secrets_of(run: Run) -> Secrets:
-    found: Secrets | None = run.log_secrets
-    if found is None:
+    secrets: Secrets | None = run.log_secrets
+    if secrets is None:
         job = run.job
-        found = run.log_secrets = Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers})
-    return found
+        secrets = run.log_secrets = Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers})
+    return secrets
 
 
 def _written(run: Run, line: _Line, of_run: Secrets) -> str:

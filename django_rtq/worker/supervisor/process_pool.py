@@ -142,10 +142,10 @@ class ProcessPool:
         own = {process.pid for process in self.processes}
         with suppress(OSError):  # there are none, or waitid() is not available
             # Not the children of other threads: a signal receiver there may wait for a program that it has started.
-            while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _WNOTHREAD):
-                if found.si_pid in own:
+            while exited := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _WNOTHREAD):
+                if exited.si_pid in own:
                     return  # one of ours has exited just now: the next reap() returns it
-                os.waitpid(found.si_pid, os.WNOHANG)
+                os.waitpid(exited.si_pid, os.WNOHANG)
 
     def _run_child(self, shared: SharedState, parent: int) -> NoReturn:
         code = EXIT_FAILED

@@ -84,7 +84,7 @@ class HealthFile:
     def is_well(self) -> bool:
         """Whether all processes are there and none is frozen, and Redis has answered within the last lease."""
         processes = self._pool.processes
-        if not processes or self._forks.pending or any(each.shared.revoked is Revoked.ALL for each in processes):
+        if not processes or self._forks.pending or any(process.shared.revoked is Revoked.ALL for process in processes):
             return False
         answered_at = self._heartbeat.last_success_at
         return answered_at > 0 and time.monotonic() - answered_at < self._lease_seconds
@@ -281,20 +281,8 @@ class Supervisor:
         return self._drain_until is not None
 
     def _handle_signals(self) -> None:
-        if self._signals and not self._is_draining:
-            logger.info(
-                "worker %s stopping: running jobs have %g s to finish; a second signal gives them back at once",
-                self._options.name, self._options.drain_seconds,
-            )  # fmt: skip
-            self._drain()
-        if self._fork_schedule.should_give_up and not self._is_draining:
-            logger.error("worker %s gives up: its processes die before they claim jobs", self._options.name)
-            self._cannot_start = True
-            self._drain()
-        if self._heartbeat.mismatch and not self._is_draining:
-            logger.error("worker %s stops: %s", self._options.name, self._heartbeat.mismatch)
-            self._cannot_start = True
-            self._drain()
+        if not self._is_draining and self._must_stop():
+            self._drain_until = time.monotonic() + self._options.drain_seconds
         if self._is_draining:
             self._fork_schedule.clear()
             for process in self._process_pool.processes:
@@ -303,8 +291,21 @@ class Supervisor:
         if is_over or len(self._signals) > 1:
             self._kill_all()
 
-    def _drain(self) -> None:
-        self._drain_until = time.monotonic() + self._options.drain_seconds
+    def _must_stop(self) -> bool:
+        """Whether there is a reason to stop, which is logged."""
+        if self._signals:
+            logger.info(
+                "worker %s stopping: running jobs have %g s to finish; a second signal gives them back at once",
+                self._options.name, self._options.drain_seconds,
+            )  # fmt: skip
+            return True
+        if self._fork_schedule.should_give_up:
+            logger.error("worker %s gives up: its processes die before they claim jobs", self._options.name)
+            self._cannot_start = True
+        elif self._heartbeat.mismatch:
+            logger.error("worker %s stops: %s", self._options.name, self._heartbeat.mismatch)
+            self._cannot_start = True
+        return self._cannot_start
 
     def _kill_all(self) -> None:
         self._crash_recovery.reply_timeout_seconds = STOP_REPLY_TIMEOUT_SECONDS

@@ -145,10 +145,10 @@ class Runner:
         self._isolation.clean_up()  # connections may be too old after an idle time
         began = last = time.perf_counter()
         slowest, done = 0.0, 0
-        while (place := batch.next()) is not None:
-            run = runs[place]
-            run.entry = place
-            if not self._shared.start(place):
+        while (number := batch.next()) is not None:
+            run = runs[number]
+            run.entry = number
+            if not self._shared.start(number):
                 self._release([run.job_id, *batch.cut()])
                 break
             self._record(run, self._executor.open(run) or self._execute(run))
