@@ -231,7 +231,7 @@ def _like(error: BaseException, secrets: Secrets) -> BaseException:
     try:
         text = _formatted(error, chain=False) if hasattr(error, "exceptions") else str(error)
         notes = [secrets.hide(str(note)) for note in notes] if isinstance(notes, list) else []
-    except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__, and this process has to go on
+    except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__, and this process has to continue
         text, notes = f"<its message could not be made: {type(trouble).__name__}>", []
     copy: BaseException = type(kind.__name__, (Exception,), names)(secrets.hide(text))
     copy.__traceback__ = error.__traceback__

@@ -254,8 +254,8 @@ class Broker(Producer):
         and promotes due jobs, in case the scheduler that was woken for them is dead. It notices when Redis has lost its
         data, and reads what the `keeper` has to know. Raises FormatMismatch.
         """
-        # First: whoever cancels a running job asks the script, then reads here which supervisor to wake. If the info
-        # came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
+        # First: a caller that cancels a running job asks the script, then reads here which supervisor to wake. If the
+        # info came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
         info = self.maintenance.info_commands(workers)
         commands = [*info, *self.renew_commands(queues, list(workers))]
         if promote:

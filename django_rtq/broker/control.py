@@ -45,7 +45,7 @@ def send_command(broker: Broker, supervisor: str, command: WorkerCommand, *, by:
 
 
 def send_commands(broker: Broker, supervisors: Sequence[str], command: WorkerCommand, *, by: str = "") -> None:
-    """The same for several supervisors, in one round trip."""
+    """Store a command for several supervisors and wake them, in one round trip."""
     commands: list[Command] = []
     for supervisor in supervisors:
         text = f"{command.value} {by}".rstrip()

@@ -62,7 +62,7 @@ class LimitStore:
         self._config = config
 
     def change(self, queue: str, changes: Mapping[str, str]) -> None:
-        """Change the texts of sources: see set_limits.lua. Then let those clients go on that may."""
+        """Change the texts of sources: see set_limits.lua. Then let those blocked clients continue that may."""
         keys = self._keys.of(queue)
         arguments = [text for change in changes.items() for text in change]
         if not self._redis.execute_one(SCRIPTS["set_limits"].call(keys, arguments), resend=True):
@@ -117,7 +117,7 @@ class LimitStore:
                 return True
 
     def digest(self, queue: str) -> str:
-        """The same for the same limits in the settings; "": there are none."""
+        """A digest of the limits in the settings; "": there are none."""
         said = [*sorted(self._entries(queue).items()), self._config.queue(queue).limits_of]
         return hashlib.sha1(repr(said).encode(), usedforsecurity=False).hexdigest()[:12] if any(said) else ""
 
@@ -126,7 +126,7 @@ class LimitStore:
         return SCRIPTS["apply_settings"].call(self._keys.of(queue), (expected, stamp, *texts))
 
     def _check_blocked(self, keys: QueueKeys) -> None:
-        """Let those blocked clients go on that may."""
+        """Let those blocked clients continue that may."""
         clients = self._redis.execute_one(("HKEYS", keys.blocked), resend=True)
         parts = [clients[start : start + AT_ONCE] for start in range(0, len(clients), AT_ONCE)]
         self._redis.execute([SCRIPTS["check_blocked"].call(keys, part) for part in parts], resend=True)

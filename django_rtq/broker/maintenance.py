@@ -26,7 +26,7 @@ _COUNTED_HOURS = 49  # before the present one: the single counters of earlier on
 _RUNS = (b"done", b"failed")
 _SUMS = (b"run_us", b"wait_ms")  # are not kept
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches (rule 6)
-INCIDENT_SECONDS = 86_400  # without a view; then all incidents open anew
+INCIDENT_SECONDS = 86_400  # without a view; then all incidents open again
 ROLL_UP_HOURS = 12  # added up in one script call
 UNUSED_MS = 86_400_000  # after so long without a worker, a queue that is empty and not declared is forgotten
 

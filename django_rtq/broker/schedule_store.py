@@ -157,7 +157,7 @@ class ScheduleStore:
         return clock_ms(time), dict(zip(queues, map(_parse_states, replies), strict=True)), version
 
     def forget(self, queue: str, names: Sequence[str]) -> None:
-        """Delete the states of schedules. A schedule that is declared again begins anew."""
+        """Delete the states of schedules. A schedule that is declared again starts from the beginning."""
         self._redis.execute_one(("HDEL", self._keys.of(queue).schedules, *names), resend=True)
 
 

@@ -1,4 +1,4 @@
-"""The format of what Redis holds: a number in the key `<prefix>:format`, which whoever uses Redis first writes.
+"""The format of what Redis holds: a number in the key `<prefix>:format`, which the first user of Redis writes.
 
 Behind the number is an id of the data, made with it. Another id later: Redis has lost its data in between.
 

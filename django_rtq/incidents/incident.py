@@ -210,7 +210,7 @@ class Incident:
 
     @property
     def id(self) -> str:
-        """The same for as long as it is the same incident."""
+        """Kind and subject, which stay the same as long as the incident lasts."""
         client = "" if self.client is None else f"={self.client}"
         return "\n".join((self.kind, self.queue, self.task, client, self.host))
 

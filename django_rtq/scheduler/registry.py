@@ -190,7 +190,7 @@ def _schedule_from_settings(name: str, options: Mapping[str, Any]) -> ScheduledT
 
 Rows = Mapping[str, Mapping[str, Any]]
 
-MAX_ROUNDS = 10  # whoever changes rows faster than that also syncs them
+MAX_ROUNDS = 10  # a process that changes rows faster than that also syncs them
 
 
 def sync_rows(read: Callable[[], Rows], place: str = "") -> int:

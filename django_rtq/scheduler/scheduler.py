@@ -117,7 +117,7 @@ class Dispatcher:
             self._known_since[definition_of_schedule] = now_ms
             self._broker.schedules.begin(entry.task.queue, entry.name, definition, now_ms)
             return now_ms
-        # Another version of the project uses another definition, as during a deploy: both go on.
+        # Another version of the project uses another definition, as during a deploy: both continue.
         return max(state.last_slot_ms, self._known_since[definition_of_schedule])
 
     def _drop_outdated(self, states: Mapping[str, Mapping[str, ScheduleState]], now_ms: int) -> None:

@@ -1,8 +1,8 @@
 """The clients whose jobs have lately crashed processes of this worker: they step aside while others have jobs (D128).
 
 A process that dies costs the time of a fork, which others must not pay again and again. So after a crash no process
-claims further jobs of that client for a moment, which doubles while the crashes go on; and until it has not crashed for
-a while, few processes do. None of this holds while nobody else has jobs: then its own jobs do not wait.
+claims further jobs of that client for a moment, which doubles while the crashes continue; and until it has not crashed
+for a while, few processes do. None of this holds while nobody else has jobs: then its own jobs do not wait.
 
 The supervisor writes, and its processes read it before each claim, in memory that they share.
 """

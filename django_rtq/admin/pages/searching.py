@@ -33,7 +33,7 @@ class JobSearch:
     text: str
     cursor: str
     seen: int = 0  # jobs that were looked at for the pages before
-    is_stopped: bool = False  # the browser does not go on by itself until there is a match
+    is_stopped: bool = False  # the browser does not continue by itself until there is a match
     query: Query | None = None  # None: there is none, or it is wrong
     error: str = ""
 

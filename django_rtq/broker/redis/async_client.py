@@ -86,7 +86,7 @@ class AsyncConnections:
         while True:
             connection = self._connections.take_idle()
             if connection is None:
-                # The thread keeps it for whoever is first: this coroutine may be cancelled meanwhile.
+                # The thread keeps it for the first caller: this coroutine may be cancelled meanwhile.
                 await asyncio.to_thread(self._connect)
                 continue
             try:

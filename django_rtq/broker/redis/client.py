@@ -202,7 +202,7 @@ class RedisClient:
             )
         except (redis_exceptions.RedisError, OSError) as error:
             self._connections.drop(connection)
-            self._connections.close_idle()  # they are as old: whoever tries again needs a new one
+            self._connections.close_idle()  # they are as old: another try needs a new one
             raise translate_error(error) from error
         except BaseException:
             # A reply may be on its way: it must not be taken for the reply to another command.
@@ -340,7 +340,7 @@ def translate_error(error: BaseException) -> BrokerError:
         return BrokerRefused(f'Redis refused the credentials in RTQ["REDIS"]: {text}')
     if _REFUSED.search(text):
         return BrokerRefused(f'Redis cannot be used as RTQ["REDIS"] says: {text}')
-    if isinstance(error, MasterNotFoundError):  # its text goes on with what each Sentinel said, in full
+    if isinstance(error, MasterNotFoundError):  # its text continues with what each Sentinel said, in full
         head, _, errors = text.partition(" : ")
         return _connection_lost(f"No Sentinel names a master: {head}{'. Not all Sentinels answer' if errors else ''}")
     if isinstance(error, redis_exceptions.ConnectionError | OSError):

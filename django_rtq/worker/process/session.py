@@ -426,9 +426,10 @@ class WorkerSession:
             self._is_uncertain = False
 
     def reconcile_held(self) -> None:
-        """The same, at any time and in any thread, but only while jobs are held.
+        """Release jobs of our processing list that we do not hold. Any thread may call it.
 
-        Otherwise a claim of an idle worker may be blocking in the server, and its jobs would be released.
+        Does nothing while no job is held: the claim of an idle worker may be blocking in the server, and its jobs would
+        be released.
         """
         with self._round_trip:
             if self._held:

@@ -62,7 +62,7 @@ class RunMiddleware:
 
     @property
     def acall(self) -> Callable[[Job], Any]:
-        """The same, as a coroutine function."""
+        """Runs the job whose run is the current one: a coroutine function. Raises ConfigurationError."""
         return self._wrap(_acall_task)
 
     def _wrap(self, innermost: Callable[[Job], Any]) -> Callable[[Job], Any]:
