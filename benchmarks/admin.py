@@ -121,7 +121,7 @@ def _task_counters(task: str) -> dict[str, int]:
 def _sign_workers_on() -> None:
     """Eight processes of one host, with two jobs each."""
     from django_rtq.broker.broker import get_broker
-    from django_rtq.broker.maintenance import worker_info_commands
+    from django_rtq.broker.worker_info import worker_info_commands
 
     broker = get_broker()
     for number in range(8):

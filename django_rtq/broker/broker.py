@@ -17,7 +17,7 @@ from django.dispatch import receiver
 
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.limits import SettingsKeeper
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, WorkerInfo, forget_info_commands, promoted_ids
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
 from django_rtq.broker.messages import ClaimResult, HeartbeatResult, earliest_seconds, read_cancel_requests
 from django_rtq.broker.producer import Producer
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
@@ -28,6 +28,7 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.stored_format import check_format, format_commands, note_loss
 from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
+from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import PARK_SECONDS, Job
@@ -207,9 +208,9 @@ class Broker(Producer):
     # -- for supervisors
 
     def other_projects(self, project: str) -> list[str]:
-        """The projects of live workers (up to 200 of them) that are not this one."""
-        names = self.redis.execute_one(("ZREVRANGE", self.keys.workers, 0, 199), resend=True)
-        commands = [("HGET", self.keys.worker(name.decode()), "project") for name in names]
+        """The projects, other than this one, of up to 200 workers that were alive during the last four lease times."""
+        names = self.redis.execute_one(recent_workers(self.keys, 4 * self.config.lease_seconds), resend=True)
+        commands = [("HGET", self.keys.worker(name.decode()), "project") for name in names[:200]]
         projects = {reply.decode() for reply in self.redis.execute(commands, resend=True) if reply} if names else set()
         return sorted(projects - {project}) if project else []
 

@@ -10,15 +10,13 @@ from typing import Any, NamedTuple
 from django_rtq.broker.keys import Keys, QueueKeys, read_queue_names
 from django_rtq.broker.messages import earliest_seconds
 from django_rtq.broker.redis.client import RedisClient, as_dict, clock_ms
-from django_rtq.broker.redis.commands import Argument, Command
+from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
-WorkerInfo = Mapping[str, Argument]
-_FORGOTTEN_MS = 60_000  # after the end of a worker
-_KEPT_MS = 3_600_000  # after the last update; of a worker that was lost, people want to know where it ran
 MAX_TASKS = 500  # of an hour and queue that are kept
 _TASKS_AT_ONCE = 50  # in one script call; the lines of a day and a task may have some kB
 _STORED_HOURS = 12  # of a queue, in one call of TaskDays.store()
@@ -29,31 +27,6 @@ MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches
 INCIDENT_SECONDS = 86_400  # without a view; then all incidents open again
 ROLL_UP_HOURS = 12  # added up in one script call
 UNUSED_MS = 86_400_000  # after so long without a worker, a queue that is empty and not declared is forgotten
-
-
-def worker_info_commands(keys: Keys, workers: Mapping[str, WorkerInfo]) -> Iterator[Command]:
-    """Store the info of workers, which expires, and an index of their names, which saves readers a round trip.
-
-    The index uses the clock of this machine, because no script is involved. If that clock is wrong by more than an
-    hour, other workers may be missing from the index until their next heartbeat.
-    """
-    now_ms = time.time_ns() // 1_000_000
-    for name, info in workers.items():
-        # kept_ms and the time that is left to the key tell readers when the worker was last seen.
-        yield ("HSET", keys.worker(name), "kept_ms", _KEPT_MS, *(value for pair in info.items() for value in pair))
-        yield ("PEXPIRE", keys.worker(name), _KEPT_MS)
-        yield ("ZADD", keys.workers, now_ms, name)
-    if workers:
-        yield ("ZREMRANGEBYSCORE", keys.workers, "-inf", now_ms - _KEPT_MS)
-
-
-def forget_info_commands(keys: Keys, worker: str) -> Iterator[Command]:
-    """Forget the info of a worker that is no more: soon, because a page that was shown before may send it a command.
-
-    A process that takes a new name has the same supervisor.
-    """
-    yield ("PEXPIRE", keys.worker(worker), _FORGOTTEN_MS)
-    yield ("ZREM", keys.workers, worker)
 
 
 class TaskDays:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import marshal
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
 from typing import TypeVar
 
 from django_rtq.broker.histogram import counter_name
@@ -21,7 +22,7 @@ _Counted = TypeVar("_Counted")
 class TaskCounts:
     """Outcomes and durations of the runs of one task."""
 
-    __slots__ = ("done_seconds", "failed_seconds", "outcomes", "runs", "wait_ms", "waits")
+    __slots__ = ("done_seconds", "dump", "failed_seconds", "outcomes", "runs", "wait_ms", "waits")
 
     def __init__(self) -> None:
         self.outcomes: defaultdict[str, int] = defaultdict(int)  # done, failed, retried, dead, expired
@@ -30,6 +31,23 @@ class TaskCounts:
         self.wait_ms = 0  # how long the jobs that succeeded had waited, together
         self.runs: dict[int, int] = {}  # bucket -> number of runs
         self.waits: dict[int, int] = {}
+        self.dump = b""  # what make_dump() returned; empty: a run was counted since
+
+    def make_dump(self, queue: str, task: str) -> bytes:
+        """All numbers, for load_counts()."""
+        self.dump = marshal.dumps(
+            (
+                queue,
+                task,
+                dict(self.outcomes),
+                self.done_seconds,
+                self.failed_seconds,
+                self.wait_ms,
+                self.runs,
+                self.waits,
+            )
+        )
+        return self.dump
 
     def counters(self) -> Iterator[tuple[str, int]]:
         """Name (without the task) and value of each counter."""
@@ -78,24 +96,18 @@ class QueueCounts:
 
 
 def dump_counts(queues: Mapping[str, QueueCounts]) -> bytes:
-    """What was counted by task, for load_counts() in another process."""
-    if not queues:
-        return b""
-    return marshal.dumps(
-        [
-            (queue, task, dict(one.outcomes), one.done_seconds, one.failed_seconds, one.wait_ms, one.runs, one.waits)
-            for queue, counts in queues.items()
-            for task, one in counts.tasks.items()
-        ]
+    """What was counted by task, for load_counts() in another process. Only tasks that ran since the last call cost."""
+    return b"".join(
+        one.dump or one.make_dump(queue, task) for queue, counts in queues.items() for task, one in counts.tasks.items()
     )
 
 
 def load_counts(dump: bytes) -> defaultdict[str, QueueCounts]:
     """By queue what dump_counts() was given."""
     queues: defaultdict[str, QueueCounts] = defaultdict(QueueCounts)
-    for queue, task, outcomes, done_seconds, failed_seconds, wait_ms, runs, waits in (
-        marshal.loads(dump) if dump else ()
-    ):
+    stream = BytesIO(dump)
+    while stream.tell() < len(dump):
+        queue, task, outcomes, done_seconds, failed_seconds, wait_ms, runs, waits = marshal.load(stream)
         of_task = queues[queue].tasks[task]
         of_task.outcomes.update(outcomes)
         of_task.done_seconds, of_task.failed_seconds, of_task.wait_ms = done_seconds, failed_seconds, wait_ms

@@ -8,7 +8,7 @@ from django.contrib.messages import get_messages
 
 from django_rtq.admin import permissions
 from django_rtq.broker.control import Order, WorkerCommand
-from django_rtq.broker.maintenance import worker_info_commands
+from django_rtq.broker.worker_info import worker_info_commands
 from tests.admin.conftest import body, logged, text
 from tests.support.jobs import QUEUE, asked_job, claimed_job, settle
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from django_rtq.broker.control import WorkerCommand, send_command
-from django_rtq.broker.maintenance import worker_info_commands
+from django_rtq.broker.worker_info import worker_info_commands
 from django_rtq.inspector.details import WorkerDetails
 from django_rtq.inspector.hosts import HostDetails, hosts_of
 from tests.support.jobs import QUEUE, claimed_job, let_lapse, settle

@@ -31,7 +31,7 @@ def test_they_are_an_incident_at_once_and_one_line_in_the_log(rtq_worker, redis,
 def test_workers_of_another_project_are_noticed_at_the_start(rtq_worker, redis, journal):
     redis.hset("rtq:worker:crm:1:a", "project", "crm")
     redis.expire("rtq:worker:crm:1:a", 60)
-    redis.zadd("rtq:workers", {"crm:1:a": time.time() * 1000})
+    redis.zadd("rtq:workers", {"crm:1:a": (time.time() + 60) * 1000})
     worker = rtq_worker()
     wait_until(lambda: "another project" in worker.log)
 

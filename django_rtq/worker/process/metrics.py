@@ -33,6 +33,7 @@ class RunMetrics:
         """Count a run that succeeded. Called for every job: takes well under a microsecond."""
         of_queue = self._queues[run.queue]
         of_task, of_client, seconds = of_queue.tasks[run.task_name], of_queue.clients[run.client], run.seconds
+        of_task.dump = b""
         of_task.outcomes["done"] += 1
         of_task.done_seconds += seconds
         of_task.wait_ms += wait_ms
@@ -52,6 +53,7 @@ class RunMetrics:
             return
         of_queue = self._queues[run.queue]
         of_task = of_queue.tasks[run.task_name]
+        of_task.dump = b""
         for outcome in outcomes:
             of_task.outcomes[outcome] += 1
         if "failed" in outcomes:

@@ -31,7 +31,7 @@ from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState
 logger = logging.getLogger("django_rtq")
 
 REPAIR_CALLS = 20  # of the script that looks for lost jobs, for 100 records each, while there are some
-START_SECONDS = 0.2  # until the next heartbeat while a process has not signed on yet
+START_SECONDS = 0.04  # until the next heartbeat while a process has not signed on yet: then its jobs can be cancelled
 LiveProcesses = Callable[[], Sequence[tuple[int, SharedState]]]  # process id and shared memory of each
 
 

@@ -269,3 +269,12 @@ def test_a_supervisor_in_a_crash_loop_whose_lease_has_expired_signs_on_again(red
 
     (worker,) = inspector.workers([QUEUE])
     assert worker.name != former.name
+
+
+@pytest.mark.parametrize(("leases", "others"), [(3, ["crm"]), (5, [])])
+def test_workers_of_other_projects_count_for_four_leases(redis, broker, leases, others):
+    beat = time.time() - leases * broker.config.lease_seconds
+    redis.hset("rtq:worker:crm:1:a", "project", "crm")
+    redis.zadd("rtq:workers", {"crm:1:a": round(beat * 1000)})
+
+    assert broker.other_projects("shop") == others
