@@ -219,7 +219,7 @@ class RequestIDMiddleware:
 
 @sync_and_async_middleware
 def http_request_id(get_response: Callable[..., Any]) -> Callable[..., Any]:
-    """For Django's MIDDLEWARE: set `request_id` from the header X-Request-ID, or make one, and answer with that header."""
+    """For Django's MIDDLEWARE: set `request_id` from the header X-Request-ID, or make one, and send it back."""
     if iscoroutinefunction(get_response):
 
         async def aset_id(request: HttpRequest) -> HttpResponseBase:
