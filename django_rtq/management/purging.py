@@ -8,8 +8,10 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.inspector.selection import Selection
+from django_rtq.inspector.sweep import Sweep
 from django_rtq.management.command import INTERRUPTED
 from django_rtq.management.output import ProgressLine, count, one_line
 from django_rtq.management.prompts import check_interactive, confirm
@@ -35,16 +37,13 @@ def purge(stderr: OutputWrapper, queue: str, client: str | None, *, waiting: int
     if waiting and asks:
         question = f"This deletes {count(waiting, 'waiting job')}{whose} of queue {queue}."
         confirm(stderr, f"{question} Type the name of the queue to continue:", expected=queue)
-    purged = 0
-    try:
-        with ProgressLine(stderr, "Purged", waiting, shown=shown) as progress:
-            while step := get_inspector().purge(queue, client):
-                purged += step
-                progress.show(purged)
-    except (BrokerError, KeyboardInterrupt) as error:
-        reason = one_line(error) or "Stopped."
+    selection = Selection(queues=[queue], filter=JobFilter(client=client))
+    with ProgressLine(stderr, "Purged", waiting, shown=shown) as progress:
+        result = get_inspector().sweeps.run(Sweep(verb="purge", selection=selection), show=progress.show)
+    if result.stopped_by is not None:
+        reason = one_line(result.stopped_by) or "Stopped."
         raise CommandError(
-            f"{reason} Before that, {count(purged, 'job')}{whose} of queue {queue} had been purged.",
-            returncode=INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1,
-        ) from error
-    return purged
+            f"{reason} Before that, {count(result.count, 'job')}{whose} of queue {queue} had been purged.",
+            returncode=INTERRUPTED if isinstance(result.stopped_by, KeyboardInterrupt) else 1,
+        ) from result.stopped_by
+    return result.count

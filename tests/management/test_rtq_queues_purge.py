@@ -2,6 +2,7 @@
 
 import pytest
 
+from django_rtq.inspector.sweep import Sweeper
 from tests.management.commands import Terminal, dead_letter, run, sit_at_terminal
 from tests.support.jobs import QUEUE, claimed_job, new_job, queued_job, retrying_job, scheduled_job
 
@@ -85,15 +86,15 @@ def test_many_are_worked_through_in_steps_with_a_line_that_is_overwritten(broker
 
 def test_an_outage_says_what_was_done_until_then(broker, inspector, monkeypatch):
     broker.enqueue(QUEUE, [new_job() for _ in range(250)])
-    purge, steps = type(inspector).purge, []
+    purge, steps = Sweeper.purge_some, []
 
-    def purge_once(self, queue, client):
+    def purge_once(self, queue, *named):
         if steps:
             raise KeyboardInterrupt
         steps.append(queue)
-        return purge(self, queue)
+        return purge(self, queue, *named)
 
-    monkeypatch.setattr(type(inspector), "purge", purge_once)
+    monkeypatch.setattr(Sweeper, "purge_some", purge_once)
     ran = run("rtq_queues", "purge", QUEUE, "--no-input")
 
     assert (ran.code, ran.out) == (130, "")
