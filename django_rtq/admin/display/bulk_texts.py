@@ -95,8 +95,9 @@ def purge_consequence(count: int) -> str:
 
 def bulk_done_text(verb: str, count: int, state: str = "", target: str = "", *, left_out: int = 0) -> str:
     """What was done. `target`: the queue to which jobs were moved. `left_out`: jobs that could not come back."""
+    if verb == "purge":
+        return ngettext("%(count)d job was purged.", "%(count)d jobs were purged.", count) % {"count": count}
     texts = {
-        "purge": ngettext("%(count)s job was purged.", "%(count)s jobs were purged.", count),
         "restore": ngettext("Undone: %(count)s job is back.", "Undone: %(count)s jobs are back.", count),
         "requeue": ngettext("%(count)s dead letter was requeued.", "%(count)s dead letters were requeued.", count),
         "discard": ngettext("%(count)s dead letter was discarded.", "%(count)s dead letters were discarded.", count),
