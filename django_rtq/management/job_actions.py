@@ -93,6 +93,7 @@ class JobAction:
             confirm(self._command.stderr, f"This {does}. Type 'yes' to continue:", expected="yes")
         with ProgressLine(self._command.stderr, words.done.capitalize(), counted.count, shown=self._shown) as progress:
             result = run_steps(_paced(steps, options["per_second"]), show=progress.show)
+        self._close(list(counted.by_queue))
         refused = {} if self._verb in ("requeue", "discard") else result.answers
         failed = {job_id: answer for job_id, answer in refused.items() if not ACTIONS[self._verb].is_done(answer)}
         self._report(result, {job_id: self._why_not(job_id, answer) for job_id, answer in failed.items()})

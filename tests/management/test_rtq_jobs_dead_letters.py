@@ -250,3 +250,81 @@ def test_what_dies_while_a_person_thinks_is_not_thrown_away(broker, three, inspe
     run("rtq_jobs", "discard", "--all")
 
     assert dead_ids(inspector) == set(late)
+
+
+# looking first, slowly, and back again
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "text"),
+    [
+        ("discard", ["--all"], "3 dead letters would be discarded (bulk 1, default 2). Nothing was changed.\n"),
+        ("requeue", ["--query", "queue:bulk"], "1 dead letter would be requeued (bulk 1). Nothing was changed.\n"),
+        ("discard", ["--all", "--limit", "1"], "1 dead letter would be discarded (default 1). Nothing was changed.\n"),
+        ("cancel", ["--all"], "0 jobs would be cancelled. Nothing was changed.\n"),
+    ],
+)
+def test_a_dry_run_says_how_many_and_changes_nothing(three, inspector, verb, options, text):
+    ran = run("rtq_jobs", verb, *options, "--dry-run")
+
+    assert (ran.code, ran.out) == (0, text)
+    assert dead_ids(inspector) == set(three)
+
+
+def test_a_dry_run_prints_json(three):
+    found = run("rtq_jobs", "discard", "--all", "--dry-run", "--json").json
+
+    assert found == {"dry_run": True, "jobs": 3, "queues": {"bulk": 1, QUEUE: 2}}
+
+
+def test_a_query_selects_as_filters_do(three, inspector):
+    ran = run("rtq_jobs", "discard", "--query", f"queue:{QUEUE} class:shop.errors.OutOfOrder", "--no-input")
+
+    assert ran.out == "Discarded 1 dead letter.\n"
+    assert dead_ids(inspector) == set(three[1:])
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("state:queued", "state:queued: discard is for jobs that are dead."),
+        ("stat:dead", "stat:dead: there is no such field"),
+        ("queue:blk", "Did you mean 'bulk'?"),
+    ],
+)
+def test_a_query_that_fits_no_dead_letter_is_refused(three, inspector, query, said):
+    ran = run("rtq_jobs", "discard", "--query", query, "--no-input")
+
+    assert ran.code > 0
+    assert said in ran.error
+    assert dead_ids(inspector) == set(three)
+
+
+def test_a_limit_per_second_waits_between_the_steps(broker, inspector, monkeypatch):
+    dead_letters(broker, 5)
+    waits = []
+    monkeypatch.setattr("time.sleep", waits.append)
+
+    ran = run("rtq_jobs", "requeue", "--all", "--per-second", "2")
+
+    assert (ran.out, waits) == ("Requeued 5 dead letters.\n", [1.0, 1.0])
+
+
+@pytest.mark.parametrize("how", [["--all", "--no-input"], ["--all", "--limit", "9", "--no-input"], None])
+def test_what_was_discarded_can_be_put_back(three, inspector, how):
+    ran = run("rtq_jobs", "discard", *(how or three), "--undoable")
+    assert dead_ids(inspector) == set()
+    token = ran.err.split()[-1]
+    assert all(inspector.undos.read(queue, token).seconds is not None for queue in (QUEUE, "bulk"))
+
+    again = run("rtq_jobs", "undo", token, "--json")
+
+    assert (again.json["restored"], again.json["left_out"]) == (3, 0)
+    assert dead_ids(inspector) == set(three)
+    assert run("rtq_jobs", "undo", token).out == "Restored 0 jobs.\n"
+
+
+def test_what_is_no_token_is_refused(broker):
+    ran = run("rtq_jobs", "undo", "abc")
+
+    assert (ran.code, ran.error) == (2, "'abc' is not what --undoable has printed.")
