@@ -191,10 +191,20 @@ def finish(inspector, wanted, limit):
 
 
 @pytest.mark.parametrize("limit", [1, 3, 1000])
-@pytest.mark.parametrize("verb", ["cancel", "move", "run_now", "requeue", "discard", "purge"])
-def test_each_action_goes_on_from_queue_to_queue_where_the_last_step_ended(inspector, everywhere, verb, limit):
-    target = "elsewhere" if verb == "move" else ""
-    wanted = sweep(verb, queues=("a", "b"), target=target)
+@pytest.mark.parametrize(
+    ("verb", "more"),
+    [
+        ("cancel", {}),
+        ("cancel", {"client": ""}),
+        ("move", {"target": "elsewhere"}),
+        ("run_now", {}),
+        ("requeue", {}),
+        ("discard", {}),
+        ("purge", {}),
+    ],
+)
+def test_each_action_goes_on_from_queue_to_queue_where_the_last_step_ended(inspector, everywhere, verb, more, limit):
+    wanted = sweep(verb, queues=("a", "b"), **more)
     counted = inspector.sweeps.count(wanted)
 
     ids, purged, left = finish(inspector, wanted, limit)
