@@ -20,9 +20,8 @@ from django_rtq.inspector.bulk import Bulk
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.dead_letters import STEP
 from django_rtq.jobs.context import current_job
-from django_rtq.tasks.django_tasks import on_backend
 from django_rtq.tasks.registry import register
-from django_rtq.tasks.task import Task
+from django_rtq.tasks.task import Task, on_backend
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -27,8 +27,8 @@ from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, sch
 from django_rtq.scheduler.sync import sync_rows
 from django_rtq.schedules.schedule import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
 from django_rtq.tasks import exactly_once, registry
-from django_rtq.tasks.new_jobs import check_call
-from django_rtq.tasks.options.values import client_name, queue_name
+from django_rtq.tasks.calls import check_call, client_name
+from django_rtq.tasks.options.values import queue_name
 from django_rtq.transactions import outbox
 
 logger = logging.getLogger("django_rtq")

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import inspect
+import reprlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
 from django_rtq.conf.config import get_config
-from django_rtq.exceptions import InvalidTask
+from django_rtq.exceptions import ConfigurationError, InvalidTask
 from django_rtq.handle import JobHandle
+from django_rtq.jobs import serializer
 from django_rtq.jobs.context import JobContext
+from django_rtq.middleware.chain import can_wrap, wrap
 from django_rtq.schedules.schedule import Schedule, schedules_option
-from django_rtq.tasks.apply_async import CeleryOptions, apply_async
-from django_rtq.tasks.declaration import aliases_option, check_function, name_option, shown_attributes, task_repr
-from django_rtq.tasks.django_tasks import as_django_task
-from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique
+from django_rtq.tasks.calls import ClientOption, Signature, check_call, new_job, signature_of
+from django_rtq.tasks.celery_options import CeleryOptions, using_options
+from django_rtq.tasks.declaration import (
+    aliases_option,
+    check_function,
+    name_option,
+    shown_attributes,
+    warn_if_unknown_to_workers,
+)
+from django_rtq.tasks.enqueuing import (
+    Arguments,
+    Handles,
+    asend,
+    checked_calls,
+    enqueue,
+    enqueue_unique,
+    new_unique_job,
+    send,
+    waits_by_default,
+)
 from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
-from django_rtq.tasks.new_jobs import WORKER_OPTIONS, check_call, new_job, new_unique_job, write_options
 from django_rtq.tasks.options.backoff import DEFAULT, Backoff
-from django_rtq.tasks.options.signature import Signature, signature_of
 from django_rtq.tasks.options.types import USING_NAMES, UsingOptions
 from django_rtq.tasks.options.uniqueness import (
     DAY_SECONDS,
@@ -31,20 +48,16 @@ from django_rtq.tasks.options.uniqueness import (
     Uniqueness,
     UniqueOption,
     Until,
-    uniqueness_of,
 )
 from django_rtq.tasks.options.values import (
     NORMALIZERS,
-    ClientOption,
     Moment,
     backoff_option,
     check_errors,
     check_flag,
     moment_argument,
 )
-from django_rtq.tasks.patching import with_patchable_methods
-from django_rtq.tasks.task_call import asend_call, send_call, send_through_middleware, uses_middleware
-from django_rtq.transactions.rules import OnCommit, explicit_database
+from django_rtq.transactions.rules import OnCommit, database_to_await, explicit_database, outbox_database
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -54,9 +67,9 @@ R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 Calls = Iterable[tuple[Sequence[Any], Mapping[str, Any]]]
 Errors = tuple[type[BaseException], ...]
+WORKER_OPTIONS = ("max_attempts", "time_limit", "result_ttl")  # stored in the record, because workers need them
 
 
-@with_patchable_methods
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Task(Generic[P, R_co]):
     """A function with the options of its jobs. An option that is None has the default of the settings."""
@@ -167,7 +180,7 @@ class Task(Generic[P, R_co]):
         BrokerUnavailable (the job may be stored), BrokerFull and QueueFull (it is not). If the task is unique and a job
         like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
         """
-        if uses_middleware(self):
+        if get_config().middleware and not self.internal:
             return send_through_middleware(self, [(args, kwargs)])[0]
         if self.uniqueness is not None:
             return enqueue_unique(self, [new_unique_job(self, args, kwargs)])[0]
@@ -185,7 +198,7 @@ class Task(Generic[P, R_co]):
         If it is cancelled, the job may be stored all the same. The functions of `client` and `unique` run on the event
         loop.
         """
-        return (await asend_call(self, [(args, kwargs)]))[0]
+        return (await self._asend([(args, kwargs)]))[0]
 
     @overload
     def delay_on_commit(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
@@ -225,7 +238,8 @@ class Task(Generic[P, R_co]):
         `expires` counts from now. Jobs of a higher `priority` run first. Raises InvalidTask for others, and what
         delay() raises.
         """
-        return apply_async(self, args, kwargs, options)
+        changed = using_options(self.name, options)
+        return (self.using(**changed) if changed else self).delay(*(args or ()), **(kwargs or {}))
 
     @overload
     def delay_many(
@@ -242,7 +256,7 @@ class Task(Generic[P, R_co]):
         of those jobs that were stored. `all_or_none`: if one job does not fit, no job is stored; at most 500 jobs, or
         100 of a unique task, else it raises ValueError.
         """
-        return send_call(self, checked_calls(self.name, calls), all_or_none)
+        return self._send(checked_calls(self.name, calls), all_or_none)
 
     @overload
     async def adelay_many(
@@ -254,7 +268,7 @@ class Task(Generic[P, R_co]):
 
     async def adelay_many(self, calls: Calls, *, all_or_none: bool = False) -> list[JobHandle[Any]]:
         """delay_many() for coroutines."""
-        return await asend_call(self, checked_calls(self.name, calls), all_or_none)
+        return await self._asend(checked_calls(self.name, calls), all_or_none)
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.
@@ -288,19 +302,19 @@ class Task(Generic[P, R_co]):
         Raises ConfigurationError if TASKS has no such backend, TypeError for arguments that are not plain JSON, and
         what delay() raises.
         """
-        return as_django_task(self).enqueue(*args, **kwargs)
+        return self._as_django_task().enqueue(*args, **kwargs)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """enqueue() for async code."""
-        return await as_django_task(self).aenqueue(*args, **kwargs)
+        return await self._as_django_task().aenqueue(*args, **kwargs)
 
     def get_result(self, result_id: str) -> Any:
         """The TaskResult of a job of this task. Raises TaskResultDoesNotExist or TaskResultMismatch."""
-        return as_django_task(self).get_result(result_id)
+        return self._as_django_task().get_result(result_id)
 
     async def aget_result(self, result_id: str) -> Any:
         """get_result() for async code."""
-        return await as_django_task(self).aget_result(result_id)
+        return await self._as_django_task().aget_result(result_id)
 
     # -- internals
 
@@ -311,13 +325,33 @@ class Task(Generic[P, R_co]):
 
     @cached_property
     def uniqueness(self) -> Uniqueness | None:
-        """The checked options of a unique task; None for others."""
-        return uniqueness_of(self, self.call_signature)
+        """The checked options of a unique task; None for others. Raises InvalidTask."""
+        if self.unique is not False:
+            return Uniqueness(
+                owner=self.name,
+                unique=self.unique,
+                until=self.unique_until,
+                seconds=self.unique_seconds,
+                on_conflict=self.unique_on_conflict,
+                signature=self.call_signature,
+            )
+        set_on_task = {name for name in UNIQUE_OPTIONS if getattr(self, name) != getattr(type(self), name)}
+        given = UNIQUE_OPTIONS & self.changed if self.changed else set_on_task  # a copy has the others from its task
+        if given:
+            raise InvalidTask(f"{self.name}: {min(given)} has no effect without unique: set that too.")
+        return None
 
     @cached_property
     def options_in_record(self) -> str:
         """The options that workers have to know of this copy, as members of a JSON object."""
-        return write_options(self)
+        if not self.internal:
+            warn_if_unknown_to_workers(self.name, self.func.__module__)  # here, because this is cached
+        options = {name: getattr(self, name) for name in WORKER_OPTIONS if name in self.changed}
+        if None in options.values():  # None: the default of the settings, not that of the task
+            options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
+        if self.headers:
+            options["headers"] = self.headers
+        return serializer.dumps(options)[1:-1]
 
     @cached_property
     def due(self) -> str:
@@ -332,12 +366,59 @@ class Task(Generic[P, R_co]):
     def _in_transaction(self, func: Callable[..., Any]) -> Callable[..., Any]:
         return ExactlyOnce(func, self.name, str(self.exactly_once)) if self.exactly_once else func
 
+    def _send(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+        """Enqueue jobs, inside of middleware if there is any. Raises what delay() raises."""
+        if uses_middleware(self):
+            return send_through_middleware(self, arguments, partial(send, all_or_none=all_or_none))
+        return send(self, arguments, all_or_none)
+
+    async def _asend(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+        """_send() for coroutines."""
+        waits = database_to_await(self.on_commit) is not None or waits_by_default(self)
+        if waits or outbox_database() is not None:
+            # Django keeps the connections of async code, and their transactions, in the thread-sensitive thread.
+            return await sync_to_async(self._send, thread_sensitive=True)(arguments, all_or_none)
+        if not uses_middleware(self):
+            return await asend(self, arguments, all_or_none)
+        chain = _async_chain(get_config().middleware)
+        if chain is None:
+            return await sync_to_async(self._send, thread_sensitive=False)(arguments, all_or_none)
+        call = _task_call(self, arguments, partial(asend, all_or_none=all_or_none))
+        return _checked(await chain(call), call)
+
+    def _as_django_task(self) -> Any:
+        """The task as one of django.tasks, for the first of our backends in TASKS. Raises ConfigurationError."""
+        try:
+            from django.tasks import task_backends
+        except ImportError:
+            try:
+                from django_tasks import task_backends  # type: ignore[assignment]
+            except ImportError as error:
+                raise ConfigurationError(
+                    "enqueue() needs django.tasks: Django 6, or the package django-tasks. Without it, use delay()."
+                ) from error
+        for backend in task_backends.all():
+            if hasattr(backend, "adopt"):
+                return backend.adopt(self)
+        raise ConfigurationError(
+            'enqueue() needs a backend of this package. Write TASKS = {"default": {"BACKEND": '
+            '"django_rtq.backend.RTQBackend"}}, or use delay().'
+        )
+
     def __repr__(self) -> str:
-        return task_repr(self)
+        changes = [f"{name}={reprlib.repr(getattr(self, name))}" for name in sorted(self.changed)]
+        return f"<Task {' '.join([self.name, *changes])}>"
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+
+def on_backend(task: Task[P, R_co], alias: str) -> Task[P, R_co]:
+    """A copy of the task whose jobs go to the Redis of a backend in TASKS."""
+    copy = task.using()
+    copy._set(backend=alias)
+    return copy
 
 
 _METHODS = frozenset(name for name, value in vars(Task).items() if inspect.isfunction(value))
@@ -349,3 +430,90 @@ _CACHES = {
     **dict.fromkeys(WORKER_OPTIONS, "options_in_record"),
     **dict.fromkeys({"unique", *UNIQUE_OPTIONS}, "uniqueness"),
 }
+
+
+def _let_methods_be_patched(cls: Any) -> None:
+    """Let tests replace methods of a task, as mock.patch() and monkeypatch do, although its options are frozen."""
+    set_frozen, delete_frozen = cls.__setattr__, cls.__delattr__
+
+    def set_attribute(instance: Any, name: str, value: Any) -> None:
+        (object.__setattr__ if is_method(name) else set_frozen)(instance, name, value)
+
+    def delete_attribute(instance: Any, name: str) -> None:
+        (object.__delattr__ if is_method(name) else delete_frozen)(instance, name)
+
+    def is_method(name: str) -> bool:
+        return inspect.isfunction(getattr(cls, name, None))
+
+    cls.__setattr__, cls.__delattr__ = set_attribute, delete_attribute
+
+
+_let_methods_be_patched(Task)
+
+
+# -- calls on their way through RTQ["MIDDLEWARE"]
+
+
+@dataclass(slots=True, kw_only=True)
+class TaskCall:
+    """What middleware gets for one delay() or delay_many(). It may change all attributes before it passes it on."""
+
+    task: Task[Any, Any]  # with the options of using()
+    arguments: list[Arguments]  # (args, kwargs) for each job
+    headers: dict[str, Any]  # of all these jobs
+    schedule: Schedule | None = None  # that fires; None: somebody calls delay()
+    _send: Callable[[Task[Any, Any], Iterable[Arguments]], Any] = field(default=send, repr=False)
+
+    def send(self) -> Any:
+        """Enqueue the jobs. Returns their handles; for a coroutine, what it has to await."""
+        task = self.task
+        if self.headers != task.headers:
+            task = task.using(headers=None).using(headers=self.headers)
+        return self._send(task, self.arguments)
+
+
+def uses_middleware(task: Task[Any, Any]) -> bool:
+    """Whether calls of this task have to go through middleware."""
+    return bool(get_config().middleware) and not task.internal
+
+
+def send_through_middleware(
+    task: Task[Any, Any],
+    arguments: Iterable[Arguments],
+    send: Callable[[Task[Any, Any], Iterable[Arguments]], Handles] = send,
+    schedule: Schedule | None = None,
+) -> Handles:
+    """Enqueue jobs inside the middleware. Raises what delay() and the middleware raise, and ConfigurationError."""
+    call = _task_call(task, arguments, send, schedule)
+    return _checked(_chain(get_config().middleware)(call), call)
+
+
+def _task_call(
+    task: Task[Any, Any], arguments: Iterable[Arguments], send: Callable[..., Any], schedule: Schedule | None = None
+) -> TaskCall:
+    return TaskCall(task=task, arguments=list(arguments), headers=dict(task.headers), schedule=schedule, _send=send)
+
+
+@lru_cache(maxsize=8)
+def _async_chain(paths: tuple[str, ...]) -> Callable[[TaskCall], Any] | None:
+    """None: some of the middleware is for threads only."""
+    return wrap(paths, "enqueue", _asend) if can_wrap(paths, "enqueue", is_async=True) else None
+
+
+async def _asend(call: TaskCall) -> Handles:
+    handles: Handles = await call.send()
+    return handles
+
+
+@lru_cache(maxsize=8)
+def _chain(paths: tuple[str, ...]) -> Callable[[TaskCall], Any]:
+    return wrap(paths, "enqueue", TaskCall.send)
+
+
+def _checked(handles: Any, call: TaskCall) -> Handles:
+    if not isinstance(handles, list) or len(handles) != len(call.arguments):
+        raise TypeError(
+            f'RTQ["MIDDLEWARE"]: the middleware around delay() of {call.task.name} returned {handles!r}, but has to '
+            "return what enqueue(call) returned."
+        )
+    return handles

@@ -26,7 +26,7 @@ from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.formatting import format_number
 from django_rtq.inspector.clients.limits import Limits
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH, is_client_name
+from django_rtq.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 
 SCOPES = ("client", "each", "queue")  # whose limits a form changes
 

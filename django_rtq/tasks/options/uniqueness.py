@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from django_rtq.exceptions import InvalidTask, Unserializable
 from django_rtq.jobs import serializer
-from django_rtq.tasks.options.signature import Signature
+from django_rtq.tasks.calls import Signature
 from django_rtq.tasks.options.values import check_seconds
 
 UniqueOption = bool | Sequence[str] | Callable[..., Any]
@@ -104,21 +104,3 @@ class Uniqueness:
                     serializer.dumps(parameter.default, what=f"{self.owner}: the default of {parameter.name!r}")
                 except Unserializable as error:
                     raise InvalidTask(f"{error} List the arguments to compare instead of unique=True.") from error
-
-
-def uniqueness_of(task: Any, signature: Signature) -> Uniqueness | None:
-    """The uniqueness of a task or a copy of it; None if its jobs are not unique. Raises InvalidTask."""
-    if task.unique is False:
-        set_on_task = {name for name in UNIQUE_OPTIONS if getattr(task, name) != getattr(type(task), name)}
-        given = UNIQUE_OPTIONS & task.changed if task.changed else set_on_task  # a copy has the others from its task
-        if given:
-            raise InvalidTask(f"{task.name}: {min(given)} has no effect without unique: set that too.")
-        return None
-    return Uniqueness(
-        owner=task.name,
-        unique=task.unique,
-        until=task.unique_until,
-        seconds=task.unique_seconds,
-        on_conflict=task.unique_on_conflict,
-        signature=signature,
-    )

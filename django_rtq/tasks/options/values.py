@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from django.utils import timezone as django_timezone
 
@@ -14,13 +13,12 @@ from django_rtq.conf.config import is_database, uses_time_zones
 from django_rtq.conf.queue_options import check_queue_name
 from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.job import EPOCH
+from django_rtq.tasks.calls import ClientOption, client_name
 from django_rtq.tasks.options.backoff import Backoff, as_backoff
 from django_rtq.tasks.options.headers import headers_option
 from django_rtq.validation import TEN_YEARS, is_finite, is_whole
 
 Moment = float | timedelta | datetime
-
-MAX_CLIENT_LENGTH = 200
 
 
 def queue_name(owner: str, value: Any) -> str:
@@ -116,26 +114,6 @@ def client_option(owner: str, value: Any) -> ClientOption:
     return function
 
 
-def is_client_name(name: str) -> bool:
-    """Whether a client can have this name; "" is the one without a name."""
-    return len(name) <= MAX_CLIENT_LENGTH and name.isprintable()
-
-
-def client_name(owner: str, value: Any) -> str:
-    """The name of a client as a string: from a string, an integer, a UUID or None. Raises InvalidTask."""
-    if is_whole(value) or isinstance(value, UUID):
-        value = str(int(value)) if isinstance(value, int) else str(value)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise InvalidTask(f"{owner}: client is {value!r}, but has to be text, a whole number or a UUID.")
-    if not is_client_name(value):
-        raise InvalidTask(
-            f"{owner}: client is {value[:50]!r}…, but has to be at most {MAX_CLIENT_LENGTH} printable characters."
-        )
-    return str.__str__(value)
-
-
 def _milliseconds(owner: str, name: str, value: datetime) -> int:
     if django_timezone.is_naive(value):
         if uses_time_zones():
@@ -154,8 +132,6 @@ def _milliseconds(owner: str, name: str, value: datetime) -> int:
 _FIRST_MS = 1  # the header of a record has no sign, and 0 means never
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999, the last that datetime supports
 
-
-ClientOption = str | Callable[..., Any]
 
 #: Option -> function of the task's name and a value, which returns the value to use. Each raises InvalidTask.
 NORMALIZERS: dict[str, Callable[[str, Any], Any]] = {
