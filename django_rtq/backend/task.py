@@ -6,7 +6,7 @@ Beside it there is a task of this package, `rtq_task`: that is what workers run,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, wraps
 from typing import Any
 
@@ -19,33 +19,13 @@ from django_rtq.handle import JobHandle
 from django_rtq.schedules.schedule import Schedule
 from django_rtq.tasks.task import Task
 
-#: The options of django_rtq.task that RTQTask has beside those of Django. None: OPTIONS of the backend, or the default.
-RTQ_OPTIONS = (
-    "client",
-    "max_attempts",
-    "max_crashes",
-    "backoff",
-    "retry_on",
-    "give_up_on",
-    "time_limit",
-    "expires",
-    "at_front",
-    "result_ttl",
-    "schedule",
-    "exactly_once",
-    "unique",
-    "unique_until",
-    "unique_seconds",
-    "unique_on_conflict",
-    "on_commit",
-    "headers",
-    "aliases",
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class RTQTask(DjangoTask):
-    """A task of django.tasks with the options of django_rtq.task. Also has delay() and its kin."""
+    """A task of django.tasks with the options of django_rtq.task. Also has delay() and its kin.
+
+    An option that is None has the value in OPTIONS of the backend, or its default.
+    """
 
     client: str | Callable[..., Any] | None = field(default=None, hash=False)
     max_attempts: int | None = None
@@ -121,6 +101,10 @@ class RTQTask(DjangoTask):
     async def adelay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle]:
         """As django_rtq.Task.adelay_many()."""
         return await self.rtq_task.adelay_many(calls)
+
+
+#: The options of django_rtq.task that RTQTask has beside those of Django.
+RTQ_OPTIONS = tuple(each.name for each in fields(RTQTask) if each.name not in DjangoTask.__dataclass_fields__)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -55,7 +55,7 @@ def new_job(task: CalledTask, args: Sequence[Any], kwargs: dict[str, Any]) -> Ne
         new_job_id(),
         task.priority,
         config.max_crashes if task.max_crashes is None else task.max_crashes,
-        client if isinstance(client, str) else client_name(name, signature.apply(client, args, kwargs)),
+        client if isinstance(client, str) else client_name(f"{name}: client", signature.apply(client, args, kwargs)),
         task.due,
         task.expires_in,
         "1" if task.at_front else "",
@@ -77,17 +77,20 @@ def is_client_name(name: str) -> bool:
     return len(name) <= MAX_CLIENT_LENGTH and name.isprintable()
 
 
-def client_name(owner: str, value: Any) -> str:
-    """The name of a client as a string: from a string, an integer, a UUID or None. Raises InvalidTask."""
+def client_name(where: str, value: Any) -> str:
+    """The name of a client as a string: from a string, an integer, a UUID or None.
+
+    Raises InvalidTask, in a sentence that begins with `where`.
+    """
     if value is None:
         return ""
     if not isinstance(value, str):
         if not is_whole(value) and not isinstance(value, UUID):
-            raise InvalidTask(f"{owner}: client is {value!r}, but has to be text, a whole number or a UUID.")
+            raise InvalidTask(f"{where} is {value!r}, but has to be text, a whole number or a UUID.")
         value = str(int(value)) if isinstance(value, int) else str(value)
     if not is_client_name(value):
         raise InvalidTask(
-            f"{owner}: client is {value[:50]!r}…, but has to be at most {MAX_CLIENT_LENGTH} printable characters."
+            f"{where} is {value[:50]!r}…, but has to be at most {MAX_CLIENT_LENGTH} printable characters."
         )
     return str.__str__(value)
 

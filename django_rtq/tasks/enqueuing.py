@@ -51,16 +51,44 @@ class EnqueuedTask(CalledTask, Protocol):
 
 def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
-    if task.uniqueness is not None:
-        return enqueue_unique(task, [new_unique_job(task, *call) for call in calls], all_or_none)
-    return enqueue(task, [new_job(task, *call) for call in calls], all_or_none)
+    jobs, queue, backend = _new_jobs(task, calls), task.queue, task.backend
+    if queue in limit_functions():
+        meet_clients(broker_of(backend), queue, jobs)
+    if jobs and (alias := _open_transaction(task)):
+        return _enqueue_on_commit(alias, task, jobs, all_or_none)
+    broker = broker_of(backend)
+    enqueue = broker.enqueue if task.uniqueness is None else broker.enqueue_unique
+    try:
+        answers = enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
+        if not STORED.issuperset(answers):
+            answers = _wait_for_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
+    except (BrokerUnavailable, BrokerFull) as error:
+        if not store_instead(task.name, EnqueueCall(queue, jobs, backend=backend), error):
+            raise
+        return [JobHandle(job.id, queue, backend=backend) for job in jobs]
+    if signals.job_enqueued.receivers:
+        _announce(task, queue, _added(jobs, answers))
+    return _handles(task, queue, jobs, answers)
 
 
 async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """send() for coroutines, without waiting for a commit."""
-    if task.uniqueness is not None:
-        return await _aenqueue_unique(task, [new_unique_job(task, *call) for call in calls], all_or_none)
-    return await _aenqueue(task, [new_job(task, *call) for call in calls], all_or_none)
+    jobs, queue, broker = _new_jobs(task, calls), task.queue, broker_of(task.backend)
+    if queue in limit_functions():
+        await ameet_clients(broker, queue, jobs)
+    enqueue = broker.aenqueue if task.uniqueness is None else broker.aenqueue_unique
+    answers = await enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
+    if not STORED.issuperset(answers):
+        answers = await _await_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
+    if signals.job_enqueued.receivers:
+        await _aannounce(task, queue, _added(jobs, answers))
+    return _handles(task, queue, jobs, answers)
+
+
+def _new_jobs(task: EnqueuedTask, calls: Iterable[Arguments]) -> list[Any]:
+    """NewJobs, or UniqueJobs of a unique task."""
+    make = new_job if task.uniqueness is None else new_unique_job
+    return [make(task, args, kwargs) for args, kwargs in calls]
 
 
 def new_unique_job(task: EnqueuedTask, args: Sequence[Any], kwargs: dict[str, Any]) -> UniqueJob:
@@ -70,78 +98,11 @@ def new_unique_job(task: EnqueuedTask, args: Sequence[Any], kwargs: dict[str, An
     return UniqueJob(*job, unique.digest(args, kwargs), unique.until, unique.limit_ms, unique.on_conflict)
 
 
-def enqueue(task: EnqueuedTask, jobs: list[NewJob], all_or_none: bool = False) -> Handles:
-    """Enqueue jobs of new_job(). Raises what delay() raises."""
-    if task.queue in limit_functions():
-        meet_clients(broker_of(task.backend), task.queue, jobs)
-    if jobs and (alias := _open_transaction(task)):
-        return _enqueue_on_commit(alias, task, jobs, all_or_none)
-    queue, broker = task.queue, broker_of(task.backend)
-    try:
-        answers = broker.enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
-        if not STORED.issuperset(answers):
-            answers = _wait_for_room(queue, jobs, answers, partial(broker.enqueue, queue, all_or_none=all_or_none))
-    except (BrokerUnavailable, BrokerFull) as error:
-        if not store_instead(task.name, EnqueueCall(queue, jobs, backend=task.backend), error):
-            raise
-        return [JobHandle(job.id, queue, backend=task.backend) for job in jobs]
-    stored = jobs if STORED.issuperset(answers) else _added(jobs, answers)
-    _announce(task, queue, stored)
-    return _handles(task, jobs, answers)
-
-
-def enqueue_unique(task: EnqueuedTask, jobs: list[UniqueJob], all_or_none: bool = False) -> Handles:
-    """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
-    if task.queue in limit_functions():
-        meet_clients(broker_of(task.backend), task.queue, jobs)
-    if jobs and (alias := _open_transaction(task)):
-        return _enqueue_on_commit(alias, task, jobs, all_or_none)
-    send = partial(broker_of(task.backend).enqueue_unique, task.queue, all_or_none=all_or_none)
-    try:
-        answers = send(jobs) if jobs else []
-        if any(map(is_refusal, answers)):
-            answers = _wait_for_room(task.queue, jobs, answers, send)
-    except (BrokerUnavailable, BrokerFull) as error:
-        if not store_instead(task.name, EnqueueCall(task.queue, jobs, backend=task.backend), error):
-            raise
-        return [JobHandle(job.id, task.queue, backend=task.backend) for job in jobs]
-    _announce(task, task.queue, _added(jobs, answers))
-    return _unique_handles(task, jobs, answers)
-
-
-async def _aenqueue(task: EnqueuedTask, jobs: list[NewJob], all_or_none: bool) -> Handles:
-    if task.queue in limit_functions():
-        await ameet_clients(broker_of(task.backend), task.queue, jobs)
-    send = partial(broker_of(task.backend).aenqueue, task.queue, all_or_none=all_or_none)
-    answers = await send(jobs) if jobs else []
-    if not STORED.issuperset(answers):
-        answers = await _await_room(task.queue, jobs, answers, send)
-    stored = jobs if STORED.issuperset(answers) else _added(jobs, answers)
-    await _aannounce(task, task.queue, stored)
-    return _handles(task, jobs, answers)
-
-
-async def _aenqueue_unique(task: EnqueuedTask, jobs: list[UniqueJob], all_or_none: bool) -> Handles:
-    if task.queue in limit_functions():
-        await ameet_clients(broker_of(task.backend), task.queue, jobs)
-    send = partial(broker_of(task.backend).aenqueue_unique, task.queue, all_or_none=all_or_none)
-    answers = await send(jobs) if jobs else []
-    if any(map(is_refusal, answers)):
-        answers = await _await_room(task.queue, jobs, answers, send)
-    await _aannounce(task, task.queue, _added(jobs, answers))
-    return _unique_handles(task, jobs, answers)
-
-
-def _handles(task: EnqueuedTask, jobs: Sequence[NewJob], answers: Sequence[str]) -> Handles:
-    queue, backend = task.queue, task.backend
-    handles: Handles = [JobHandle(job.id, queue, backend=backend) for job in jobs]
-    if not STORED.issuperset(answers) and (full := queue_full(queue, jobs, answers, handles)):
-        raise full
-    return handles
-
-
-def _unique_handles(task: EnqueuedTask, jobs: Sequence[UniqueJob], answers: Sequence[str]) -> Handles:
-    queue, backend = task.queue, task.backend
+def _handles(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str]) -> Handles:
+    """A handle for each job: that of the first one for a duplicate. Raises QueueFull and DuplicateJob."""
+    backend = task.backend
+    if STORED.issuperset(answers):
+        return [JobHandle(job.id, queue, backend=backend) for job in jobs]
     firsts = ["" if is_refusal(answer) else answer.partition(" ")[2] for answer in answers]
     handles: Handles = [
         JobHandle(first or job.id, queue, duplicate=bool(first), backend=backend)
@@ -164,12 +125,13 @@ def waits_by_default(task: EnqueuedTask) -> bool:
 
 def _open_transaction(task: EnqueuedTask) -> str | None:
     """The database whose commit the jobs have to wait for."""
-    if waits_by_default(task) and has_block(DEFAULT_DB_ALIAS):
+    if task.backend and waits_by_default(task) and has_block(DEFAULT_DB_ALIAS):
         return DEFAULT_DB_ALIAS
-    if task.on_commit is None and ignores_transactions():
+    option = task.on_commit
+    if option is None and ignores_transactions():
         return None
-    alias = database_to_await(task.on_commit)
-    if alias is None and task.on_commit is None:
+    alias = database_to_await(option)
+    if alias is None and option is None:
         warn_if_in_transaction(task.name)  # the setting is not set, and DEBUG is on
     return alias if alias and has_transaction(alias) else None
 
@@ -189,7 +151,8 @@ def _enqueue_on_commit(
                         handle.id, handle.duplicate = first, True
                 elif not is_stored:
                     handle.tell_refused()
-            _announce(task, queue, _added(jobs, answers))
+            if signals.job_enqueued.receivers:
+                _announce(task, queue, _added(jobs, answers))
         for handle in handles:
             handle.tell_sent()
 
@@ -206,12 +169,12 @@ def _added(jobs: Sequence[Job], answers: Sequence[str]) -> list[Job]:
 
 
 def _announce(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:
-    if jobs and signals.job_enqueued.receivers:
+    if jobs:
         signals.job_enqueued.send_robust(type(task), job_ids=[job.id for job in jobs], queue=queue, task=task.name)
 
 
 async def _aannounce(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:
-    if jobs and signals.job_enqueued.receivers:
+    if jobs:
         ids = [job.id for job in jobs]
         await signals.job_enqueued.asend_robust(type(task), job_ids=ids, queue=queue, task=task.name)
 

@@ -155,7 +155,7 @@ _WHY_NOT_KEPT = (
 
 
 def has_committed(database: bool | str, job_id: str) -> bool:
-    """Whether a run of the job has committed. `database`: the option exactly_once of its task. Raises Django's Error."""
+    """Whether a run of the job has committed. `database`: exactly_once of its task. Raises what the database raises."""
     return bool(database) and _select(str(database), job_id, "job_id") is not None
 
 

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.conf.config import get_config
+from django_rtq.conf.config import DATABASE, get_config
+from django_rtq.conf.option import FLAG, accepts, number, one_of, option, options_of, seconds
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 from django_rtq.handle import JobHandle
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import JobContext
 from django_rtq.middleware.chain import can_wrap, wrap
 from django_rtq.schedules.schedule import Schedule, schedules_option
-from django_rtq.tasks.calls import ClientOption, Signature, check_call, new_job, signature_of
+from django_rtq.tasks.calls import ClientOption, Signature, check_call, signature_of
 from django_rtq.tasks.celery_options import CeleryOptions, using_options
 from django_rtq.tasks.declaration import (
     aliases_option,
@@ -32,30 +33,19 @@ from django_rtq.tasks.enqueuing import (
     Handles,
     asend,
     checked_calls,
-    enqueue,
-    enqueue_unique,
-    new_unique_job,
     send,
     waits_by_default,
 )
 from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
-from django_rtq.tasks.options.backoff import DEFAULT, Backoff
-from django_rtq.tasks.options.types import USING_NAMES, UsingOptions
+from django_rtq.tasks.options.backoff import DEFAULT, Backoff, as_backoff
+from django_rtq.tasks.options.kinds import CLIENT, ERRORS, HEADERS, QUEUE, Moment, moment_argument
+from django_rtq.tasks.options.types import UsingOptions
 from django_rtq.tasks.options.uniqueness import (
     DAY_SECONDS,
-    UNIQUE_OPTIONS,
     OnConflict,
     Uniqueness,
     UniqueOption,
     Until,
-)
-from django_rtq.tasks.options.values import (
-    NORMALIZERS,
-    Moment,
-    backoff_option,
-    check_errors,
-    check_flag,
-    moment_argument,
 )
 from django_rtq.transactions.rules import OnCommit, database_to_await, explicit_database, outbox_database
 
@@ -67,42 +57,142 @@ R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 Calls = Iterable[tuple[Sequence[Any], Mapping[str, Any]]]
 Errors = tuple[type[BaseException], ...]
-WORKER_OPTIONS = ("max_attempts", "time_limit", "result_ttl")  # stored in the record, because workers need them
+# What takes an option: .using() takes those of CALL and USING, @task all but those of USING, and task.with_options()
+# those of CALL and SHARED.
+CALL, USING, SHARED, ONE_TASK = "call", "using", "shared", "one task"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Task(Generic[P, R_co]):
-    """A function with the options of its jobs. An option that is None has the default of the settings."""
+    """A function with the options of its jobs. An option that is None has the default of the settings.
+
+    Each option is declared here; the types that @task and using() take are in options/types.py.
+    """
 
     func: Callable[P, R_co]
-    name: str = ""  # by which workers find the task; "": module and name of the function
-    aliases: Sequence[str] = ()  # other names, of jobs that were enqueued before it was renamed
-    queue_name: str = ""
-    client: ClientOption = ""
-    priority: int = 0
-    max_attempts: int | None = None
-    max_crashes: int | None = None
-    backoff: Backoff = DEFAULT
-    retry_on: Errors = (Exception,)
-    give_up_on: Errors = ()
-    time_limit: float | None = None  # seconds
-    expires: Moment | None = None
-    at_front: bool = False
-    takes_context: bool = False
-    exactly_once: bool | str = ""  # an alias of DATABASES; "": no
-    result_ttl: float | None = None  # seconds
-    keep_args: bool | None = None  # with the result
-    schedule: Sequence[Schedule] = ()
-    unique: UniqueOption = False
-    unique_until: Until = "done"
-    unique_seconds: float = DAY_SECONDS
-    unique_on_conflict: OnConflict = "return"
-    on_commit: OnCommit = None
-    run_after: Moment | None = None
-    headers: Mapping[str, Any] = field(default_factory=dict)
-    keeps_call: bool = False  # arguments and failures are kept with results; not for @task
-    internal: bool = False  # operators cannot enqueue its jobs; not for @task
-    backend: str = ""  # in TASKS, whose Redis gets the jobs; "": RTQ["REDIS"]; not for @task
+    queue_name: str = option("", QUEUE, on=CALL, says="queue of the jobs")
+    client: ClientOption = option(
+        "",
+        CLIENT,
+        on=CALL,
+        says="client (tenant) of the job: a string, or a function that gets the arguments of the call by name",
+    )
+    priority: int = option(
+        0,
+        number(least=-100, most=100, whole=True),
+        on=CALL,
+        says="-100 to 100; higher priorities run first",
+    )
+    max_attempts: int | None = option(
+        None,
+        number(least=1, whole=True, or_none=True),
+        on=CALL,
+        in_record=True,
+        says="failed runs (exception or timeout) after which a job is dead",
+    )
+    max_crashes: int | None = option(
+        None,
+        number(whole=True, or_none=True),
+        on=CALL,
+        says="runs that may end with their process before a job is dead",
+    )
+    backoff: Backoff = option(
+        DEFAULT,
+        on=SHARED,
+        says="seconds between attempts: a number, a list, or a function of the number of failures",
+    )
+    retry_on: Errors = option((Exception,), ERRORS, on=SHARED, says="exception classes that are retried (default: all)")
+    give_up_on: Errors = option((), ERRORS, on=SHARED, says="exception classes after which a job is dead at once")
+    time_limit: float | None = option(
+        None,
+        seconds(),
+        on=CALL,
+        in_record=True,
+        says="seconds that a run may take",
+    )
+    expires: Moment | None = option(
+        None,
+        on=CALL,
+        makes="expires_in",
+        says="a job that has not started by then never runs: seconds, timedelta, or aware datetime",
+    )
+    at_front: bool = option(False, FLAG, on=CALL, says="put jobs before the other jobs of their client")
+    takes_context: bool = option(
+        False,
+        FLAG,
+        on=ONE_TASK,
+        says="pass a JobContext as the first argument, `context`",
+    )
+    exactly_once: bool | str = option(  # an alias of DATABASES; "": no
+        "",
+        on=SHARED,
+        says="True, or an alias of DATABASES: run in a transaction that also commits the job's id, so that a second "
+        "run changes nothing",
+    )
+    result_ttl: float | None = option(
+        None,
+        seconds(or_zero=True),
+        on=CALL,
+        in_record=True,
+        says="seconds that results are kept; 0: not at all",
+    )
+    keep_args: bool | None = option(
+        None,
+        accepts(lambda value: value is None or isinstance(value, bool), FLAG.says),
+        on=SHARED,
+        says='keep the arguments with the result, for operators (default: RTQ["KEEP_ARGS"])',
+    )
+    schedule: Sequence[Schedule] = option((), on=SHARED, says="cron(…) or every(…), or a list of them: periodic jobs")
+    unique: UniqueOption = option(
+        False,
+        on=CALL,
+        makes="uniqueness",
+        says="no second job with the same arguments at a time: True, a list of the names of the arguments to compare, "
+        "or a function that gets the arguments by name and returns what to compare",
+    )
+    unique_until: Until = option(
+        "done",
+        one_of("start", "done"),
+        on=CALL,
+        makes="uniqueness",
+        says='"done", or "start": a second job is accepted while the first one runs',
+    )
+    unique_seconds: float = option(
+        DAY_SECONDS,
+        seconds(or_none=False),
+        on=CALL,
+        makes="uniqueness",
+        says="the uniqueness ends after this time, counted from when the job is ready (default: a day)",
+    )
+    unique_on_conflict: OnConflict = option(
+        "return",
+        one_of("return", "raise", "replace", "rerun"),
+        on=CALL,
+        makes="uniqueness",
+        says='for a second call: "return" the first job, "raise" DuplicateJob, "replace" the arguments and the time of '
+        'the first while it waits, or "rerun": run once more after the first, if it runs',
+    )
+    on_commit: OnCommit = option(
+        None,
+        DATABASE,
+        on=CALL,
+        says="send jobs at once (False), or after the commit of the database `default` (True) or of another one (its "
+        "alias)",
+    )
+    name: str = option(
+        "",
+        on=ONE_TASK,
+        says="the name by which workers find the task (default: module and name of the function)",
+    )
+    aliases: Sequence[str] = option(
+        (), on=ONE_TASK, says="other names: of jobs that were enqueued before the task was renamed"
+    )
+    run_after: Moment | None = option(None, on=USING, makes="due")
+    headers: Mapping[str, Any] = option({}, HEADERS, on=USING, makes="options_in_record")
+    # Not for users:
+    keeps_call: bool = False  # arguments and failures are kept with results
+    internal: bool = False  # operators cannot enqueue its jobs
+    backend: str = ""  # in TASKS, whose Redis gets the jobs; "": RTQ["REDIS"]
     changed: frozenset[str] = frozenset()  # options that using() set
 
     def __post_init__(self) -> None:
@@ -110,25 +200,27 @@ class Task(Generic[P, R_co]):
         self._set(name=name_option(self.func, self.name))
         self._set(
             aliases=aliases_option(self.name, self.func, self.aliases),
-            backoff=backoff_option(self.name, self.backoff),
-            retry_on=check_errors(self.name, "retry_on", self.retry_on),
-            give_up_on=check_errors(self.name, "give_up_on", self.give_up_on),
+            backoff=self._read_backoff(),
             schedule=schedules_option(self.name, self.schedule),
             exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
-        check_flag(self.name, "takes_context", self.takes_context)
-        check_flag(self.name, "keep_args", False if self.keep_args is None else self.keep_args)
+        self._check_options(OPTIONS)
         self._set(**shown_attributes(self.func, takes_context=self.takes_context))
-        _ = self.call_signature  # created here, so that invalid options raise at import time
         for entry in self.schedule:
             check_call(self, entry.args, dict(entry.kwargs))
-        self._check_options(USING_NAMES)
+
+    def _read_backoff(self) -> Backoff:
+        try:
+            return as_backoff(self.backoff)
+        except InvalidTask as error:
+            raise InvalidTask(f"{self.name}: {error}") from error
 
     def _check_options(self, names: Iterable[str]) -> None:
+        values = self.__dict__
         for name in names:
-            if name in NORMALIZERS:
-                self._set(**{name: NORMALIZERS[name](self.name, getattr(self, name))})
-        _ = self.due, self.expires_in, self.uniqueness  # created here, so that invalid options raise at import time
+            values[name] = OPTIONS[name].kind.checked(f"{self.name}: {name}", values[name], InvalidTask)
+        # Created here, so that invalid options raise at import time.
+        _ = self.call_signature, self.due, self.expires_in, self.uniqueness
         if self.at_front and self.run_after is not None:
             raise InvalidTask(
                 f"{self.name}: at_front and run_after exclude each other. When a delayed job is due, it goes to the "
@@ -180,11 +272,7 @@ class Task(Generic[P, R_co]):
         BrokerUnavailable (the job may be stored), BrokerFull and QueueFull (it is not). If the task is unique and a job
         like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
         """
-        if get_config().middleware and not self.internal:
-            return send_through_middleware(self, [(args, kwargs)])[0]
-        if self.uniqueness is not None:
-            return enqueue_unique(self, [new_unique_job(self, args, kwargs)])[0]
-        return enqueue(self, [new_job(self, args, kwargs)])[0]
+        return self._send([(args, kwargs)])[0]
 
     @overload
     async def adelay(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
@@ -335,8 +423,8 @@ class Task(Generic[P, R_co]):
                 on_conflict=self.unique_on_conflict,
                 signature=self.call_signature,
             )
-        set_on_task = {name for name in UNIQUE_OPTIONS if getattr(self, name) != getattr(type(self), name)}
-        given = UNIQUE_OPTIONS & self.changed if self.changed else set_on_task  # a copy has the others from its task
+        set_on_task = {name for name in _UNIQUE_OPTIONS if getattr(self, name) != getattr(type(self), name)}
+        given = _UNIQUE_OPTIONS & self.changed if self.changed else set_on_task  # a copy has the others from its task
         if given:
             raise InvalidTask(f"{self.name}: {min(given)} has no effect without unique: set that too.")
         return None
@@ -346,7 +434,7 @@ class Task(Generic[P, R_co]):
         """The options that workers have to know of this copy, as members of a JSON object."""
         if not self.internal:
             warn_if_unknown_to_workers(self.name, self.func.__module__)  # here, because this is cached
-        options = {name: getattr(self, name) for name in WORKER_OPTIONS if name in self.changed}
+        options = {name: getattr(self, name) for name in _WORKER_OPTIONS if name in self.changed}
         if None in options.values():  # None: the default of the settings, not that of the task
             options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
         if self.headers:
@@ -368,7 +456,7 @@ class Task(Generic[P, R_co]):
 
     def _send(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
         """Enqueue jobs, inside of middleware if there is any. Raises what delay() raises."""
-        if uses_middleware(self):
+        if get_config().middleware and not self.internal:
             return send_through_middleware(self, arguments, partial(send, all_or_none=all_or_none))
         return send(self, arguments, all_or_none)
 
@@ -422,13 +510,17 @@ def on_backend(task: Task[P, R_co], alias: str) -> Task[P, R_co]:
 
 
 _METHODS = frozenset(name for name, value in vars(Task).items() if inspect.isfunction(value))
+OPTIONS = options_of(Task)
+USING_NAMES = frozenset(name for name, declared in OPTIONS.items() if declared.on in (CALL, USING))
+SHARED_NAMES = frozenset(name for name, declared in OPTIONS.items() if declared.on in (CALL, SHARED))
+TASK_NAMES = frozenset(name for name, declared in OPTIONS.items() if declared.on != USING)
+_WORKER_OPTIONS = tuple(name for name, declared in OPTIONS.items() if declared.in_record)
+_UNIQUE_OPTIONS = frozenset(name for name in OPTIONS if name.startswith("unique_"))
 # What is made of an option, and cached.
 _CACHES = {
-    "run_after": "due",
-    "headers": "options_in_record",
-    "expires": "expires_in",
-    **dict.fromkeys(WORKER_OPTIONS, "options_in_record"),
-    **dict.fromkeys({"unique", *UNIQUE_OPTIONS}, "uniqueness"),
+    name: "options_in_record" if declared.in_record else declared.makes
+    for name, declared in OPTIONS.items()
+    if declared.in_record or declared.makes
 }
 
 

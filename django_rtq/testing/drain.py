@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django_rtq import signals
 from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.broker.keys import read_queue_names
-from django_rtq.tasks.options.values import Moment, moment_argument
+from django_rtq.tasks.options.kinds import Moment, moment_argument
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.due_times import bring_forward, due_times, server_ms
 from django_rtq.testing.finished_job import FinishedJob, raise_foreign_error
