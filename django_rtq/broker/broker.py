@@ -18,7 +18,7 @@ from django.dispatch import receiver
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.limits import SettingsKeeper
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
-from django_rtq.broker.messages import ClaimResult, HeartbeatResult, earliest_seconds, read_cancel_requests
+from django_rtq.broker.messages import ClaimResult, HeartbeatResult, HeldEntry, earliest_seconds, read_cancel_requests
 from django_rtq.broker.producer import Producer
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
 from django_rtq.broker.redis.commands import Argument, Command
@@ -221,7 +221,7 @@ class Broker(Producer):
         replies = self.redis.execute(commands, resend=True)
         found = [zip(reply[::2], reply[1::2], strict=True) for reply in replies]
         return {
-            name: {job_id: int(held.split(b" ")[0]) for job_id, held in pairs}
+            name: {job_id: HeldEntry.read(held).attempt for job_id, held in pairs}
             for name, pairs in zip(queues, found, strict=True)
         }
 

@@ -122,7 +122,7 @@ def unquoted(text: str) -> str:
 TAG = "$rtq"
 
 #: Nested lists and dictionaries. Each takes up to three levels of JSON, far from Python's recursion limit of 1,000.
-_MAX_DEPTH = 100
+MAX_DEPTH = 100
 
 
 class _Refused(Exception):
@@ -133,7 +133,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _STRINGS = frozenset({str})
 
 
-_TOO_DEEP = f"is nested more than {_MAX_DEPTH} levels deep, or contains itself. Pass something flatter."
+_TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep, or contains itself. Pass something flatter."
 _SURROGATE = (
     "a lone surrogate, which is half a character and has no UTF-8. "
     'Pass text.encode("utf-8", "replace").decode() instead.'
@@ -161,7 +161,7 @@ def _convert(value: Any, depth: int) -> Any:
 
 
 def _convert_list(value: Sequence[Any], depth: int) -> Sequence[Any]:
-    if depth >= _MAX_DEPTH:
+    if depth >= MAX_DEPTH:
         raise _Refused(_TOO_DEEP)
     if _SCALARS.issuperset(map(type, value)):
         return value
@@ -169,7 +169,7 @@ def _convert_list(value: Sequence[Any], depth: int) -> Sequence[Any]:
 
 
 def _convert_dict(value: dict[str, Any], depth: int) -> dict[str, Any]:
-    if depth >= _MAX_DEPTH:
+    if depth >= MAX_DEPTH:
         raise _Refused(_TOO_DEEP)
     if not _STRINGS.issuperset(map(type, value)):
         # json.dumps() would silently write the key 1 as "1".
@@ -329,7 +329,7 @@ def _find_trouble(value: Any, where: _Path, depth: int) -> tuple[_Path, str] | N
     else:
         trouble = _trouble_of(value)
         return (where, trouble) if trouble else None
-    if depth >= _MAX_DEPTH:
+    if depth >= MAX_DEPTH:
         return where, _TOO_DEEP
     for key, item in items:
         if encoder is _convert_dict and (trouble := _key_trouble(key)):
