@@ -43,7 +43,8 @@ TOMBSTONE_MS = 120_000
 _NONE, _WAITING, _RUNNING, _RELEASED, _DONE = 0, 1, 2, 8, 9
 # It is over; Redis may not have the outcome yet. These are verbs of Settlement, stored as a number each.
 ACKED, RETRIED, BURIED, EXPIRED, CANCELLED = "ack", "retry", "bury", "expire", "finish_cancel"
-_STATUS_OF = {ACKED: 3, RETRIED: 4, BURIED: 5, EXPIRED: 6, CANCELLED: 7}
+_ACKED_STATUS = 3
+_STATUS_OF = {ACKED: _ACKED_STATUS, RETRIED: 4, BURIED: 5, EXPIRED: 6, CANCELLED: 7}
 # May a job run again that was cut short? 0: yes, and that counts a crash. _ONCE: no. _COMMITTED: it has to, and that
 # counts nothing, because the next run finds what it has committed.
 _ONCE, _COMMITTED = 1, 2
@@ -181,10 +182,12 @@ class Entries:
         memory[at:end] = text
         if verb == ACKED:
             _ACKED.pack_into(memory, self._outcome + 24 * entry, at, size, ms)
+            status = _ACKED_STATUS
         else:
             _OUTCOME.pack_into(memory, self._outcome + 24 * entry, at, size, ms, is_counted, attempt)
+            status = _STATUS_OF[verb]
         self._text_at = end
-        memory[_STATUS + entry] = _STATUS_OF[verb]
+        memory[_STATUS + entry] = status
         if self._is_concurrent:
             self._over.append((entry, self._area))
             self._area_users[self._area] += 1
