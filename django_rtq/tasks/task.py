@@ -78,10 +78,7 @@ class Task(Generic[P, R_co]):
         says="client (tenant) of the job: a string, or a function that gets the arguments of the call by name",
     )
     priority: int = option(
-        0,
-        number(least=-100, most=100, whole=True),
-        on=CALL,
-        says="-100 to 100; higher priorities run first",
+        0, number(least=-100, most=100, whole=True), on=CALL, says="-100 to 100; higher priorities run first"
     )
     max_attempts: int | None = option(
         None,
@@ -97,19 +94,11 @@ class Task(Generic[P, R_co]):
         says="runs that may end with their process before a job is dead",
     )
     backoff: Backoff = option(
-        DEFAULT,
-        on=SHARED,
-        says="seconds between attempts: a number, a list, or a function of the number of failures",
+        DEFAULT, on=SHARED, says="seconds between attempts: a number, a list, or a function of the number of failures"
     )
     retry_on: Errors = option((Exception,), ERRORS, on=SHARED, says="exception classes that are retried (default: all)")
     give_up_on: Errors = option((), ERRORS, on=SHARED, says="exception classes after which a job is dead at once")
-    time_limit: float | None = option(
-        None,
-        seconds(),
-        on=CALL,
-        in_record=True,
-        says="seconds that a run may take",
-    )
+    time_limit: float | None = option(None, seconds(), on=CALL, in_record=True, says="seconds that a run may take")
     expires: Moment | None = option(
         None,
         on=CALL,
@@ -117,12 +106,7 @@ class Task(Generic[P, R_co]):
         says="a job that has not started by then never runs: seconds, timedelta, or aware datetime",
     )
     at_front: bool = option(False, FLAG, on=CALL, says="put jobs before the other jobs of their client")
-    takes_context: bool = option(
-        False,
-        FLAG,
-        on=ONE_TASK,
-        says="pass a JobContext as the first argument, `context`",
-    )
+    takes_context: bool = option(False, FLAG, on=ONE_TASK, says="pass a JobContext as the first argument, `context`")
     exactly_once: bool | str = option(  # an alias of DATABASES; "": no
         "",
         on=SHARED,
@@ -130,11 +114,7 @@ class Task(Generic[P, R_co]):
         "run changes nothing",
     )
     result_ttl: float | None = option(
-        None,
-        seconds(or_zero=True),
-        on=CALL,
-        in_record=True,
-        says="seconds that results are kept; 0: not at all",
+        None, seconds(or_zero=True), on=CALL, in_record=True, says="seconds that results are kept; 0: not at all"
     )
     keep_args: bool | None = option(
         None,
@@ -180,9 +160,7 @@ class Task(Generic[P, R_co]):
         "alias)",
     )
     name: str = option(
-        "",
-        on=ONE_TASK,
-        says="the name by which workers find the task (default: module and name of the function)",
+        "", on=ONE_TASK, says="the name by which workers find the task (default: module and name of the function)"
     )
     aliases: Sequence[str] = option(
         (), on=ONE_TASK, says="other names: of jobs that were enqueued before the task was renamed"
