@@ -38,8 +38,7 @@ from django_rtq.jobs.job import CancelAnswer, Job, JobState
 from django_rtq.schedules import cron, every
 from django_rtq.tasks.decorator import task
 from django_rtq.tasks.options.backoff import constant, exponential, steps
-from django_rtq.tasks.task import Task
-from django_rtq.tasks.task_call import TaskCall
+from django_rtq.tasks.task import Task, TaskCall
 
 if TYPE_CHECKING:
     from django_rtq.inspector.details import JobDetails

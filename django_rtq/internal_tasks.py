@@ -23,9 +23,8 @@ from django_rtq.inspector.selection import WAITING, Selection
 from django_rtq.inspector.sweep import Sweep
 from django_rtq.jobs.context import current_job
 from django_rtq.redaction import redacted
-from django_rtq.tasks.django_tasks import on_backend
 from django_rtq.tasks.registry import register
-from django_rtq.tasks.task import Task
+from django_rtq.tasks.task import Task, on_backend
 
 P = ParamSpec("P")
 R = TypeVar("R")

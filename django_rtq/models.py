@@ -27,8 +27,8 @@ from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFou
 from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, schedule_from_row, sync_rows
 from django_rtq.schedules import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
 from django_rtq.tasks import exactly_once, registry
-from django_rtq.tasks.new_jobs import check_call
-from django_rtq.tasks.options.values import client_name, queue_name
+from django_rtq.tasks.calls import check_call, client_name
+from django_rtq.tasks.options.kinds import QUEUE
 from django_rtq.transactions import outbox
 
 logger = logging.getLogger("django_rtq")
@@ -136,7 +136,7 @@ class Schedule(models.Model):
         """Pairs of a field and a function that raises if its value is invalid."""
         yield "name", self._check_name
         yield "task", lambda: registry.get_public_task(self.task)
-        yield "queue", lambda: queue_name("queue", self.queue)
+        yield "queue", lambda: QUEUE.checked("queue", self.queue, InvalidTask)
         yield "client", lambda: client_name("client", self.client)
         yield ("every" if self.cron else "cron"), self._check_either
         if self.cron:

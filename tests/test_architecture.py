@@ -1,5 +1,6 @@
 """The pages for contributors name what exists, and the picture of the packages is up to date."""
 
+import ast
 import re
 
 from docs import diagram
@@ -39,3 +40,25 @@ def test_the_glossary_is_in_order():
 
 def test_the_picture_of_the_packages_is_up_to_date():
     assert diagram.PICTURE.read_text() == diagram.draw(), "run: make diagram"
+
+
+def imports_of(path, modules):
+    """The modules of the package that a module imports anywhere: for types and inside of functions, too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for name in node.names:
+                full = f"{node.module}.{name.name}"
+                yield full if full in modules else node.module
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (ROOT / "django_rtq").rglob("*.py")
+    }
+    left = {name: set(imports_of(path, paths)) & paths.keys() - {name} for name, path in paths.items()}
+    assert len(left) > 200
+    while free := {name for name, imported in left.items() if not imported & left.keys()}:
+        left = {name: imported for name, imported in left.items() if name not in free}
+
+    assert sorted(left) == []  # these import each other, or what does

@@ -122,35 +122,35 @@ POSITIVE = [
 ]
 NOT_NEGATIVE = ["MAX_CRASHES", "RESULT_TTL", "KILL_GRACE_SECONDS", "UNKNOWN_TASK_TIMEOUT"]
 OPTIONAL = ["TIME_LIMIT", "MAX_MEMORY_MB"]
+WHOLE = ["MAX_ATTEMPTS", "MAX_CRASHES", "MAX_RESULTS", "MAX_DEAD_LETTERS", "MAX_PAYLOAD_BYTES"]
 NO_NUMBERS = ["5", True, False, math.nan, math.inf, -math.inf, [5], -1, -(10**400)]
+
+
+def numbers(name):
+    if name in WHOLE:
+        return f"a whole number, {0 if name in NOT_NEGATIVE else 1} or more"
+    return "a number, 0 or more" if name in NOT_NEGATIVE else "a number above 0"
 
 
 @pytest.mark.parametrize("name", POSITIVE + NOT_NEGATIVE + OPTIONAL)
 @pytest.mark.parametrize("value", NO_NUMBERS)
 def test_a_number_has_to_be_one(name, value):
-    least = "0 or more" if name in NOT_NEGATIVE else "above 0"
-
-    assert refusal(**{name: value}) in (
-        f'RTQ["{name}"] is {tuple(value) if isinstance(value, list) else value!r}, but has to be a number, {least}.',
-        f'RTQ["{name}"] is {tuple(value) if isinstance(value, list) else value!r}, but has to be a number {least}.',
-    )
+    assert refusal(**{name: value}) == f'RTQ["{name}"] is {value!r}, but has to be {numbers(name)}.'
 
 
 @pytest.mark.parametrize("name", POSITIVE + OPTIONAL)
 def test_zero_is_refused_where_it_makes_no_sense(name):
-    assert refusal(**{name: 0}) == f'RTQ["{name}"] is 0, but has to be a number above 0.'
+    assert refusal(**{name: 0}) == f'RTQ["{name}"] is 0, but has to be {numbers(name)}.'
 
 
 @pytest.mark.parametrize("name", POSITIVE + NOT_NEGATIVE)
 def test_none_is_no_number(name):
-    assert refusal(**{name: None}).startswith(f'RTQ["{name}"] is None, but has to be a number')
+    assert refusal(**{name: None}) == f'RTQ["{name}"] is None, but has to be {numbers(name)}.'
 
 
-@pytest.mark.parametrize(
-    "name", ["MAX_ATTEMPTS", "MAX_CRASHES", "MAX_RESULTS", "MAX_DEAD_LETTERS", "MAX_PAYLOAD_BYTES"]
-)
+@pytest.mark.parametrize("name", WHOLE)
 def test_half_a_job_is_refused(name):
-    assert refusal(**{name: 2.5}) == f'RTQ["{name}"] is 2.5, but has to be a whole number.'
+    assert refusal(**{name: 2.5}) == f'RTQ["{name}"] is 2.5, but has to be {numbers(name)}.'
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,10 @@ def test_settings_and_keys_agree_on_what_a_queue_name_is(name):
 @pytest.mark.parametrize(
     ("queues", "problem"),
     [
-        (["mail"], 'RTQ["QUEUES"] has to be a dictionary of names and options'),
+        (["mail"], 'RTQ["QUEUES"] is [\'mail\'], but has to be a dictionary of names and options, like {"mail": '),
         ({"two words": {}}, "'two words' is not the name of a queue"),
         ({5: {}}, "5 is not the name of a queue"),
-        ({"mail": True}, "RTQ[\"QUEUES\"]['mail'] is True, but has to be a dictionary of options."),
+        ({"mail": True}, "RTQ[\"QUEUES\"]['mail'] is True, but has to be a dictionary of options, like "),
         ({"mail": {"delay_first": True}}, "unknown option 'delay_first'. Did you mean 'delayed_first'?"),
         (
             {"mail": {5: True}},
@@ -221,7 +221,7 @@ def test_settings_and_keys_agree_on_what_a_queue_name_is(name):
         ({"mail": {"on_full": "drop"}}, '[\'on_full\'] is \'drop\', but has to be "raise", "wait" or "drop_oldest".'),
         ({"mail": {"limits_of": "limits"}}, "['limits_of'] is 'limits', but has to be a dotted path, like \"shop."),
         ({"mail": {"limits_of": len}}, 'but has to be a dotted path, like "shop.tenants.limits".'),
-        ({"mail": {"on_full_timeout": 0}}, "['on_full_timeout'] is 0, but has to be a number of seconds, up to 3600."),
+        ({"mail": {"on_full_timeout": 0}}, "['on_full_timeout'] is 0, but has to be a number of seconds above 0, "),
         ({"mail": {"delayed_first": 1}}, "['delayed_first'] is 1, but has to be True or False."),
         ({"mail": {"client": {"weight": 0}}}, "['weight'] is 0, but has to be a number from 0.01 to 1,000."),
         ({"mail": {"client": {"weight": None}}}, "['weight'] is None, but has to be a number from 0.01 to 1,000."),

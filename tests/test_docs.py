@@ -22,11 +22,12 @@ from django_rtq.broker.maintenance import Maintenance
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.conf.config import Config, read_config
+from django_rtq.conf.config import OPTIONS, Config, read_config
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.models import CommittedJob
 from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.tasks import Task, registry
+from django_rtq.tasks.task import TASK_NAMES, USING_NAMES
 from django_rtq.testing import eager
 from testproject.shop.models import Customer, Order, Tenant
 from tests.markdown import ROOT, anchors, blocks, cells, read, rows, section
@@ -195,6 +196,10 @@ def test_every_example_is_python(page):
 # -- lists that have to be complete
 
 
+#: Options of tasks whose default the page says in words, or as code.
+SAID_IN_WORDS = {"name", "queue_name", "backoff", "retry_on", "expires", "exactly_once", "schedule", "on_commit"}
+
+
 @pytest.mark.parametrize("option", fields(Config), ids=lambda option: option.name)
 def test_every_setting_is_documented_with_its_default(option):
     defaults = cells(section(read("docs/settings.md"), "## Options"))
@@ -213,16 +218,27 @@ def test_no_setting_is_documented_that_does_not_exist():
 
 
 def test_every_option_of_a_task_is_documented():
-    known = {field.name for field in fields(Task)} - {
-        "func",
-        "changed",
-        "internal",
-        "keeps_call",
-        "backend",
-        "run_after",
-        "headers",
-    }
-    assert cells(section(read("docs/tasks.md"), "## Options")).keys() == known
+    options = section(read("docs/tasks.md"), "## Options")
+    assert cells(options).keys() == TASK_NAMES
+    takes = options.partition("It takes ")[2].partition(". ")[0]
+    assert set(re.findall(r"`(\w+)`", takes)) == USING_NAMES
+
+
+@pytest.mark.parametrize("name", sorted(TASK_NAMES - SAID_IN_WORDS))
+def test_every_option_of_a_task_is_documented_with_its_default(name):
+    default = Task.__dataclass_fields__[name].default
+    said = cells(section(read("docs/tasks.md"), "## Options"))[name].strip("`")
+    if isinstance(default, float):
+        assert float(said) == default
+    else:
+        of_settings = f'RTQ["{name.upper()}"]' if hasattr(Config, name) else repr(default)
+        assert said == (of_settings if default is None else repr(default).replace("'", '"'))
+
+
+@pytest.mark.parametrize("name", [name for name, declared in OPTIONS.items() if declared.unit])
+def test_every_setting_is_documented_with_its_unit(name):
+    units = {row[0].strip("`"): row[2] for row in rows(section(read("docs/settings.md"), "## Options"))}
+    assert units[name] == OPTIONS[name].unit
 
 
 def own_options(name):

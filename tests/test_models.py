@@ -70,7 +70,7 @@ def row(**options):
         ({"kwargs": [1]}, "kwargs", "has to be a dictionary"),
         ({"args": []}, "args", "missing a required argument: 'number'"),
         ({"kwargs": {"color": 1}}, "args", "unexpected keyword argument 'color'"),
-        ({"queue": "two words"}, "queue", "is not a queue name"),
+        ({"queue": "two words"}, "queue", "has to be 1 to 100 of the letters"),
         ({"client": "a\tb"}, "client", "printable"),
         ({"missed": "never"}, "missed", "is not a valid choice"),
         ({"cap": 0}, "cap", "greater than or equal to 1"),

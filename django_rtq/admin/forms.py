@@ -16,7 +16,7 @@ from django_rtq.exceptions import InvalidTask, PayloadError, RTQError
 from django_rtq.inspector.clients.limits import Limits
 from django_rtq.jobs import serializer
 from django_rtq.redaction import hidden, hidden_args
-from django_rtq.tasks.new_jobs import new_job
+from django_rtq.tasks.calls import new_job
 from django_rtq.tasks.registry import all_tasks
 
 

@@ -38,9 +38,7 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import made_at
 from django_rtq.tasks import registry
-from django_rtq.tasks.django_tasks import on_backend
-from django_rtq.tasks.options.types import USING_NAMES
-from django_rtq.tasks.task import Task
+from django_rtq.tasks.task import USING_NAMES, Task, on_backend
 from django_rtq.validation import did_you_mean
 
 #: Tasks written for django.tasks expect that a failure is final: it knows no retries.

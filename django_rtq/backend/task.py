@@ -7,49 +7,26 @@ Beside it there is a task of this package, `rtq_task`: that is what workers run,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, wraps
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.backend.compat import DjangoTask, normalize_json, task_backends
+from django_rtq.backend.compat import BaseTaskBackend, DjangoTask, normalize_json, task_backends
 from django_rtq.broker.task_backends import backends_in, is_in
 from django_rtq.handle import JobHandle
 from django_rtq.schedules import Schedule
 from django_rtq.tasks.task import Task
 
-if TYPE_CHECKING:
-    from django_rtq.backend.backend import RTQBackend
-
-#: The options of django_rtq.task that RTQTask has beside those of Django. None: OPTIONS of the backend, or the default.
-RTQ_OPTIONS = (
-    "client",
-    "max_attempts",
-    "max_crashes",
-    "backoff",
-    "retry_on",
-    "give_up_on",
-    "time_limit",
-    "expires",
-    "at_front",
-    "result_ttl",
-    "schedule",
-    "exactly_once",
-    "unique",
-    "unique_until",
-    "unique_seconds",
-    "unique_on_conflict",
-    "on_commit",
-    "headers",
-    "aliases",
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class RTQTask(DjangoTask):
-    """A task of django.tasks with the options of django_rtq.task. Also has delay() and its kin."""
+    """A task of django.tasks with the options of django_rtq.task. Also has delay() and its kin.
+
+    An option that is None has the value in OPTIONS of the backend, or its default.
+    """
 
     client: str | Callable[..., Any] | None = field(default=None, hash=False)
     max_attempts: int | None = None
@@ -78,9 +55,11 @@ class RTQTask(DjangoTask):
     @cached_property
     def rtq_task(self) -> Task[Any, Any]:
         """The task that workers run. A copy of using() has the registered one, with what was changed."""
-        return self.get_backend().rtq_task_of(self)
+        backend: Any = self.get_backend()  # an RTQBackend, whose module imports this one
+        task: Task[Any, Any] = backend.rtq_task_of(self)
+        return task
 
-    def get_backend(self) -> RTQBackend:
+    def get_backend(self) -> BaseTaskBackend:
         """Its backend, the same in all threads. Raises InvalidTaskBackend."""
         return _backend_of(self.backend)
 
@@ -125,6 +104,10 @@ class RTQTask(DjangoTask):
         return await self.rtq_task.adelay_many(calls)
 
 
+#: The options of django_rtq.task that RTQTask has beside those of Django.
+RTQ_OPTIONS = tuple(each.name for each in fields(RTQTask) if each.name not in DjangoTask.__dataclass_fields__)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WorkerTask(Task[Any, Any]):
     """What workers run for a task of django.tasks."""
@@ -158,8 +141,8 @@ def task_in(task: RTQTask, place: str) -> RTQTask:
 
 
 @cache
-def _backend_of(alias: str) -> RTQBackend:
-    return cast("RTQBackend", task_backends[alias])  # makes one for each thread, which takes a while
+def _backend_of(alias: str) -> BaseTaskBackend:
+    return task_backends[alias]  # makes one for each thread, which takes a while
 
 
 @receiver(setting_changed)

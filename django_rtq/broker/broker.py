@@ -9,19 +9,29 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.broker.keys import Keys
-from django_rtq.broker.limits import SettingsKeeper
+from django_rtq import signals
+from django_rtq.broker.enqueue_calls import AnyJob, EnqueueCall, SentJob, enqueue_calls, enqueue_many, script_mode
+from django_rtq.broker.keys import Keys, QueueKeys
+from django_rtq.broker.limits import LimitStore, SettingsKeeper
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
-from django_rtq.broker.messages import ClaimResult, HeartbeatResult, earliest_seconds, read_cancel_requests
-from django_rtq.broker.producer import Producer
+from django_rtq.broker.messages import (
+    ClaimResult,
+    HeartbeatResult,
+    HeldEntry,
+    NewJob,
+    UniqueJob,
+    earliest_seconds,
+    read_cancel_requests,
+)
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
-from django_rtq.broker.redis.commands import Argument, Command, checked
+from django_rtq.broker.redis.commands import Argument, Command, Steps, checked
+from django_rtq.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
@@ -31,21 +41,25 @@ from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
 from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.job import PARK_SECONDS, Job
-from django_rtq.jobs.record import Header, read_head, read_record
+from django_rtq.jobs.job import PARK_SECONDS, Job, made_ms
+from django_rtq.jobs.outcome import DROPPED
+from django_rtq.jobs.record import Header, read_head, read_record, write_record
 from django_rtq.threads import shared_property
 
 if TYPE_CHECKING:
+    from django_rtq.broker.redis.async_client import AsyncRedisClient
     from django_rtq.broker.redis.token_waits import TokenWaits
 
 RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes longer than most
+LARGE_CHARACTERS = 4000  # bodies that Lua does not join with their headers
 MAX_WAIT_SECONDS = 30.0  # of one blocking command of a caller that waits; then it asks again: the token may be lost
 
 
-class Broker(Producer):
+class Broker:
     """Changes jobs in Redis, on behalf of producers, workers and schedulers.
 
-    Any thread may use it. A process that was forked needs a new one.
+    Any thread may use it; coroutines use the methods whose names begin with `a`. A process that was forked needs a new
+    one.
     """
 
     backend = ""  # in TASKS, with this Redis; "": that of RTQ["REDIS"]
@@ -63,11 +77,26 @@ class Broker(Producer):
             )
         else:
             read_all()  # an upgrade may replace the files while this process runs
-        redis = RedisClient(self.connection_settings.command_pool(role=role))
-        super().__init__(redis, self.connection_settings, Keys(config.prefix), config)
+        self.config = config
+        self.redis = RedisClient(self.connection_settings.command_pool(role=role))
+        self.keys = Keys(config.prefix)
+        self.limits = LimitStore(self.redis, self.keys, config)
+        self._registered_queues: set[str] = set()
+        self._plain_queues: set[str] = set()  # those of them that were not seen to have max_waiting
+        #: How scripts drop jobs of a full queue, as they take it; "": they do not. No method: the broker has objects
+        #: that keep it, and without a cycle its connections are closed with it.
+        self._drop_modes: dict[str, str] = {}  # of queues
+        self.drop_mode: Callable[[str], str] = partial(_drop_mode, config, self._drop_modes)
         self.schedules = ScheduleStore(self.redis, self.keys, self.drop_mode)
         self._data_id = ""  # of the data in Redis, as the last heartbeat found it
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
+
+    @shared_property
+    def async_redis(self) -> AsyncRedisClient:
+        """For coroutines."""
+        from django_rtq.broker.redis.async_client import AsyncRedisClient  # only processes that use it need it
+
+        return AsyncRedisClient(self.connection_settings.command_pool(role="async"))
 
     @shared_property
     def waits(self) -> BlockingClient:
@@ -93,6 +122,100 @@ class Broker(Producer):
     def lease_ms(self) -> int:
         """How long a worker may be silent."""
         return int(self.config.lease_seconds * 1000)
+
+    # -- for producers. What they enqueue may cancel older jobs (on_full="drop_oldest"): then job_dropped is sent
+
+    def enqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
+        """Enqueue jobs: "ok", "exists" for a known id (G8), or "full ..." for one that does not fit (max_waiting).
+
+        More jobs than one round trip takes get new ids in the list, right before they are sent. `all_or_none`: store no
+        job if one does not fit; at most AT_ONCE. Raises BrokerUnavailable, BrokerFull.
+        """
+        if len(jobs) == 1 and not jobs[0].due and queue in self._plain_queues:
+            answer: bytes = self.redis.execute_one(_enqueue_command(self.keys.of(queue), jobs[0]), resend=True)
+            if answer != b"limited":
+                return [answer.decode()]
+        words = self.redis.run(self._enqueue(queue, jobs, all_or_none))
+        return words if len(words) == len(jobs) else self._tell_dropped(queue, jobs, words)
+
+    async def aenqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
+        """enqueue() for coroutines."""
+        return await self._atell_dropped(
+            queue, jobs, await self.async_redis.run(self._enqueue(queue, jobs, all_or_none))
+        )
+
+    def enqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:
+        """enqueue() of jobs that have no duplicate alive (G9): also "duplicate <id>", "after <id>"."""
+        return self._tell_dropped(queue, jobs, self.redis.run(self._enqueue_unique(queue, jobs, all_or_none)))
+
+    async def aenqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:
+        """enqueue_unique() for coroutines."""
+        return await self._atell_dropped(
+            queue, jobs, await self.async_redis.run(self._enqueue_unique(queue, jobs, all_or_none))
+        )
+
+    def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
+        """Enqueue the jobs of several calls in one round trip. For each call its answers, or a BrokerError."""
+        self.register_queues({call.queue for call in calls} - self._registered_queues)
+        dropped: dict[str, list[str]] = {}
+        answers = enqueue_calls(self.redis, self.keys, calls, self.drop_mode, dropped)
+        for queue, job_ids in dropped.items():
+            signals.job_dropped.send_robust(Broker, job_ids=job_ids, queue=queue)
+        return answers
+
+    def _enqueue(self, queue: str, jobs: list[NewJob], all_or_none: bool) -> Steps[list[str]]:
+        yield from self._register_queue(queue)
+        if len(jobs) == 1 and not jobs[0].due and queue in self._plain_queues:
+            (answer,) = checked((yield [_enqueue_command(self.keys.of(queue), jobs[0])]))
+            if answer != b"limited":
+                return [answer.decode()]
+            self._plain_queues.discard(queue)
+        if self.drop_mode(queue):
+            return (yield from self._enqueue_unique(queue, jobs, all_or_none))
+        return (yield from enqueue_many(self.keys.of(queue), "enqueue_many", jobs, AT_ONCE, "1" if all_or_none else ""))
+
+    def _enqueue_unique(self, queue: str, jobs: list[SentJob], all_or_none: bool) -> Steps[list[str]]:
+        yield from self._register_queue(queue)
+        mode = script_mode(all_or_none, self.drop_mode(queue))
+        return (yield from enqueue_many(self.keys.of(queue), "enqueue_unique", jobs, MAINTAIN_AT_ONCE, mode))
+
+    def _tell_dropped(self, queue: str, jobs: Sequence[AnyJob], words: Sequence[str]) -> list[str]:
+        """Send the signal of dropped jobs, and return the answers: one for each job."""
+        if dropped := words[len(jobs) :]:
+            signals.job_dropped.send_robust(Broker, job_ids=dropped, queue=queue)
+        return list(words[: len(jobs)])
+
+    async def _atell_dropped(self, queue: str, jobs: Sequence[AnyJob], words: Sequence[str]) -> list[str]:
+        if dropped := words[len(jobs) :]:
+            await signals.job_dropped.asend_robust(Broker, job_ids=dropped, queue=queue)
+        return list(words[: len(jobs)])
+
+    def _register_queue(self, queue: str) -> Steps[None]:
+        if queue not in self._registered_queues:
+            yield from self._register_queues([queue])
+
+    def register_queues(self, queues: Iterable[str]) -> None:
+        """Begin to use queues: add them to the list that the admin shows, and store the limits of the settings.
+
+        Raises ConfigurationError for a server that cannot be used, and FormatMismatch.
+        """
+        if names := list(queues):
+            self.redis.run(self._register_queues(names))
+
+    def _register_queues(self, names: Sequence[str]) -> Steps[None]:
+        for name in names:
+            self.keys.of(name)  # raises InvalidTask: a name that is in the list stays there
+        limits = [command for name in names if (command := self.limits.settings_command(name))]
+        added: Command = ("SADD", self.keys.queues, *names)
+        hello, _, stored_format, *replies = yield [("HELLO",), *format_commands(self.keys), added, *limits]
+        check_server_mode(hello)
+        if is_too_old_for(hello):
+            (info,) = yield [("INFO", "server")]
+            check_server_version(version_in(info))
+        check_format(stored_format, self.keys)
+        checked(replies)
+        self._registered_queues.update(names)
+        self._plain_queues.update(names)
 
     # -- for workers
 
@@ -220,7 +343,7 @@ class Broker(Producer):
         replies = self.redis.execute(commands, resend=True)
         held_by_queue = [zip(reply[::2], reply[1::2], strict=True) for reply in replies]
         return {
-            name: {job_id: int(held.split(b" ")[0]) for job_id, held in pairs}
+            name: {job_id: HeldEntry.read(held).attempt for job_id, held in pairs}
             for name, pairs in zip(queues, held_by_queue, strict=True)
         }
 
@@ -320,6 +443,24 @@ class Broker(Producer):
         script = SCRIPTS[name]
         commands = [script.call(self.keys.of(queue), arguments, worker=worker) for queue in queues]
         return self.redis.execute(commands, resend=True)
+
+
+def _drop_mode(config: Config, known: dict[str, str], queue: str) -> str:
+    mode = known.get(queue)
+    if mode is None:
+        is_on = config.queue(queue).on_full == "drop_oldest"
+        mode = known[queue] = f"{config.max_results} {config.cancelled_ttl_ms} {DROPPED}" if is_on else ""
+    return mode
+
+
+def _enqueue_command(keys: QueueKeys, job: NewJob) -> Command:
+    """The command that enqueues a job that is not delayed."""
+    job_id, priority, max_crashes, client, _, expires, at_front, body = job
+    arguments: tuple[str | int, ...] = (job_id, priority, max_crashes, client, expires, at_front, body)
+    if len(body) > LARGE_CHARACTERS and not expires:
+        record = write_record(priority, max_crashes, made_ms(job_id), client, body)
+        arguments = (job_id, priority, "", client, "", at_front, record)
+    return SCRIPTS["enqueue"].packed_call(keys, arguments)
 
 
 def _raise_error(reply: Any) -> Any:

@@ -52,7 +52,7 @@ class ScheduleStore:
 
     def __init__(self, redis: RedisClient, keys: Keys, drop_mode: Callable[[str], str]) -> None:
         self._redis = redis
-        self._drop_mode = drop_mode  # of queues: see Producer
+        self._drop_mode = drop_mode  # of queues: see Broker
         self._key = keys.plan
         self._keys = keys
         #: Sent along with other commands. Pass the reply to set_version().

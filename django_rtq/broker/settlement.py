@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.redis.commands import Argument, Command
@@ -21,14 +22,25 @@ _WIDTHS = {
     "bury": 3,
     "release": 1,
 }  # arguments of one job
+_OUTCOMES = ("ack", "retry", "bury", "expire", "finish_cancel")
 _STATES = {"ack": "succeeded", "expire": "expired", "finish_cancel": "cancelled"}  # in which `finish` leaves their jobs
+
+
+class Report(NamedTuple):
+    """What became of a run: for Redis, and for the supervisor if the process is killed before Redis has it."""
+
+    verb: str  # ack, retry, bury, expire or finish_cancel
+    ms: int  # how long to keep the outcome, or the delay of a retry
+    text: bytes  # the stored outcome, or the line of the failure
+    is_counted: bool = True  # of a failure: as an attempt
 
 
 @dataclass(slots=True)
 class Settlement:
     """Outcomes by verb, each a flat list of arguments in the order of the script's header.
 
-    Flat, because a busy worker settles hundreds of jobs in one call, and the list is sent as it is.
+    Flat, because a busy worker settles hundreds of jobs in one call, and the list is sent as it is. Only the methods
+    that add to the lists know that order.
     """
 
     #: What jobs have logged: the arguments of whole calls. Not kept here if they cannot be sent.
@@ -50,13 +62,32 @@ class Settlement:
         """Whether it holds outcomes of runs."""
         return bool(self.ack or self.retry or self.bury or self.expire or self.finish_cancel)
 
+    def add_ack(self, job_id: Argument, keep_ms: int, outcome: bytes) -> None:
+        """add() for a success: most jobs end so."""
+        self.ack += (job_id, keep_ms, outcome)
+
+    def add(self, report: Report, job_id: Argument, client: Argument = UNKNOWN_CLIENT) -> None:
+        """Add what became of the run of a job."""
+        verb, ms, text, is_counted = report
+        if verb == "retry":
+            self.retry += (job_id, ms, int(is_counted), text, client)
+        elif verb == "bury":
+            self.bury += (job_id, int(is_counted), text)
+        else:
+            getattr(self, verb).extend((job_id, ms, text))
+
+    def add_time(self, job_id: Argument, seconds: float) -> None:
+        """Add how long a job ran, for a queue whose clients take turns by time."""
+        self.note_times += (job_id, f"{seconds * 1000:.3f}")
+
+    def any_outcome_id(self) -> bytes:
+        """The id of a job whose outcome is in there; b"" if there is none."""
+        ids: Iterator[Argument] = (entries[0] for verb in _OUTCOMES if (entries := getattr(self, verb)))
+        return _as_bytes(next(ids, b""))
+
     def job_ids(self) -> set[bytes]:
         """The ids of all jobs in it."""
-        return {
-            job_id if isinstance(job_id, bytes) else str(job_id).encode()
-            for verb, width in _WIDTHS.items()
-            for job_id in getattr(self, verb)[::width]
-        }
+        return {_as_bytes(job_id) for verb, width in _WIDTHS.items() for job_id in getattr(self, verb)[::width]}
 
     def commands(
         self, keys: QueueKeys, worker: str, *, max_results: int, but: str = ""
@@ -91,6 +122,10 @@ class Settlement:
             release=self.release + later.release,
             metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:],
         )
+
+
+def _as_bytes(job_id: Argument) -> bytes:
+    return job_id if isinstance(job_id, bytes) else str(job_id).encode()
 
 
 def take_acks(settlements: Mapping[str, Settlement]) -> dict[str, Sequence[Argument]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any, TypeGuard
@@ -14,89 +15,173 @@ from django.db import DEFAULT_DB_ALIAS
 from django.dispatch import receiver
 
 from django_rtq.conf.incident_options import IncidentOptions, check_incidents
-from django_rtq.conf.log_options import job_log_level
-from django_rtq.conf.option_checks import are_names, check_names, check_schedules
-from django_rtq.conf.queue_options import QueueConfig, check_queues
-from django_rtq.conf.rules import RULE, VersionRule, number
+from django_rtq.conf.option import (
+    FLAG,
+    Kind,
+    accepts,
+    dictionary,
+    list_of_names,
+    number,
+    option,
+    options_of,
+    unknown_option,
+)
+from django_rtq.conf.queue_options import QUEUE_NAME, QueueConfig, check_queues
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
 from django_rtq.under_test import is_under_test
 from django_rtq.validation import did_you_mean
 
 DEBUG_REDIS = "redis://localhost:6379/0"
+MAX_VERSION = 100  # characters
+
+
+def is_database(value: object) -> TypeGuard[str]:
+    """Whether it is an alias in DATABASES."""
+    return isinstance(value, str) and value in settings.DATABASES
+
+
+def _read_database(value: Any) -> Any:
+    if value is None or isinstance(value, bool) or is_database(value):
+        return value
+    hint = did_you_mean(str(value), settings.DATABASES, quoted=True)
+    raise ValueError(f"True, False, or the alias of a database in DATABASES{hint and '.'}{hint}")
+
+
+def job_log_level(value: object) -> int | None:
+    """The lowest level of log lines of jobs that are kept; None: none are. Raises ValueError."""
+    if value is None or value is False:
+        return None
+    level = logging.NOTSET if value is True else logging.getLevelName(value) if isinstance(value, str) else None
+    if not isinstance(level, int):
+        raise ValueError
+    return level
+
+
+def _accepted_by(check: Callable[[Any], object], says: str) -> Kind:
+    """The values for which a function does not raise ValueError."""
+
+    def read(value: Any) -> Any:
+        check(value)
+        return value
+
+    return Kind(says, read)
+
+
+def _is_schedule(name: object, options: object) -> bool:
+    return isinstance(name, str) and bool(name) and isinstance(options, Mapping)
+
+
+def _check_schedules(schedules: Mapping[str, Any]) -> None:
+    """Their options are checked when they are read."""
+    if not all(_is_schedule(name, options) for name, options in schedules.items()):
+        raise ValueError
+
+
+def _check_email(options: Mapping[str, Any]) -> None:
+    """The options of using() are checked by a system check, which may import tasks."""
+    if not isinstance(options.get("backend", ""), str):
+        raise ValueError
+
+
+#: Which commit jobs wait for.
+DATABASE = Kind("True, False, or the alias of a database in DATABASES", _read_database)
+_LOG_LEVEL = _accepted_by(job_log_level, 'True, False, or the name of a level of logging, like "INFO"')
+_PREFIX = accepts(
+    lambda value: isinstance(value, str) and value != "" and not set(value) & set("{}:*? \n"),
+    "a word without {}:*? or spaces",
+)
+_SCHEDULES = dictionary(
+    _check_schedules,
+    'a dictionary of names and options, like {"report": {"task": "shop.tasks.report", "cron": "0 5 * * *"}}',
+)
+_QUEUES = dictionary(check_queues, 'a dictionary of names and options, like {"mail": {"delayed_first": True}}')
+_EMAIL = dictionary(
+    _check_email,
+    'a dictionary with the dotted path of a "backend" and options of using(), like {"queue_name": "mail"}',
+)
+_TASK_MODULES = list_of_names("names", "tasks")
+_POSITIVE, _NOT_NEGATIVE = number(above=0), number()
+_COUNT, _COUNT_OR_ZERO = number(least=1, whole=True), number(whole=True)
+_VERSION = accepts(
+    lambda value: value is None or (isinstance(value, str) and value.isprintable() and len(value) <= MAX_VERSION),
+    f"a text of up to {MAX_VERSION} printable characters",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Every option with its default, its unit and its rule. RTQ["LEASE_SECONDS"] sets ``lease_seconds``."""
+    """Every option with its default, its kind and its unit. RTQ["LEASE_SECONDS"] sets ``lease_seconds``."""
 
     #: Where Redis is: a URL, an alias of CACHES, a Sentinel description, or the dotted path of a factory.
-    redis: str | Mapping[str, Any] = ""
+    redis: str | Mapping[str, Any] = option("")
     #: The database number; required with an alias of CACHES, because cache.clear() empties the cache's own.
-    db: int | None = None
+    db: int | None = option(None)
     #: Where Redis is for tests, in one of the same forms. Not set: a test that would reach REDIS is refused.
-    test_redis: str | Mapping[str, Any] = ""
+    test_redis: str | Mapping[str, Any] = option("")
     #: Timeout of Redis commands, and of connecting, in producers, the admin and management commands.
-    socket_timeout: float = number(5.0)
-    socket_connect_timeout: float = number(5.0)
+    socket_timeout: float = option(5.0, _POSITIVE, unit="seconds")
+    socket_connect_timeout: float = option(5.0, _POSITIVE, unit="seconds")
     #: What every key starts with.
-    prefix: str = "rtq"
+    prefix: str = option("rtq", _PREFIX, unit="text")
     #: The queue of tasks that do not name one.
-    default_queue: str = "default"
+    default_queue: str = option("default", QUEUE_NAME, unit="name")
     #: How long a worker may be silent before its jobs are reclaimed.
-    lease_seconds: float = number(15.0)
+    lease_seconds: float = option(15.0, _POSITIVE, unit="seconds")
     #: Runs of a job that may fail or time out before it is dead.
-    max_attempts: int = number(5, whole=True)
+    max_attempts: int = option(5, _COUNT, unit="runs")
     #: Runs of a job that may crash their worker before it is dead.
-    max_crashes: int = number(3, zero=True, whole=True)
+    max_crashes: int = option(3, _COUNT_OR_ZERO, unit="runs")
     #: Seconds that a job may run, unless its task says otherwise; None: no limit.
-    time_limit: float | None = number(None)
+    time_limit: float | None = option(None, number(above=0, or_none=True), unit="seconds")
     #: Seconds between the exception of a time limit and the kill, for jobs that ignore the exception.
-    kill_grace_seconds: float = number(5.0, zero=True)
+    kill_grace_seconds: float = option(5.0, _NOT_NEGATIVE, unit="seconds")
     #: Seconds that results are kept; 0 keeps only the ids, for two minutes.
-    result_ttl: float = number(3600.0, zero=True)
+    result_ttl: float = option(3600.0, _NOT_NEGATIVE, unit="seconds")
     #: Maximum number of results kept per queue.
-    max_results: int = number(10_000, whole=True)
+    max_results: int = option(10_000, _COUNT, unit="jobs")
     #: Maximum number of dead letters kept per queue, and for how long.
-    max_dead_letters: int = number(100_000, whole=True)
-    dead_letter_days: float = number(90.0)
+    max_dead_letters: int = option(100_000, _COUNT, unit="jobs")
+    dead_letter_days: float = option(90.0, _POSITIVE, unit="days")
     #: How long it is known that a job of a task with exactly_once has committed.
-    exactly_once_days: float = number(7.0)
+    exactly_once_days: float = option(7.0, _POSITIVE, unit="days")
     #: Maximum size of a result that is kept with that, in bytes of JSON; 0: no result is kept.
-    exactly_once_max_result_bytes: int = number(65_536, whole=True, zero=True)
+    exactly_once_max_result_bytes: int = option(65_536, _COUNT_OR_ZERO, unit="bytes")
     #: Maximum size of the arguments of a job, and of a result, in bytes of JSON.
-    max_payload_bytes: int = number(1024 * 1024, whole=True)
+    max_payload_bytes: int = option(1024 * 1024, _COUNT, unit="bytes")
     #: Seconds that a job waits for a worker that knows its task, before it is dead.
-    unknown_task_timeout: float = number(86_400.0, zero=True)
+    unknown_task_timeout: float = option(86_400.0, _NOT_NEGATIVE, unit="seconds")
     #: A worker process that uses more memory is replaced after its job; None: no limit.
-    max_memory_mb: float | None = number(None)
+    max_memory_mb: float | None = option(None, number(above=0, or_none=True), unit="MB")
     #: Periodic jobs: name -> {"task": …, "cron": … or "every": seconds, "tz", "args", "kwargs", "missed", "overlap"}.
-    schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    schedules: Mapping[str, Mapping[str, Any]] = option({}, _SCHEDULES)
     #: Options of single queues: name -> {"delayed_first": True}.
-    queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    queues: Mapping[str, Mapping[str, Any]] = option({}, _QUEUES)
     #: Seconds between two refreshes of an open page of the admin; 0: no refresh.
-    admin_refresh_seconds: float = number(5.0, zero=True)
+    admin_refresh_seconds: float = option(5.0, _NOT_NEGATIVE, unit="seconds")
     #: Jobs are sent after the commit of an open transaction of the default database (True), of that database (an
     #: alias), or at once (False). None: at once, and with a warning while DEBUG is on.
-    enqueue_on_commit: bool | str | None = None
+    enqueue_on_commit: bool | str | None = option(None, DATABASE)
     #: Jobs of an open transaction of the default database (True) or of that one (an alias) are rows of it, too, until
     #: they are in Redis.
-    outbox: bool | str | None = None
+    outbox: bool | str | None = option(None, DATABASE)
     #: The version of the project, which workers report: deploys are marked in the charts of the admin. None or "": no.
-    version: str | None = field(default=None, metadata={RULE: VersionRule()})
+    version: str | None = option(None, _VERSION, unit="text")
     #: The modules of each app that are searched for tasks.
-    task_modules: tuple[str, ...] = field(default=("tasks",))
+    task_modules: tuple[str, ...] = option(("tasks",), _TASK_MODULES, unit="names")
     #: From when on something is an incident, and which kinds are not reported.
-    incidents: Mapping[str, Any] = field(default_factory=dict)
+    incidents: Mapping[str, Any] = option({}, _accepted_by(check_incidents, ""))
     #: Keep the arguments of jobs with their results, unless their task says otherwise.
-    keep_args: bool = False
+    keep_args: bool = option(False, FLAG)
     #: Keep the last lines that a job logs: all that its loggers let through (True), or those from a level on ("INFO").
-    job_logs: bool | str | None = None
+    job_logs: bool | str | None = option(None, _LOG_LEVEL)
     #: Let django_rtq.compat.celery take the place of the package celery, for apps that cannot be edited.
-    celery_stand_in: bool = False
+    celery_stand_in: bool = option(False, FLAG)
     #: For django_rtq.mail: the real "backend", and options of Task.using() for all messages.
-    email: Mapping[str, Any] = field(default_factory=dict)
+    email: Mapping[str, Any] = option({}, _EMAIL)
     #: Dotted paths of middleware, the outermost first.
-    middleware: tuple[str, ...] = field(default=())
+    middleware: tuple[str, ...] = option(
+        (), list_of_names("dotted paths", "shop.queue.TenantMiddleware"), unit="dotted paths"
+    )
 
     @property
     def cancelled_ttl_ms(self) -> int:
@@ -123,6 +208,7 @@ class Config:
         return IncidentOptions(**self.incidents)
 
 
+OPTIONS = {name.upper(): declared for name, declared in options_of(Config).items()}
 _added_middleware: list[str] = []
 
 
@@ -146,16 +232,15 @@ def read_config(options: Any, *, debug: bool) -> Config:
         # Not its value: a URL may hold a password.
         kind = type(options).__name__
         raise ConfigurationError(f'RTQ is of type {kind}, but has to be a dictionary of options, like {{"REDIS": …}}.')
-    values = {_field_name(key): value for key, value in (options or {}).items()}
-    # REDIS stays as it was written: what is wrong with it is told by its type.
-    values = {
-        name: tuple(v) if isinstance(v, list) and name not in ("redis", "test_redis") else v
-        for name, v in values.items()
-    }
+    values: dict[str, Any] = {}
+    for key, value in (options or {}).items():
+        if not isinstance(key, str) or key not in OPTIONS:
+            raise unknown_option("RTQ", key, OPTIONS)
+        values[key.lower()] = OPTIONS[key].kind.checked(f'RTQ["{key}"]', value)
     if not values.get("redis"):
         values["redis"] = _default_redis(debug=debug)
     config = Config(**values)
-    _check_values(config)
+    _check_relations(config)
     return config
 
 
@@ -196,17 +281,6 @@ def _redis_of_project() -> list[Any]:
     return [own, *(each["OPTIONS"]["REDIS"] for each in task_backends(found).values() if "REDIS" in each["OPTIONS"])]
 
 
-def _field_name(key: object) -> str:
-    known = {option.name.upper(): option.name for option in fields(Config)}
-    if isinstance(key, str) and key in known:
-        return known[key]
-    raise ConfigurationError(f"RTQ has an unknown option {key!r}.{_hint(str(key).upper(), known)}")
-
-
-def _hint(name: object, known: Iterable[str]) -> str:
-    return did_you_mean(str(name), known, otherwise=f" Known are: {', '.join(sorted(known))}.", quoted=True)
-
-
 def _default_redis(*, debug: bool) -> str:
     if debug:
         return DEBUG_REDIS
@@ -216,32 +290,7 @@ def _default_redis(*, debug: bool) -> str:
     )
 
 
-def _check_values(config: Config) -> None:
-    for option in fields(Config):
-        value, rule = getattr(config, option.name), option.metadata.get(RULE)
-        if rule is not None and (problem := rule.problem(value)):
-            raise ConfigurationError(f'RTQ["{option.name.upper()}"] is {value!r}, but has to be {problem}.')
-    check_names(config.prefix, config.default_queue, config.task_modules)
-    if not are_names(config.middleware):
-        raise ConfigurationError(
-            f'RTQ["MIDDLEWARE"] is {config.middleware!r}, but has to be a list of dotted paths, like '
-            '["shop.queue.TenantMiddleware"].'
-        )
-    check_schedules(config.schedules)
-    check_queues(config.queues)
-    check_incidents(config.incidents)
-    email: Any = config.email
-    if not isinstance(email, Mapping) or not isinstance(email.get("backend", ""), str):
-        raise ConfigurationError(
-            'RTQ["EMAIL"] has to be a dictionary with the dotted path of a "backend" and options of using(), like '
-            '{"backend": "anymail.backends.mailgun.EmailBackend", "queue_name": "mail"}.'
-        )
-    job_log_level(config.job_logs)
-    for name in ("keep_args", "celery_stand_in"):
-        if not isinstance(value := getattr(config, name), bool):
-            raise ConfigurationError(f'RTQ["{name.upper()}"] is {value!r}, but has to be True or False.')
-    _check_database("ENQUEUE_ON_COMMIT", config.enqueue_on_commit)
-    _check_database("OUTBOX", config.outbox)
+def _check_relations(config: Config) -> None:
     awaited = {DEFAULT_DB_ALIAS if rule is True else rule for rule in (config.outbox, config.enqueue_on_commit)}
     if config.outbox and len(awaited - {None}) > 1:
         raise ConfigurationError(
@@ -255,19 +304,6 @@ def _check_values(config: Config) -> None:
         )
 
 
-def _check_database(option: str, value: Any) -> None:
-    if value is not None and not isinstance(value, bool) and not is_database(value):
-        raise ConfigurationError(
-            f'RTQ["{option}"] is {value!r}, but has to be True, False, or the alias of a database in DATABASES.'
-            f"{did_you_mean(str(value), settings.DATABASES, quoted=True)}"
-        )
-
-
-def is_database(value: object) -> TypeGuard[str]:
-    """Whether it is an alias in DATABASES."""
-    return isinstance(value, str) and value in settings.DATABASES
-
-
 @receiver(setting_changed)
 def forget_config(*, setting: str, **kwargs: object) -> None:
     """Read the settings again when a test overrides them."""
@@ -279,7 +315,10 @@ def task_modules() -> tuple[str, ...]:
     """The modules that are searched for tasks at startup, before the other options are checked."""
     options = getattr(settings, "RTQ", None)
     found = options.get("TASK_MODULES") if isinstance(options, Mapping) else None
-    return tuple(found) if are_names(found) else ("tasks",)  # a system check reports what is wrong with it
+    try:
+        return tuple(_TASK_MODULES.read(found))
+    except ValueError:
+        return ("tasks",)  # a system check reports what is wrong with it
 
 
 def has_celery_stand_in() -> bool:
@@ -321,7 +360,7 @@ def config_of_backend(own: Mapping[str, Any]) -> Config:
     """The settings with REDIS, DB and PREFIX of a backend in TASKS. Raises ConfigurationError."""
     changes: dict[str, Any] = {name.lower(): value for name, value in own.items()}
     config = replace(get_config(), **({"db": None} | changes if "REDIS" in own else changes))  # DB is about REDIS
-    check_names(config.prefix, config.default_queue, config.task_modules)
+    _PREFIX.checked('RTQ["PREFIX"]', config.prefix)
     return config
 
 

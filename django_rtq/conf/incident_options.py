@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
-from django_rtq.exceptions import ConfigurationError
-from django_rtq.validation import did_you_mean, is_finite
+from django_rtq.conf.option import Kind, check_options, number, option, options_of
+from django_rtq.validation import did_you_mean
 
 #: The kinds of incidents.
 KINDS = (
@@ -47,52 +47,42 @@ KINDS = (
 )
 
 
+def _kinds(value: Any) -> Any:
+    if not isinstance(value, list | tuple | set | frozenset):
+        raise ValueError
+    for name in value:
+        if name not in KINDS:
+            raise ValueError(f"a list of kinds of incidents: {name!r} is none.{did_you_mean(str(name), KINDS)}")
+    return value
+
+
+_KIND_LIST = Kind('a list of kinds of incidents, like ["redis_volatile"]', _kinds)
+_POSITIVE, _SHARE = number(above=0), number(above=0, most=1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentOptions:
     """The options in RTQ["INCIDENTS"]."""
 
     #: Seconds that the oldest queued job of a queue may wait.
-    oldest_seconds: float = 300.0
+    oldest_seconds: float = option(300.0, _POSITIVE)
     #: Share of the runs of a task that may fail, from 0 to 1.
-    failure_rate: float = 0.2
+    failure_rate: float = option(0.2, _SHARE)
     #: Dead letters of a queue in an hour, from which on they are an incident.
-    dead_letters: int = 1
+    dead_letters: int = option(1, number(above=0, whole=True))
     #: Seconds that a job without a time limit may run, if nobody knows how long its task usually takes.
-    running_seconds: float = 3600.0
+    running_seconds: float = option(3600.0, _POSITIVE)
     #: Share of the run time of a queue that one client may have while others wait, from 0 to 1.
-    client_share: float = 0.8
+    client_share: float = option(0.8, _SHARE)
     #: Kinds that are not reported.
-    ignore: Collection[str] = field(default=())
+    ignore: Collection[str] = option((), _KIND_LIST)
     #: Kinds that are always critical, so that the health view answers 503.
-    critical: Collection[str] = field(default=())
+    critical: Collection[str] = option((), _KIND_LIST)
 
 
-_KIND_LISTS = ("ignore", "critical")
-_SHARES = ("failure_rate", "client_share")
+_OPTIONS = {name: declared.kind for name, declared in options_of(IncidentOptions).items()}
 
 
 def check_incidents(options: Any) -> None:
     """Check the value of RTQ["INCIDENTS"]. Raises ConfigurationError."""
-    if not isinstance(options, Mapping):
-        raise ConfigurationError('RTQ["INCIDENTS"] has to be a dictionary of options, like {"oldest_seconds": 600}.')
-    known = [option.name for option in fields(IncidentOptions)]
-    for name, value in options.items():
-        if name not in known:
-            hint = did_you_mean(str(name), known, otherwise=f" Known are: {', '.join(known)}.", quoted=True)
-            raise ConfigurationError(f'RTQ["INCIDENTS"] has an unknown option {name!r}.{hint}')
-        if problem := _problem(name, value):
-            raise ConfigurationError(f'RTQ["INCIDENTS"][{name!r}] is {value!r}, but has to be {problem}.')
-
-
-def _problem(name: str, value: Any) -> str:
-    if name in _KIND_LISTS:
-        is_list = isinstance(value, list | tuple | set | frozenset)
-        unknown = [each for each in value if each not in KINDS] if is_list else []
-        if unknown:
-            return f"a list of kinds of incidents: {unknown[0]!r} is none.{did_you_mean(str(unknown[0]), KINDS)}"
-        return "" if is_list else 'a list of kinds of incidents, like ["redis_volatile"]'
-    if name in _SHARES:
-        return "" if is_finite(value) and 0 < value <= 1 else "a number above 0, up to 1"
-    if name == "dead_letters" and type(value) is not int:
-        return "a whole number above 0"
-    return "" if is_finite(value) and value > 0 else "a number above 0"
+    check_options('RTQ["INCIDENTS"]', options, _OPTIONS, like='{"oldest_seconds": 600}')

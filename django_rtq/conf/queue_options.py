@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeGuard
 
+from django_rtq.conf.option import FLAG, Kind, accepts, check_options, number, one_of, option, options_of
 from django_rtq.exceptions import ConfigurationError, InvalidTask
-from django_rtq.validation import did_you_mean, is_number
 
 _DOTTED_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -21,12 +21,13 @@ def is_queue_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _QUEUE_NAME.fullmatch(value) is not None
 
 
+QUEUE_NAME = accepts(is_queue_name, "1 to 100 of the letters A-Z and a-z, digits, '.', '_' and '-'")
+
+
 def check_queue_name(name: object) -> None:
     """Raises InvalidTask for what is_queue_name() refuses."""
     if not is_queue_name(name):
-        raise InvalidTask(
-            f"{name!r} is not a queue name: use 1 to 100 of the letters A-Z and a-z, digits, '.', '_' and '-'."
-        )
+        raise InvalidTask(f"{name!r} is not a queue name: use {QUEUE_NAME.says}.")
 
 
 def gettext_noop(text: str) -> str:
@@ -89,6 +90,18 @@ class LimitKind:
         """What a value may be, as the end of a sentence."""
         allowed = self.allowed + self.in_python
         return f"{allowed}, or None for no limit." if self.may_be_none else f"{allowed}."
+
+    @property
+    def kind(self) -> Kind:
+        """Which values options of this limit may have."""
+        return Kind(self.cure, self._read)
+
+    def _read(self, value: Any) -> Any:
+        try:
+            self.text(value)
+        except ValueError:
+            raise ValueError from None  # the text names the limit, and so does that of the option
+        return value
 
 
 def _whole_number(value: Any) -> str:
@@ -176,33 +189,49 @@ QUEUE_LIMITS = (*_LIMITS, "fair_by")  # what a queue may have
 CLIENT_LIMITS = (*_LIMITS, "weight")  # what a client may have
 
 
+_CLIENT_KINDS = {name: LIMIT_KINDS[name].kind for name in CLIENT_LIMITS}
+
+
+def check_client_limits(where: str, limits: Any) -> None:
+    """Raises ConfigurationError for limits that a client cannot have. `where` names them."""
+    check_options(where, limits, _CLIENT_KINDS, like='{"max_running": 2}', noun="limit")
+
+
+def _limit(name: str, default: Any = None) -> Any:
+    return option(default, LIMIT_KINDS[name].kind)
+
+
+def _is_dotted_path(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and _DOTTED_PATH.fullmatch(value) is not None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueConfig:
     """The options of one queue in RTQ["QUEUES"]."""
 
     #: Delayed jobs that have become due go ahead of the others of their priority.
-    delayed_first: bool = False
+    delayed_first: bool = option(False, FLAG)
     #: How many of its jobs may run at once, on all machines together. None: any number.
-    max_running: int | None = None
+    max_running: int | None = _limit("max_running")
     #: How many of its jobs may start in a time: "100/s", "500/m", "3/h", or (500, timedelta(minutes=1)).
-    rate: str | tuple[int, timedelta] | None = None
+    rate: str | tuple[int, timedelta] | None = _limit("rate")
     #: How many of them may start at once. None: as many as in a tenth of a second, at least 1.
-    burst: int | None = None
+    burst: int | None = _limit("burst")
     #: How many of its jobs may wait, for a worker or for their time. None: any number.
-    max_waiting: int | None = None
+    max_waiting: int | None = _limit("max_waiting")
     #: What delay() does with a job that does not fit: "raise" QueueFull, "wait" for room first, or "drop_oldest", which
     #: cancels the oldest queued job.
-    on_full: str = "raise"
+    on_full: str = option("raise", one_of("raise", "wait", "drop_oldest"))
     #: For how many seconds it waits.
-    on_full_timeout: float = 5.0
+    on_full_timeout: float = option(5.0, number("a number of seconds", above=0, most=3600))
     #: Whether clients get equal numbers of starts, "jobs", or equal times of workers, "seconds".
-    fair_by: str = "jobs"
+    fair_by: str = _limit("fair_by", "jobs")
     #: Limits of each client: {"max_running": 2}.
-    client: Mapping[str, Any] = field(default_factory=dict)
+    client: Mapping[str, Any] = option({})
     #: Limits of single clients: name -> the same.
-    clients: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    clients: Mapping[str, Mapping[str, Any]] = option({})
     #: A function of a client's name that returns its limits, or None, as a dotted path.
-    limits_of: str | None = None
+    limits_of: str | None = option(None, accepts(_is_dotted_path, 'a dotted path, like "shop.tenants.limits"'))
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -210,65 +239,22 @@ class QueueConfig:
         return {name: value for name in QUEUE_LIMITS if (value := getattr(self, name)) not in (None, "jobs")}
 
 
-def check_queues(queues: Any) -> None:
-    known = [option.name for option in fields(QueueConfig)]
-    if not isinstance(queues, Mapping):
-        raise ConfigurationError(
-            'RTQ["QUEUES"] has to be a dictionary of names and options, like {"mail": {"delayed_first": True}}.'
-        )
+_OPTIONS = {name: declared.kind for name, declared in options_of(QueueConfig).items()}
+
+
+def check_queues(queues: Mapping[str, Any]) -> None:
+    """Check the value of RTQ["QUEUES"]. Raises ConfigurationError."""
     for name, options in queues.items():
         where = f'RTQ["QUEUES"][{name!r}]'
         if not is_queue_name(name):
             raise ConfigurationError(f"{where}: {name!r} is not the name of a queue.")
-        if not isinstance(options, Mapping):
-            raise ConfigurationError(f"{where} is {options!r}, but has to be a dictionary of options.")
-        for option, value in options.items():
-            if option not in known:
-                names = ", ".join(sorted(known))
-                hint = did_you_mean(str(option), known, otherwise=f" Known are: {names}.", quoted=True)
-                raise ConfigurationError(f"{where} has an unknown option {option!r}.{hint}")
-            _check_queue_option(f"{where}[{option!r}]", option, value)
-
-
-def _check_queue_option(where: str, option: str, value: Any) -> None:
-    if option == "delayed_first" and not isinstance(value, bool):
-        raise ConfigurationError(f"{where} is {value!r}, but has to be True or False.")
-    if option == "on_full" and value not in ("raise", "wait", "drop_oldest"):
-        raise ConfigurationError(f'{where} is {value!r}, but has to be "raise", "wait" or "drop_oldest".')
-    if option == "limits_of" and not (value is None or (isinstance(value, str) and _DOTTED_PATH.fullmatch(value))):
-        raise ConfigurationError(f'{where} is {value!r}, but has to be a dotted path, like "shop.tenants.limits".')
-    if option == "on_full_timeout" and not (is_number(value) and 0 < value <= 3600):
-        raise ConfigurationError(f"{where} is {value!r}, but has to be a number of seconds, up to 3600.")
-    if option in QUEUE_LIMITS:
-        _check_limit(where, option, value)
-    if option == "client":
-        check_client_limits(where, value)
-    if option == "clients":
-        if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        check_options(where, options, _OPTIONS, like='{"delayed_first": True}')
+        if "client" in options:
+            check_client_limits(f"{where}['client']", options["client"])
+        clients = options.get("clients", {})
+        if not isinstance(clients, Mapping) or not all(isinstance(client, str) for client in clients):
             raise ConfigurationError(
-                f'{where} has to be a dictionary of clients, like {{"acme": {{"max_running": 5}}}}.'
+                f'{where}[\'clients\'] has to be a dictionary of clients, like {{"acme": {{"max_running": 5}}}}.'
             )
-        for name, limits in value.items():
-            check_client_limits(f"{where}[{name!r}]", limits)
-
-
-def check_client_limits(where: str, limits: Any) -> None:
-    """Raises ConfigurationError for limits that a client cannot have. `where` names them."""
-    if not isinstance(limits, Mapping):
-        raise ConfigurationError(
-            f'{where} is {limits!r}, but has to be a dictionary of limits, like {{"max_running": 2}}.'
-        )
-    for name, value in limits.items():
-        if name not in CLIENT_LIMITS:
-            known = ", ".join(CLIENT_LIMITS)
-            hint = did_you_mean(str(name), CLIENT_LIMITS, otherwise=f" Known are: {known}.", quoted=True)
-            raise ConfigurationError(f"{where} has an unknown limit {name!r}.{hint}")
-        _check_limit(f"{where}[{name!r}]", name, value)
-
-
-def _check_limit(where: str, name: str, value: Any) -> None:
-    kind = LIMIT_KINDS[name]
-    try:
-        kind.text(value)
-    except ValueError:
-        raise ConfigurationError(f"{where} is {value!r}, but has to be {kind.cure}") from None
+        for client, limits in clients.items():
+            check_client_limits(f"{where}['clients'][{client!r}]", limits)

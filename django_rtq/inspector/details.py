@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django_rtq.broker.messages import HeldEntry
 from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.jobs.failure import Attempt, read_failures
 from django_rtq.jobs.job import PARK_SECONDS, JobState, held_since, made_at, moment
 from django_rtq.jobs.log_lines import LogLine
 from django_rtq.jobs.outcome import read_outcome
-from django_rtq.jobs.record import read_leniently
+from django_rtq.jobs.record import Header, read_leniently
 
 MAX_RECORD_SHOWN = 65_536  # bytes of a record that are shown as stored
 
@@ -258,33 +259,25 @@ class RawJob:
             return self._finished()
         failures, crashes = int(self.failures or 0), int(self.crashes or 0)
         header, call = read_leniently(self.record)
-        attempt = int(self.held.split(b" ")[0]) if self.held else failures + crashes
+        held = HeldEntry.read(self.held) if self.held else HeldEntry(failures + crashes)
         return JobDetails(
             id=self.id,
             queue=self.queue,
             state=self._state(has_failed=bool(failures or self.errors)),
-            task=str(call.get("task", "")),
-            client=header.client if header else "",
-            priority=header.priority if header else 0,
-            args=call.get("args", []),
-            kwargs=call.get("kwargs", {}),
-            headers=call.get("headers", {}),
-            options={name: value for name, value in call.items() if name not in _CALL},
+            **_of_header(header),
+            **_of_call(call),
             failures=failures,
             crashes=crashes,
-            attempt=attempt,
+            attempt=held.attempt,
             errors=read_failures(self.errors),
-            ready_at=moment(header.ready_ms) if header else None,
-            due_at=moment(int(float(self.due))) if self.due and not self._is_held else None,
+            due_at=None if self._is_held else _score_moment(self.due),
             is_held=self._is_held,
-            died_at=moment(int(float(self.died))) if self.died else None,
+            died_at=_score_moment(self.died),
             worker=self.worker.decode(),
             progress=Progress.read(self.progress) if self.progress else None,
             is_stopping=bool(self.wish and self.worker),
-            max_crashes=header.max_crashes if header else 0,
             made_at=made_at(self.id),
-            expires_at=moment(header.expires_ms) if header and header.expires_ms else None,
-            claimed_at=moment(int(self.held.split(b" ")[1].split(b":")[0])) if b" " in self.held else None,
+            claimed_at=moment(held.claimed_ms),
             lease_left_seconds=(float(self.lease) - self.now_ms) / 1000 if self.lease else None,
             record=self.record[:MAX_RECORD_SHOWN].decode(errors="replace"),
             record_bytes=len(self.record),
@@ -335,6 +328,34 @@ class RawJob:
             finished_at=moment(finished_ms),
             forgotten_at=moment(finished_ms + keep_ms),
         )
+
+
+def _of_header(header: Header | None) -> dict[str, Any]:
+    """What the header of a record says of a job; nothing if it cannot be read."""
+    if header is None:
+        return {}
+    return {
+        "client": header.client,
+        "priority": header.priority,
+        "max_crashes": header.max_crashes,
+        "ready_at": moment(header.ready_ms),
+        "expires_at": moment(header.expires_ms) if header.expires_ms else None,
+    }
+
+
+def _of_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    """What the JSON of a record says of a job."""
+    return {
+        "task": str(call.get("task", "")),
+        "args": call.get("args", []),
+        "kwargs": call.get("kwargs", {}),
+        "headers": call.get("headers", {}),
+        "options": {name: value for name, value in call.items() if name not in _CALL},
+    }
+
+
+def _score_moment(score: bytes) -> datetime | None:
+    return moment(int(float(score))) if score else None
 
 
 def read_found(job_id: str, queue: str, reply: Sequence[Any]) -> JobDetails | None:

@@ -16,8 +16,6 @@ StrEnum, TextChoices, OrderedDict
 
 Everything else is rejected when the job is made, with a message that names the argument. Types that JSON does not have
 are written as ``{"$rtq": [type, …]}``. Reading creates the types of this table only; nothing is imported or called.
-Most arguments are plain values, which a loop in C detects; only lists, dictionaries and special types cost a Python
-call each.
 """
 
 from __future__ import annotations
@@ -45,173 +43,6 @@ from django.utils.functional import LazyObject, Promise
 
 from django_rtq.exceptions import PayloadError, PayloadTooLarge, Unserializable
 
-TAG = "$rtq"
-
-#: Nested lists and dictionaries. Each takes up to three levels of JSON, far from Python's recursion limit of 1,000.
-MAX_DEPTH = 100
-
-
-class Refused(Exception):
-    """A value cannot be written as JSON. The text continues a sentence about it: "is a set, which …"."""
-
-
-SCALARS = frozenset({str, int, float, bool, type(None)})
-_STRINGS = frozenset({str})
-
-
-TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep, or contains itself. Pass something flatter."
-SURROGATE = (
-    "a lone surrogate, which is half a character and has no UTF-8. "
-    'Pass text.encode("utf-8", "replace").decode() instead.'
-)
-_ANY_CURE = "Pass plain data instead: text, numbers, lists, dictionaries."
-_CURES: tuple[tuple[tuple[Any, ...], str], ...] = (
-    ((Model,), "Pass its primary key instead."),
-    ((QuerySet,), "Pass a list of primary keys instead."),
-    ((MultiValueDict,), "Pass its .dict(), or dict(data.lists()), instead."),
-    ((LazyObject,), "Pass what the task needs of it instead, such as a primary key."),
-    ((bytes, bytearray, memoryview), "Pass text instead, for instance in base64."),
-    ((File, io.IOBase), "Store it and pass its name instead."),
-    ((Enum,), "Pass its value instead."),
-    ((Set, ValuesView, range, deque, Generator), "Pass a list instead."),
-    ((type, FunctionType, MethodType), "Pass a name instead, and look it up in the task."),
-)
-
-
-def convert(value: Any, depth: int) -> Any:
-    """The value converted to JSON's own types; the value itself is not changed. Raises Refused."""
-    kind = type(value)
-    if kind in SCALARS:
-        return value
-    return (_CONVERTERS.get(kind) or converter_of(kind))(value, depth)
-
-
-def convert_list(value: Sequence[Any], depth: int) -> Sequence[Any]:
-    if depth >= MAX_DEPTH:
-        raise Refused(TOO_DEEP)
-    if SCALARS.issuperset(map(type, value)):
-        return value
-    return [item if type(item) in SCALARS else convert(item, depth + 1) for item in value]
-
-
-def convert_dict(value: dict[str, Any], depth: int) -> dict[str, Any]:
-    if depth >= MAX_DEPTH:
-        raise Refused(TOO_DEEP)
-    if not _STRINGS.issuperset(map(type, value)):
-        # json.dumps() would silently write the key 1 as "1".
-        for trouble in filter(None, map(key_trouble, value)):
-            raise Refused(trouble)
-    if TAG in value:
-        # A dictionary of the user with our tag as a key: written as pairs, so that it is not read as a tagged value.
-        return _tagged("dict", [[key, convert(item, depth + 1)] for key, item in value.items()])
-    if SCALARS.issuperset(map(type, value.values())):
-        return value
-    return {k: item if type(item) in SCALARS else convert(item, depth + 1) for k, item in value.items()}
-
-
-def _convert_moment(value: datetime | time, depth: int) -> dict[str, Any]:
-    if ne(value, value):
-        # Only pandas.NaT: its class is a subclass of datetime, and it would silently become the year 1.
-        raise Refused("is not a time. Pass None instead.")
-    # datetime's own isoformat(), because a subclass may override it.
-    kind = datetime if issubclass(type(value), datetime) else time
-    text = kind.isoformat(value)  # type: ignore[arg-type]
-    offset = value.utcoffset()
-    if offset and abs(offset) < timedelta(seconds=1):
-        raise Refused("is under a second off UTC, which Python reads as UTC. Pass it in UTC instead.")
-    if offset is not None:
-        return _tagged(kind.__name__, text)
-    if value.tzinfo is not None:
-        raise Refused("has a time zone, but no offset from UTC. Pass a whole datetime instead.")
-    # Naive: when clocks are put back, the second 01:30 differs from the first only by its fold.
-    return _tagged(kind.__name__, text, 1) if value.fold else _tagged(kind.__name__, text)
-
-
-def _convert_decimal(value: Decimal, depth: int) -> dict[str, Any]:
-    if not value.is_finite():
-        raise Refused(f"is {value}, which is not a number. Pass None or a string instead.")
-    return _tagged("decimal", Decimal.__str__(value))
-
-
-def _refuse(value: Any, depth: int) -> NoReturn:
-    kind = type(value)
-    cure = next((cure for kinds, cure in _CURES if issubclass(kind, kinds)), _ANY_CURE)
-    raise Refused(f"is {kind_text(kind)}, which JSON cannot carry. {cure}")
-
-
-def _tagged(kind: str, *parts: Any) -> dict[str, Any]:
-    return {TAG: [kind, *parts]}
-
-
-def converter_of(kind: type) -> Callable[[Any, int], Any]:
-    # By the real type, never isinstance(): that would evaluate lazy objects, and may query the database.
-    return next((_CONVERTERS[base] for base in kind.__mro__ if base in _CONVERTERS), _refuse)
-
-
-_CONVERTERS: dict[type, Callable[[Any, int], Any]] = {
-    list: convert_list,
-    tuple: convert_list,
-    dict: convert_dict,
-    MultiValueDict: _refuse,  # as a convert dictionary it would lose values
-    datetime: _convert_moment,
-    time: _convert_moment,
-    date: lambda value, depth: _tagged("date", date.isoformat(value)),
-    timedelta: lambda value, depth: _tagged("timedelta", value.days, value.seconds, value.microseconds),
-    Decimal: _convert_decimal,
-    UUID: lambda value, depth: _tagged("uuid", UUID.__str__(value)),
-    Promise: lambda value, depth: str(value),
-    # Subclasses only; the encoder in C writes their plain value.
-    **dict.fromkeys((str, int, float), lambda value, depth: value),
-}
-
-
-def restore(item: dict[str, Any]) -> Any:
-    if TAG not in item:
-        return item
-    try:
-        [(kind, *parts)] = item.values()
-        return _RESTORERS[kind](*parts)
-    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
-        raise ValueError(f"a value tagged {TAG} is malformed ({type(error).__name__}).") from error
-
-
-def _restore_moment(kind: type[datetime] | type[time], text: str, fold: int = 0) -> datetime | time:
-    return kind.fromisoformat(text).replace(fold=fold)
-
-
-_RESTORERS: dict[str, Callable[..., Any]] = {
-    "dict": dict,
-    "datetime": partial(_restore_moment, datetime),
-    "time": partial(_restore_moment, time),
-    "date": date.fromisoformat,
-    "timedelta": timedelta,
-    "decimal": Decimal,
-    "uuid": UUID,
-}
-
-
-def key_trouble(key: Any) -> str | None:
-    if not issubclass(type(key), str):
-        return (
-            f"has the key {reprlib.repr(key)}, {kind_text(type(key))}, but the keys of JSON are text. "
-            "Pass a dictionary with strings as keys, or a list of pairs instead."
-        )
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        return f"has the key {quoted(key)}, which holds {SURROGATE}"
-    return None
-
-
-def kind_text(kind: type) -> str:
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return f"{'an' if name.lstrip('_')[:1] in 'aeioAEIO' else 'a'} {name}"
-
-
-def quoted(name: str) -> str:
-    # Escaped unless it is printable: messages are written to logs and terminals.
-    return json.dumps(name[:60], ensure_ascii=not name.isprintable())
-
 
 def dumps(value: Any, *, what: str = "value", in_order: bool = False) -> str:
     """The value as compact JSON text. ``what`` names it in messages; with ``in_order``, equal values get equal texts.
@@ -219,8 +50,8 @@ def dumps(value: Any, *, what: str = "value", in_order: bool = False) -> str:
     Raises Unserializable, which says where in the value the problem is and what to pass instead.
     """
     try:
-        return (_encode_sorted if in_order else _to_text)(convert(value, 0))
-    except (Refused, ValueError) as error:
+        return (_encode_sorted if in_order else _to_text)(_convert(value, 0))
+    except (_Refused, ValueError) as error:
         where, trouble = _find_trouble(value, (), 0) or ((), f"cannot be stored: {error}")
         raise Unserializable(f"{what}{_path_text(where)} {trouble}") from None
 
@@ -236,13 +67,13 @@ def dumps_call(args: Sequence[Any], kwargs: dict[str, Any], *, names: Sequence[s
         if not kwargs and _INTEGERS.issuperset(map(type, args)):  # a fast path for primary keys
             return f'"args":[{",".join(map(str, args))}]' if args else ""
         if args:
-            call["args"] = convert_list(args, 0)
+            call["args"] = _convert_list(args, 0)
         if kwargs:
-            call["kwargs"] = convert_dict(kwargs, 0)
+            call["kwargs"] = _convert_dict(kwargs, 0)
         return _to_text(call)[1:-1]
-    except (Refused, ValueError) as error:
-        culprit = _find_trouble({"args": args, "kwargs": kwargs}, (), -1)
-        where, trouble = culprit or ((), f"cannot be stored: {error}")
+    except (_Refused, ValueError) as error:
+        found = _find_trouble({"args": args, "kwargs": kwargs}, (), -1)
+        where, trouble = found or ((), f"cannot be stored: {error}")
         raise Unserializable(f"{task}(): {_argument_text(where, names)} {trouble}") from None
 
 
@@ -285,6 +116,179 @@ def unquoted(text: str) -> str:
     return text
 
 
+# -- JSON's own types, and those that are tagged. Most arguments are plain values, which a loop in C detects; only
+# lists, dictionaries and special types cost a Python call each.
+
+TAG = "$rtq"
+
+#: Nested lists and dictionaries. Each takes up to three levels of JSON, far from Python's recursion limit of 1,000.
+MAX_DEPTH = 100
+
+
+class _Refused(Exception):
+    """A value cannot be written as JSON. The text continues a sentence about it: "is a set, which …"."""
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_STRINGS = frozenset({str})
+
+
+_TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep, or contains itself. Pass something flatter."
+_SURROGATE = (
+    "a lone surrogate, which is half a character and has no UTF-8. "
+    'Pass text.encode("utf-8", "replace").decode() instead.'
+)
+_ANY_CURE = "Pass plain data instead: text, numbers, lists, dictionaries."
+_CURES: tuple[tuple[tuple[Any, ...], str], ...] = (
+    ((Model,), "Pass its primary key instead."),
+    ((QuerySet,), "Pass a list of primary keys instead."),
+    ((MultiValueDict,), "Pass its .dict(), or dict(data.lists()), instead."),
+    ((LazyObject,), "Pass what the task needs of it instead, such as a primary key."),
+    ((bytes, bytearray, memoryview), "Pass text instead, for instance in base64."),
+    ((File, io.IOBase), "Store it and pass its name instead."),
+    ((Enum,), "Pass its value instead."),
+    ((Set, ValuesView, range, deque, Generator), "Pass a list instead."),
+    ((type, FunctionType, MethodType), "Pass a name instead, and look it up in the task."),
+)
+
+
+def _convert(value: Any, depth: int) -> Any:
+    """The value converted to JSON's own types; the value itself is not changed. Raises _Refused."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    return (_CONVERTERS.get(kind) or _converter_of(kind))(value, depth)
+
+
+def _convert_list(value: Sequence[Any], depth: int) -> Sequence[Any]:
+    if depth >= MAX_DEPTH:
+        raise _Refused(_TOO_DEEP)
+    if _SCALARS.issuperset(map(type, value)):
+        return value
+    return [item if type(item) in _SCALARS else _convert(item, depth + 1) for item in value]
+
+
+def _convert_dict(value: dict[str, Any], depth: int) -> dict[str, Any]:
+    if depth >= MAX_DEPTH:
+        raise _Refused(_TOO_DEEP)
+    if not _STRINGS.issuperset(map(type, value)):
+        # json.dumps() would silently write the key 1 as "1".
+        for trouble in filter(None, map(_key_trouble, value)):
+            raise _Refused(trouble)
+    if TAG in value:
+        # A dictionary of the user with our tag as a key: written as pairs, so that it is not read as a tagged value.
+        return _tagged("dict", [[key, _convert(item, depth + 1)] for key, item in value.items()])
+    if _SCALARS.issuperset(map(type, value.values())):
+        return value
+    return {k: item if type(item) in _SCALARS else _convert(item, depth + 1) for k, item in value.items()}
+
+
+def _convert_moment(value: datetime | time, depth: int) -> dict[str, Any]:
+    if ne(value, value):
+        # Only pandas.NaT: its class is a subclass of datetime, and it would silently become the year 1.
+        raise _Refused("is not a time. Pass None instead.")
+    # datetime's own isoformat(), because a subclass may override it.
+    kind = datetime if issubclass(type(value), datetime) else time
+    text = kind.isoformat(value)  # type: ignore[arg-type]
+    offset = value.utcoffset()
+    if offset and abs(offset) < timedelta(seconds=1):
+        raise _Refused("is under a second off UTC, which Python reads as UTC. Pass it in UTC instead.")
+    if offset is not None:
+        return _tagged(kind.__name__, text)
+    if value.tzinfo is not None:
+        raise _Refused("has a time zone, but no offset from UTC. Pass a whole datetime instead.")
+    # Naive: when clocks are put back, the second 01:30 differs from the first only by its fold.
+    return _tagged(kind.__name__, text, 1) if value.fold else _tagged(kind.__name__, text)
+
+
+def _convert_decimal(value: Decimal, depth: int) -> dict[str, Any]:
+    if not value.is_finite():
+        raise _Refused(f"is {value}, which is not a number. Pass None or a string instead.")
+    return _tagged("decimal", Decimal.__str__(value))
+
+
+def _refuse(value: Any, depth: int) -> NoReturn:
+    kind = type(value)
+    cure = next((cure for kinds, cure in _CURES if issubclass(kind, kinds)), _ANY_CURE)
+    raise _Refused(f"is {_kind_text(kind)}, which JSON cannot carry. {cure}")
+
+
+def _tagged(kind: str, *parts: Any) -> dict[str, Any]:
+    return {TAG: [kind, *parts]}
+
+
+def _converter_of(kind: type) -> Callable[[Any, int], Any]:
+    # By the real type, never isinstance(): that would evaluate lazy objects, and may query the database.
+    return next((_CONVERTERS[base] for base in kind.__mro__ if base in _CONVERTERS), _refuse)
+
+
+_CONVERTERS: dict[type, Callable[[Any, int], Any]] = {
+    list: _convert_list,
+    tuple: _convert_list,
+    dict: _convert_dict,
+    MultiValueDict: _refuse,  # as a plain dictionary it would lose values
+    datetime: _convert_moment,
+    time: _convert_moment,
+    date: lambda value, depth: _tagged("date", date.isoformat(value)),
+    timedelta: lambda value, depth: _tagged("timedelta", value.days, value.seconds, value.microseconds),
+    Decimal: _convert_decimal,
+    UUID: lambda value, depth: _tagged("uuid", UUID.__str__(value)),
+    Promise: lambda value, depth: str(value),
+    # Subclasses only; the encoder in C writes their plain value.
+    **dict.fromkeys((str, int, float), lambda value, depth: value),
+}
+
+
+def _restore(item: dict[str, Any]) -> Any:
+    if TAG not in item:
+        return item
+    try:
+        [(kind, *parts)] = item.values()
+        return _RESTORERS[kind](*parts)
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
+        raise ValueError(f"a value tagged {TAG} is malformed ({type(error).__name__}).") from error
+
+
+def _restore_moment(kind: type[datetime] | type[time], text: str, fold: int = 0) -> datetime | time:
+    return kind.fromisoformat(text).replace(fold=fold)
+
+
+_RESTORERS: dict[str, Callable[..., Any]] = {
+    "dict": dict,
+    "datetime": partial(_restore_moment, datetime),
+    "time": partial(_restore_moment, time),
+    "date": date.fromisoformat,
+    "timedelta": timedelta,
+    "decimal": Decimal,
+    "uuid": UUID,
+}
+
+
+def _key_trouble(key: Any) -> str | None:
+    if not issubclass(type(key), str):
+        return (
+            f"has the key {reprlib.repr(key)}, {_kind_text(type(key))}, but the keys of JSON are text. "
+            "Pass a dictionary with strings as keys, or a list of pairs instead."
+        )
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return f"has the key {_quoted(key)}, which holds {_SURROGATE}"
+    return None
+
+
+def _kind_text(kind: type) -> str:
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return f"{'an' if name.lstrip('_')[:1] in 'aeioAEIO' else 'a'} {name}"
+
+
+def _quoted(name: str) -> str:
+    # Escaped unless it is printable: messages are written to logs and terminals.
+    return json.dumps(name[:60], ensure_ascii=not name.isprintable())
+
+
+# -- writing and reading text
+
 _INTEGERS = frozenset({int})
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
 _write = c_make_encoder and c_make_encoder(None, _JSON.default, encode_basestring, None, ":", ",", False, False, False)
@@ -306,43 +310,43 @@ def _refuse_constant(name: str) -> NoReturn:
 
 _TAG_IN_TEXT = f'"{TAG}"'
 _read = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
-_read_tagged = json.JSONDecoder(parse_constant=_refuse_constant, object_hook=restore).raw_decode
+_read_tagged = json.JSONDecoder(parse_constant=_refuse_constant, object_hook=_restore).raw_decode
 
 
-# Error messages: a second, slow pass finds the path of the first bad value, so that the fast pass need not track it.
+# -- error messages: a second, slow pass finds the path of the first bad value, so that the fast pass need not track it
 
 _Path = tuple[Any, ...]
 
 
 def _find_trouble(value: Any, where: _Path, depth: int) -> tuple[_Path, str] | None:
     """The path of the first value that cannot be written as JSON, and what is wrong with it."""
-    encoder = converter_of(type(value))
+    encoder = _converter_of(type(value))
     items: Iterable[tuple[Any, Any]]
-    if encoder is convert_list:
+    if encoder is _convert_list:
         items = enumerate(value)
-    elif encoder is convert_dict:
+    elif encoder is _convert_dict:
         items = value.items()
     else:
         trouble = _trouble_of(value)
         return (where, trouble) if trouble else None
     if depth >= MAX_DEPTH:
-        return where, TOO_DEEP
+        return where, _TOO_DEEP
     for key, item in items:
-        if encoder is convert_dict and (trouble := key_trouble(key)):
+        if encoder is _convert_dict and (trouble := _key_trouble(key)):
             return where, trouble
-        if culprit := _find_trouble(item, (*where, key), depth + 1):
-            return culprit
+        if found := _find_trouble(item, (*where, key), depth + 1):
+            return found
     return None
 
 
 def _trouble_of(value: Any) -> str | None:
     """What is wrong with a value that is not a list or dictionary, or None."""
     try:
-        _to_text(convert(value, 0))
-    except Refused as refused:
+        _to_text(_convert(value, 0))
+    except _Refused as refused:
         return str(refused)
     except UnicodeEncodeError:
-        return f"holds {SURROGATE}"
+        return f"holds {_SURROGATE}"
     except ValueError as error:
         if issubclass(type(value), float):
             return f"is {float.__repr__(value)}, which JSON does not know. Pass None or a string instead."
@@ -354,9 +358,9 @@ def _argument_text(where: _Path, names: Sequence[str]) -> str:
     match where:
         case ("args", int(number), *path):
             # An argument in *args has no name, only a number.
-            name = quoted(names[number]) if number < len(names) else str(number + 1)
+            name = _quoted(names[number]) if number < len(names) else str(number + 1)
         case ("kwargs", str(key), *path):
-            name = quoted(key)
+            name = _quoted(key)
         case ("kwargs",):
             return "the dictionary of keyword arguments"
         case _:
@@ -365,7 +369,7 @@ def _argument_text(where: _Path, names: Sequence[str]) -> str:
 
 
 def _path_text(where: Sequence[Any]) -> str:
-    steps = [f"[{quoted(key) if isinstance(key, str) else key}]" for key in where]
+    steps = [f"[{_quoted(key) if isinstance(key, str) else key}]" for key in where]
     return "".join(steps[:8]) + ("…" if steps[8:] else "")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from django_rtq.exceptions import RTQError
 from django_rtq.schedules import schedule_from_settings
 from django_rtq.tasks import registry
-from django_rtq.tasks.new_jobs import check_call
+from django_rtq.tasks.calls import check_call
 
 _CRON_FIELDS = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
 _SECONDS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1, "microseconds": 1e-6}

@@ -29,7 +29,7 @@ from django_rtq.jobs.job import Job
 from django_rtq.redaction import Secrets
 
 if TYPE_CHECKING:
-    from django_rtq.tasks.task_call import TaskCall
+    from django_rtq.tasks.task import TaskCall
 
 FLUSH_MS = 2000
 MAX_QUERY_LENGTH = 1000

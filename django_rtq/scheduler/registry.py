@@ -19,11 +19,10 @@ from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 from django_rtq.handle import JobHandle
 from django_rtq.schedules import Schedule, cron, every, schedule_from_settings
 from django_rtq.tasks import registry
-from django_rtq.tasks.django_tasks import on_backend
+from django_rtq.tasks.calls import check_call, new_job
+from django_rtq.tasks.enqueuing import Arguments, new_unique_job
 from django_rtq.tasks.limits_of import limit_functions, meet_clients
-from django_rtq.tasks.new_jobs import check_call, new_job, new_unique_job
-from django_rtq.tasks.task import Task
-from django_rtq.tasks.task_call import Arguments, send_through_middleware, uses_middleware
+from django_rtq.tasks.task import Task, on_backend, send_through_middleware, uses_middleware
 
 logger = logging.getLogger("django_rtq")
 

@@ -1,18 +1,21 @@
-"""What the declaration of a task says of its function: whether it can be a task, its names, and how it is shown."""
+"""Whether a function can be a task that workers find, by where and when it is declared; its names, how it is shown."""
 
 from __future__ import annotations
 
 import inspect
+import logging
 import re
-import reprlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from django.apps import apps
+
+from django_rtq.conf.config import get_config, is_debug, task_modules
 from django_rtq.exceptions import InvalidTask
-from django_rtq.tasks.options.signature import signature_of
+from django_rtq.tasks.calls import signature_of
+from django_rtq.under_test import is_under_test
 
-if TYPE_CHECKING:
-    from django_rtq.tasks.task import Task
+logger = logging.getLogger("django_rtq")
 
 _NAME = re.compile(r"[\w.:-]{1,200}")  # names are parts of JSON, URLs and lines that scripts split at spaces
 _SHOWN = ("__module__", "__name__", "__qualname__", "__doc__")
@@ -87,7 +90,46 @@ def shown_attributes(func: Callable[..., Any], *, takes_context: bool) -> Mappin
     return found
 
 
-def task_repr(task: Task[Any, Any]) -> str:
-    """The name of a task, and what using() has changed."""
-    changes = [f"{name}={reprlib.repr(getattr(task, name))}" for name in sorted(task.changed)]
-    return f"<Task {' '.join([task.name, *changes])}>"
+# -- when it is declared: workers import nothing later than Django's start, except for the modules of installed apps
+
+_late: set[str] = set()  # tasks that were declared after Django had started
+_warned: set[str] = set()  # names of tasks
+
+
+def note_declared(name: str) -> None:
+    """Remember whether the task is declared after Django has started: workers may not know it."""
+    if apps.ready:
+        _late.add(name)
+
+
+def is_in_installed_app(module: str) -> bool:
+    """Whether this module belongs to an app in INSTALLED_APPS: then it is imported when a job of it comes."""
+    return apps.apps_ready and apps.get_containing_app_config(module) is not None
+
+
+def warn_if_unknown_to_workers(name: str, module: str) -> None:
+    """Log a warning while DEBUG is on, once for each task, if its module was not imported when Django started.
+
+    Also if django_rtq is no app.
+    """
+    if name not in _late or name in _warned or not is_debug() or is_under_test():
+        return
+    if not apps.is_installed("django_rtq"):
+        _warned.add(name)
+        logger.warning(
+            'A job of %s was sent, but "django_rtq" is missing in INSTALLED_APPS: tasks are not imported when Django '
+            "starts, and manage.py has no command rtq_worker to run them. Add it. This warning comes once for each "
+            "task, and only while DEBUG is on.",
+            name,
+        )
+        return
+    if is_in_installed_app(module):
+        return
+    _warned.add(name)
+    logger.warning(
+        "A job of %s was sent, but workers do not know this task: its module %s is not imported when Django starts. "
+        'The job waits for a worker that knows it, and is dead after RTQ["UNKNOWN_TASK_TIMEOUT"], %g s. Move the task '
+        'to the module %r of an app, import %s there, or add its name to RTQ["TASK_MODULES"]. This warning comes once '
+        "for each task, and only while DEBUG is on.",
+        name, module, get_config().unknown_task_timeout, " or ".join(task_modules()), module,
+    )  # fmt: skip

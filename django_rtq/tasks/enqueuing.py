@@ -1,122 +1,109 @@
-"""Sends the jobs of a task to Redis."""
+"""Sends the jobs of a task to Redis: at once or after a commit, and again while their queue is full."""
 
 from __future__ import annotations
 
+import asyncio
 import reprlib
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from django_rtq import signals
 from django_rtq.broker.broker import broker_of
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.messages import NewJob, UniqueJob, is_refusal, queue_full
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob
 from django_rtq.handle import JobHandle
+from django_rtq.tasks.calls import CalledTask, new_job
 from django_rtq.tasks.limits_of import ameet_clients, limit_functions, meet_clients
-from django_rtq.tasks.new_jobs import new_job, new_unique_job
-from django_rtq.tasks.room import await_room, wait_for_room
+from django_rtq.tasks.options.uniqueness import OnConflict, Uniqueness
 from django_rtq.transactions.on_commit import defer, has_block, has_transaction, store_instead, warn_if_in_transaction
-from django_rtq.transactions.rules import database_to_await, ignores_transactions, integrations_wait
+from django_rtq.transactions.rules import OnCommit, database_to_await, ignores_transactions, integrations_wait
 
-if TYPE_CHECKING:
-    from django_rtq.tasks.task import Task
-
-Calls: TypeAlias = Iterable[tuple[Sequence[Any], dict[str, Any]]]
-STORED = frozenset(("ok", "exists"))  # what most answers are
+Arguments: TypeAlias = tuple[Sequence[Any], dict[str, Any]]
+Handles: TypeAlias = list[JobHandle[Any]]
 Job = TypeVar("Job", NewJob, UniqueJob, NewJob | UniqueJob)
+Item = TypeVar("Item")
+
+STORED = frozenset(("ok", "exists"))  # what most answers are
+FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1  # seconds between two tries while a queue is full: each is twice the one before
 
 
-def send(task: Task[Any, Any], calls: Calls, all_or_none: bool = False) -> list[JobHandle[Any]]:
+class EnqueuedTask(CalledTask, Protocol):
+    """What sending needs to know of a task, besides. Task imports this module, so it is not named here."""
+
+    @property
+    def queue(self) -> str: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def on_commit(self) -> OnCommit: ...
+    @property
+    def uniqueness(self) -> Uniqueness | None: ...
+    @property
+    def unique_on_conflict(self) -> OnConflict: ...
+
+
+def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
-    if task.uniqueness is not None:
-        return enqueue_unique(task, [new_unique_job(task, *call) for call in calls], all_or_none)
-    return enqueue(task, [new_job(task, *call) for call in calls], all_or_none)
-
-
-async def asend(task: Task[Any, Any], calls: Calls, all_or_none: bool = False) -> list[JobHandle[Any]]:
-    """send() for coroutines, without waiting for a commit."""
-    if task.uniqueness is not None:
-        return await _aenqueue_unique(task, [new_unique_job(task, *call) for call in calls], all_or_none)
-    return await _aenqueue(task, [new_job(task, *call) for call in calls], all_or_none)
-
-
-def enqueue(task: Task[Any, Any], jobs: list[NewJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
-    """Enqueue jobs of new_job(). Raises what delay() raises."""
-    if task.queue in limit_functions():
-        meet_clients(broker_of(task.backend), task.queue, jobs)
+    jobs, queue, backend = _new_jobs(task, calls), task.queue, task.backend
+    if queue in limit_functions():
+        meet_clients(broker_of(backend), queue, jobs)
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
-    queue, broker = task.queue, broker_of(task.backend)
+    broker = broker_of(backend)
+    enqueue = broker.enqueue if task.uniqueness is None else broker.enqueue_unique
     try:
-        answers = broker.enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
+        answers = enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
         if not STORED.issuperset(answers):
-            answers = wait_for_room(queue, jobs, answers, partial(broker.enqueue, queue, all_or_none=all_or_none))
+            answers = _wait_for_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
     except (BrokerUnavailable, BrokerFull) as error:
-        if not store_instead(task.name, EnqueueCall(queue, jobs, backend=task.backend), error):
+        if not store_instead(task.name, EnqueueCall(queue, jobs, backend=backend), error):
             raise
-        return [JobHandle(job.id, queue, backend=task.backend) for job in jobs]
-    stored = jobs if STORED.issuperset(answers) else _added(jobs, answers)
-    _announce(task, queue, stored)
-    return _handles(task, jobs, answers)
+        return [JobHandle(job.id, queue, backend=backend) for job in jobs]
+    if signals.job_enqueued.receivers:
+        _announce(task, queue, _added(jobs, answers))
+    return _handles(task, queue, jobs, answers)
 
 
-def enqueue_unique(task: Task[Any, Any], jobs: list[UniqueJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
-    """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
-    if task.queue in limit_functions():
-        meet_clients(broker_of(task.backend), task.queue, jobs)
-    if jobs and (alias := _open_transaction(task)):
-        return _enqueue_on_commit(alias, task, jobs, all_or_none)
-    send = partial(broker_of(task.backend).enqueue_unique, task.queue, all_or_none=all_or_none)
-    try:
-        answers = send(jobs) if jobs else []
-        if any(map(is_refusal, answers)):
-            answers = wait_for_room(task.queue, jobs, answers, send)
-    except (BrokerUnavailable, BrokerFull) as error:
-        if not store_instead(task.name, EnqueueCall(task.queue, jobs, backend=task.backend), error):
-            raise
-        return [JobHandle(job.id, task.queue, backend=task.backend) for job in jobs]
-    _announce(task, task.queue, _added(jobs, answers))
-    return _unique_handles(task, jobs, answers)
-
-
-async def _aenqueue(task: Task[Any, Any], jobs: list[NewJob], all_or_none: bool) -> list[JobHandle[Any]]:
-    if task.queue in limit_functions():
-        await ameet_clients(broker_of(task.backend), task.queue, jobs)
-    send = partial(broker_of(task.backend).aenqueue, task.queue, all_or_none=all_or_none)
-    answers = await send(jobs) if jobs else []
+async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+    """send() for coroutines, without waiting for a commit."""
+    jobs, queue, broker = _new_jobs(task, calls), task.queue, broker_of(task.backend)
+    if queue in limit_functions():
+        await ameet_clients(broker, queue, jobs)
+    enqueue = broker.aenqueue if task.uniqueness is None else broker.aenqueue_unique
+    answers = await enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
     if not STORED.issuperset(answers):
-        answers = await await_room(task.queue, jobs, answers, send)
-    stored = jobs if STORED.issuperset(answers) else _added(jobs, answers)
-    await _aannounce(task, task.queue, stored)
-    return _handles(task, jobs, answers)
+        answers = await _await_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
+    if signals.job_enqueued.receivers:
+        await _aannounce(task, queue, _added(jobs, answers))
+    return _handles(task, queue, jobs, answers)
 
 
-async def _aenqueue_unique(task: Task[Any, Any], jobs: list[UniqueJob], all_or_none: bool) -> list[JobHandle[Any]]:
-    if task.queue in limit_functions():
-        await ameet_clients(broker_of(task.backend), task.queue, jobs)
-    send = partial(broker_of(task.backend).aenqueue_unique, task.queue, all_or_none=all_or_none)
-    answers = await send(jobs) if jobs else []
-    if any(map(is_refusal, answers)):
-        answers = await await_room(task.queue, jobs, answers, send)
-    await _aannounce(task, task.queue, _added(jobs, answers))
-    return _unique_handles(task, jobs, answers)
+def _new_jobs(task: EnqueuedTask, calls: Iterable[Arguments]) -> list[Any]:
+    """NewJobs, or UniqueJobs of a unique task."""
+    make = new_job if task.uniqueness is None else new_unique_job
+    return [make(task, args, kwargs) for args, kwargs in calls]
 
 
-def _handles(task: Task[Any, Any], jobs: Sequence[NewJob], answers: Sequence[str]) -> list[JobHandle[Any]]:
-    queue, backend = task.queue, task.backend
-    handles: list[JobHandle[Any]] = [JobHandle(job.id, queue, backend=backend) for job in jobs]
-    if not STORED.issuperset(answers) and (full := queue_full(queue, jobs, answers, handles)):
-        raise full
-    return handles
+def new_unique_job(task: EnqueuedTask, args: Sequence[Any], kwargs: dict[str, Any]) -> UniqueJob:
+    """new_job() of a unique task, with its digest and what to do on a conflict."""
+    job, unique = new_job(task, args, kwargs), task.uniqueness
+    assert unique is not None
+    return UniqueJob(*job, unique.digest(args, kwargs), unique.until, unique.limit_ms, unique.on_conflict)
 
 
-def _unique_handles(task: Task[Any, Any], jobs: Sequence[UniqueJob], answers: Sequence[str]) -> list[JobHandle[Any]]:
-    queue, backend = task.queue, task.backend
+def _handles(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str]) -> Handles:
+    """A handle for each job: that of the first one for a duplicate. Raises QueueFull and DuplicateJob."""
+    backend = task.backend
+    if STORED.issuperset(answers):
+        return [JobHandle(job.id, queue, backend=backend) for job in jobs]
     firsts = ["" if is_refusal(answer) else answer.partition(" ")[2] for answer in answers]
-    handles: list[JobHandle[Any]] = [
+    handles: Handles = [
         JobHandle(first or job.id, queue, duplicate=bool(first), backend=backend)
         for job, first in zip(jobs, firsts, strict=True)
     ]
@@ -127,7 +114,7 @@ def _unique_handles(task: Task[Any, Any], jobs: Sequence[UniqueJob], answers: Se
     return handles
 
 
-def waits_by_default(task: Task[Any, Any]) -> bool:
+def waits_by_default(task: EnqueuedTask) -> bool:
     """Whether its jobs come through TASKS and wait for the commit, although neither an option nor a setting says so.
 
     Packages enqueue them in transactions: they are made for backends whose jobs are rows of the database.
@@ -135,24 +122,25 @@ def waits_by_default(task: Task[Any, Any]) -> bool:
     return task.backend != "" and task.on_commit is None and integrations_wait()
 
 
-def _open_transaction(task: Task[Any, Any]) -> str | None:
+def _open_transaction(task: EnqueuedTask) -> str | None:
     """The database whose commit the jobs have to wait for."""
-    if waits_by_default(task) and has_block(DEFAULT_DB_ALIAS):
+    if task.backend and waits_by_default(task) and has_block(DEFAULT_DB_ALIAS):
         return DEFAULT_DB_ALIAS
-    if task.on_commit is None and ignores_transactions():
+    option = task.on_commit
+    if option is None and ignores_transactions():
         return None
-    alias = database_to_await(task.on_commit)
-    if alias is None and task.on_commit is None:
+    alias = database_to_await(option)
+    if alias is None and option is None:
         warn_if_in_transaction(task.name)  # the setting is not set, and DEBUG is on
     return alias if alias and has_transaction(alias) else None
 
 
 def _enqueue_on_commit(
-    alias: str, task: Task[Any, Any], jobs: Sequence[NewJob | UniqueJob], all_or_none: bool
-) -> list[JobHandle[Any]]:
+    alias: str, task: EnqueuedTask, jobs: Sequence[NewJob | UniqueJob], all_or_none: bool
+) -> Handles:
     """Enqueue the jobs when the transaction commits. The handles of duplicates are corrected then."""
     queue, backend = task.queue, task.backend
-    handles: list[JobHandle[Any]] = [JobHandle(job.id, queue, backend=backend) for job in jobs]
+    handles: Handles = [JobHandle(job.id, queue, backend=backend) for job in jobs]
 
     def finish(answers: Sequence[str] | None, *, is_stored: bool) -> None:
         if answers is not None:  # else the jobs are in the outbox still, whose relay announces them
@@ -162,7 +150,8 @@ def _enqueue_on_commit(
                         handle.id, handle.duplicate = first, True
                 elif not is_stored:
                     handle.tell_refused()
-            _announce(task, queue, _added(jobs, answers))
+            if signals.job_enqueued.receivers:
+                _announce(task, queue, _added(jobs, answers))
         for handle in handles:
             handle.tell_sent()
 
@@ -178,13 +167,13 @@ def _added(jobs: Sequence[Job], answers: Sequence[str]) -> list[Job]:
     return [job for job, answer in pairs if not (is_refusal(answer) or answer.startswith("duplicate"))]
 
 
-def _announce(task: Task[Any, Any], queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:
-    if jobs and signals.job_enqueued.receivers:
+def _announce(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:
+    if jobs:
         signals.job_enqueued.send_robust(type(task), job_ids=[job.id for job in jobs], queue=queue, task=task.name)
 
 
-async def _aannounce(task: Task[Any, Any], queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:
-    if jobs and signals.job_enqueued.receivers:
+async def _aannounce(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:
+    if jobs:
         ids = [job.id for job in jobs]
         await signals.job_enqueued.asend_robust(type(task), job_ids=ids, queue=queue, task=task.name)
 
@@ -200,3 +189,59 @@ def checked_calls(task: str, calls: Iterable[Any]) -> Iterator[tuple[Sequence[An
                     f"{task}.delay_many() takes pairs of arguments and keyword arguments, like ((7, 42), {{}}), "
                     f"but number {number} is {reprlib.repr(call)}."
                 )
+
+
+# -- room in a full queue: RTQ["QUEUES"]["mail"]["on_full"] = "wait"
+
+
+def _wait_for_room(
+    queue: str, jobs: list[Job], answers: Sequence[str], send: Callable[[list[Job]], Sequence[str]]
+) -> list[str]:
+    """Send refused jobs again until all are stored or the time is over. Returns the last answer to each job.
+
+    Does not wait in a transaction, which would keep its locks meanwhile.
+    """
+    latest = list(answers)
+    if any(connection.in_atomic_block for connection in connections.all(initialized_only=True)):
+        return latest
+    for pause in _pauses(queue, latest):
+        time.sleep(pause)
+        places = _refused(latest)
+        again = [jobs[place] for place in places]
+        _replace(latest, places, send(again))
+        _replace(jobs, places, again)  # they may have new ids
+    return latest
+
+
+async def _await_room(
+    queue: str, jobs: list[Job], answers: Sequence[str], send: Callable[[list[Job]], Awaitable[Sequence[str]]]
+) -> list[str]:
+    """_wait_for_room() for coroutines. The event loop goes on."""
+    latest = list(answers)
+    for pause in _pauses(queue, latest):
+        await asyncio.sleep(pause)
+        places = _refused(latest)
+        again = [jobs[place] for place in places]
+        _replace(latest, places, await send(again))
+        _replace(jobs, places, again)
+    return latest
+
+
+def _pauses(queue: str, latest: Sequence[str]) -> Iterator[float]:
+    """How many seconds to wait before each try, while jobs are refused."""
+    options = get_config().queue(queue)
+    if options.on_full != "wait":
+        return
+    deadline, pause = time.monotonic() + options.on_full_timeout, FIRST_PAUSE
+    while _refused(latest) and (left := deadline - time.monotonic()) > 0:
+        yield min(pause, left)
+        pause = min(LONGEST_PAUSE, 2 * pause)
+
+
+def _refused(answers: Sequence[str]) -> list[int]:
+    return [place for place, answer in enumerate(answers) if is_refusal(answer)]
+
+
+def _replace(old: list[Item], places: Sequence[int], new: Sequence[Item]) -> None:
+    for place, item in zip(places, new, strict=True):
+        old[place] = item

@@ -20,7 +20,6 @@ from django_rtq.exceptions import Bury, InvalidTask, PayloadError
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import running
 from django_rtq.jobs.log_fields import about_current_job
-from django_rtq.tasks import registry
 from django_rtq.transactions.migrating import advised
 
 logger = logging.getLogger("django_rtq")
@@ -155,12 +154,9 @@ _WHY_NOT_KEPT = (
 )
 
 
-def has_committed(task: str, job_id: str) -> bool:
-    """Whether a run of the job has committed, if its task is known here. Raises what the database raises."""
-    found = registry.known_task(task)
-    if found is None or not found.exactly_once:
-        return False
-    return _select(str(found.exactly_once), job_id, "job_id") is not None
+def has_committed(database: bool | str, job_id: str) -> bool:
+    """Whether a run of the job has committed. `database`: exactly_once of its task. Raises what the database raises."""
+    return bool(database) and _select(str(database), job_id, "job_id") is not None
 
 
 def _insert(alias: str, job_id: str, queue: str) -> None:

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from django.apps import apps
-
 from django_rtq.broker.task_backends import is_in, place_of, queues_in, viewed_backend
 from django_rtq.conf.config import get_config, task_modules
 from django_rtq.exceptions import InvalidTask, TaskNotFound
 from django_rtq.jobs.aliases import ALIASES
+from django_rtq.tasks.declaration import is_in_installed_app, note_declared
 from django_rtq.validation import did_you_mean
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 _tasks: dict[str, Task[Any, Any]] = {}
 _OURS = "django_rtq.internal_tasks"  # imported when a job of it comes
-_late: set[str] = set()  # tasks that were registered after Django had started
 _broken: dict[str, str] = {}  # module that could not be imported for a task -> its error
 _adopters: list[Callable[[Any], None]] = []
 
@@ -39,8 +37,7 @@ def register(task: Task[Any, Any]) -> None:
             ALIASES.pop(alias, None)
     _tasks[task.name] = task
     ALIASES.update(dict.fromkeys(task.aliases, task.name))
-    if apps.ready:
-        _late.add(task.name)
+    note_declared(task.name)
 
 
 def _origin(task: Task[Any, Any]) -> str:
@@ -76,19 +73,9 @@ def find_task(name: str) -> Task[Any, Any] | None:
 find_registered = _tasks.get
 
 
-def is_late(name: str) -> bool:
-    """Whether the task was registered after Django had started: workers may not know it."""
-    return name in _late
-
-
 def add_adopter(adopter: Callable[[Any], None]) -> None:
     """Add a function that is called with what the name of an unknown task leads to, and may register it as a task."""
     _adopters.append(adopter)
-
-
-def is_in_installed_app(module: str) -> bool:
-    """Whether this module belongs to an app in INSTALLED_APPS: then it is imported when a job of it comes."""
-    return apps.apps_ready and apps.get_containing_app_config(module) is not None
 
 
 def _find(name: str) -> Task[Any, Any] | None:

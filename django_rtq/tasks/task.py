@@ -3,48 +3,51 @@
 from __future__ import annotations
 
 import inspect
+import reprlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.conf.config import get_config
-from django_rtq.exceptions import InvalidTask
+from django_rtq.conf.config import DATABASE, get_config
+from django_rtq.conf.option import FLAG, accepts, number, one_of, option, options_of, seconds
+from django_rtq.exceptions import ConfigurationError, InvalidTask
 from django_rtq.handle import JobHandle
+from django_rtq.jobs import serializer
 from django_rtq.jobs.context import JobContext
+from django_rtq.middleware import can_wrap, wrap
 from django_rtq.schedules import Schedule, schedules_option
-from django_rtq.tasks.apply_async import CeleryOptions, apply_async
-from django_rtq.tasks.declaration import aliases_option, check_function, name_option, shown_attributes, task_repr
-from django_rtq.tasks.django_tasks import as_django_task
-from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique
+from django_rtq.tasks.calls import ClientOption, Signature, check_call, signature_of
+from django_rtq.tasks.celery_options import CeleryOptions, using_options
+from django_rtq.tasks.declaration import (
+    aliases_option,
+    check_function,
+    name_option,
+    shown_attributes,
+    warn_if_unknown_to_workers,
+)
+from django_rtq.tasks.enqueuing import (
+    Arguments,
+    Handles,
+    asend,
+    checked_calls,
+    send,
+    waits_by_default,
+)
 from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
-from django_rtq.tasks.new_jobs import WORKER_OPTIONS, check_call, new_job, new_unique_job, write_options
-from django_rtq.tasks.options.backoff import DEFAULT, Backoff
-from django_rtq.tasks.options.signature import Signature, signature_of
-from django_rtq.tasks.options.types import USING_NAMES, UsingOptions
+from django_rtq.tasks.options.backoff import DEFAULT, Backoff, as_backoff
+from django_rtq.tasks.options.kinds import CLIENT, ERRORS, HEADERS, QUEUE, Moment, moment_argument
+from django_rtq.tasks.options.types import UsingOptions
 from django_rtq.tasks.options.uniqueness import (
     DAY_SECONDS,
-    UNIQUE_OPTIONS,
     OnConflict,
     Uniqueness,
     UniqueOption,
     Until,
-    uniqueness_of,
 )
-from django_rtq.tasks.options.values import (
-    NORMALIZERS,
-    ClientOption,
-    Moment,
-    backoff_option,
-    check_errors,
-    check_flag,
-    moment_argument,
-)
-from django_rtq.tasks.patching import with_patchable_methods
-from django_rtq.tasks.task_call import asend_call, send_call, send_through_middleware, uses_middleware
-from django_rtq.transactions.rules import OnCommit, explicit_database
+from django_rtq.transactions.rules import OnCommit, database_to_await, explicit_database, outbox_database
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -54,42 +57,120 @@ R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 Calls = Iterable[tuple[Sequence[Any], Mapping[str, Any]]]
 Errors = tuple[type[BaseException], ...]
+# What takes an option: .using() takes those of CALL and USING, @task all but those of USING, and task.with_options()
+# those of CALL and SHARED.
+CALL, USING, SHARED, ONE_TASK = "call", "using", "shared", "one task"
 
 
-@with_patchable_methods
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Task(Generic[P, R_co]):
-    """A function with the options of its jobs. An option that is None has the default of the settings."""
+    """A function with the options of its jobs. An option that is None has the default of the settings.
+
+    Each option is declared here; the types that @task and using() take are in options/types.py.
+    """
 
     func: Callable[P, R_co]
-    name: str = ""  # by which workers find the task; "": module and name of the function
-    aliases: Sequence[str] = ()  # other names, of jobs that were enqueued before it was renamed
-    queue_name: str = ""
-    client: ClientOption = ""
-    priority: int = 0
-    max_attempts: int | None = None
-    max_crashes: int | None = None
-    backoff: Backoff = DEFAULT
-    retry_on: Errors = (Exception,)
-    give_up_on: Errors = ()
-    time_limit: float | None = None  # seconds
-    expires: Moment | None = None
-    at_front: bool = False
-    takes_context: bool = False
-    exactly_once: bool | str = ""  # an alias of DATABASES; "": no
-    result_ttl: float | None = None  # seconds
-    keep_args: bool | None = None  # with the result
-    schedule: Sequence[Schedule] = ()
-    unique: UniqueOption = False
-    unique_until: Until = "done"
-    unique_seconds: float = DAY_SECONDS
-    unique_on_conflict: OnConflict = "return"
-    on_commit: OnCommit = None
-    run_after: Moment | None = None
-    headers: Mapping[str, Any] = field(default_factory=dict)
-    keeps_call: bool = False  # arguments and failures are kept with results; not for @task
-    internal: bool = False  # operators cannot enqueue its jobs; not for @task
-    backend: str = ""  # in TASKS, whose Redis gets the jobs; "": RTQ["REDIS"]; not for @task
+    queue_name: str = option("", QUEUE, on=CALL, says="queue of the jobs")
+    client: ClientOption = option(
+        "",
+        CLIENT,
+        on=CALL,
+        says="client (tenant) of the job: a string, or a function that gets the arguments of the call by name",
+    )
+    priority: int = option(
+        0, number(least=-100, most=100, whole=True), on=CALL, says="-100 to 100; higher priorities run first"
+    )
+    max_attempts: int | None = option(
+        None,
+        number(least=1, whole=True, or_none=True),
+        on=CALL,
+        in_record=True,
+        says="failed runs (exception or timeout) after which a job is dead",
+    )
+    max_crashes: int | None = option(
+        None,
+        number(whole=True, or_none=True),
+        on=CALL,
+        says="runs that may end with their process before a job is dead",
+    )
+    backoff: Backoff = option(
+        DEFAULT, on=SHARED, says="seconds between attempts: a number, a list, or a function of the number of failures"
+    )
+    retry_on: Errors = option((Exception,), ERRORS, on=SHARED, says="exception classes that are retried (default: all)")
+    give_up_on: Errors = option((), ERRORS, on=SHARED, says="exception classes after which a job is dead at once")
+    time_limit: float | None = option(None, seconds(), on=CALL, in_record=True, says="seconds that a run may take")
+    expires: Moment | None = option(
+        None,
+        on=CALL,
+        makes="expires_in",
+        says="a job that has not started by then never runs: seconds, timedelta, or aware datetime",
+    )
+    at_front: bool = option(False, FLAG, on=CALL, says="put jobs before the other jobs of their client")
+    takes_context: bool = option(False, FLAG, on=ONE_TASK, says="pass a JobContext as the first argument, `context`")
+    exactly_once: bool | str = option(  # an alias of DATABASES; "": no
+        "",
+        on=SHARED,
+        says="True, or an alias of DATABASES: run in a transaction that also commits the job's id, so that a second "
+        "run changes nothing",
+    )
+    result_ttl: float | None = option(
+        None, seconds(or_zero=True), on=CALL, in_record=True, says="seconds that results are kept; 0: not at all"
+    )
+    keep_args: bool | None = option(
+        None,
+        accepts(lambda value: value is None or isinstance(value, bool), FLAG.says),
+        on=SHARED,
+        says='keep the arguments with the result, for operators (default: RTQ["KEEP_ARGS"])',
+    )
+    schedule: Sequence[Schedule] = option((), on=SHARED, says="cron(…) or every(…), or a list of them: periodic jobs")
+    unique: UniqueOption = option(
+        False,
+        on=CALL,
+        makes="uniqueness",
+        says="no second job with the same arguments at a time: True, a list of the names of the arguments to compare, "
+        "or a function that gets the arguments by name and returns what to compare",
+    )
+    unique_until: Until = option(
+        "done",
+        one_of("start", "done"),
+        on=CALL,
+        makes="uniqueness",
+        says='"done", or "start": a second job is accepted while the first one runs',
+    )
+    unique_seconds: float = option(
+        DAY_SECONDS,
+        seconds(or_none=False),
+        on=CALL,
+        makes="uniqueness",
+        says="the uniqueness ends after this time, counted from when the job is ready (default: a day)",
+    )
+    unique_on_conflict: OnConflict = option(
+        "return",
+        one_of("return", "raise", "replace", "rerun"),
+        on=CALL,
+        makes="uniqueness",
+        says='for a second call: "return" the first job, "raise" DuplicateJob, "replace" the arguments and the time of '
+        'the first while it waits, or "rerun": run once more after the first, if it runs',
+    )
+    on_commit: OnCommit = option(
+        None,
+        DATABASE,
+        on=CALL,
+        says="send jobs at once (False), or after the commit of the database `default` (True) or of another one (its "
+        "alias)",
+    )
+    name: str = option(
+        "", on=ONE_TASK, says="the name by which workers find the task (default: module and name of the function)"
+    )
+    aliases: Sequence[str] = option(
+        (), on=ONE_TASK, says="other names: of jobs that were enqueued before the task was renamed"
+    )
+    run_after: Moment | None = option(None, on=USING, makes="due")
+    headers: Mapping[str, Any] = option({}, HEADERS, on=USING, makes="options_in_record")
+    # Not for users:
+    keeps_call: bool = False  # arguments and failures are kept with results
+    internal: bool = False  # operators cannot enqueue its jobs
+    backend: str = ""  # in TASKS, whose Redis gets the jobs; "": RTQ["REDIS"]
     changed: frozenset[str] = frozenset()  # options that using() set
 
     def __post_init__(self) -> None:
@@ -97,25 +178,27 @@ class Task(Generic[P, R_co]):
         self._set(name=name_option(self.func, self.name))
         self._set(
             aliases=aliases_option(self.name, self.func, self.aliases),
-            backoff=backoff_option(self.name, self.backoff),
-            retry_on=check_errors(self.name, "retry_on", self.retry_on),
-            give_up_on=check_errors(self.name, "give_up_on", self.give_up_on),
+            backoff=self._read_backoff(),
             schedule=schedules_option(self.name, self.schedule),
             exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
-        check_flag(self.name, "takes_context", self.takes_context)
-        check_flag(self.name, "keep_args", False if self.keep_args is None else self.keep_args)
+        self._check_options(OPTIONS)
         self._set(**shown_attributes(self.func, takes_context=self.takes_context))
-        _ = self.call_signature  # created here, so that invalid options raise at import time
         for entry in self.schedule:
             check_call(self, entry.args, dict(entry.kwargs))
-        self._check_options(USING_NAMES)
+
+    def _read_backoff(self) -> Backoff:
+        try:
+            return as_backoff(self.backoff)
+        except InvalidTask as error:
+            raise InvalidTask(f"{self.name}: {error}") from error
 
     def _check_options(self, names: Iterable[str]) -> None:
+        values = self.__dict__
         for name in names:
-            if name in NORMALIZERS:
-                self._set(**{name: NORMALIZERS[name](self.name, getattr(self, name))})
-        _ = self.due, self.expires_in, self.uniqueness  # created here, so that invalid options raise at import time
+            values[name] = OPTIONS[name].kind.checked(f"{self.name}: {name}", values[name], InvalidTask)
+        # Created here, so that invalid options raise at import time.
+        _ = self.call_signature, self.due, self.expires_in, self.uniqueness
         if self.at_front and self.run_after is not None:
             raise InvalidTask(
                 f"{self.name}: at_front and run_after exclude each other. When a delayed job is due, it goes to the "
@@ -167,11 +250,7 @@ class Task(Generic[P, R_co]):
         BrokerUnavailable (the job may be stored), BrokerFull and QueueFull (it is not). If the task is unique and a job
         like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
         """
-        if uses_middleware(self):
-            return send_through_middleware(self, [(args, kwargs)])[0]
-        if self.uniqueness is not None:
-            return enqueue_unique(self, [new_unique_job(self, args, kwargs)])[0]
-        return enqueue(self, [new_job(self, args, kwargs)])[0]
+        return self._send([(args, kwargs)])[0]
 
     @overload
     async def adelay(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
@@ -185,7 +264,7 @@ class Task(Generic[P, R_co]):
         If it is cancelled, the job may be stored all the same. The functions of `client` and `unique` run on the event
         loop.
         """
-        return (await asend_call(self, [(args, kwargs)]))[0]
+        return (await self._asend([(args, kwargs)]))[0]
 
     @overload
     def delay_on_commit(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
@@ -225,7 +304,8 @@ class Task(Generic[P, R_co]):
         `expires` counts from now. Jobs of a higher `priority` run first. Raises InvalidTask for others, and what
         delay() raises.
         """
-        return apply_async(self, args, kwargs, options)
+        changed = using_options(self.name, options)
+        return (self.using(**changed) if changed else self).delay(*(args or ()), **(kwargs or {}))
 
     @overload
     def delay_many(
@@ -242,7 +322,7 @@ class Task(Generic[P, R_co]):
         of those jobs that were stored. `all_or_none`: if one job does not fit, no job is stored; at most 500 jobs, or
         100 of a unique task, else it raises ValueError.
         """
-        return send_call(self, checked_calls(self.name, calls), all_or_none)
+        return self._send(checked_calls(self.name, calls), all_or_none)
 
     @overload
     async def adelay_many(
@@ -254,7 +334,7 @@ class Task(Generic[P, R_co]):
 
     async def adelay_many(self, calls: Calls, *, all_or_none: bool = False) -> list[JobHandle[Any]]:
         """delay_many() for coroutines."""
-        return await asend_call(self, checked_calls(self.name, calls), all_or_none)
+        return await self._asend(checked_calls(self.name, calls), all_or_none)
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.
@@ -288,19 +368,19 @@ class Task(Generic[P, R_co]):
         Raises ConfigurationError if TASKS has no such backend, TypeError for arguments that are not plain JSON, and
         what delay() raises.
         """
-        return as_django_task(self).enqueue(*args, **kwargs)
+        return self._as_django_task().enqueue(*args, **kwargs)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """enqueue() for async code."""
-        return await as_django_task(self).aenqueue(*args, **kwargs)
+        return await self._as_django_task().aenqueue(*args, **kwargs)
 
     def get_result(self, result_id: str) -> Any:
         """The TaskResult of a job of this task. Raises TaskResultDoesNotExist or TaskResultMismatch."""
-        return as_django_task(self).get_result(result_id)
+        return self._as_django_task().get_result(result_id)
 
     async def aget_result(self, result_id: str) -> Any:
         """get_result() for async code."""
-        return await as_django_task(self).aget_result(result_id)
+        return await self._as_django_task().aget_result(result_id)
 
     # -- internals
 
@@ -311,13 +391,33 @@ class Task(Generic[P, R_co]):
 
     @cached_property
     def uniqueness(self) -> Uniqueness | None:
-        """The checked options of a unique task; None for others."""
-        return uniqueness_of(self, self.call_signature)
+        """The checked options of a unique task; None for others. Raises InvalidTask."""
+        if self.unique is not False:
+            return Uniqueness(
+                owner=self.name,
+                unique=self.unique,
+                until=self.unique_until,
+                seconds=self.unique_seconds,
+                on_conflict=self.unique_on_conflict,
+                signature=self.call_signature,
+            )
+        set_on_task = {name for name in _UNIQUE_OPTIONS if getattr(self, name) != getattr(type(self), name)}
+        given = _UNIQUE_OPTIONS & self.changed if self.changed else set_on_task  # a copy has the others from its task
+        if given:
+            raise InvalidTask(f"{self.name}: {min(given)} has no effect without unique: set that too.")
+        return None
 
     @cached_property
     def options_in_record(self) -> str:
         """The options that workers have to know of this copy, as members of a JSON object."""
-        return write_options(self)
+        if not self.internal:
+            warn_if_unknown_to_workers(self.name, self.func.__module__)  # here, because this is cached
+        options = {name: getattr(self, name) for name in _WORKER_OPTIONS if name in self.changed}
+        if None in options.values():  # None: the default of the settings, not that of the task
+            options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
+        if self.headers:
+            options["headers"] = self.headers
+        return serializer.dumps(options)[1:-1]
 
     @cached_property
     def due(self) -> str:
@@ -332,20 +432,158 @@ class Task(Generic[P, R_co]):
     def _in_transaction(self, func: Callable[..., Any]) -> Callable[..., Any]:
         return ExactlyOnce(func, self.name, str(self.exactly_once)) if self.exactly_once else func
 
+    def _send(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+        """Enqueue jobs, inside of middleware if there is any. Raises what delay() raises."""
+        if get_config().middleware and not self.internal:
+            return send_through_middleware(self, arguments, partial(send, all_or_none=all_or_none))
+        return send(self, arguments, all_or_none)
+
+    async def _asend(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+        """_send() for coroutines."""
+        waits = database_to_await(self.on_commit) is not None or waits_by_default(self)
+        if waits or outbox_database() is not None:
+            # Django keeps the connections of async code, and their transactions, in the thread-sensitive thread.
+            return await sync_to_async(self._send, thread_sensitive=True)(arguments, all_or_none)
+        if not uses_middleware(self):
+            return await asend(self, arguments, all_or_none)
+        chain = _async_chain(get_config().middleware)
+        if chain is None:
+            return await sync_to_async(self._send, thread_sensitive=False)(arguments, all_or_none)
+        call = _task_call(self, arguments, partial(asend, all_or_none=all_or_none))
+        return _checked(await chain(call), call)
+
+    def _as_django_task(self) -> Any:
+        """The task as one of django.tasks, for the first of our backends in TASKS. Raises ConfigurationError."""
+        try:
+            from django.tasks import task_backends
+        except ImportError:
+            try:
+                from django_tasks import task_backends  # type: ignore[assignment]
+            except ImportError as error:
+                raise ConfigurationError(
+                    "enqueue() needs django.tasks: Django 6, or the package django-tasks. Without it, use delay()."
+                ) from error
+        for backend in task_backends.all():
+            if hasattr(backend, "adopt"):
+                return backend.adopt(self)
+        raise ConfigurationError(
+            'enqueue() needs a backend of this package. Write TASKS = {"default": {"BACKEND": '
+            '"django_rtq.backend.RTQBackend"}}, or use delay().'
+        )
+
     def __repr__(self) -> str:
-        return task_repr(self)
+        changes = [f"{name}={reprlib.repr(getattr(self, name))}" for name in sorted(self.changed)]
+        return f"<Task {' '.join([self.name, *changes])}>"
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
 
+def on_backend(task: Task[P, R_co], alias: str) -> Task[P, R_co]:
+    """A copy of the task whose jobs go to the Redis of a backend in TASKS."""
+    copy = task.using()
+    copy._set(backend=alias)
+    return copy
+
+
 _METHODS = frozenset(name for name, value in vars(Task).items() if inspect.isfunction(value))
+OPTIONS = options_of(Task)
+USING_NAMES = frozenset(name for name, declared in OPTIONS.items() if declared.on in (CALL, USING))
+SHARED_NAMES = frozenset(name for name, declared in OPTIONS.items() if declared.on in (CALL, SHARED))
+TASK_NAMES = frozenset(name for name, declared in OPTIONS.items() if declared.on != USING)
+_WORKER_OPTIONS = tuple(name for name, declared in OPTIONS.items() if declared.in_record)
+_UNIQUE_OPTIONS = frozenset(name for name in OPTIONS if name.startswith("unique_"))
 # What is made of an option, and cached.
 _CACHES = {
-    "run_after": "due",
-    "headers": "options_in_record",
-    "expires": "expires_in",
-    **dict.fromkeys(WORKER_OPTIONS, "options_in_record"),
-    **dict.fromkeys({"unique", *UNIQUE_OPTIONS}, "uniqueness"),
+    name: "options_in_record" if declared.in_record else declared.makes
+    for name, declared in OPTIONS.items()
+    if declared.in_record or declared.makes
 }
+
+
+def _let_methods_be_patched(cls: Any) -> None:
+    """Let tests replace methods of a task, as mock.patch() and monkeypatch do, although its options are frozen."""
+    set_frozen, delete_frozen = cls.__setattr__, cls.__delattr__
+
+    def set_attribute(instance: Any, name: str, value: Any) -> None:
+        (object.__setattr__ if is_method(name) else set_frozen)(instance, name, value)
+
+    def delete_attribute(instance: Any, name: str) -> None:
+        (object.__delattr__ if is_method(name) else delete_frozen)(instance, name)
+
+    def is_method(name: str) -> bool:
+        return inspect.isfunction(getattr(cls, name, None))
+
+    cls.__setattr__, cls.__delattr__ = set_attribute, delete_attribute
+
+
+_let_methods_be_patched(Task)
+
+
+# -- calls on their way through RTQ["MIDDLEWARE"]
+
+
+@dataclass(slots=True, kw_only=True)
+class TaskCall:
+    """What middleware gets for one delay() or delay_many(). It may change all attributes before it passes it on."""
+
+    task: Task[Any, Any]  # with the options of using()
+    arguments: list[Arguments]  # (args, kwargs) for each job
+    headers: dict[str, Any]  # of all these jobs
+    schedule: Schedule | None = None  # that fires; None: somebody calls delay()
+    _send: Callable[[Task[Any, Any], Iterable[Arguments]], Any] = field(default=send, repr=False)
+
+    def send(self) -> Any:
+        """Enqueue the jobs. Returns their handles; for a coroutine, what it has to await."""
+        task = self.task
+        if self.headers != task.headers:
+            task = task.using(headers=None).using(headers=self.headers)
+        return self._send(task, self.arguments)
+
+
+def uses_middleware(task: Task[Any, Any]) -> bool:
+    """Whether calls of this task have to go through middleware."""
+    return bool(get_config().middleware) and not task.internal
+
+
+def send_through_middleware(
+    task: Task[Any, Any],
+    arguments: Iterable[Arguments],
+    send: Callable[[Task[Any, Any], Iterable[Arguments]], Handles] = send,
+    schedule: Schedule | None = None,
+) -> Handles:
+    """Enqueue jobs inside the middleware. Raises what delay() and the middleware raise, and ConfigurationError."""
+    call = _task_call(task, arguments, send, schedule)
+    return _checked(_chain(get_config().middleware)(call), call)
+
+
+def _task_call(
+    task: Task[Any, Any], arguments: Iterable[Arguments], send: Callable[..., Any], schedule: Schedule | None = None
+) -> TaskCall:
+    return TaskCall(task=task, arguments=list(arguments), headers=dict(task.headers), schedule=schedule, _send=send)
+
+
+@lru_cache(maxsize=8)
+def _async_chain(paths: tuple[str, ...]) -> Callable[[TaskCall], Any] | None:
+    """None: some of the middleware is for threads only."""
+    return wrap(paths, "enqueue", _asend) if can_wrap(paths, "enqueue", is_async=True) else None
+
+
+async def _asend(call: TaskCall) -> Handles:
+    handles: Handles = await call.send()
+    return handles
+
+
+@lru_cache(maxsize=8)
+def _chain(paths: tuple[str, ...]) -> Callable[[TaskCall], Any]:
+    return wrap(paths, "enqueue", TaskCall.send)
+
+
+def _checked(handles: Any, call: TaskCall) -> Handles:
+    if not isinstance(handles, list) or len(handles) != len(call.arguments):
+        raise TypeError(
+            f'RTQ["MIDDLEWARE"]: the middleware around delay() of {call.task.name} returned {handles!r}, but has to '
+            "return what enqueue(call) returned."
+        )
+    return handles

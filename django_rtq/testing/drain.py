@@ -13,7 +13,7 @@ from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.redis.client import clock_ms
 from django_rtq.broker.redis.commands import Command
 from django_rtq.jobs.job import held_since
-from django_rtq.tasks.options.values import Moment, moment_argument
+from django_rtq.tasks.options.kinds import Moment, moment_argument
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.finished_job import FinishedJob, raise_foreign_error
 from django_rtq.worker.outcome import Outcome, Retried

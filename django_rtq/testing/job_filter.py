@@ -9,8 +9,8 @@ from uuid import UUID
 from django_rtq.exceptions import Unserializable
 from django_rtq.jobs import serializer
 from django_rtq.tasks import registry
-from django_rtq.tasks.options.signature import signature_of
-from django_rtq.tasks.options.values import Moment, client_name, moment_argument
+from django_rtq.tasks.calls import client_name, signature_of
+from django_rtq.tasks.options.kinds import Moment, moment_argument
 from django_rtq.tasks.task import Task
 from django_rtq.testing.captured_job import CapturedJob, call_text, read_moment
 
@@ -46,7 +46,7 @@ class JobFilter:
             self._call = self._bound(self._task, self._args, self._kwargs)
         self._details: dict[str, Any] = {}
         if "client" in expected:
-            self._details["client"] = client_name(owner, expected["client"])
+            self._details["client"] = client_name(f"{owner}: client", expected["client"])
         if "queue" in expected:
             self._details["queue"] = expected["queue"]
         if "run_after" in expected:

@@ -41,7 +41,10 @@ _FULL, _SHORT = TEXTS - 65_536, 2_000  # the rest of the area is for short texts
 TOMBSTONE_MS = 120_000
 
 _NONE, _WAITING, _RUNNING, _RELEASED, _DONE = 0, 1, 2, 8, 9
-ACKED, RETRIED, BURIED, EXPIRED, CANCELLED = range(3, 8)  # it is over; Redis may not have the outcome yet
+# It is over; Redis may not have the outcome yet. These are verbs of Settlement, stored as a number each.
+ACKED, RETRIED, BURIED, EXPIRED, CANCELLED = "ack", "retry", "bury", "expire", "finish_cancel"
+_ACKED_STATUS = 3
+_STATUS_OF = {ACKED: _ACKED_STATUS, RETRIED: 4, BURIED: 5, EXPIRED: 6, CANCELLED: 7}
 # May a job run again that was cut short? 0: yes, and that counts a crash. _ONCE: no. _COMMITTED: it has to, and that
 # counts nothing, because the next run finds what it has committed.
 _ONCE, _COMMITTED = 1, 2
@@ -62,7 +65,7 @@ class Finished(NamedTuple):
     """A job that is over, and its outcome."""
 
     job_id: bytes
-    verb: int  # ACKED and so on
+    verb: str  # ACKED and so on
     ms: int  # how long to keep the outcome, or the delay of a retry
     is_counted: bool
     attempt: int  # 0: any
@@ -167,7 +170,7 @@ class Entries:
         _TIME.pack_into(self._memory, self._deadline + _TIME.size * entry, deadline)
 
     def finish(
-        self, entry: int, verb: int, ms: int, text: bytes = b"", *, is_counted: bool = True, attempt: int = 0
+        self, entry: int, verb: str, ms: int, text: bytes = b"", *, is_counted: bool = True, attempt: int = 0
     ) -> bool:
         """Store the outcome of a job. Returns False, and writes nothing, if there is no room for the text.
 
@@ -181,10 +184,12 @@ class Entries:
         memory[at:end] = text
         if verb == ACKED:
             _ACKED.pack_into(memory, self._outcome + 24 * entry, at, size, ms)
+            status = _ACKED_STATUS
         else:
             _OUTCOME.pack_into(memory, self._outcome + 24 * entry, at, size, ms, is_counted, attempt)
+            status = _STATUS_OF[verb]
         self._text_at = end
-        memory[_STATUS + entry] = verb
+        memory[_STATUS + entry] = status
         if self._is_concurrent:
             self._over.append((entry, self._area))
             self._area_users[self._area] += 1
@@ -347,8 +352,8 @@ class Entries:
     def finished(self) -> list[Finished]:
         """The jobs that are over. Redis may have some of the outcomes already."""
         finished = [Finished(self._id_of(entry), ACKED, TOMBSTONE_MS, True, 0, b"") for entry in self._entries(_DONE)]
-        for verb in range(ACKED, CANCELLED + 1):
-            for entry in self._entries(verb):
+        for verb, status in _STATUS_OF.items():
+            for entry in self._entries(status):
                 outcome = _OUTCOME.unpack_from(self._memory, self._outcome + _OUTCOME.size * entry)
                 at, length, ms, is_counted, attempt = outcome if verb != ACKED else (*outcome[:3], True, 0)
                 text = self._memory[at : at + length]

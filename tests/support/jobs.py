@@ -8,7 +8,7 @@ import json
 import time
 
 from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.settlement import Report, Settlement
 from django_rtq.inspector.inspector import Inspector
 
 QUEUE = "default"
@@ -139,16 +139,16 @@ def limit_of(broker, digest="d1"):
 
 def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', keep_ms=KEEP_MS):
     """A settlement of jobs that all end in the same way."""
-    entry = {
-        "ack": (keep_ms, outcome),
-        "expire": (keep_ms, outcome),
-        "finish_cancel": (keep_ms, outcome),
-        "retry": (wait_ms, counted, ERROR),  # and the client
-        "bury": (counted, ERROR),
-        "release": (),
-    }[verb]
-    whose = {job.id: (client_of(job),) if verb == "retry" else () for job in jobs}
-    return Settlement(**{verb: [value for job in jobs for value in (job.id, *entry, *whose[job.id])]})
+    made = Settlement()
+    for job in jobs:
+        if verb == "release":
+            made.release.append(job.id)
+        else:
+            is_failure = verb in ("retry", "bury")
+            text = ERROR if is_failure else outcome
+            report = Report(verb, wait_ms if is_failure else keep_ms, text, bool(counted))
+            made.add(report, job.id, client_of(job))
+    return made
 
 
 def client_of(job):

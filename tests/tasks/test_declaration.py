@@ -14,7 +14,7 @@ from django.test import override_settings
 from django_rtq import task
 from django_rtq.exceptions import InvalidTask, TaskNotFound
 from django_rtq.jobs.record import write_body
-from django_rtq.tasks import registry, unknown_tasks
+from django_rtq.tasks import declaration, registry
 from django_rtq.tasks.task import Task
 from django_rtq.testing import captured, drain
 from tests.support.claims import take
@@ -243,8 +243,8 @@ def test_options_that_belong_to_one_task_are_refused():
 @pytest.fixture
 def in_debug(monkeypatch, caplog):
     """As in a web process in development."""
-    monkeypatch.setattr(unknown_tasks, "is_under_test", lambda: False)
-    monkeypatch.setattr(unknown_tasks, "_warned", set())
+    monkeypatch.setattr(declaration, "is_under_test", lambda: False)
+    monkeypatch.setattr(declaration, "_warned", set())
     caplog.set_level(logging.WARNING, "django_rtq")
     with override_settings(DEBUG=True):
         yield lambda: [record.getMessage() for record in caplog.records]
@@ -263,7 +263,7 @@ def test_a_task_that_was_declared_after_the_start_is_said_once(in_debug):
 
 
 def test_a_task_that_was_declared_at_the_start_is_not(in_debug, monkeypatch):
-    monkeypatch.setattr(registry, "_late", set())
+    monkeypatch.setattr(declaration, "_late", set())
     with captured():
         plain.using(max_attempts=1).delay()
     assert in_debug() == []
@@ -277,7 +277,7 @@ def test_without_debug_nothing_is_said(in_debug):
 
 @pytest.mark.parametrize("module", [None, object()])
 def test_a_project_without_the_app_is_said(in_debug, monkeypatch, module):
-    monkeypatch.setattr(registry.apps, "get_containing_app_config", lambda name: module)
+    monkeypatch.setattr(declaration.apps, "get_containing_app_config", lambda name: module)
     with override_settings(INSTALLED_APPS=[app for app in settings.INSTALLED_APPS if app != "django_rtq"]), captured():
         late = task(send)
         late.delay()
@@ -287,7 +287,7 @@ def test_a_project_without_the_app_is_said(in_debug, monkeypatch, module):
 
 
 def test_a_module_that_workers_import_when_a_job_comes_is_not_meant(in_debug, monkeypatch):
-    monkeypatch.setattr(registry.apps, "get_containing_app_config", lambda name: object())
+    monkeypatch.setattr(declaration.apps, "get_containing_app_config", lambda name: object())
     with captured():
         task(send).delay()
     assert in_debug() == []

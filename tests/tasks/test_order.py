@@ -9,7 +9,7 @@ from django.test import override_settings
 
 from django_rtq import task
 from django_rtq.broker.broker import get_broker
-from django_rtq.tasks import new_jobs
+from django_rtq.tasks import calls
 from tests.support.jobs import QUEUE, WORKER, claim, let_lapse
 from tests.support.single_steps import promote
 
@@ -87,8 +87,8 @@ def test_jobs_of_a_dead_worker(redis, broker):
 @pytest.fixture
 def slowly(monkeypatch):
     """As if all jobs were made two seconds before the first is sent."""
-    real = new_jobs.new_job_id
-    monkeypatch.setattr(new_jobs, "new_job_id", lambda: f"{int(real()[:12], 16) - 2000:012x}{real()[12:]}")
+    real = calls.new_job_id
+    monkeypatch.setattr(calls, "new_job_id", lambda: f"{int(real()[:12], 16) - 2000:012x}{real()[12:]}")
 
 
 @pytest.mark.parametrize("how", ["plain", "unique", "drop_oldest", "coroutine"])

@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from django_rtq import JobFailed, QueueFull, task
 from django_rtq.broker.broker import get_broker
-from django_rtq.tasks import room
+from django_rtq.tasks import enqueuing
 from tests.support.jobs import QUEUE, claim, claim_all
 
 
@@ -41,15 +41,15 @@ def tries(broker, inspector, monkeypatch):
     left = iter(calls)
 
     def pause(seconds):
-        assert 0 < seconds <= room.LONGEST_PAUSE
+        assert 0 < seconds <= enqueuing.LONGEST_PAUSE
         next(left)()
 
     async def apause(seconds):
         await asyncio.sleep(0)
         pause(seconds)
 
-    monkeypatch.setattr(room, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
-    monkeypatch.setattr(room, "asyncio", SimpleNamespace(sleep=apause))
+    monkeypatch.setattr(enqueuing, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
+    monkeypatch.setattr(enqueuing, "asyncio", SimpleNamespace(sleep=apause))
     inspector.limits.set_queue(QUEUE, max_waiting=1)
     with on_full(on_full="wait", on_full_timeout=3600):
         yield calls

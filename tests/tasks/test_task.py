@@ -1,6 +1,7 @@
 """What happens when a task is called: now, or by way of Redis."""
 
 import asyncio
+import sys
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from uuid import UUID
@@ -61,6 +62,31 @@ def enqueued():
 def scripts_run(redis):
     """How many scripts the server has run since config_resetstat()."""
     return redis.info("commandstats").get("cmdstat_evalsha", {"calls": 0})["calls"]
+
+
+@task(client=lambda account, number: account)
+def mail(account, number):
+    return number
+
+
+# -- how far a call goes
+
+
+def test_a_reader_of_delay_passes_few_files(broker):
+    mail.delay("acme", 1)  # a queue is registered with its first job
+    files = set()
+
+    def note(frame, event, _):
+        if event == "call" and "/django_rtq/" in frame.f_code.co_filename:
+            files.add(frame.f_code.co_filename.rpartition("/django_rtq/")[2])
+
+    sys.setprofile(note)
+    try:
+        mail.delay("acme", 1)
+    finally:
+        sys.setprofile(None)
+
+    assert len(files) <= 12, sorted(files)
 
 
 # -- a plain call

@@ -27,7 +27,7 @@ from django_rtq.inspector.actions import Verb
 from django_rtq.inspector.clients.limits import Limits
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH, is_client_name
+from django_rtq.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 
 SCOPES = ("client", "each", "queue")  # whose limits a form changes
 

@@ -31,7 +31,7 @@ from django_rtq.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.jobs.job import JobState
 from django_rtq.redaction import is_unknown, redacted
 from django_rtq.tasks.exactly_once import has_committed
-from django_rtq.tasks.registry import is_internal
+from django_rtq.tasks.registry import is_internal, known_task
 
 WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
 MOVABLE = (*WAITING, JobState.DEAD)
@@ -210,7 +210,8 @@ class JobAdmin(BulkPages):
         if job.state is not JobState.DEAD:
             return self._unchanged(request, job_id, job.queue)
         form = CallForm(request.POST or None, task=job.task, args=job.args, kwargs=job.kwargs)
-        if request.method == "POST" and form.is_valid() and has_committed(job.task, job_id):
+        task = known_task(job.task)
+        if request.method == "POST" and form.is_valid() and task and has_committed(task.exactly_once, job_id):
             text = _(
                 "An earlier run of this job has committed, so its function is not called again, and other arguments "
                 "would not be used. Requeue it as it is: it succeeds at once. To run the function with other "

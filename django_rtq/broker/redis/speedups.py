@@ -18,7 +18,6 @@ import redis
 from redis import exceptions as redis_exceptions
 
 from django_rtq.broker.redis.commands import Argument, Command
-from django_rtq.broker.redis.sentinel import is_current
 
 # What redis-py itself packs with in the end, without the layers above.
 _pack: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
@@ -80,7 +79,7 @@ class IdleConnections:
                 connection = self._idle.pop()
             except IndexError:  # another thread took it
                 break
-            if is_current(connection) and (not is_checked or _is_open(connection)):
+            if getattr(connection, "is_current", True) and (not is_checked or _is_open(connection)):
                 return connection
             self.drop(connection)
         return self._pool.get_connection(*self._pool_arguments)

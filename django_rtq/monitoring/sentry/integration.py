@@ -32,7 +32,7 @@ from django_rtq.redaction import Secrets
 if TYPE_CHECKING:
     from sentry_sdk._types import Event, Hint
 
-    from django_rtq.tasks.task_call import TaskCall
+    from django_rtq.tasks.task import TaskCall
 
 ORIGIN = "auto.queue.rtq"
 FLUSH_SECONDS = 2.0

@@ -1,4 +1,7 @@
-"""The types of the options of @task and using(), for type checkers and editors."""
+"""The types of the options of @task and using(), for type checkers and editors.
+
+They are wider than those of Task, where options are declared. A test compares the names.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from uuid import UUID
 
 from django_rtq.schedules import Schedule
 from django_rtq.tasks.options.backoff import Backoff
+from django_rtq.tasks.options.kinds import Moment
 from django_rtq.tasks.options.uniqueness import OnConflict, UniqueOption, Until
-from django_rtq.tasks.options.values import Moment
 from django_rtq.transactions.rules import OnCommit
 
 Client = str | int | UUID | None
@@ -60,8 +63,3 @@ class TaskOptions(SharedOptions, total=False):
 
     name: str
     aliases: Sequence[str]
-
-
-USING_NAMES: frozenset[str] = UsingOptions.__optional_keys__
-SHARED_NAMES: frozenset[str] = SharedOptions.__optional_keys__
-TASK_NAMES: frozenset[str] = TaskOptions.__optional_keys__ | {"takes_context"}

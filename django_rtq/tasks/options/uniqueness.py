@@ -14,22 +14,18 @@ from typing import Any, Literal
 
 from django_rtq.exceptions import InvalidTask, Unserializable
 from django_rtq.jobs import serializer
-from django_rtq.tasks.options.signature import Signature
-from django_rtq.tasks.options.values import check_seconds
+from django_rtq.tasks.calls import Signature
 
 UniqueOption = bool | Sequence[str] | Callable[..., Any]
 Until = Literal["start", "done"]
 OnConflict = Literal["return", "raise", "replace", "rerun"]
 
 DAY_SECONDS = 86_400.0
-UNIQUE_OPTIONS = frozenset({"unique_until", "unique_seconds", "unique_on_conflict"})
-_UNTIL = ("start", "done")
-_ON_CONFLICT = ("return", "raise", "replace", "rerun")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniqueness:
-    """The unique_* options of a task, validated. Raises InvalidTask."""
+    """The unique_* options of a task, whose values are of their kinds. Raises InvalidTask for what does not fit."""
 
     owner: str
     unique: UniqueOption
@@ -39,11 +35,6 @@ class Uniqueness:
     signature: Signature
 
     def __post_init__(self) -> None:
-        self._check_choice("unique_until", self.until, _UNTIL)
-        self._check_choice("unique_on_conflict", self.on_conflict, _ON_CONFLICT)
-        if self.seconds is None:
-            raise InvalidTask(f"{self.owner}: unique_seconds is None, but a limit is required: jobs may get stuck.")
-        check_seconds(self.owner, "unique_seconds", self.seconds, may_be_zero=False)
         if self.until == "start" and self.on_conflict == "rerun":
             raise InvalidTask(
                 f'{self.owner}: unique_on_conflict="rerun" needs unique_until="done". With "start", a call makes a new '
@@ -84,10 +75,6 @@ class Uniqueness:
         text = serializer.dumps(value, what=f"{self.owner}: the value of `unique` for this call", in_order=True)
         return hashlib.sha256(f"{self.owner}\n{text}".encode()).hexdigest()[:32]
 
-    def _check_choice(self, name: str, value: object, choices: Sequence[str]) -> None:
-        if value not in choices:
-            raise InvalidTask(f"{self.owner}: {name} is {value!r}, but has to be one of: {', '.join(choices)}.")
-
     def _check_names(self, names: Sequence[Any]) -> None:
         known = [parameter.name for parameter in self.signature.parameters]
         for name in names:
@@ -104,21 +91,3 @@ class Uniqueness:
                     serializer.dumps(parameter.default, what=f"{self.owner}: the default of {parameter.name!r}")
                 except Unserializable as error:
                     raise InvalidTask(f"{error} List the arguments to compare instead of unique=True.") from error
-
-
-def uniqueness_of(task: Any, signature: Signature) -> Uniqueness | None:
-    """The uniqueness of a task or a copy of it; None if its jobs are not unique. Raises InvalidTask."""
-    if task.unique is False:
-        set_on_task = {name for name in UNIQUE_OPTIONS if getattr(task, name) != getattr(type(task), name)}
-        given = UNIQUE_OPTIONS & task.changed if task.changed else set_on_task  # a copy has the others from its task
-        if given:
-            raise InvalidTask(f"{task.name}: {min(given)} has no effect without unique: set that too.")
-        return None
-    return Uniqueness(
-        owner=task.name,
-        unique=task.unique,
-        until=task.unique_until,
-        seconds=task.unique_seconds,
-        on_conflict=task.unique_on_conflict,
-        signature=signature,
-    )

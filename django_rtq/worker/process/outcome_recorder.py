@@ -9,7 +9,7 @@ from functools import partial
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.settlement import Report, Settlement
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.failure import read_failures, shorten_failure
@@ -29,6 +29,7 @@ from django_rtq.worker.outcome import (
 )
 from django_rtq.worker.process.metrics import RunMetrics
 from django_rtq.worker.process.run import Run
+from django_rtq.worker.run_counts import COUNTED_AS
 from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, TOMBSTONE_MS
 from django_rtq.worker.shared_memory import SharedState
 
@@ -48,40 +49,36 @@ class OutcomeRecorder:
             return
         if outcome.result:
             keep_ms, text = int(run.result_ttl(self._config) * 1000), outcome.result.encode()
-            settlement.ack += (run.job_id, keep_ms, text)
+            settlement.add_ack(run.job_id, keep_ms, text)
             if not self._shared.finish(run.entry, ACKED, keep_ms, text):
-                self._finish(run, ACKED, keep_ms, drop_result(text))
+                self._finish(run, Report(ACKED, keep_ms, drop_result(text)))
         else:
-            settlement.ack += (run.job_id, TOMBSTONE_MS, b"")
+            settlement.add_ack(run.job_id, TOMBSTONE_MS, b"")
             self._shared.finish_without_result(run.entry)
         self._metrics.add_done(run, run.wait_ms)
 
     def _record_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
+        report = self._report(run, outcome)
+        settlement.add(report, run.job_id, run.client)
+        self._finish(run, report)
+        if counted := COUNTED_AS.get(report.verb):
+            self._metrics.add_failed(run, *counted)
+
+    def _report(self, run: Run, outcome: Outcome) -> Report:
         if isinstance(outcome, Retried | Buried):
             at_ms = run.now_ms + int(run.seconds * 1000)
             line = failure_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds)
-            if isinstance(outcome, Retried):
-                delay_ms = int(outcome.delay_seconds * 1000)
-                settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line, run.client)
-                self._finish(run, RETRIED, delay_ms, line.encode(), is_counted=outcome.is_counted)
-                self._metrics.add_failed(run, "failed", "retried")
-            else:
-                settlement.bury += (run.job_id, int(outcome.is_counted), line)
-                self._finish(run, BURIED, 0, line.encode(), is_counted=outcome.is_counted)
-                self._metrics.add_failed(run, "failed", "dead")
-        elif isinstance(outcome, Expired):
-            text = write_expired(run.task_name)
-            settlement.expire += (run.job_id, TOMBSTONE_MS, text)
-            self._finish(run, EXPIRED, TOMBSTONE_MS, text.encode())
-            self._metrics.add_failed(run, "expired")
-        elif isinstance(outcome, Cancelled):
-            keep_ms = max(int(run.result_ttl(self._config) * 1000), TOMBSTONE_MS)
-            text = write_cancelled(run.task_name, run.attempt)
-            settlement.finish_cancel += (run.job_id, keep_ms, text)
-            self._finish(run, CANCELLED, keep_ms, text.encode())
+            delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
+            verb = RETRIED if isinstance(outcome, Retried) else BURIED
+            return Report(verb, delay_ms, line.encode(), outcome.is_counted)
+        if isinstance(outcome, Expired):
+            return Report(EXPIRED, TOMBSTONE_MS, write_expired(run.task_name).encode())
+        keep_ms = max(int(run.result_ttl(self._config) * 1000), TOMBSTONE_MS)
+        return Report(CANCELLED, keep_ms, write_cancelled(run.task_name, run.attempt).encode())
 
-    def _finish(self, run: Run, verb: int, ms: int, text: bytes, *, is_counted: bool = True) -> None:
+    def _finish(self, run: Run, report: Report) -> None:
         """Write the outcome to shared memory, shortened if need be: the supervisor reads it if we are killed."""
+        verb, ms, text, is_counted = report
         finish = partial(self._shared.finish, run.entry, verb, ms, is_counted=is_counted, attempt=run.attempt)
         if not finish(text) and not (verb in (RETRIED, BURIED) and finish(shorten_failure(text))):
             finish()

@@ -182,7 +182,7 @@ class WorkerSession:
             if self.logs is not None:
                 self.logs.end(run, outcome)
             if run.queue in self._timed:
-                settlement.note_times += (run.job_id, f"{run.seconds * 1000:.3f}")
+                settlement.add_time(run.job_id, run.seconds)
         if type(outcome) is not Acked or signals.job_succeeded.receivers:
             variables = contextvars.copy_context() if run.variables is None else run.variables
             variables.run(send_outcome, WorkerSession, run, outcome)
@@ -460,9 +460,5 @@ class WorkerSession:
 
 def _any_job(settlements: Mapping[str, Settlement]) -> bytes:
     """The id of a job whose outcome is in there; b"" if there is none, or if it is too long for shared memory."""
-    for one in settlements.values():
-        outcomes = one.ack or one.retry or one.bury or one.expire or one.finish_cancel
-        if outcomes:
-            job_id = outcomes[0] if isinstance(outcomes[0], bytes) else str(outcomes[0]).encode()
-            return job_id if len(job_id) <= MAX_ID_BYTES else b""
-    return b""
+    job_id = next(filter(None, (settlement.any_outcome_id() for settlement in settlements.values())), b"")
+    return job_id if len(job_id) <= MAX_ID_BYTES else b""

@@ -18,15 +18,14 @@ from functools import partial
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.histogram import counter_name
-from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.settlement import Report, Settlement
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.tasks import registry
 from django_rtq.threads import Loop, log_trouble
 from django_rtq.worker.crashing_clients import ClientOfQueue
 from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
-from django_rtq.worker.run_counts import QueueCounts, load_counts
+from django_rtq.worker.run_counts import COUNTED_AS, QueueCounts, load_counts
 from django_rtq.worker.shared_entries import Finished
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import settle_finished
@@ -185,14 +184,12 @@ class CrashRecovery(Loop):
         max_attempts = job.options.get("max_attempts") or task.max_attempts or self._broker.config.max_attempts
         outcome = decide(task, error, failures=job.failures, max_attempts=max_attempts)
         line = failure_line(error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker)
-        # The process that was to count this run in the metrics of its task was killed.
-        ends = "retried" if isinstance(outcome, Retried) else "dead"
-        settlement = Settlement(
-            metrics=[(0, 0, 2, counter_name("failed", job.task), 1, counter_name(ends, job.task), 1)],
-        )
-        if isinstance(outcome, Retried):
-            settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line, job.client]
-        else:
-            settlement.bury = [job_id, 1, line]
+        delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
+        report = Report("retry" if isinstance(outcome, Retried) else "bury", delay_ms, line.encode())
+        counts = QueueCounts()  # the process that was to count this run was killed
+        for name in COUNTED_AS[report.verb]:
+            counts.tasks[job.task].outcomes[name] += 1
+        settlement = Settlement(metrics=list(counts.calls()))
+        settlement.add(report, job_id, job.client)
         if not self._broker.settle(worker, job.queue, settlement):
             send_later.append(partial(send_failed, CrashRecovery, job, job.id, outcome))

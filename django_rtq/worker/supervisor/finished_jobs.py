@@ -7,16 +7,14 @@ import time
 from collections.abc import Sequence
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.settlement import UNKNOWN_CLIENT, Settlement
+from django_rtq.broker.settlement import Report, Settlement
 from django_rtq.jobs.failure import Failure
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.jobs.outcome import is_result_lost
-from django_rtq.worker.run_counts import QueueCounts
-from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Finished
+from django_rtq.worker.run_counts import COUNTED_AS, QueueCounts
+from django_rtq.worker.shared_entries import ACKED, BURIED, RETRIED, Finished
 
 logger = logging.getLogger("django_rtq")
-
-_COUNTED = {ACKED: ("done",), RETRIED: ("failed", "retried"), BURIED: ("failed", "dead"), EXPIRED: ("expired",)}
 
 
 def settle_finished(
@@ -39,7 +37,8 @@ def settle_finished(
         unreported = [job for job in finished if job.job_id in attempts and job.attempt in (0, attempts[job.job_id])]
         settlement = Settlement()
         for job in unreported:
-            _add(settlement, job, job.text or _lost_failure(job, worker))
+            text = job.text or (_lost_failure(job, worker) if job.verb in (RETRIED, BURIED) else b"")
+            settlement.add(Report(job.verb, job.ms, text, job.is_counted), job.job_id)
         if not unreported:
             continue
         if counts is not None:
@@ -57,21 +56,8 @@ def settle_finished(
 
 def _count(broker: Broker, queue: str, jobs: Sequence[Finished], counts: QueueCounts) -> None:
     for job, (_, task) in zip(jobs, broker.heads(queue, [job.job_id for job in jobs]), strict=True):
-        for name in _COUNTED.get(job.verb, ()) if task else ():
+        for name in COUNTED_AS.get(job.verb, ()) if task else ():
             counts.tasks[task].outcomes[name] += 1
-
-
-def _add(settlement: Settlement, job: Finished, text: bytes) -> None:
-    if job.verb == ACKED:
-        settlement.ack += (job.job_id, job.ms, job.text)
-    elif job.verb == RETRIED:
-        settlement.retry += (job.job_id, job.ms, int(job.is_counted), text, UNKNOWN_CLIENT)
-    elif job.verb == BURIED:
-        settlement.bury += (job.job_id, int(job.is_counted), text)
-    elif job.verb == EXPIRED:
-        settlement.expire += (job.job_id, job.ms, job.text)
-    elif job.verb == CANCELLED:
-        settlement.finish_cancel += (job.job_id, job.ms, job.text)
 
 
 def _lost_failure(job: Finished, worker: str) -> bytes:

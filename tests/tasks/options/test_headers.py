@@ -71,7 +71,7 @@ def test_headers_are_kept_although_the_dictionary_changes():
         ({"a\n": 2}, "printable characters"),
         ({"x" * 101: 2}, "1 to 100 printable characters"),
         ({"a": object()}, 'headers["a"] is an object'),
-        ({"a": "é" * 2500}, "have 5,008 bytes as JSON, and 4,096 are the most"),
+        ({"a": "é" * 2500}, "has 5,008 bytes as JSON, and 4,096 are the most"),
     ],
 )
 def test_headers_that_are_refused(headers, said):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from django_rtq import task
 from django_rtq.exceptions import InvalidTask
-from django_rtq.tasks.options.signature import Signature
+from django_rtq.tasks.calls import Signature
 from tests.support.claims import take, take_all
 from tests.support.snapshots import snapshot
 

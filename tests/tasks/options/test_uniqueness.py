@@ -281,10 +281,10 @@ def test_what_is_no_answer_to_what_counts_is_refused(value):
             "unique names 'accuont', but the task has no such argument. It has: account, number.",
         ),
         ({"unique": [7]}, "unique names 7, but the task has no such argument. It has: account, number."),
-        ({"unique": True, "unique_until": "end"}, "unique_until is 'end', but has to be one of: start, done."),
+        ({"unique": True, "unique_until": "end"}, 'unique_until is \'end\', but has to be "start" or "done".'),
         (
             {"unique": True, "unique_on_conflict": True},
-            "unique_on_conflict is True, but has to be one of: return, raise, replace, rerun.",
+            'unique_on_conflict is True, but has to be "return", "raise", "replace" or "rerun".',
         ),
         *(
             (
@@ -295,7 +295,7 @@ def test_what_is_no_answer_to_what_counts_is_refused(value):
         ),
         (
             {"unique": True, "unique_seconds": None},
-            "unique_seconds is None, but a limit is required: jobs may get stuck.",
+            "unique_seconds is None, but has to be seconds, more than 0 to ten years.",
         ),
         (
             {"unique": True, "unique_until": "start", "unique_on_conflict": "rerun"},

@@ -13,7 +13,7 @@ from django_rtq import JobState, constant, exponential, task
 from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.job import Job
 from django_rtq.tasks.options.backoff import DEFAULT
-from django_rtq.tasks.options.values import moment_argument
+from django_rtq.tasks.options.kinds import moment_argument
 from django_rtq.validation import TEN_YEARS
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE
@@ -106,7 +106,7 @@ def test_no_queue_name_stands_for_that_of_the_settings(broker, name):
 @pytest.mark.parametrize("name", ["two words", "a:b", "{a}", "ü", "a" * 101, "a\n", 5, b"mail", ["a"], False])
 def test_a_bad_queue_name_is_refused(name):
     assert refusal(task(queue_name=name), send) == (
-        f"{NAME}: {name!r} is not a queue name: use 1 to 100 of the letters A-Z and a-z, digits, '.', '_' and '-'."
+        f"{NAME}: queue_name is {name!r}, but has to be 1 to 100 of the letters A-Z and a-z, digits, '.', '_' and '-'."
     )
 
 

@@ -1,18 +1,14 @@
-"""apply_async() as in Celery: its options, as those of using()."""
+"""The options of Celery's apply_async(), as those of using()."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from django.utils import timezone
 
 from django_rtq.exceptions import InvalidTask
-
-if TYPE_CHECKING:
-    from django_rtq.handle import JobHandle
-    from django_rtq.tasks.task import Task
 
 
 class CeleryOptions(TypedDict, total=False):
@@ -49,27 +45,22 @@ _INSTEAD = {
 }
 
 
-def apply_async(
-    task: Task[Any, Any],
-    args: Sequence[Any] | None,
-    kwargs: Mapping[str, Any] | None,
-    options: Mapping[str, Any],
-) -> JobHandle[Any]:
-    """Enqueue a job with options of Celery. Raises InvalidTask for an option that has no counterpart."""
+def using_options(task: str, options: CeleryOptions) -> dict[str, Any]:
+    """The options for using(). Raises InvalidTask for an option that has no counterpart."""
     for name in options:
         if name not in CeleryOptions.__optional_keys__:
             instead = _INSTEAD.get(name, f"It takes: {', '.join(sorted(CeleryOptions.__optional_keys__))}.")
-            raise InvalidTask(f"{task.name}: apply_async() does not take {name!r}. {instead}")
+            raise InvalidTask(f"{task}: apply_async() does not take {name!r}. {instead}")
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if "countdown" in given and "eta" in given:
-        raise InvalidTask(f"{task.name}: apply_async() takes countdown or eta, not both.")
+        raise InvalidTask(f"{task}: apply_async() takes countdown or eta, not both.")
     changed: dict[str, Any] = {_NAMES[name]: value for name, value in given.items() if name in _NAMES}
     run_after = given.get("countdown", given.get("eta"))
     if run_after is not None:
         changed["run_after"] = run_after
     if "expires" in given:
         changed["expires"] = _expires(given["expires"], is_delayed=run_after is not None)
-    return (task.using(**changed) if changed else task).delay(*(args or ()), **(kwargs or {}))
+    return changed
 
 
 def _expires(value: Any, *, is_delayed: bool) -> Any:

@@ -1,13 +1,99 @@
-"""Checks the arguments of a call against the signature of the task, before the job is enqueued."""
+"""One call of a task: its arguments are checked against the signature of the function, and made into a job."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
+from uuid import UUID
 
-from django_rtq.exceptions import InvalidTask
+from django_rtq.broker.messages import NewJob
+from django_rtq.conf.config import get_config
+from django_rtq.exceptions import InvalidTask, PayloadError
+from django_rtq.jobs import serializer
+from django_rtq.jobs.job import new_job_id
+from django_rtq.jobs.record import check_body, write_body
+from django_rtq.validation import is_whole
+
+MAX_CLIENT_LENGTH = 200
+
+ClientOption = str | Callable[..., Any]
+
+
+class CalledTask(Protocol):
+    """What a call needs to know of its task. Task imports this module, so it is not named here."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def client(self) -> ClientOption: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def max_crashes(self) -> int | None: ...
+    @property
+    def at_front(self) -> bool: ...
+    @property
+    def due(self) -> str: ...
+    @property
+    def expires_in(self) -> str: ...
+    @property
+    def options_in_record(self) -> str: ...
+    @property
+    def call_signature(self) -> Signature: ...
+
+
+def new_job(task: CalledTask, args: Sequence[Any], kwargs: dict[str, Any]) -> NewJob:
+    """A job for Broker.enqueue, with checked arguments. Raises what delay() raises for invalid ones."""
+    config, name, signature, client = get_config(), task.name, task.call_signature, task.client
+    signature.check(args, kwargs)
+    call = serializer.dumps_call(args, kwargs, names=signature.names, task=name)
+    body = write_body(name, call, task.options_in_record)
+    check_body(name, body, config.max_payload_bytes)
+    return NewJob(
+        new_job_id(),
+        task.priority,
+        config.max_crashes if task.max_crashes is None else task.max_crashes,
+        client if isinstance(client, str) else client_name(f"{name}: client", signature.apply(client, args, kwargs)),
+        task.due,
+        task.expires_in,
+        "1" if task.at_front else "",
+        body,
+    )
+
+
+def check_call(task: CalledTask, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raises InvalidTask if periodic jobs cannot have these arguments."""
+    try:
+        task.call_signature.check(args, kwargs)
+        serializer.dumps_call(args, kwargs, names=task.call_signature.names, task=task.name)
+    except (TypeError, PayloadError) as error:
+        raise InvalidTask(f"{task.name}: the arguments of its schedule are invalid: {error}") from error
+
+
+def is_client_name(name: str) -> bool:
+    """Whether a client can have this name; "" is the one without a name."""
+    return len(name) <= MAX_CLIENT_LENGTH and name.isprintable()
+
+
+def client_name(where: str, value: Any) -> str:
+    """The name of a client as a string: from a string, an integer, a UUID or None.
+
+    Raises InvalidTask, in a sentence that begins with `where`.
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        if not is_whole(value) and not isinstance(value, UUID):
+            raise InvalidTask(f"{where} is {value!r}, but has to be text, a whole number or a UUID.")
+        value = str(int(value)) if isinstance(value, int) else str(value)
+    if not is_client_name(value):
+        raise InvalidTask(
+            f"{where} is {value[:50]!r}…, but has to be at most {MAX_CLIENT_LENGTH} printable characters."
+        )
+    return str.__str__(value)
+
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
