@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    initialize,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import get_state_machine_test, initialize, precondition, rule
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import NewJob, UniqueJob
@@ -52,6 +48,8 @@ from tests.broker.model.strategies import (
     twice,
 )
 
+NO_LIMITS: Mapping[str, str] = {}
+
 
 class QueueMachine(MovingRules, UndoRules):
     """Two queues, up to a dozen workers, any number of people.
@@ -60,8 +58,9 @@ class QueueMachine(MovingRules, UndoRules):
     enqueues, claims or settles.
     """
 
-    def __init__(self, redis: Any, broker: Broker) -> None:
+    def __init__(self, redis: Any, broker: Broker, beginning: Mapping[str, str]) -> None:
         super().__init__()
+        self.beginning = beginning  # the first limits of a queue
         self.parallel = ParallelRun(redis, broker)
         self.known: dict[str, list[str]] = {name: [] for name in QUEUES}  # every id that ever was
         self.workers: list[str] = []
@@ -69,6 +68,8 @@ class QueueMachine(MovingRules, UndoRules):
 
     @initialize(jobs=new_jobs, more=new_jobs, wanted=st.integers(1, 6))
     def begin(self, jobs: list[Any], more: list[Any], wanted: int) -> None:
+        if self.beginning:
+            self.parallel.change_limits("mail", self.beginning)
         for queue, new in (("mail", jobs), ("bulk", more), ("mail", more)):
             self.enqueue(queue, new, [], 1)
         for _ in range(3):
@@ -335,15 +336,24 @@ class QueueMachine(MovingRules, UndoRules):
         }[verb]
 
 
-def run_randomly(redis: Any, broker: Broker, *, examples: int, **options: Any) -> None:
-    """So many runs of 50 rules, the same ones every time."""
-    run_state_machine_as_test(
-        partial(QueueMachine, redis, broker),
+def run_randomly(
+    redis: Any,
+    broker: Broker,
+    beginning: Mapping[str, str] = NO_LIMITS,
+    *,
+    examples: int,
+    seeded_by: int | None = None,
+    **options: Any,
+) -> None:
+    """So many runs of 50 rules; the same ones every time, if there is a seed."""
+    test = get_state_machine_test(
+        partial(QueueMachine, redis, broker, beginning),
         settings=settings(
-            **{"derandomize": True, **options},
+            **options,
             max_examples=examples,
             stateful_step_count=50,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
+    (test if seeded_by is None else seed(seeded_by)(test))()
