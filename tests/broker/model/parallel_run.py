@@ -106,16 +106,34 @@ class ParallelRun(Undoing):
         expected = [self.models[queue].sign_off(worker) for queue in queues]
         self.same(self.broker.sign_off(queues, worker), all(expected))
 
-    def claim(self, worker: str, queues: Sequence[str] = QUEUES, wanted: int = 1, *, idle: int = 1) -> None:
-        self.fetch(worker, {}, queues, wanted=wanted, idle=idle)
+    def claim(
+        self,
+        worker: str,
+        queues: Sequence[str] = QUEUES,
+        wanted: int = 1,
+        *,
+        idle: int = 1,
+        aside: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.fetch(worker, {}, queues, wanted=wanted, idle=idle, aside=aside)
 
-    def fetch(self, worker: str, plan: Plan, queues: Sequence[str] = (), *, wanted: int = 0, idle: int = 1) -> None:
-        """Settle and claim in one round trip."""
+    def fetch(
+        self,
+        worker: str,
+        plan: Plan,
+        queues: Sequence[str] = (),
+        *,
+        wanted: int = 0,
+        idle: int = 1,
+        aside: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """Settle and claim in one round trip. `aside`: clients of queues that get no job."""
+        places = [(queues.index(name), client) for name, client in aside if name in queues]
         settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
         stale = self._settle_models(worker, plan, ack_last=wanted > 0)
-        found = claim([self.models[name] for name in queues], worker, wanted, idle) if wanted else {}
+        found = claim([self.models[name] for name in queues], worker, wanted, idle, places) if wanted else {}
         claims = {queues[place]: answer for place, answer in found.items()}
-        fetched = self.broker.claim(worker, queues, wanted, settlements=settlements, idle=idle)
+        fetched = self.broker.claim(worker, queues, wanted, settlements=settlements, idle=idle, aside=aside)
         for queue, (status, _) in claims.items():
             if status == "suspect":
                 self._adopt_rings(queue)

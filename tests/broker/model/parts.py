@@ -24,18 +24,25 @@ class Parts(Logs):
     """One queue, and the steps of which the verbs are made."""
 
     def _whose_turn(self) -> Lane | None:
-        """The highest band, and who comes first in its ring. Who has no work leaves it."""
-        while self.bands:
-            band = max(self.bands)
+        """The highest band, and who comes first in its ring. Who has no work leaves it. Who stands aside keeps it."""
+        passed: set[int] = set()
+        while bands := self.bands - passed:
+            band = max(bands)
             self.place_newcomers(band)
             for client in self.in_turn(band):
+                if client in self.standing_aside:
+                    passed.add(band)
+                    continue
                 self.pass_over((band, client))
                 if self.lanes[band, client] and self.room_of(client) > 0:
                     return band, client
                 self.rings[band].remove(client)
                 if self.lanes[band, client]:
                     self._block(band, client)
-            self.bands -= set() if self.looks_again() else {band}
+            if self.looks_again():
+                passed.discard(band)
+            elif band not in passed:
+                self.bands.discard(band)
         return None
 
     def _may_join(self, taken: Sequence[str], job_id: str, slots: int) -> bool:

@@ -37,10 +37,10 @@ class Queue(Purging):
         )  # it may have taken the token that would have woken another
         return True
 
-    def claim(self, worker: str, wanted: int, slots: int) -> tuple[str, dict[str, str]]:
-        """Status, and the jobs and their attempts."""
+    def claim(self, worker: str, wanted: int, slots: int, aside: Iterable[str] = ()) -> tuple[str, dict[str, str]]:
+        """Status, and the jobs and their attempts. The clients that stand aside get none."""
         jobs: dict[str, str] = {}
-        status, self.wanted, self.emptied = "ok", wanted, set()
+        status, self.wanted, self.emptied, self.standing_aside = "ok", wanted, set(), frozenset(aside)
         while len(jobs) < wanted and (lane := self._whose_turn()):
             job_id = self.lanes[lane][0]
             if not self._may_join(list(jobs), job_id, slots):
@@ -309,8 +309,13 @@ class Queue(Purging):
         return changed
 
 
-def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> dict[int, tuple[str, dict[str, str]]]:
-    """From the first queues that have any. Of those with something to tell: status, and the jobs and their attempts."""
+def claim(
+    queues: Sequence[Queue], worker: str, wanted: int, slots: int, aside: Sequence[tuple[int, str]] = ()
+) -> dict[int, tuple[str, dict[str, str]]]:
+    """From the first queues that have any. Of those with something to tell: status, and the jobs and their attempts.
+
+    `aside`: the place of a queue, and a client that gets no job of it.
+    """
     answers: dict[int, tuple[str, dict[str, str]]] = {}
     for place, queue in enumerate(queues):
         if not wanted:
@@ -322,7 +327,9 @@ def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> dict
             return answers if any(jobs for _, jobs in answers.values()) else {**answers, place: ("unknown", {})}
         if (room := queue.open_limits()) <= 0 or queue.paused is not None:
             continue
-        answers[place] = status, jobs = queue.claim(worker, int(min(wanted, room)), slots)
+        answers[place] = status, jobs = queue.claim(
+            worker, int(min(wanted, room)), slots, [client for at, client in aside if at == place]
+        )
         wanted, slots = wanted - len(jobs), 0 if jobs else slots
         wanted = 0 if status == "suspect" else wanted
     unknown = [place for place, queue in enumerate(queues) if worker not in queue.workers]

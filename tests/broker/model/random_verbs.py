@@ -30,6 +30,7 @@ from tests.broker.model.strategies import (
     PROGRESS,
     TASKS,
     TORN,
+    clients_aside,
     holdings,
     indexes,
     limit_entries,
@@ -109,9 +110,17 @@ class QueueMachine(MovingRules, UndoRules):
             self.workers.append(f"w{len(self.workers)}")
             self.parallel.sign_on(self.workers[-1], order)
 
-    @rule(worker=indexes, order=orders, wanted=st.integers(1, 5), idle=st.sampled_from((1, 1, 4, 9, 0)))
-    def claim(self, worker: int, order: tuple[str, ...], wanted: int, idle: int) -> None:
-        self.parallel.claim(self._worker(worker), order, wanted, idle=idle)
+    @rule(
+        worker=indexes,
+        order=orders,
+        wanted=st.integers(1, 5),
+        idle=st.sampled_from((1, 1, 4, 9, 0)),
+        aside=clients_aside,
+    )
+    def claim(
+        self, worker: int, order: tuple[str, ...], wanted: int, idle: int, aside: list[tuple[str, str]]
+    ) -> None:
+        self.parallel.claim(self._worker(worker), order, wanted, idle=idle, aside=aside)
 
     @precondition(lambda self: self.holders)
     @rule(worker=indexes, outcomes=settlements, wait=st.sampled_from((0, 3000)), order=orders, then=st.integers(0, 4))
