@@ -11,11 +11,6 @@ LENGTHS = {"short": 5, "middle": 10, "long": 50}
 
 
 @pytest.fixture
-def limits(inspector):
-    return inspector.limits
-
-
-@pytest.fixture
 def workers(redis, broker, limits):
     """Makes workers for a queue that is fair by seconds."""
 

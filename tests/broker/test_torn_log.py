@@ -89,7 +89,9 @@ def recover(broker):
     """What schedulers do after all workers have died."""
     let_lapse(broker, WORKER)
     keys = broker.keys.of(QUEUE)
-    due, clients = broker.redis.execute([("ZRANGE", keys.scheduled, 0, -1), ("ZRANGE", keys.scheduled_by_client, 0, -1)])
+    due, clients = broker.redis.execute(
+        [("ZRANGE", keys.scheduled, 0, -1), ("ZRANGE", keys.scheduled_by_client, 0, -1)]
+    )
     indexes = [keys.scheduled_by_client + b":" + client for client in clients]
     due_of_clients = broker.redis.execute([("ZRANGE", index, 0, -1) for index in indexes]) if indexes else []
     listed = [(keys.scheduled, due), (keys.scheduled_by_client, clients), *zip(indexes, due_of_clients, strict=True)]

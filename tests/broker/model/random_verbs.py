@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import get_state_machine_test, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, get_state_machine_test, initialize, precondition, rule
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import NewJob, UniqueJob
@@ -17,8 +17,6 @@ from tests.broker.model.drain import drain
 from tests.broker.model.log_calls import LINE, append_log
 from tests.broker.model.parallel_run import QUEUES, ParallelRun
 from tests.broker.model.queries import lanes_of
-from tests.broker.model.random_moves import MovingRules
-from tests.broker.model.random_undos import UndoRules
 from tests.broker.model.state import LEASE_MS
 from tests.broker.model.strategies import (
     BODIES,
@@ -47,12 +45,13 @@ from tests.broker.model.strategies import (
     settlements,
     several,
     twice,
+    undo_tokens,
 )
 
 NO_LIMITS: Mapping[str, str] = {}
 
 
-class QueueMachine(MovingRules, UndoRules):
+class QueueMachine(RuleBasedStateMachine):
     """Two queues, up to a dozen workers, any number of people.
 
     Few rules that do much: hypothesis leaves out some of them in every run, and little happens to jobs that nobody
@@ -117,9 +116,7 @@ class QueueMachine(MovingRules, UndoRules):
         idle=st.sampled_from((1, 1, 4, 9, 0)),
         aside=clients_aside,
     )
-    def claim(
-        self, worker: int, order: tuple[str, ...], wanted: int, idle: int, aside: list[tuple[str, str]]
-    ) -> None:
+    def claim(self, worker: int, order: tuple[str, ...], wanted: int, idle: int, aside: list[tuple[str, str]]) -> None:
         self.parallel.claim(self._worker(worker), order, wanted, idle=idle, aside=aside)
 
     @precondition(lambda self: self.holders)
@@ -248,6 +245,30 @@ class QueueMachine(MovingRules, UndoRules):
             self.parallel.cancel_client_jobs(queue, client, moment, at, limit)
         _ = forgets and self.parallel.forget(queue, LEASE_MS * (limit - 1), discard=limit > 2)
 
+    @rule(queue=queues, places=several, others=several, times=twice)
+    def move(self, queue: str, places: list[int], others: list[int], times: int) -> None:
+        """Some that live, and some that ever were."""
+        (target,) = set(QUEUES) - {queue}
+        live = sorted(self.parallel.models[queue].jobs)
+        job_ids = [*self._pick(live, places), *self._pick(self.known[queue], others[:1])]
+        for job_id in job_ids * times:
+            self.parallel.move(queue, job_id, target)
+            self.parallel.find(queue, job_id)
+        self.known[target] += [job_id for job_id in dict.fromkeys(job_ids) if job_id not in self.known[target]]
+
+    @rule(queue=queues, token=undo_tokens, places=several, limit=st.sampled_from((1, 2, 3)), client=purged_clients)
+    def delete_for_now(self, queue: str, token: str, places: list[int], limit: int, client: str | None) -> None:
+        dead = self._pick(sorted(self.parallel.models[queue].dead), places)
+        if dead:
+            self.parallel.undo.discard_for_now(queue, dead, token)
+        else:
+            self.parallel.undo.purge_for_now(queue, limit, client, token)
+
+    @rule(queue=queues, token=undo_tokens, number=st.integers(0, 99), limit=st.sampled_from((1, 2, 100)), times=twice)
+    def restore(self, queue: str, token: str, number: int, limit: int, times: int) -> None:
+        for _ in range(times):
+            self.parallel.undo.restore(queue, token, f"call{number}", limit)
+
     # -- by accident
 
     @rule(
@@ -257,24 +278,24 @@ class QueueMachine(MovingRules, UndoRules):
         limit=st.integers(1, 3),
     )
     def take_token(self, queue: str, token: str, start: int, limit: int) -> None:
-        self.parallel.take_token(queue, token)
+        self.parallel.accidents.take_token(queue, token)
         self.parallel.audit(queue, start, limit)
 
     @rule(queue=queues, digest=st.sampled_from(("d1", "d2")))
     def let_limit_pass(self, queue: str, digest: str) -> None:
-        self.parallel.let_limit_pass(queue, digest)
+        self.parallel.accidents.let_limit_pass(queue, digest)
 
     @rule(queue=queues, place=indexes, what=st.sampled_from(TORN), is_guilty=st.booleans())
     def tear_the_log(self, queue: str, place: int, what: str, is_guilty: bool) -> None:
         for worker in self._pick(self.holders, [place]) if what == "worker" else ():
-            self.parallel.lose_worker(queue, worker)
+            self.parallel.accidents.lose_worker(queue, worker)
         for lane in self._pick(lanes_of(self.parallel.models[queue]), [place]) if what != "worker" else ():
             if what == "turn":
-                self.parallel.lose_turn(queue, lane)
+                self.parallel.accidents.lose_turn(queue, lane)
             elif what == "band":
-                self.parallel.lose_band(queue, lane[0])
+                self.parallel.accidents.lose_band(queue, lane[0])
             elif what == "index":
-                self.parallel.bend_index(queue, lane[1])
+                self.parallel.accidents.bend_index(queue, lane[1])
             else:
                 self._claim_half(queue, lane, is_guilty=is_guilty)
 
@@ -284,7 +305,7 @@ class QueueMachine(MovingRules, UndoRules):
         allowed = model.jobs[job_id].max_crashes if job_id in model.jobs else 0
         # A suspect might be dead while it is in its lane: the claim that finds it there does not mind.
         if model.crashes.get(job_id, 0) < allowed:
-            self.parallel.claim_half(queue, "torn", job_id, [job_id] * is_guilty)
+            self.parallel.accidents.claim_half(queue, "torn", job_id, [job_id] * is_guilty)
 
     def teardown(self) -> None:
         """What is left comes to an end, and leaves nothing behind (I13)."""
