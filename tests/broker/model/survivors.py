@@ -1,8 +1,14 @@
-"""Mistakes that rules make and that nothing finds, by the reason why they are none."""
+"""Mistakes that rules make and that are not tried, because nothing can find them, by the reason."""
 
 from __future__ import annotations
 
 REASONS: dict[str, tuple[str, ...]] = {
+    "A loop does not end: everybody would notice, and these tests would wait.": (
+        "lib/dropping make_room: [not drop_oldest(q, drops, rooms, of_client and client, now) -> false]",
+        "lib/turn_heap sift: [heap[1] -> true]",
+        "lib/turn_heap sift: [heap[i] = c -> nothing]",
+        'purge find_lane: [redis.call("EXISTS", q.lane .. band .. ":" .. client) == 1 -> true]',
+    ),
     "A limit of size: one more or one less is as good.": (
         "append_log lines_that_fit: bytes + #kept[first - 1][ <= -> < ]MAX_BYTES",
         'lib/rates remove_past: redis.call("ZCARD", q.rate_times)[ <= -> < ]kept',
