@@ -17,6 +17,12 @@ def keys(broker):
 
 
 @pytest.fixture
+def limits(inspector):
+    """The limits of queues and clients, as people change them."""
+    return inspector.limits
+
+
+@pytest.fixture
 def hour(redis):
     """The present one. A test may end in the next."""
     return redis.time()[0] // 3600

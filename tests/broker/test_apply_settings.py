@@ -15,11 +15,6 @@ KEYS = ("{rtq:default}:limits", "{rtq:default}:limit_sources", "{rtq:default}:se
 _starts = count(1)
 
 
-@pytest.fixture
-def limits(inspector):
-    return inspector.limits
-
-
 def config_with(version=None, **options):
     return Config(redis=get_config().redis, queues={QUEUE: options}, version=version)
 

@@ -5,7 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from django_rtq.broker.scripts import SCRIPTS
-from tests.broker.model.mutant import Mutant, mutated
+from tests.broker.model.mutant import mutated
+from tests.broker.model.time_shares import OWN_CLOCK
 from tests.support.jobs import QUEUE, WORKER, claimed_job, new_job
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.single_steps import promote, renew
@@ -14,11 +15,6 @@ from tests.support.snapshots import place_of
 HOUR_MS = 3_600_000
 LEASE_MS = int(LEASE_SECONDS * 1000)
 BEGAN_MS = 1_800_000_000_000
-OWN_CLOCK = Mutant(
-    "own_clock",
-    'redis.call("TIME")',
-    '{ math.floor(redis.call("GET", "clock") / 1000), redis.call("GET", "clock") % 1000 * 1000 }',
-)
 
 
 class Server:

@@ -38,11 +38,6 @@ def dropped():
     signals.job_dropped.disconnect(note)
 
 
-@pytest.fixture
-def limits(inspector):
-    return inspector.limits
-
-
 def old_job(broker, age_seconds, **options):
     """A queued job that has waited for so long."""
     (job,) = [new_job(**options)]

@@ -126,7 +126,7 @@ def test_of_jobs_without_an_outcome_the_last_ones_are_known_to_have_succeeded(br
     for job in jobs:
         settle(broker, "ack", job, outcome="")
 
-    with mutated(Mutant("few", "DEEP = 100000", "DEEP = 2")):
+    with mutated(Mutant("few", "queries/find_job", "DEEP = 100000", "DEEP = 2")):
         assert [inspector.find(job.id).state for job in jobs[1:]] == [JobState.SUCCEEDED] * 2
         with pytest.raises(JobNotFound):
             inspector.find(jobs[0].id)

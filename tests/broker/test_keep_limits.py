@@ -8,11 +8,6 @@ from tests.support.jobs import QUEUE, WORKER, claim, new_job, queued_job
 from tests.support.snapshots import snapshot
 
 
-@pytest.fixture
-def limits(inspector):
-    return inspector.limits
-
-
 def of(limits, client="x"):
     return {name: limit.value for name, limit in limits.read(QUEUE).clients[client].limits.items()}
 

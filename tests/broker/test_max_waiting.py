@@ -25,11 +25,6 @@ from tests.support.snapshots import snapshot
 FULL = "full queue 2 2"
 
 
-@pytest.fixture
-def limits(inspector):
-    return inspector.limits
-
-
 def enqueue(broker, *jobs, **options):
     return broker.enqueue(QUEUE, jobs, **options)
 

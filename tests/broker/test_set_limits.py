@@ -19,11 +19,6 @@ def claimed_ids(broker, wanted=10):
     return sorted(claim(broker, wanted))
 
 
-@pytest.fixture
-def limits(inspector):
-    return inspector.limits
-
-
 def test_a_client_runs_no_more_than_it_may(broker, limits):
     limits.set_default(QUEUE, max_running=2)
     x = [queued_job(broker, client="x") for _ in range(3)]

@@ -1,15 +1,20 @@
 """Random verbs: after each of them all keys in Redis are those of the model (I1-I13)."""
 
-import os
-
 import pytest
 
 from django_rtq.broker.broker import Broker
 from tests.broker.model.parallel_run import ParallelRun, parallel_config
 from tests.broker.model.random_verbs import run_randomly
 from tests.support.jobs import new_job
+from tests.support.nightly import IS_NIGHTLY
 
-EXAMPLES = "RTQ_TEST_EXAMPLES"
+# What limits the queue has when the random verbs begin. They change these, too.
+BEGINNINGS = {
+    "no_limits": {},
+    "limits": {"settings:queue": "max_running=4", "settings:clients": "max_running=2 rate=2/1000 max_waiting=6"},
+    "weights": {"settings:client:acme": "weight=3", "settings:clients": "weight=2"},
+    "times": {"settings:queue": "fair_by=seconds", "settings:client:acme": "weight=2"},
+}
 
 
 @pytest.fixture
@@ -19,10 +24,13 @@ def broker(redis, redis_server):
     broker.close()
 
 
-def test_whatever_happens_all_keys_are_as_the_model_says(redis, broker):
-    # Who says how many runs there are to be wants others than the last time.
-    examples = os.environ.get(EXAMPLES)
-    run_randomly(redis, broker, examples=int(examples or 80), derandomize=not examples)
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_whatever_happens_all_keys_are_as_the_model_says(redis, broker, beginning):
+    place = list(BEGINNINGS).index(beginning)
+    if IS_NIGHTLY:  # four times as many, and others each night
+        run_randomly(redis, broker, BEGINNINGS[beginning], examples=80)
+    else:
+        run_randomly(redis, broker, BEGINNINGS[beginning], examples=20, seeded_by=place)
 
 
 def test_a_lost_wake_up_is_noticed_even_if_the_model_has_lost_it_too(redis, broker):

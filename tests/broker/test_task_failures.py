@@ -9,6 +9,7 @@ from tests.support.jobs import QUEUE, claimed_job
 @pytest.fixture
 def report(broker):
     """Counts runs of a task, as a worker process reports them: done, failed."""
+    broker.register_queues([QUEUE])
 
     def counts(done, failed, task="ship"):
         numbers = [value for name, n in (("done", done), ("failed", failed)) if n for value in (f"{name} {task}", n)]
@@ -21,11 +22,6 @@ def report(broker):
 def failures(inspector):
     """What is told of the queue: task -> its failures."""
     return lambda: inspector.overview.read().queues[0].task_failures
-
-
-@pytest.fixture(autouse=True)
-def queue(broker):
-    broker.register_queues([QUEUE])
 
 
 def minutes_later(redis, broker, minutes):

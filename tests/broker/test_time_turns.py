@@ -7,12 +7,7 @@ from tests.broker.model.mutant import mutated
 from tests.broker.model.time_shares import OWN_CLOCK, Workers
 from tests.support.jobs import QUEUE, WORKER, claimed_jobs, new_job, queued_job, settle
 
-LENGTHS = {"short": 1, "middle": 5, "long": 50}
-
-
-@pytest.fixture
-def limits(inspector):
-    return inspector.limits
+LENGTHS = {"short": 5, "middle": 10, "long": 50}
 
 
 @pytest.fixture
@@ -40,7 +35,7 @@ def test_clients_get_equal_times(workers, number, batch):
     for client, ms in LENGTHS.items():
         workers.enqueue(client, ms, 4000 * number // ms + 100)
 
-    workers.run(3000)
+    workers.run(6000 // (number + 1))
 
     assert shares(workers) == pytest.approx(dict.fromkeys(LENGTHS, 1 / 3), rel=0.1)
 
@@ -59,7 +54,7 @@ def test_weights_divide_the_time(workers, limits):
 def test_long_jobs_do_not_take_all_workers(workers):
     workers = workers(number=6)
     workers.enqueue("hours", 3_600_000, 20)
-    workers.enqueue("short", 10, 3000)
+    workers.enqueue("short", 50, 600)
 
     workers.run(5000)
 
@@ -70,8 +65,8 @@ def test_long_jobs_do_not_take_all_workers(workers):
 def test_what_waited_for_nothing_is_no_credit(workers):
     workers = workers()
     workers.enqueue("away", 5)
-    workers.enqueue("busy", 5, 1000)
-    workers.run(2000)
+    workers.enqueue("busy", 5, 400)
+    workers.run(500)
     workers.used.clear()
 
     workers.enqueue("away", 5, 500)
@@ -94,7 +89,7 @@ def test_who_worked_alone_owes_nobody(workers):
 
 def test_who_enqueues_one_job_after_the_other_gets_no_more(workers):
     workers = workers()
-    workers.enqueue("others", 1, 3000)
+    workers.enqueue("others", 5, 600)
     workers.enqueue("chain", 100)
 
     workers.run(2000, on_end=lambda client, ms: client == "chain" and workers.enqueue("chain", ms))
@@ -106,9 +101,9 @@ def test_nor_does_who_is_at_its_cap_all_the_time(workers, limits):
     workers = workers(number=2)
     limits.set_default(QUEUE, max_running=1)
     for client in "abcd":
-        workers.enqueue(client, 100 if client == "a" else 1, 8000)
+        workers.enqueue(client, 100 if client == "a" else 10, 600)
 
-    workers.run(4000)
+    workers.run(2000)
 
     assert shares(workers)["a"] == pytest.approx(0.25, rel=0.2)
 
@@ -116,7 +111,7 @@ def test_nor_does_who_is_at_its_cap_all_the_time(workers, limits):
 @pytest.mark.parametrize("verb", ["retry", "bury"])
 def test_failed_runs_count(workers, verb):
     workers = workers()
-    workers.enqueue("short", 1, 3000)
+    workers.enqueue("short", 5, 600)
     workers.enqueue("long", 50, 60)
 
     workers.run(2000, verb=verb)

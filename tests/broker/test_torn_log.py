@@ -7,6 +7,8 @@ beginning in the log: at the next start, that is executed before all that was wr
 import ast
 import re
 from contextlib import suppress
+from functools import cache
+from itertools import pairwise
 
 import pytest
 
@@ -14,6 +16,7 @@ from django_rtq.exceptions import WrongState
 from tests.broker.model.dropping_calls import ALL_CALLS
 from tests.broker.model.script_calls import LIMITS, READ_ONLY, prepared
 from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
+from tests.support.nightly import IS_NIGHTLY
 from tests.support.single_steps import count_lost, promote, repair_lanes
 from tests.support.snapshots import snapshot
 
@@ -29,7 +32,9 @@ BESIDE = (
 
 
 def writes_of(redis, act):
-    """The write commands of the scripts that are called meanwhile, as the server's log has them."""
+    """The write commands of the scripts that are called meanwhile, as the server's log has them: those that change
+    something. Does them once more to find out which ones do."""
+    copy = copy_of(redis)
     with redis.monitor() as monitor:
         act()
         redis.echo(END)
@@ -38,34 +43,60 @@ def writes_of(redis, act):
             lines.append(monitor.connection.read_response())
     scripted = [line.partition(b" lua] ")[2] for line in lines]
     commands = [[ast.literal_eval("b" + word.decode()) for word in _WORD.findall(line)] for line in scripted]
-    known = redis.command()
-    return [command for command in commands if command and "write" in known[command[0].decode().lower()]["flags"]]
+    writes = [command for command in commands if command and command[0].lower() in _write_commands(redis)]
+    with redis.pipeline(transaction=False) as pipe:
+        pipe.info("persistence")
+        for write in writes:
+            pipe.execute_command(*write)
+            pipe.info("persistence")
+        restore(redis, copy, [])
+        changes = [reply["rdb_changes_since_last_save"] for reply in pipe.execute()[::2]]
+    return [write for write, (before, after) in zip(writes, pairwise(changes), strict=True) if after > before]
+
+
+@cache
+def _write_commands(redis):
+    return {name.encode() for name, command in redis.command().items() if "write" in command["flags"]}
+
+
+def cuts(writes):
+    """After how many writes the log may end: by night each number, else those after the first write of a kind, and all.
+    Scripts do the same to each of several jobs."""
+    first = {(write[0], write[1]): place for place, write in reversed([*enumerate(writes, 1)])}
+    return range(len(writes) + 1) if IS_NIGHTLY else sorted({0, *first.values(), len(writes)})
 
 
 def copy_of(redis):
-    return {key: redis.dump(key) for key in redis.scan_iter(count=1000)}
+    keys = list(redis.scan_iter(count=1000))
+    with redis.pipeline(transaction=False) as pipe:
+        for key in keys:
+            pipe.dump(key)
+        return dict(zip(keys, pipe.execute(), strict=True))
 
 
 def restore(redis, copy, writes):
     """Bring back a copy, and do to it only these writes."""
-    redis.flushdb()
-    for key, value in copy.items():
-        redis.restore(key, 0, value)
-    for write in writes:
-        redis.execute_command(*write)
+    with redis.pipeline(transaction=False) as pipe:
+        pipe.flushdb()
+        for key, value in copy.items():
+            pipe.restore(key, 0, value)
+        for write in writes:
+            pipe.execute_command(*write)
+        pipe.execute()
 
 
 def recover(broker):
     """What schedulers do after all workers have died."""
     let_lapse(broker, WORKER)
     keys = broker.keys.of(QUEUE)
-    for due in broker.redis.execute_one(("ZRANGE", keys.scheduled, 0, -1)):
-        broker.redis.execute_one(("ZADD", keys.scheduled, 1, due))
-    for client in broker.redis.execute_one(("ZRANGE", keys.scheduled_by_client, 0, -1)):
-        broker.redis.execute_one(("ZADD", keys.scheduled_by_client, 1, client))
-        for due in broker.redis.execute_one(("ZRANGE", keys.scheduled_by_client + b":" + client, 0, -1)):
-            broker.redis.execute_one(("ZADD", keys.scheduled_by_client + b":" + client, 1, due))
-    broker.redis.execute_one(("DEL", keys.paused))
+    due, clients = broker.redis.execute(
+        [("ZRANGE", keys.scheduled, 0, -1), ("ZRANGE", keys.scheduled_by_client, 0, -1)]
+    )
+    indexes = [keys.scheduled_by_client + b":" + client for client in clients]
+    due_of_clients = broker.redis.execute([("ZRANGE", index, 0, -1) for index in indexes]) if indexes else []
+    listed = [(keys.scheduled, due), (keys.scheduled_by_client, clients), *zip(indexes, due_of_clients, strict=True)]
+    now_due = [("ZADD", key, 1, member) for key, members in listed for member in members]
+    broker.redis.execute([*now_due, ("DEL", keys.paused)])
     broker.limits.change(QUEUE, dict.fromkeys((*LIMITS, "settings:clients", "limits_of:client:x"), ""))
     # The copy may be older than half a lease by now: that is no outage, only a slow machine.
     broker.redis.execute_one(("HDEL", keys.clock, "contact", "hold"))
@@ -117,7 +148,7 @@ def test_after_no_prefix_a_job_runs_again_that_was_asked_to_stop(redis, broker, 
     writes = writes_of(redis, lambda: end(broker))
     assert writes
 
-    for kept in range(len(writes) + 1):
+    for kept in cuts(writes):
         restore(redis, copy, writes[:kept])
         recover(broker)
         assert claim_all(broker) == []
@@ -140,7 +171,7 @@ def test_no_prefix_of_a_script_loses_or_stalls_a_job(redis, broker, verb, is_sen
     writes = writes_of(redis, lambda: call.act(broker, jobs))
     assert writes
 
-    for kept in range(len(writes) + 1):
+    for kept in cuts(writes):
         restore(redis, copy, writes[:kept])
         if is_sent_again:
             with suppress(WrongState):  # what a person hears whose first click had arrived
@@ -176,7 +207,7 @@ def test_no_beginning_that_is_executed_at_a_second_start_loses_or_stalls_a_job(r
     later = writes_of(redis, lambda: go_on(broker, call, jobs, is_sent_again=is_sent_again))
     finished = set(snapshot(redis).get("finished", ()))
 
-    for kept in range(1, len(writes)):
+    for kept in cuts(writes)[1:-1]:
         restore(redis, copy, [*writes[:kept], *later])
         recover(broker)
         claimed = claim_all(broker)

@@ -5,7 +5,7 @@ import pytest
 from django_rtq.handle import JobHandle
 from tests.broker.model.dropping_calls import MOVE_CALLS
 from tests.broker.model.script_calls import SCRIPT_CALLS, prepared
-from tests.broker.test_torn_log import copy_of, restore, writes_of
+from tests.broker.test_torn_log import copy_of, cuts, restore, writes_of
 from tests.support.jobs import QUEUE
 from tests.support.snapshots import snapshot
 
@@ -20,7 +20,7 @@ def test_no_prefix_of_a_move_loses_a_job(redis, broker, verb, is_sent_again):
     writes = writes_of(redis, lambda: call.act(broker, jobs))
     assert writes
 
-    for kept in range(len(writes) + 1):
+    for kept in cuts(writes):
         restore(redis, copy, writes[:kept])
         if is_sent_again:
             call.act(broker, jobs)

@@ -25,7 +25,7 @@ from tests.support.single_steps import renew, trim
 from tests.support.snapshots import GONE, changes, snapshot
 
 DAY_MS = 86_400_000
-FEW_IDS = Mutant("few_ids", "MOST_IDS = 120000, 1000000", "MOST_IDS = 120000, 3")
+FEW_IDS = Mutant("few_ids", "lib/known_ids", "MOST_IDS = 120000, 1000000", "MOST_IDS = 120000, 3")
 
 
 def died_ago(redis, broker, job, milliseconds):

@@ -12,11 +12,6 @@ from tests.support.jobs import QUEUE, WORKER, claim, claim_all, names, new_job, 
 WEIGHTS = {"a": 1, "b": 2, "c": 5, "d": 10}
 
 
-@pytest.fixture
-def limits(inspector):
-    return inspector.limits
-
-
 def enqueue_many(broker, client, jobs):
     broker.enqueue(QUEUE, [new_job(client, client=client) for _ in range(jobs)])
 

@@ -44,7 +44,7 @@ def drain(parallel: ParallelRun) -> None:
         while parallel.models[queue].results:
             parallel.trim(queue)
     left = {key for key in read_keyspace(parallel.redis) if not is_fixed(key)}
-    left -= {f"{{rtq:{queue}}}:log:{job_id}" for queue in QUEUES for job_id in parallel.left_out}
+    left -= {f"{{rtq:{queue}}}:log:{job_id}" for queue in QUEUES for job_id in parallel.undo.left_out}
     assert left == {"rtq:queues"}, left
 
 
@@ -52,7 +52,7 @@ def restore_all(parallel: ParallelRun) -> None:
     """What people have deleted for now comes back."""
     for queue in QUEUES:
         for token in [token for token, jobs in parallel.models[queue].aside.items() if jobs]:
-            parallel.restore(queue, token, "last")
+            parallel.undo.restore(queue, token, "last")
 
 
 def promote_all(parallel: ParallelRun) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
-from tests.broker.model.logs import KEPT_LOGS, LIVE_MS
+from tests.broker.model.outcomes import KEPT_LOGS, LIVE_MS
 from tests.support.jobs import KEEP_MS, QUEUE, WORKER
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def append_log(
     parallel: ParallelRun, queue: str, worker: str, job_id: str, part: str, *lines: str, over_ms: int | str = ""
 ) -> None:
     """Send lines in the model and in Redis."""
-    parallel.models[queue].append_log(worker, job_id, part, over_ms, lines)
+    parallel.models[queue].outcomes.append_log(worker, job_id, part, over_ms, lines)
     arguments = (job_id, part, LIVE_MS, over_ms, KEPT_LOGS, *lines)
     command = SCRIPTS["append_log"].call(parallel.broker.keys.of(queue), arguments, worker=worker)
     parallel.same(parallel.broker.redis.execute_one(command), [])

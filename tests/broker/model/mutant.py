@@ -1,37 +1,47 @@
-"""A mutant, a script with one plausible mistake, and how it is made."""
+"""Changed scripts: mutants, which have one plausible mistake, and scripts with other limits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+import django_rtq.broker
 from django_rtq.broker import scripts
 from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA, LuaScript
 from django_rtq.broker.scripts import SCRIPTS, Script
 
+_LUA = Path(django_rtq.broker.__file__).parent / "lua"
+FILES = {file.relative_to(_LUA).with_suffix("").as_posix(): file.read_text() for file in sorted(_LUA.rglob("*.lua"))}
+
 
 class Mutant(NamedTuple):
-    """In every script, or only in some: `old` is there once, and becomes `new`."""
+    """One text in one file becomes another."""
 
     name: str
+    file: str  # as in "claim", "lib/turns", "queries/find_job"
     old: str
     new: str
-    only: tuple[str, ...] = ()
 
-
-NOTHING = ""  # a text that is removed
+    @property
+    def source(self) -> str:
+        """Of the file, with the mistake."""
+        assert FILES[self.file].count(self.old) == 1, f"{self.name}: {self.file}.lua has not once {self.old!r}"
+        return FILES[self.file].replace(self.old, self.new)
 
 
 @contextmanager
-def mutated(mutant: Mutant) -> Iterator[None]:
-    """Meanwhile, the broker uses the wrong scripts."""
-    names = [name for name in mutant.only or SCRIPTS if mutant.old in _files_of(name)]
+def changed(sources: Mapping[str, str]) -> Iterator[None]:
+    """Meanwhile, the broker uses scripts that are made of these files.
+
+    All that is known here of how scripts are made of files, and of how they get to Redis.
+    """
+    names = [name for name in SCRIPTS if not sources.keys().isdisjoint(files_of(name))]
+    assert names, f"no script uses {', '.join(sources)}"
     right = {name: SCRIPTS[name] for name in names}
-    wrong = {name: script for name in names if (script := _wrong(right[name], mutant)).text != right[name].text}
-    assert wrong, f"{mutant.name}: no script has {mutant.old!r} any more"
+    wrong = {name: _made_of(script, sources) for name, script in right.items()}
     SCRIPTS.update(wrong)
     SCRIPTS_BY_SHA.update({script.sha: LuaScript(script.name, script.text) for script in wrong.values()})
     try:
@@ -39,25 +49,29 @@ def mutated(mutant: Mutant) -> Iterator[None]:
     finally:
         SCRIPTS.update(right)
         for script in wrong.values():
-            del SCRIPTS_BY_SHA[script.sha]
+            SCRIPTS_BY_SHA.pop(script.sha, None)
+        SCRIPTS_BY_SHA.update({script.sha: LuaScript(script.name, script.text) for script in right.values()})
 
 
-@cache
-def _files_of(name: str) -> str:
-    source = SCRIPTS[name]._source
-    return "\n".join([*scripts._parts(source).values(), source])
+def mutated(mutant: Mutant) -> AbstractContextManager[None]:
+    """Meanwhile, the broker uses the wrong scripts."""
+    return changed({mutant.file: mutant.source})
 
 
-def _wrong(script: Script, mutant: Mutant) -> Script:
-    """The script, made of files in which the mutant has replaced its text. The same if it uses none of that."""
+def files_of(name: str) -> list[str]:
+    """The files that a script is made of."""
+    script = SCRIPTS[name]
+    own = f"{script._folder}/{name}".lstrip("/")
+    return [own, *(f"lib/{part}" for part in scripts._parts(FILES[own]))]
+
+
+def _made_of(script: Script, sources: Mapping[str, str]) -> Script:
     right = scripts._read
 
     def read(folder: str, name: str) -> str:
-        text = right(folder, name)
-        assert text.count(mutant.old) <= 1, f"{mutant.name}: {name}.lua has it several times"
-        return text.replace(mutant.old, mutant.new)
+        return sources.get(f"{folder}/{name}".lstrip("/")) or right(folder, name)
 
-    wrong = Script(script.name, script._folder)
+    made = Script(script.name, script._folder)
     with mock.patch.object(scripts, "_read", read):
-        wrong.text  # noqa: B018 - made of the files
-    return wrong
+        made.text, made.key_names  # noqa: B018 - made of the files
+    return made

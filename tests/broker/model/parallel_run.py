@@ -13,10 +13,13 @@ from django_rtq.broker.messages import Claimed, NewJob, UniqueJob
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import JobNotFound, WrongState
+from django_rtq.inspector.actions import LATEST
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.outcome import CANCELLED_UNRUN, DROPPED
+from tests.broker.model.accidents import Accidents
 from tests.broker.model.keyspace import differences, problems, read_keyspace, startable
-from tests.broker.model.queries import overview_of, seconds, settlement
+from tests.broker.model.moving import move
+from tests.broker.model.queries import overview_of, seconds, settlement, state_in
 from tests.broker.model.queue import Queue, claim
 from tests.broker.model.state import DEAD_MS, LEASE_MS, RESULT_MS, Clock, Limits, lane_name
 from tests.broker.model.undoing import Undoing
@@ -35,7 +38,7 @@ def parallel_config(url: str) -> Config:
     return Config(redis=url, lease_seconds=LEASE_MS / 1000, queues={"bulk": {"delayed_first": True}}, **kept)
 
 
-class ParallelRun(Undoing):
+class ParallelRun:
     """Two queues and their models, at a time that stands still until `advance`."""
 
     def __init__(self, redis: Any, broker: Broker) -> None:
@@ -50,7 +53,7 @@ class ParallelRun(Undoing):
         self._turns: dict[str, int] = {}
         self.is_sound = True
         self.woken: set[str] = set()  # queues whose token a worker has taken, and not claimed since
-        self.left_out: set[str] = set()  # jobs that an undo could not put back
+        self.accidents, self.undo = Accidents(self), Undoing(self)
         broker.register_queues(QUEUES)
         self.advance(0)
 
@@ -106,16 +109,34 @@ class ParallelRun(Undoing):
         expected = [self.models[queue].sign_off(worker) for queue in queues]
         self.same(self.broker.sign_off(queues, worker), all(expected))
 
-    def claim(self, worker: str, queues: Sequence[str] = QUEUES, wanted: int = 1, *, idle: int = 1) -> None:
-        self.fetch(worker, {}, queues, wanted=wanted, idle=idle)
+    def claim(
+        self,
+        worker: str,
+        queues: Sequence[str] = QUEUES,
+        wanted: int = 1,
+        *,
+        idle: int = 1,
+        aside: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.fetch(worker, {}, queues, wanted=wanted, idle=idle, aside=aside)
 
-    def fetch(self, worker: str, plan: Plan, queues: Sequence[str] = (), *, wanted: int = 0, idle: int = 1) -> None:
-        """Settle and claim in one round trip."""
+    def fetch(
+        self,
+        worker: str,
+        plan: Plan,
+        queues: Sequence[str] = (),
+        *,
+        wanted: int = 0,
+        idle: int = 1,
+        aside: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """Settle and claim in one round trip. `aside`: clients of queues that get no job."""
+        places = [(queues.index(name), client) for name, client in aside if name in queues]
         settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
         stale = self._settle_models(worker, plan, ack_last=wanted > 0)
-        found = claim([self.models[name] for name in queues], worker, wanted, idle) if wanted else {}
+        found = claim([self.models[name] for name in queues], worker, wanted, idle, places) if wanted else {}
         claims = {queues[place]: answer for place, answer in found.items()}
-        fetched = self.broker.claim(worker, queues, wanted, settlements=settlements, idle=idle)
+        fetched = self.broker.claim(worker, queues, wanted, settlements=settlements, idle=idle, aside=aside)
         for queue, (status, _) in claims.items():
             if status == "suspect":
                 self._adopt_rings(queue)
@@ -165,7 +186,7 @@ class ParallelRun(Undoing):
         actual, model = read_keyspace(self.redis), self.models[queue]
         for lane in [lane for lane, job_ids in model.lanes.items() if job_ids]:
             if actual.get(f"{{rtq:{queue}}}:lane:{lane_name(lane)}", [])[:1] != model.lanes[lane][:1]:
-                model.pass_over(lane)
+                model.paused_tasks.pass_over(lane)
         for band, ring in model.rings.items():
             there = actual.get(f"{{rtq:{queue}}}:ring:{band}", [])
             model.rings[band] = [client for client in ring if client in there or model.lanes[band, client]]
@@ -177,6 +198,12 @@ class ParallelRun(Undoing):
         expected = self.models[queue].report_progress(worker, job_id, line)
         command = SCRIPTS["report_progress"].call(self.broker.keys.of(queue), (job_id, line), worker=worker)
         self.same(self.broker.redis.execute_one(command).decode(), expected)
+
+    def note_times(self, queue: str, worker: str, noted: Mapping[str, str]) -> None:
+        self.models[queue].spent.note_times(worker, noted.items())
+        words = [word for pair in noted.items() for word in pair]
+        command = SCRIPTS["note_times"].call(self.broker.keys.of(queue), words, worker=worker)
+        self.same(self.broker.redis.execute_one(command), [])
 
     # -- by supervisors and schedulers
 
@@ -212,6 +239,66 @@ class ParallelRun(Undoing):
         self.same(reply, [self.models[queue].audit(start, limit), 0])  # and no job is in no place
 
     # -- by people
+
+    def pause(self, queue: str) -> None:
+        self.same(self.inspector.pause(queue), self.models[queue].pause())
+
+    def resume(self, queue: str) -> None:
+        self.same(self.inspector.resume(queue), self.models[queue].resume())
+
+    def forget(self, queue: str, idle_ms: int = 0, *, discard: bool = False) -> None:
+        expected = self.models[queue].forget(idle_ms, discard=discard)
+        if expected in ("forgotten", "missing"):
+            self._turns.pop(queue, None)
+        self.same(self._script(queue, "forget", idle_ms, "1" if discard else "").decode(), expected)
+
+    def purge(self, queue: str, limit: int = 100, client: str | None = None) -> None:
+        whose = ("all", "") if client is None else ("client", client)
+        self.same(self._script(queue, "purge", limit, *whose, ""), self.models[queue].purge(limit, client))
+
+    def cancel_client_jobs(
+        self, queue: str, client: str, until_ms: int = LATEST, at: str = "scheduled 0", limit: int = 100
+    ) -> str:
+        """Returns where to start the next call."""
+        outcome = (self.broker.config.max_results, RESULT_MS, CANCELLED_UNRUN)
+        answer = self._script(queue, "cancel_client_jobs", limit, client, until_ms, at, *outcome)
+        expected = self.models[queue].cancel_client_jobs(client, until_ms, at, limit)
+        self.same(list(map(bytes.decode, answer)), expected)
+        return expected[0]
+
+    def pause_task(self, queue: str, task: str, by: str = "eve") -> None:
+        self.same(
+            self._script(queue, "pause_task", task, by).decode(), self.models[queue].paused_tasks.pause_task(task, by)
+        )
+
+    def resume_task(self, queue: str, task: str, limit: int = 100) -> None:
+        answer, *counts = self._script(queue, "resume_task", task, limit)
+        self.same([answer.decode(), *counts], self.models[queue].paused_tasks.resume_task(task, limit))
+
+    def move(self, queue: str, job_id: str, target: str) -> None:
+        expected = move(self.models[queue], self.models[target], job_id)
+        keys = [self.broker.keys.of(name) for name in (queue, target)]
+        answer = self.broker.redis.execute_one(SCRIPTS["move"].call_many(keys, (job_id,)))
+        self.same(answer.decode(), expected)
+
+    def find(self, queue: str, job_id: str) -> None:
+        """What is told of a job."""
+        try:
+            details = self.inspector.find(job_id, queue)
+        except JobNotFound:
+            assert self._place_of(job_id) is None
+            return
+        assert details.queue == (queue if state_in(self.models[queue], job_id) else self._place_of(job_id))
+        model = self.models[details.queue]
+        assert details.state is state_in(model, job_id)
+        assert details.is_stopping is (job_id in model.cancel_requests)
+        assert details.failures == model.failures.get(job_id, 0)
+        assert details.crashes == model.crashes.get(job_id, 0)
+        assert len(details.errors) == len(model.errors.get(job_id, ()))
+
+    def _place_of(self, job_id: str) -> str | None:
+        """The first queue that knows a job."""
+        return next((name for name in sorted(self.models) if state_in(self.models[name], job_id)), None)
 
     def cancel(self, queue: str, job_id: str, *, terminate: bool = False) -> None:
         how = "terminate" if terminate else "ask"
@@ -252,14 +339,14 @@ class ParallelRun(Undoing):
         }
         arguments = [text for entry in entries.items() for text in entry]
         self._adopt_turns(queue)
-        self.same(self._script(queue, "set_limits", *arguments), self.models[queue].change_limits(entries))
+        self.same(self._script(queue, "set_limits", *arguments), self.models[queue].caps.change_limits(entries))
         if names := sorted(self.models[queue].blocked):
-            self.same(self._script(queue, "check_blocked", *names), self.models[queue].check_blocked(names))
+            self.same(self._script(queue, "check_blocked", *names), self.models[queue].caps.check_blocked(names))
 
     def keep_limits(self, queue: str, limits: Mapping[str, str], idle_ms: int = LEASE_MS) -> None:
         """What the function `limits_of` said of clients."""
         self._adopt_turns(queue)
-        expected = self.models[queue].keep_limits(idle_ms, limits)
+        expected = self.models[queue].caps.keep_limits(idle_ms, limits)
         self.same(self._script(queue, "keep_limits", idle_ms, *chain.from_iterable(limits.items())), expected)
 
     def _adopt_turns(self, queue: str) -> None:
@@ -285,7 +372,7 @@ class ParallelRun(Undoing):
         self.is_sound = False
         actual = read_keyspace(self.redis)
         self._check_turns(actual)
-        self.check_times()
+        self._check_times()
         self._stop_clocks(actual)
         listed = {name for name, model in self.models.items() if model.is_listed}
         expected: dict[str, object] = {"rtq:queues": listed} if listed else {}
@@ -310,6 +397,17 @@ class ParallelRun(Undoing):
             turn = int(actual.pop(f"{{rtq:{name}}}:turn", 0))
             assert turn >= self._turns.get(name, 0)
             self._turns[name] = turn
+
+    def _check_times(self) -> None:
+        """Rings are compared by their order. Where turns go by time, they are known."""
+        for name, model in self.models.items():
+            for band, ring in model.rings.items() if model.spent.has_times else ():
+                key = self.broker.keys.of(name).ring + str(band).encode()
+                turns: dict[bytes, Any] = dict(self.redis.zrange(key, 0, -1, withscores=True))
+                for client in ring:
+                    turn = model.turns.get((band, client))
+                    told = turn is None or f"{turns.get(client.encode(), 0):.6g}" == f"{turn:.6g}"
+                    assert told, f"the turn of {client} is {turns.get(client.encode())}, and should be {turn}"
 
     def _stop_clocks(self, actual: dict[str, Any]) -> None:
         """A script that says that somebody lives notes what the server's clock shows, and that time goes on from there:

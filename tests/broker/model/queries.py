@@ -42,7 +42,7 @@ def _may_start(model: Queue, client: str) -> bool:
 
 def _waits_since(model: Queue, lane: tuple[int, str], job_id: str) -> int:
     """Of a lane whose first job this is, when what was cancelled is left out."""
-    return model.waiting[lane] if model.lanes[lane][0] == job_id else model.waits_since(job_id)
+    return model.waiting[lane] if model.lanes[lane][0] == job_id else model.places.waits_since(job_id)
 
 
 def state_in(model: Queue, job_id: str) -> JobState | None:
@@ -55,7 +55,7 @@ def state_in(model: Queue, job_id: str) -> JobState | None:
     if job_id in model.jobs:
         return JobState.QUEUED
     if job_id in model.results:
-        is_kept = model.times_of(job_id)[1] > model.clock.now
+        is_kept = model.outcomes.times_of(job_id)[1] > model.clock.now
         return (
             JobState(json.loads(model.results[job_id].split(" ", 2)[2]).get("state", "succeeded")) if is_kept else None
         )

@@ -8,65 +8,170 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from math import ceil
+from typing import Any
 
-from tests.broker.model.holding import HELD
-from tests.broker.model.parts import Entry
-from tests.broker.model.purging import Purging
-from tests.broker.model.state import Ahead, due_at, in_order, lane_name, with_task
+from django_rtq.broker.messages import NewJob, UniqueJob, as_unique
+from django_rtq.jobs.job import made_ms
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
+from tests.broker.model.caps import Caps
+from tests.broker.model.outcomes import Outcomes
+from tests.broker.model.paused_tasks import HELD, PausedTasks
+from tests.broker.model.places import Places
+from tests.broker.model.rates import Rates
+from tests.broker.model.room import MORE, FindPlace, Room
+from tests.broker.model.runs import Runs
+from tests.broker.model.state import (
+    RESULT_MS,
+    Ahead,
+    Clock,
+    Entry,
+    Limits,
+    State,
+    due_at,
+    in_order,
+    lane_name,
+    with_task,
+)
+from tests.broker.model.times import Times
+from tests.broker.model.turns import Turns
+from tests.broker.model.unique_jobs import UniqueJobs
 
 WORKERS_AT_ONCE = 10  # whose leases ran out, in one call of reclaim
 
 
-class Queue(Purging):
+class Queue(State):
     """One queue, and all that may happen to its jobs."""
+
+    def __init__(self, clock: Clock, limits: Limits, delayed_first: bool = False) -> None:
+        super().__init__(clock, limits, delayed_first)
+        self.places = Places(self)
+        self.order = Turns(self)
+        self.spent = Times(self)
+        self.caps = Caps(self)
+        self.rates = Rates(self)
+        self.room = Room(self)
+        self.unique_jobs = UniqueJobs(self)
+        self.paused_tasks = PausedTasks(self)
+        self.outcomes = Outcomes(self)
+        self.runs = Runs(self)
+
+    # -- by whoever has work to be done
+
+    def enqueue(self, jobs: Iterable[NewJob], all_or_none: bool = False, drops: bool = False) -> list[str]:
+        answers, jobs = [], list(jobs)
+        if drops:
+            return self.enqueue_unique(map(as_unique, jobs), all_or_none, drops)
+        before = self.copied()
+        self.is_bulk = len(jobs) != 1 or bool(jobs[0].due)
+        for job in jobs:
+            answers.append("exists" if self.places.knows(job.id) else self.room.refusal(job.client) or "ok")
+            if answers[-1] == "ok":
+                self.places.take_in(job)
+        if "ok" in answers:
+            self.count("enqueued", answers.count("ok"))
+        self.is_bulk = False
+        return self._all_or_none(jobs, answers, before) if all_or_none else answers
+
+    def enqueue_unique(self, jobs: Iterable[UniqueJob], all_or_none: bool = False, drops: bool = False) -> list[str]:
+        jobs, before = list(jobs), self.copied()
+        self.drops_left, self.dropped = MORE + len(jobs), []
+        if drops and all_or_none:
+            answers, clients = self.room.refusal_of_all(jobs)
+            if any(answer.startswith("full") for answer in answers):
+                return self._all_or_none(jobs, answers, before)
+            for place, client in enumerate(clients):
+                self.room.make_room(client, clients[:place])
+            return [self.enqueue_one(job, lambda client: "") for job in jobs]
+        answers = [self.enqueue_one(job, self.room.make_room if drops else self.room.refusal) for job in jobs]
+        return self._all_or_none(jobs, answers, before) if all_or_none else answers
+
+    def _all_or_none(self, jobs: Sequence[NewJob | UniqueJob], answers: list[str], before: dict[str, Any]) -> list[str]:
+        """Nothing has happened if one did not fit."""
+        if not any(answer.startswith("full") for answer in answers):
+            return answers
+        vars(self).update(before)
+        added = [
+            answer == "ok" or (answer.startswith("after") and job.id not in self.jobs)
+            for job, answer in zip(jobs, answers, strict=True)
+        ]
+        return ["full" if is_added else answer for is_added, answer in zip(added, answers, strict=True)]
+
+    def enqueue_one(self, job: UniqueJob, find_place: FindPlace) -> str:
+        first = self.unique_jobs.holder(job.digest)
+        if first and self.unique_jobs.successor_of(first) == job.id:
+            return f"after {first}"
+        if self.places.knows(job.id):
+            return "exists"
+        is_after = (
+            bool(first)
+            and job.on_conflict == "rerun"
+            and self.places.runs(first)
+            and not self.unique_jobs.successor_of(first)
+        )
+        if (not first or is_after) and (refusal := find_place(job.client)):
+            return refusal
+        if not first:
+            self.places.take_in(job)
+            self.unique_jobs.hold(job)
+            self.count("enqueued")
+            return "ok"
+        if job.on_conflict == "replace" and not self.places.runs(first):
+            self.unique_jobs.replace(first, job)
+        if job.on_conflict == "rerun" and (successor := self.unique_jobs.successor_of(first)):
+            self.places.move(successor, self.places.record(job), self.scheduled[successor])
+        elif job.on_conflict == "rerun" and self.places.runs(first):
+            self.unique_jobs.come_after(first, job)
+            return f"after {first}"
+        return f"duplicate {first}"
 
     # -- by workers
 
     def sign_on(self, worker: str) -> None:
-        self._contact()
+        self.runs.contact()
         self.workers[worker] = self.clock.now + self.limits.lease_ms
         self.signed_on[worker] = self.clock.now
 
     def sign_off(self, worker: str) -> bool:
         if self.running[worker]:
             return False
-        self._forget_worker(worker)
+        self.runs.forget_worker(worker)
         self.work_signal = self.work_signal or bool(
             self.bands
         )  # it may have taken the token that would have woken another
         return True
 
-    def claim(self, worker: str, wanted: int, slots: int) -> tuple[str, dict[str, str]]:
-        """Status, and the jobs and their attempts."""
+    def claim(self, worker: str, wanted: int, slots: int, aside: Iterable[str] = ()) -> tuple[str, dict[str, str]]:
+        """Status, and the jobs and their attempts. The clients that stand aside get none."""
         jobs: dict[str, str] = {}
-        status, self.wanted, self.emptied = "ok", wanted, set()
-        while len(jobs) < wanted and (lane := self._whose_turn()):
+        status, self.wanted, self.emptied, self.standing_aside = "ok", wanted, set(), frozenset(aside)
+        while len(jobs) < wanted and (lane := self.order.whose_turn()):
             job_id = self.lanes[lane][0]
-            if not self._may_join(list(jobs), job_id, slots):
+            if not self.runs.may_join(list(jobs), job_id, slots):
                 status = "suspect"
                 break
             jobs[job_id] = str(1 + self.failures.get(job_id, 0) + self.crashes.get(job_id, 0))
             owner = f" {lane[1]}" if self.set_limits else ""
             self.running[worker][job_id] = f"{jobs[job_id]} {self.clock.now}{owner}"
-            self.charge_start(lane[1])
-            self._leave_lane(lane)
-        self.drop_debts()
+            self.spent.charge_start(lane[1])
+            self.places.leave_lane(lane)
+        self.spent.drop_debts()
         self.signal_work()
         return "suspect" if self.crashes.keys() & jobs.keys() else status, jobs
 
     def signal_work(self) -> None:
         """What a claim leaves."""
-        self.work_signal = bool(self.bands) and not (self.set_limits and self.is_full())
+        self.work_signal = bool(self.bands) and not (self.set_limits and self.caps.is_full())
 
     def ack(self, worker: str, entries: Sequence[Entry]) -> list[str]:
-        return self._end_runs(worker, entries, "succeeded")[0]
+        return self.runs.end_runs(worker, entries, "succeeded")[0]
 
     def expire(self, worker: str, entries: Sequence[Entry]) -> list[str]:
-        return self._end_runs(worker, entries, "expired")[0]
+        return self.runs.end_runs(worker, entries, "expired")[0]
 
     def finish_cancel(self, worker: str, entries: Sequence[Entry]) -> list[str]:
-        return self._end_runs(worker, entries, "cancelled")[0]
+        return self.runs.end_runs(worker, entries, "cancelled")[0]
 
     def report_progress(self, worker: str, job_id: str, line: str) -> str:
         if job_id not in self.running[worker]:
@@ -75,61 +180,61 @@ class Queue(Purging):
         return "ok"
 
     def retry(self, worker: str, entries: Sequence[tuple[str, int, int, str]]) -> list[str]:
-        mine, stale = self._held(worker, entries)
-        ended = self._end_stopped(entry[0] for entry in mine)
+        mine, stale = self.runs.held(worker, entries)
+        ended = self.runs.end_stopped(entry[0] for entry in mine)
         for job_id, delay_ms, failures, line in mine:
             if job_id in ended:
                 continue
-            self._schedule(job_id, self.clock.now + delay_ms)
+            self.places.schedule(job_id, self.clock.now + delay_ms)
             self.retrying[job_id] = self.clock.now + delay_ms
-            if failures or not self._failed_so(job_id, line):
-                self._fail(job_id, failures, line)
-        self._end_run(worker, [entry[0] for entry in mine])
+            if failures or not self.runs.failed_so(job_id, line):
+                self.runs.fail(job_id, failures, line)
+        self.runs.end_run(worker, [entry[0] for entry in mine])
         return stale
 
     def bury(self, worker: str, entries: Sequence[Entry]) -> list[str]:
-        mine, stale = self._held(worker, entries)
-        ended = self._end_stopped(entry[0] for entry in mine)
+        mine, stale = self.runs.held(worker, entries)
+        ended = self.runs.end_stopped(entry[0] for entry in mine)
         for job_id, failures, line in mine:
             if job_id not in ended:
-                self._die(job_id)
-                self._fail(job_id, failures, line)
-        self._end_run(worker, [entry[0] for entry in mine])
+                self.runs.die(job_id)
+                self.runs.fail(job_id, failures, line)
+        self.runs.end_run(worker, [entry[0] for entry in mine])
         return stale
 
     def release(self, worker: str, job_ids: Sequence[str]) -> list[str]:
-        mine, stale = self._held(worker, [(job_id,) for job_id in job_ids])
-        ended = self._end_stopped(entry[0] for entry in mine)
+        mine, stale = self.runs.held(worker, [(job_id,) for job_id in job_ids])
+        ended = self.runs.end_stopped(entry[0] for entry in mine)
         for (job_id,) in reversed(mine):
             if job_id not in ended:
-                self._give_back(job_id, is_unrun=True)
-        self._end_run(worker, [entry[0] for entry in mine], are_unrun=True)
+                self.places.give_back(job_id, is_unrun=True)
+        self.runs.end_run(worker, [entry[0] for entry in mine], are_unrun=True)
         return stale
 
     # -- by supervisors and schedulers
 
     def renew(self, workers: Sequence[str]) -> tuple[int | None, set[str]]:
-        self._contact()
-        self._rotate()
+        self.runs.contact()
+        self.outcomes.rotate()
         known = [worker for worker in workers if worker in self.workers]
         self.workers.update({worker: self.clock.now + self.limits.lease_ms for worker in known})
-        return self._until(self.workers), set(workers) - set(known)
+        return self.runs.until(self.workers), set(workers) - set(known)
 
     def reclaim(self, limit: int) -> tuple[int | None, list[tuple[str, str]]]:
-        self._contact()
+        self.runs.contact()
         if self.clock.now < self.clock_state.get("hold", 0):
             return self.clock_state["hold"] - self.clock.now, []
         taken: list[tuple[str, str]] = []
         for worker in due_at(self.workers, self.clock.now)[:WORKERS_AT_ONCE]:
-            taken += self._take_back(worker, set(self.running[worker]), limit - len(taken))
+            taken += self.runs.take_back(worker, set(self.running[worker]), limit - len(taken))
             if not self.running[worker]:
-                self._forget_worker(worker)
-        return self._until(self.workers), taken
+                self.runs.forget_worker(worker)
+        return self.runs.until(self.workers), taken
 
     def reclaim_child(self, worker: str, guilty: Iterable[str], limit: int) -> tuple[int, list[tuple[str, str]]]:
-        taken = self._take_back(worker, set(guilty), limit)
+        taken = self.runs.take_back(worker, set(guilty), limit)
         if not self.running[worker]:
-            self._forget_worker(worker)
+            self.runs.forget_worker(worker)
         return len(self.running[worker]), taken
 
     def promote(self, limit: int) -> tuple[int | None, list[str]]:
@@ -144,14 +249,14 @@ class Queue(Purging):
         for job_id in promoted:
             if self.delayed_first:
                 self.jobs[job_id].band = Ahead.of(self.jobs[job_id].band)
-            self._queue_up(job_id, self.scheduled.pop(job_id))
+            self.places.queue_up(job_id, self.scheduled.pop(job_id))
             self.retrying.pop(job_id, None)
         for client in looked_at:
             self._look_again(client)
         timed = {job_id: due for job_id, due in self.scheduled.items() if due < HELD}
-        has_more = self.return_more(limit)
-        self.promote_rates(limit)
-        return 0 if has_more else self._until(timed | self.next_starts), promoted
+        has_more = self.paused_tasks.return_more(limit)
+        self.rates.promote_rates(limit)
+        return 0 if has_more else self.runs.until(timed | self.next_starts), promoted
 
     def _take_turns(self, promoted: list[str], wanted: int) -> set[str]:
         """Add the shares of the next clients. Answers who was looked at."""
@@ -174,12 +279,12 @@ class Queue(Purging):
             self.scheduled_by_client.pop(client, None)
 
     def trim(self, limit: int) -> list[int]:
-        self._rotate()
-        gone, has_more = self._expire_outcomes()
+        self.outcomes.rotate()
+        gone, has_more = self.outcomes.expire_outcomes()
         over = len(self.dead) - self.limits.max_dead_letters
         dead = in_order(self.dead)[:over] if over > 0 else due_at(self.dead, self.clock.now - self.limits.dead_ms)
-        self._forget(dead[:limit])
-        self.delete_logs(dead[:limit])
+        self.places.forget(dead[:limit])
+        self.outcomes.delete_logs(dead[:limit])
         return [gone, len(dead[:limit]), int(has_more or len(dead) >= limit)]
 
     def roll_up(self, most: int) -> int:
@@ -199,19 +304,19 @@ class Queue(Purging):
         if self.jobs:
             self.clock_state["counted"] = self.clock.now
         if start == 0:
-            self.recount()
+            self.spent.recount()
         names = {lane_name(lane): lane for lane in self.waiting}
         seen = in_order({name: self.waiting[lane] for name, lane in names.items()})[start : start + limit]
         for lane in [names[name] for name in seen]:
             if self.lanes[lane]:
                 if lane[1] in self.blocked_in[lane[0]]:
-                    self._block(*lane)
-                    self.unblock(lane[1])
+                    self.caps.block(*lane)
+                    self.caps.unblock(lane[1])
                 else:
-                    self._index(lane, self.clock.now, wakes=lane[1] not in self.rings[lane[0]])
-                self.waiting[lane] = self.waits_since(self.lanes[lane][0])
+                    self.places.index(lane, self.clock.now, wakes=lane[1] not in self.rings[lane[0]])
+                self.waiting[lane] = self.places.waits_since(self.lanes[lane][0])
         self.work_signal = self.work_signal or bool(self.bands)
-        gone = self._audit_workers(in_order(self.signed_on)[start : start + limit])
+        gone = self.runs.audit_workers(in_order(self.signed_on)[start : start + limit])
         if len(seen) < limit and len(self.signed_on) + gone - start < limit:
             return 0
         return start + limit - gone
@@ -222,29 +327,29 @@ class Queue(Purging):
         if job_id not in self.jobs:
             if "cancelled" in self.results.get(job_id, ""):
                 return "already"
-            return "finished" if job_id in self.results or self.has_finished(job_id) else "missing"
+            return "finished" if job_id in self.results or self.outcomes.has_finished(job_id) else "missing"
         if job_id in self.dead:
             return "dead"
         outcome = with_task(outcome, self.jobs[job_id].body)
-        if self._runs(job_id):
+        if self.places.runs(job_id):
             if how == "terminate" or job_id not in self.cancel_requests:
                 self.cancel_requests[job_id] = f"{how} {keep_ms} {self.limits.max_results} {outcome}"
             return "asked"
         lane = None if job_id in self.scheduled else self.jobs[job_id].lane
         if lane is not None:
             self.cancelled_in_lane[job_id] = lane
-        self._remember([(job_id, keep_ms, outcome)])
-        self._forget([job_id])
+        self.outcomes.remember([(job_id, keep_ms, outcome)])
+        self.places.forget([job_id])
         if lane is not None:
-            self._trim_cancelled(lane)
-        self._count("cancelled")
+            self.places.trim_cancelled(lane)
+        self.count("cancelled")
         return "cancelled"
 
     def requeue(self, job_ids: Sequence[str]) -> list[str]:
         queued = []
         for job_id in job_ids:
             note = self.digests.get(job_id)
-            if job_id not in self.dead or (note and self._holder(note.digest)):
+            if job_id not in self.dead or (note and self.unique_jobs.holder(note.digest)):
                 continue
             queued.append(job_id)
             if note:
@@ -255,9 +360,9 @@ class Queue(Purging):
             record = self.jobs[job_id]
             record.ready, record.expires = self.clock.now, 0
             record.band = record.band.priority if isinstance(record.band, Ahead) else record.band
-            self._queue_up(job_id, self.clock.now)
+            self.places.queue_up(job_id, self.clock.now)
         if queued:
-            self._count("requeued", len(queued))
+            self.count("requeued", len(queued))
         return queued
 
     def requeue_changed(self, latest: int, job_id: str, body: str) -> str:
@@ -270,17 +375,17 @@ class Queue(Purging):
 
     def run_now(self, job_id: str) -> str:
         if job_id not in self.jobs:
-            return "finished" if job_id in self.results or self.has_finished(job_id) else "missing"
+            return "finished" if job_id in self.results or self.outcomes.has_finished(job_id) else "missing"
         if job_id not in self.scheduled:
             return "elsewhere"
-        if self.scheduled[job_id] >= HELD and self.pause_of(job_id):
+        if self.scheduled[job_id] >= HELD and self.paused_tasks.pause_of(job_id):
             return "paused"
         first = self.unique.get(self.digests[job_id].digest, "") if job_id in self.digests else ""
-        if first and first in self.digests and self._successor_of(first) == job_id:
+        if first and first in self.digests and self.unique_jobs.successor_of(first) == job_id:
             return f"after {first}"
-        self._unschedule(job_id)
+        self.places.unschedule(job_id)
         self.retrying.pop(job_id, None)
-        self._queue_up(job_id, self.clock.now)
+        self.places.queue_up(job_id, self.clock.now)
         return "queued"
 
     def release_worker(self, worker: str, limit: int) -> list[str | int]:
@@ -293,10 +398,10 @@ class Queue(Purging):
 
     def discard(self, job_ids: Sequence[str]) -> list[str]:
         gone = [job_id for job_id in job_ids if job_id in self.dead]
-        self._forget(gone)
-        self.delete_logs(gone)
+        self.places.forget(gone)
+        self.outcomes.delete_logs(gone)
         if gone:
-            self._count("discarded", len(gone))
+            self.count("discarded", len(gone))
         return gone
 
     def pause(self) -> bool:
@@ -308,9 +413,63 @@ class Queue(Purging):
         changed, self.paused, self.work_signal = self.paused is not None, None, True
         return changed
 
+    def purged_next(self, limit: int, client: str | None) -> list[str]:
+        """What a purge takes first: what is scheduled, or else a lane."""
+        job_ids = in_order(self.scheduled if client is None else self.scheduled_of(client))[:limit]
+        lane = None if job_ids else self.places.lane_to_purge(client)
+        return self.lanes[lane][:limit] if lane else job_ids
 
-def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> dict[int, tuple[str, dict[str, str]]]:
-    """From the first queues that have any. Of those with something to tell: status, and the jobs and their attempts."""
+    def purge(self, limit: int, client: str | None = None) -> list[int]:
+        """First what is scheduled, then lane after lane. Rings keep the clients until a claim comes by."""
+        job_ids = in_order(self.scheduled if client is None else self.scheduled_of(client))[:limit]
+        if not job_ids and (lane := self.places.lane_to_purge(client)):
+            job_ids = self.lanes[lane][:limit]
+            self.places.trim(lane, len(job_ids))
+        thrown = [job_id for job_id in job_ids if not self.cancelled_in_lane.pop(job_id, None)]
+        self.places.forget(thrown)
+        self.outcomes.delete_logs(job_ids)
+        if job_ids:
+            self.count("purged", len(thrown))
+        return [len(thrown), len(job_ids)]
+
+    def cancel_client_jobs(self, client: str, until_ms: int, at: str, limit: int) -> list[str]:
+        """First what is scheduled, the latest first, then lane after lane."""
+        place, skip = at.split()
+        scheduled = in_order(self.scheduled_of(client))[::-1][int(skip) : int(skip) + limit]
+        if place == "scheduled" and scheduled:
+            cancelled = self._cancel_all(scheduled, until_ms)
+            return [f"scheduled {int(skip) + len(scheduled) - len(cancelled)}", *cancelled]
+        bands = self.places.bands_of(client)
+        first = next((i for i, band in enumerate(bands) if str(band) == place), -1)
+        for i in range(max(first, 0), len(bands)):
+            lane, start = (bands[i], client), int(skip) if i == first else 0
+            if job_ids := self.lanes[lane][start : start + limit]:
+                cancelled = self._cancel_all([job_id for job_id in job_ids if job_id in self.jobs], until_ms)
+                self.cancelled_in_lane |= dict.fromkeys(cancelled, lane)
+                passed = [] if start else list(takewhile(lambda job_id: job_id not in self.jobs, job_ids))
+                self.places.trim(lane, len(passed))
+                for job_id in passed:
+                    self.cancelled_in_lane.pop(job_id, None)
+                return [f"{bands[i]} {start + len(job_ids) - len(passed)}", *cancelled]
+        return [""]
+
+    def _cancel_all(self, job_ids: Sequence[str], until_ms: int) -> list[str]:
+        cancelled = [job_id for job_id in job_ids if made_ms(job_id) <= until_ms]
+        if cancelled:
+            texts = [with_task(CANCELLED_UNRUN, self.jobs[job_id].body) for job_id in cancelled]
+            self.outcomes.remember([(job_id, RESULT_MS, text) for job_id, text in zip(cancelled, texts, strict=True)])
+            self.places.forget(cancelled)
+            self.count("cancelled", len(cancelled))
+        return cancelled
+
+
+def claim(
+    queues: Sequence[Queue], worker: str, wanted: int, slots: int, aside: Sequence[tuple[int, str]] = ()
+) -> dict[int, tuple[str, dict[str, str]]]:
+    """From the first queues that have any. Of those with something to tell: status, and the jobs and their attempts.
+
+    `aside`: the place of a queue, and a client that gets no job of it.
+    """
     answers: dict[int, tuple[str, dict[str, str]]] = {}
     for place, queue in enumerate(queues):
         if not wanted:
@@ -320,9 +479,11 @@ def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> dict
         if worker not in queue.workers:
             # What others have assigned may run; the worker hears of this when it asks again.
             return answers if any(jobs for _, jobs in answers.values()) else {**answers, place: ("unknown", {})}
-        if (room := queue.open_limits()) <= 0 or queue.paused is not None:
+        if (room := queue.caps.open_limits()) <= 0 or queue.paused is not None:
             continue
-        answers[place] = status, jobs = queue.claim(worker, int(min(wanted, room)), slots)
+        answers[place] = status, jobs = queue.claim(
+            worker, int(min(wanted, room)), slots, [client for at, client in aside if at == place]
+        )
         wanted, slots = wanted - len(jobs), 0 if jobs else slots
         wanted = 0 if status == "suspect" else wanted
     unknown = [place for place, queue in enumerate(queues) if worker not in queue.workers]

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    initialize,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, get_state_machine_test, initialize, precondition, rule
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import NewJob, UniqueJob
@@ -21,8 +17,6 @@ from tests.broker.model.drain import drain
 from tests.broker.model.log_calls import LINE, append_log
 from tests.broker.model.parallel_run import QUEUES, ParallelRun
 from tests.broker.model.queries import lanes_of
-from tests.broker.model.random_moves import MovingRules
-from tests.broker.model.random_undos import UndoRules
 from tests.broker.model.state import LEASE_MS
 from tests.broker.model.strategies import (
     BODIES,
@@ -34,6 +28,7 @@ from tests.broker.model.strategies import (
     PROGRESS,
     TASKS,
     TORN,
+    clients_aside,
     holdings,
     indexes,
     limit_entries,
@@ -50,18 +45,22 @@ from tests.broker.model.strategies import (
     settlements,
     several,
     twice,
+    undo_tokens,
 )
 
+NO_LIMITS: Mapping[str, str] = {}
 
-class QueueMachine(MovingRules, UndoRules):
+
+class QueueMachine(RuleBasedStateMachine):
     """Two queues, up to a dozen workers, any number of people.
 
     Few rules that do much: hypothesis leaves out some of them in every run, and little happens to jobs that nobody
     enqueues, claims or settles.
     """
 
-    def __init__(self, redis: Any, broker: Broker) -> None:
+    def __init__(self, redis: Any, broker: Broker, beginning: Mapping[str, str]) -> None:
         super().__init__()
+        self.beginning = beginning  # the first limits of a queue
         self.parallel = ParallelRun(redis, broker)
         self.known: dict[str, list[str]] = {name: [] for name in QUEUES}  # every id that ever was
         self.workers: list[str] = []
@@ -69,6 +68,8 @@ class QueueMachine(MovingRules, UndoRules):
 
     @initialize(jobs=new_jobs, more=new_jobs, wanted=st.integers(1, 6))
     def begin(self, jobs: list[Any], more: list[Any], wanted: int) -> None:
+        if self.beginning:
+            self.parallel.change_limits("mail", self.beginning)
         for queue, new in (("mail", jobs), ("bulk", more), ("mail", more)):
             self.enqueue(queue, new, [], 1)
         for _ in range(3):
@@ -108,9 +109,15 @@ class QueueMachine(MovingRules, UndoRules):
             self.workers.append(f"w{len(self.workers)}")
             self.parallel.sign_on(self.workers[-1], order)
 
-    @rule(worker=indexes, order=orders, wanted=st.integers(1, 5), idle=st.sampled_from((1, 1, 4, 9, 0)))
-    def claim(self, worker: int, order: tuple[str, ...], wanted: int, idle: int) -> None:
-        self.parallel.claim(self._worker(worker), order, wanted, idle=idle)
+    @rule(
+        worker=indexes,
+        order=orders,
+        wanted=st.integers(1, 5),
+        idle=st.sampled_from((1, 1, 4, 9, 0)),
+        aside=clients_aside,
+    )
+    def claim(self, worker: int, order: tuple[str, ...], wanted: int, idle: int, aside: list[tuple[str, str]]) -> None:
+        self.parallel.claim(self._worker(worker), order, wanted, idle=idle, aside=aside)
 
     @precondition(lambda self: self.holders)
     @rule(worker=indexes, outcomes=settlements, wait=st.sampled_from((0, 3000)), order=orders, then=st.integers(0, 4))
@@ -238,6 +245,30 @@ class QueueMachine(MovingRules, UndoRules):
             self.parallel.cancel_client_jobs(queue, client, moment, at, limit)
         _ = forgets and self.parallel.forget(queue, LEASE_MS * (limit - 1), discard=limit > 2)
 
+    @rule(queue=queues, places=several, others=several, times=twice)
+    def move(self, queue: str, places: list[int], others: list[int], times: int) -> None:
+        """Some that live, and some that ever were."""
+        (target,) = set(QUEUES) - {queue}
+        live = sorted(self.parallel.models[queue].jobs)
+        job_ids = [*self._pick(live, places), *self._pick(self.known[queue], others[:1])]
+        for job_id in job_ids * times:
+            self.parallel.move(queue, job_id, target)
+            self.parallel.find(queue, job_id)
+        self.known[target] += [job_id for job_id in dict.fromkeys(job_ids) if job_id not in self.known[target]]
+
+    @rule(queue=queues, token=undo_tokens, places=several, limit=st.sampled_from((1, 2, 3)), client=purged_clients)
+    def delete_for_now(self, queue: str, token: str, places: list[int], limit: int, client: str | None) -> None:
+        dead = self._pick(sorted(self.parallel.models[queue].dead), places)
+        if dead:
+            self.parallel.undo.discard_for_now(queue, dead, token)
+        else:
+            self.parallel.undo.purge_for_now(queue, limit, client, token)
+
+    @rule(queue=queues, token=undo_tokens, number=st.integers(0, 99), limit=st.sampled_from((1, 2, 100)), times=twice)
+    def restore(self, queue: str, token: str, number: int, limit: int, times: int) -> None:
+        for _ in range(times):
+            self.parallel.undo.restore(queue, token, f"call{number}", limit)
+
     # -- by accident
 
     @rule(
@@ -247,24 +278,24 @@ class QueueMachine(MovingRules, UndoRules):
         limit=st.integers(1, 3),
     )
     def take_token(self, queue: str, token: str, start: int, limit: int) -> None:
-        self.parallel.take_token(queue, token)
+        self.parallel.accidents.take_token(queue, token)
         self.parallel.audit(queue, start, limit)
 
     @rule(queue=queues, digest=st.sampled_from(("d1", "d2")))
     def let_limit_pass(self, queue: str, digest: str) -> None:
-        self.parallel.let_limit_pass(queue, digest)
+        self.parallel.accidents.let_limit_pass(queue, digest)
 
     @rule(queue=queues, place=indexes, what=st.sampled_from(TORN), is_guilty=st.booleans())
     def tear_the_log(self, queue: str, place: int, what: str, is_guilty: bool) -> None:
         for worker in self._pick(self.holders, [place]) if what == "worker" else ():
-            self.parallel.lose_worker(queue, worker)
+            self.parallel.accidents.lose_worker(queue, worker)
         for lane in self._pick(lanes_of(self.parallel.models[queue]), [place]) if what != "worker" else ():
             if what == "turn":
-                self.parallel.lose_turn(queue, lane)
+                self.parallel.accidents.lose_turn(queue, lane)
             elif what == "band":
-                self.parallel.lose_band(queue, lane[0])
+                self.parallel.accidents.lose_band(queue, lane[0])
             elif what == "index":
-                self.parallel.bend_index(queue, lane[1])
+                self.parallel.accidents.bend_index(queue, lane[1])
             else:
                 self._claim_half(queue, lane, is_guilty=is_guilty)
 
@@ -274,7 +305,7 @@ class QueueMachine(MovingRules, UndoRules):
         allowed = model.jobs[job_id].max_crashes if job_id in model.jobs else 0
         # A suspect might be dead while it is in its lane: the claim that finds it there does not mind.
         if model.crashes.get(job_id, 0) < allowed:
-            self.parallel.claim_half(queue, "torn", job_id, [job_id] * is_guilty)
+            self.parallel.accidents.claim_half(queue, "torn", job_id, [job_id] * is_guilty)
 
     def teardown(self) -> None:
         """What is left comes to an end, and leaves nothing behind (I13)."""
@@ -335,15 +366,24 @@ class QueueMachine(MovingRules, UndoRules):
         }[verb]
 
 
-def run_randomly(redis: Any, broker: Broker, *, examples: int, **options: Any) -> None:
-    """So many runs of 50 rules, the same ones every time."""
-    run_state_machine_as_test(
-        partial(QueueMachine, redis, broker),
+def run_randomly(
+    redis: Any,
+    broker: Broker,
+    beginning: Mapping[str, str] = NO_LIMITS,
+    *,
+    examples: int,
+    seeded_by: int | None = None,
+    **options: Any,
+) -> None:
+    """So many runs of 50 rules; the same ones every time, if there is a seed."""
+    test = get_state_machine_test(
+        partial(QueueMachine, redis, broker, beginning),
         settings=settings(
-            **{"derandomize": True, **options},
+            **options,
             max_examples=examples,
             stateful_step_count=50,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
+    (test if seeded_by is None else seed(seeded_by)(test))()

@@ -130,12 +130,13 @@ def nobody_knows_a_task(parallel: ParallelRun) -> None:
 
 def jobs_wait_for_their_time(parallel: ParallelRun) -> None:
     send(parallel, "late", due="+3000", expires="+1000")
-    parallel.take_token("mail", "due_signal")
+    parallel.accidents.take_token("mail", "due_signal")
     (later,) = send(parallel, "later", due="+4000", expires="+1000")
     send(parallel, "soon", due="+1", client="acme")
-    parallel.take_token("mail", "due_signal")
+    parallel.accidents.take_token("mail", "due_signal")
     send(parallel, "past", due=str(parallel.clock.now - 5000))
     parallel.enqueue("mail", [new_job(parallel, "skewed")._replace(id=f"{parallel.clock.now - 5000:012x}-s")])
+    parallel.enqueue("mail", [new_job(parallel, "skewed")._replace(id=f"{parallel.clock.now - 1000:012x}-just")])
     parallel.enqueue("mail", [new_job(parallel, "named")._replace(id="monthly")])
     parallel.claim("w0", ("mail",), 2)
     run(parallel, "retry", ["monthly"], 1000, 1, ERROR, times=2)
@@ -209,7 +210,7 @@ def leases_run_out(parallel: ParallelRun) -> None:
         parallel.renew(["w1"])
     parallel.reclaim("mail", 1)
     parallel.claim("w1", ("mail",))
-    parallel.take_token("mail", "work_signal")
+    parallel.accidents.take_token("mail", "work_signal")
     parallel.reclaim("mail", 1)
     parallel.reclaim("mail")
     parallel.reclaim("mail")
@@ -257,12 +258,12 @@ def dead_letters_are_trimmed(parallel: ParallelRun) -> None:
 def a_log_was_torn(parallel: ParallelRun) -> None:
     first, second = send(parallel, "a", "b", client="x")
     send(parallel, "c", client="y")
-    parallel.take_token("mail", "work_signal")
-    parallel.lose_turn("mail", (0, "x"))
-    parallel.take_token("mail", "work_signal")
-    parallel.lose_band("mail", 0)
-    parallel.claim_half("mail", "torn", first, [])
-    parallel.claim_half("mail", "torn", second, [second])
+    parallel.accidents.take_token("mail", "work_signal")
+    parallel.accidents.lose_turn("mail", (0, "x"))
+    parallel.accidents.take_token("mail", "work_signal")
+    parallel.accidents.lose_band("mail", 0)
+    parallel.accidents.claim_half("mail", "torn", first, [])
+    parallel.accidents.claim_half("mail", "torn", second, [second])
     parallel.claim("w0", ("mail",), 5)
 
 
@@ -270,7 +271,7 @@ def a_log_was_torn_at_the_end_of_a_job(parallel: ParallelRun) -> None:
     (job_id,) = send(parallel, "a")
     parallel.claim("w0", ("mail",))
     run(parallel, "ack", [job_id], KEEP_MS, DONE)
-    parallel.stop_half("mail", "torn", job_id)
+    parallel.accidents.stop_half("mail", "torn", job_id)
     parallel.find("mail", job_id)
 
 

@@ -70,16 +70,16 @@ def many_due_batches_take_turns(parallel: ParallelRun) -> None:
 def what_waits_no_more_leaves_the_index(parallel: ParallelRun) -> None:
     ids = [job_id for name in "abc" for job_id in send(parallel, name, client="x", due="+2000")]
     now = parallel.clock.now
-    parallel.take_token("mail", "due_signal")
+    parallel.accidents.take_token("mail", "due_signal")
     parallel.enqueue(
         "mail", [new_job(parallel, n, client="x", due=str(now + ms)) for n, ms in (("d", 1000), ("e", 9000))]
     )
     parallel.cancel("mail", ids[0])
     parallel.run_now("mail", ids[1])
-    parallel.bend_index("mail", "nobody")
-    parallel.bend_index("mail", "x")
+    parallel.accidents.bend_index("mail", "nobody")
+    parallel.accidents.bend_index("mail", "x")
     parallel.advance(1000)
-    parallel.bend_index("mail", "x")
+    parallel.accidents.bend_index("mail", "x")
     parallel.cancel("mail", ids[2])
     parallel.purge("mail")
     (alone,) = send(parallel, "f", client="x", due="+1000")

@@ -14,7 +14,7 @@ def a_client_at_its_limit_lets_others_pass(parallel: ParallelRun) -> None:
     z = send(parallel, *"hijk", client="z", priority=-5)
     parallel.claim("w0", ("mail",), 5)
     parallel.claim("w1", ("mail",), 1)
-    parallel.take_token("mail", "work_signal")
+    parallel.accidents.take_token("mail", "work_signal")
     send(parallel, "l", client="x")  # wakes nobody
     send(parallel, "m", "n", client="x", priority=-5)
     parallel.claim("w1", ("mail",), 2)
@@ -41,14 +41,14 @@ def a_queue_at_its_limit(parallel: ParallelRun) -> None:
     send(parallel, "d", client="x", queue="bulk")
     parallel.claim("w0", ("mail", "bulk"), 4)
     parallel.claim("w1", ("mail", "bulk"), 4)
-    parallel.take_token("mail", "work_signal")
+    parallel.accidents.take_token("mail", "work_signal")
     run(parallel, "ack", [a], KEEP_MS, "")
     parallel.claim("w1", ("mail",), 4)
-    parallel.take_token("mail", "work_signal")
+    parallel.accidents.take_token("mail", "work_signal")
     parallel.reclaim_child("mail", "w0", [b])
     send(parallel, *"efg", client="y")
     parallel.claim("w1", ("mail",), 4)
-    parallel.take_token("mail", "work_signal")
+    parallel.accidents.take_token("mail", "work_signal")
     parallel.change_limits("mail", {"queue": NONE})
 
 
@@ -61,7 +61,7 @@ def a_paused_client(parallel: ParallelRun) -> None:
     run(parallel, "ack", [a], KEEP_MS, "")
     parallel.cancel("mail", b)
     parallel.claim("w1", ("mail",), 2)
-    parallel.take_token("mail", "work_signal")
+    parallel.accidents.take_token("mail", "work_signal")
     parallel.change_limits("mail", {"paused:x": RESUMED})
     parallel.claim("w1", ("mail",), 2)
 
@@ -163,8 +163,8 @@ def the_log_has_lost_a_count(parallel: ParallelRun) -> None:
     send(parallel, *"abc", client="x")
     parallel.claim("w0", ("mail",))
     parallel.claim("w0", ("mail",))
-    parallel.bend_counts("mail", "x")
-    parallel.lose_block("mail", "x")
+    parallel.accidents.bend_counts("mail", "x")
+    parallel.accidents.lose_block("mail", "x")
 
 
 def the_log_has_lost_that_a_client_is_blocked(parallel: ParallelRun) -> None:
@@ -172,7 +172,7 @@ def the_log_has_lost_that_a_client_is_blocked(parallel: ParallelRun) -> None:
     send(parallel, *"abc", client="x")
     parallel.claim("w0", ("mail",))
     parallel.claim("w0", ("mail",))
-    parallel.lose_turn("mail", (0, "x"))
+    parallel.accidents.lose_turn("mail", (0, "x"))
     send(parallel, "d", client="y")
     parallel.change_limits("mail", {"client:x": NONE})
     parallel.claim("w1", ("mail",))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.broker.model.log_calls import LINE, append_log
-from tests.broker.model.logs import KEPT_LINES
+from tests.broker.model.outcomes import KEPT_LINES
 from tests.broker.model.parallel_run import ParallelRun
 from tests.broker.model.scenarios import DONE, ERROR, KEEP_MS, run, send
 from tests.broker.model.state import DEAD_MS

@@ -140,10 +140,10 @@ def people_pause(parallel: ParallelRun) -> None:
     parallel.advance(1)
     parallel.pause("mail")
     parallel.claim("w1", ("mail", "bulk"), 2)
-    parallel.take_token("mail", "work_signal")
+    parallel.accidents.take_token("mail", "work_signal")
     parallel.resume("mail")
     parallel.resume("mail")
-    parallel.take_token("mail", "work_signal")
+    parallel.accidents.take_token("mail", "work_signal")
     parallel.sign_off("w1")
 
 

@@ -52,7 +52,7 @@ def the_scheduler_gives_the_rest_back(parallel: ParallelRun) -> None:
         parallel.pause_task("mail", task)
     parallel.claim("w0", ("mail",))
     parallel.promote("mail")  # it is not due in a thousand years
-    parallel.take_token("mail", "due_signal")
+    parallel.accidents.take_token("mail", "due_signal")
     parallel.resume_task("mail", "shop.charge", 1)
     parallel.run_now("mail", first)
     for limit in (1, 2):

@@ -66,8 +66,8 @@ def a_worker_is_taken_back_in_steps(parallel: ParallelRun) -> None:
 def a_worker_is_lost(parallel: ParallelRun) -> None:
     send(parallel, "a")
     parallel.claim("w0", ("mail",))
-    parallel.lose_worker("mail", "w0")
-    parallel.lose_worker("mail", "w1")
+    parallel.accidents.lose_worker("mail", "w0")
+    parallel.accidents.lose_worker("mail", "w1")
     parallel.advance(1)
     parallel.reclaim("mail")
     parallel.audit("mail")
@@ -94,7 +94,7 @@ def a_claim_goes_through_several_queues(parallel: ParallelRun) -> None:
     parallel.claim("w0", ("bulk", "mail"), 2)
     parallel.claim("w0", ("bulk", "bulk", "mail"))
     send(parallel, "d")
-    parallel.take_token("mail", "work_signal")
+    parallel.accidents.take_token("mail", "work_signal")
     send(parallel, "e", queue="bulk")
     parallel.claim("w0", ("bulk", "mail"))
     parallel.claim("w0", ("bulk", "bulk", "mail", "bulk"))
@@ -127,10 +127,27 @@ def a_claim_settles(parallel: ParallelRun) -> None:
 
 def a_log_left_a_job_deep_in_its_lane(parallel: ParallelRun) -> None:
     ids = send(parallel, *"abc", client="x")
-    parallel.claim_half("mail", "torn", ids[2], [])
+    parallel.accidents.claim_half("mail", "torn", ids[2], [])
+
+
+def clients_stand_aside(parallel: ParallelRun) -> None:
+    """Their jobs have crashed processes: others come first, and in lower bands, too."""
+    for weight in ("", "weight=2"):
+        parallel.change_limits("mail", {"client:x": weight})
+        send(parallel, "urgent", client="x", priority=5)
+        for client in "xyxz":
+            send(parallel, *"ab", client=client, priority=2)
+        send(parallel, "c", client="y")
+        send(parallel, "d", client="x", queue="bulk")
+        for wanted, aside in ((1, "x"), (2, "xy"), (3, "xyz"), (9, "x"), (1, "yz")):
+            named = [("mail", client) for client in aside]
+            parallel.claim("w0", ("bulk", "mail"), wanted, aside=named)
+            parallel.claim("w1", ("mail",), wanted, aside=[*named, ("bulk", "y")])
+        parallel.claim("w0", ("mail",), 20)
 
 
 TURN_SCENARIOS = (
+    clients_stand_aside,
     cancelled_jobs_cost_no_turn,
     behind_a_suspect_a_lane_begins_with_a_cancelled_job,
     who_was_not_run_is_next,

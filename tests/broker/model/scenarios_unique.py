@@ -68,7 +68,7 @@ def who_waits_for_another_is_not_run_before_it(parallel: ParallelRun) -> None:
     for job_id in (successor, first):
         parallel.run_now("mail", job_id)
     parallel.claim("w0", ("mail",))
-    parallel.let_limit_pass("mail", "d1")
+    parallel.accidents.let_limit_pass("mail", "d1")
     parallel.run_now("mail", successor)
     parallel.claim("w1", ("mail",))
 
@@ -91,7 +91,7 @@ def the_dead_keep_nobody_out(parallel: ParallelRun) -> None:
     run(parallel, "bury", [second], 1, ERROR)
     parallel.discard("mail", [second])
     (third,) = send_unique(parallel, "e")
-    parallel.let_limit_pass("mail", "d1")
+    parallel.accidents.let_limit_pass("mail", "d1")
     send_unique(parallel, "f")  # beside it
     parallel.claim("w0", ("mail",), 2)
     run(parallel, "ack", [third], KEEP_MS, DONE)  # and keeps its own
@@ -152,7 +152,7 @@ def heirs_come_too_late(parallel: ParallelRun) -> None:
     (late,) = send_unique(parallel, "d", on_conflict="rerun")
     parallel.advance(LIMIT_MS)
     parallel.promote("mail")  # it has waited for long enough
-    parallel.let_limit_pass("mail", "d1")
+    parallel.accidents.let_limit_pass("mail", "d1")
     run(parallel, "ack", [successor], KEEP_MS, DONE, worker="w1")
     parallel.claim("w1", ("mail",))
     run(parallel, "retry", [late], 1000, 1, ERROR, worker="w1")
@@ -160,7 +160,7 @@ def heirs_come_too_late(parallel: ParallelRun) -> None:
     (first,) = send_unique(parallel, "e", digest="d2")
     parallel.claim("w0", ("mail",))
     send_unique(parallel, "f", digest="d2", on_conflict="rerun")
-    parallel.let_limit_pass("mail", "d2")
+    parallel.accidents.let_limit_pass("mail", "d2")
     (other,) = send_unique(parallel, "g", digest="d2")
     run(parallel, "ack", [first], KEEP_MS, DONE)  # the successor runs, and the other keeps its own
     parallel.promote("mail")
@@ -190,7 +190,7 @@ def the_last_time_counts(parallel: ParallelRun) -> None:
     send_unique(parallel, "c", on_conflict="replace", due="+1", expires="+9000")
     parallel.advance(1)
     parallel.promote("mail")
-    parallel.take_token("mail", "work_signal")
+    parallel.accidents.take_token("mail", "work_signal")
     send_unique(parallel, "d", on_conflict="replace", due="+4000", client="y", body="[2]")  # it keeps its place
     parallel.claim("w0", ("mail",))
     send_unique(parallel, "e", on_conflict="replace", body="[3]")  # it runs

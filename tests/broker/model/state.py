@@ -1,6 +1,6 @@
 """What Redis should hold of a queue, with the names of keys.py, and how the keys look then.
 
-The verbs that change it are in model.py.
+The verbs that change it are in queue.py.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tests.broker.model.used import Used, rounded
@@ -16,6 +17,8 @@ from tests.broker.model.used import Used, rounded
 LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000  # what the models keep, and for how long
 
 Lane = tuple[int, str]  # band and client
+Entry = tuple[str, int, str]  # id, ms to keep or failures to count, outcome or failure
+_SHARED = ("clock", "limits")
 
 
 class Ahead(float):
@@ -154,6 +157,7 @@ class State:
     mean: float | None = None  # the average time of all jobs
     last_turns: dict[int, float] = field(default_factory=dict)  # band -> the first turn when a client was blocked
     wanted: int = 1  # by the claim
+    standing_aside: frozenset[str] = frozenset()  # clients that get no job of this claim
     emptied: set[Lane] = field(default_factory=set)  # by the claim; the next look at their ring removes them
     is_listed: bool = True  # in the list of queues
 
@@ -171,7 +175,7 @@ class State:
             return "recent"
         if self.results and not discard:
             return "outcomes"
-        was_listed, fresh = self.is_listed, type(self)(self.clock, self.limits, self.delayed_first)
+        was_listed, fresh = self.is_listed, State(self.clock, self.limits, self.delayed_first)
         fresh.clock_state, fresh.tasks, fresh.unique = self.clock_state, self.tasks, self.unique
         fresh.failed_runs, fresh.failing = self.failed_runs, self.failing
         fresh.stats, fresh.hours = self.stats, self.hours
@@ -181,6 +185,15 @@ class State:
         fresh.is_listed = False
         vars(self).update(vars(fresh))
         return "forgotten" if was_listed else "missing"
+
+    def copied(self) -> dict[str, Any]:
+        """All data of this queue, to go back to."""
+        return {item.name: deepcopy(getattr(self, item.name)) for item in fields(State) if item.name not in _SHARED}
+
+    def count(self, name: str, n: int = 1) -> None:
+        counters = self.stats[self.clock.now // 60_000]
+        self.is_listed = self.is_listed or (name == "enqueued" and not counters[name])
+        counters[name] += n
 
     def keyspace(self) -> dict[str, object]:
         """The keys as they should be: hashes of texts, zsets of numbers. A ring is told by its order."""
@@ -306,3 +319,8 @@ def with_task(outcome: str, body: str) -> str:
     """An outcome with the name of the task, which the body of the record has."""
     task = re.match(r'{("task":"[^"\\]*")', body)
     return f"{outcome[:-1]},{task[1]}}}" if task else outcome
+
+
+def values_of(texts: str) -> dict[str, str]:
+    """The first value of each name holds."""
+    return dict(pair.split("=") for pair in reversed(texts.split()))

@@ -10,6 +10,7 @@ from tests.support.jobs import QUEUE, new_job
 BEGAN_MS = 1_800_000_000_000
 OWN_CLOCK = Mutant(
     "own_clock",
+    "lib/prelude",
     'redis.call("TIME")',
     '{ math.floor(redis.call("GET", "clock") / 1000), redis.call("GET", "clock") % 1000 * 1000 }',
 )

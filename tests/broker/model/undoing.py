@@ -6,13 +6,15 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django_rtq.inspector.actions import LATEST
-from tests.broker.model.holding import HELD, PAUSE
+from tests.broker.model.paused_tasks import HELD, PAUSE
 from tests.broker.model.queue import Queue
-from tests.broker.model.queue_actions import QueueActions
 from tests.broker.model.state import Note, Record
+
+if TYPE_CHECKING:
+    from tests.broker.model.parallel_run import ParallelRun
 
 KEEP_MS = 3_600_000
 COPIED_BYTES = 200_000  # in one call
@@ -64,7 +66,7 @@ def fitting(sizes: Iterable[int]) -> int:
 
 def put_back(model: Queue, job: Aside) -> bool:
     """Whether it is there again."""
-    if job.id in model.jobs or model.has_finished(job.id):
+    if job.id in model.jobs or model.outcomes.has_finished(job.id):
         return True
     note, is_held = job.beside.get("digests"), job.at >= HELD and job.place != "dead"
     due = job.at if job.place == "dead" or note is None else _retake(model, job, note)
@@ -78,9 +80,9 @@ def put_back(model: Queue, job: Aside) -> bool:
     elif job.place == "lane" or is_held:
         if is_held:
             model.waiting_since[job.id] = job.at % PAUSE
-        model._give_back(job.id, is_unrun=False)
+        model.places.give_back(job.id, is_unrun=False)
     else:
-        model._schedule(job.id, due)
+        model.places.schedule(job.id, due)
         if job.place == "retrying":
             model.retrying[job.id] = due
     return True
@@ -90,40 +92,44 @@ def _retake(model: Queue, job: Aside, note: Note) -> int | None:
     """When it is due, with its digest; None: another job has that."""
     if note.until == "start" and {"failures", "crashes"} & set(job.beside):
         return job.at
-    if owner := model._holder(note.digest):
+    if owner := model.unique_jobs.holder(note.digest):
         return job.at if model.digests[owner].successor == job.id else None
     model.unique[note.digest] = job.id
     return min(job.at, job.record.ready) if job.place == "scheduled" else job.at
 
 
-class Undoing(QueueActions):
+class Undoing:
     """Actions of a parallel run that can be undone, and their undo."""
+
+    def __init__(self, parallel: ParallelRun) -> None:
+        self.parallel = parallel
+        self.left_out: set[str] = set()  # jobs that an undo could not put back
 
     def discard_for_now(self, queue: str, job_ids: Sequence[str], token: str) -> None:
         """One call of the script."""
-        model = self.models[queue]
+        model = self.parallel.models[queue]
         dead = [job_id for job_id in job_ids if job_id in model.dead]
         taken = dead[: self._copied(model, dead)]
         self._set_aside(model, token, taken)
         logs, expected = dict(model.logs), model.discard(taken)
         model.logs |= {job_id: logs[job_id] for job_id in expected if job_id in logs}
-        reply = self._script(queue, "discard", LATEST, ASIDE % token, *job_ids)
-        self.same([word.decode() for word in reply], expected)
+        reply = self.parallel._script(queue, "discard", LATEST, ASIDE % token, *job_ids)
+        self.parallel.same([word.decode() for word in reply], expected)
 
     def purge_for_now(self, queue: str, limit: int, client: str | None, token: str) -> None:
-        model = self.models[queue]
+        model = self.parallel.models[queue]
         most, limit = limit, min(limit, self._copied(model, model.purged_next(limit, client)))
         self._set_aside(model, token, model.purged_next(limit, client))
         logs, expected = dict(model.logs), model.purge(limit, client)
         model.logs |= logs
         whose = ("all", "") if client is None else ("client", client)
-        self.same(self._script(queue, "purge", most, *whose, ASIDE % token), expected)
+        self.parallel.same(self.parallel._script(queue, "purge", most, *whose, ASIDE % token), expected)
 
     def restore(self, queue: str, token: str, call: str, limit: int = 100) -> None:
-        model = self.models[queue]
+        model = self.parallel.models[queue]
         expected = self._restored(model, token, call, limit)
-        reply = self._script(queue, "restore", token, call, KEEP_MS, limit, KEEP_MS)
-        self.same([word.decode() if isinstance(word, bytes) else word for word in reply], expected)
+        reply = self.parallel._script(queue, "restore", token, call, KEEP_MS, limit, KEEP_MS)
+        self.parallel.same([word.decode() if isinstance(word, bytes) else word for word in reply], expected)
 
     def _copied(self, model: Queue, job_ids: Sequence[str]) -> int:
         """How many of these jobs one call deletes."""

@@ -1,0 +1,46 @@
+"""Mistakes that rules make and that are not tried, because nothing can find them, by the reason."""
+
+from __future__ import annotations
+
+REASONS: dict[str, tuple[str, ...]] = {
+    "A loop does not end: everybody would notice, and these tests would wait.": (
+        "lib/dropping make_room: [not drop_oldest(q, drops, rooms, of_client and client, now) -> false]",
+        "lib/turn_heap sift: [heap[1] -> true]",
+        "lib/turn_heap sift: [heap[i] = c -> nothing]",
+        'purge find_lane: [redis.call("EXISTS", q.lane .. band .. ":" .. client) == 1 -> true]',
+    ),
+    "A limit of size: one more or one less is as good.": (
+        "append_log lines_that_fit: bytes + #kept[first - 1][ <= -> < ]MAX_BYTES",
+        'lib/rates remove_past: redis.call("ZCARD", q.rate_times)[ <= -> < ]kept',
+        "lib/restore read_last: bytes + size[ > -> >= ]RESTORED_BYTES",
+        'lib/search_steps match_outcomes: [read = read + #(outcome or "") -> nothing]',
+        "lib/undo count_copied: bytes[ > -> >= ]COPIED_BYTES",
+        "lib/undo count_copied: i[ > -> >= ]COPIED_JOBS",
+        'lib/waiting leave_out_cancelled: redis.call("HLEN", q.cancelled_in_lane)[ <= -> < ]MOST_COUNTED',
+    ),
+    "A number of a turn is left out, which nobody compares.": ("lib/lanes index_lane: [not turn -> true]",),
+    "The text of a queue has no weight.": (
+        'lib/limit_sources set_limit: [field == "clients" or string.find(field, "client:", 1, true) == 1 -> true]',
+    ),
+    "It reads or computes more, with the same result.": (
+        "lib/promote due_by_turns: [moments[known[i]] = known[i + 1] -> nothing]",
+        "lib/promote due_by_turns: [not moments[id] -> true]",
+        "lib/settle finish_runs: [q.has_limits ~= false -> true]",
+        "lib/turns first_clients: [not q.has_limits -> false]",
+        "lib/used_times charge_of: [used.running == 0 -> false]",
+        'renew : [redis.call("EXISTS", q.cancel_requests) == 1 -> true]',
+    ),
+    "Two clients have not the same name.": (
+        "lib/turn_heap is_before: (string.byte(one, i) or -1)[ < -> <= ](string.byte(two, i) or -1)",
+    ),
+    "It marks them again, which changes nothing.": (
+        'lib/weights mark_newcomers: tonumber(redis.call("GET", q.turn) or 0)[ > -> >= ]tonumber(NEWCOMERS)',
+    ),
+    "No job has waited since 1970.": (
+        "move load_job: score[ >= -> > ]tonumber(lowest_held())",
+        "run_now : tonumber(due)[ >= -> > ]tonumber(lowest_held())",
+    ),
+    "Only a torn log leaves it like that: see test_torn_log.py.": ("promote pick: [record -> true]",),
+    "It writes what is there.": ("resume_task : [is_paused -> true]",),
+}
+SURVIVORS = {name: reason for reason, names in REASONS.items() for name in names}
