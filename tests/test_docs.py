@@ -32,7 +32,7 @@ from testproject.shop.models import Customer, Order, Tenant
 from tests.markdown import ROOT, anchors, blocks, cells, read, rows, section
 
 ROOT_PAGES = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")]
-PAGES = [*ROOT_PAGES, *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*ROOT_PAGES, *sorted((ROOT / "docs").rglob("*.md"))]
 COMMANDS = sorted(name for name, app in get_commands().items() if app == "django_rtq")
 
 

@@ -20,8 +20,25 @@ from django_rtq import __version__  # noqa: E402
 
 # The pages in the order of the menu. A page that is in none of these lists is a warning, and warnings are errors.
 NAVIGATION = {
+    "Tutorial": ["tutorial"],
     "How-to": [
-        *sorted(f"how-to/{page.stem}" for page in (DOCS / "how-to").glob("*.md")),
+        "troubleshooting",
+        "how-to/which-client",
+        "how-to/mail-after-commit",
+        "how-to/api-limits",
+        "how-to/import-rows",
+        "how-to/one-job-for-many-saves",
+        "how-to/test-it",
+        "how-to/rename-a-task",
+        "how-to/upgrade",
+        "how-to/run-workers",
+        "how-to/how-many-workers",
+        "how-to/autoscale",
+        "how-to/get-paged",
+        "how-to/when-redis-dies",
+        "how-to/size-redis",
+        "how-to/several-projects",
+        "how-to/secrets",
         "coming-from",
     ],
     "Using it": [
@@ -74,6 +91,10 @@ def hide_fields(app, what, name, obj, options, signature, return_annotation):
 
 
 def link_sources(app, docname, source):
+    source[0] = with_copies(app, docname, source[0], scheme="source:")
+
+
+def with_copies(app, docname, text, scheme=""):
     """Let links to files that are no pages, as tests and the changelog, lead to copies of them as plain text."""
     page = DOCS / f"{docname}.md"
 
@@ -84,9 +105,9 @@ def link_sources(app, docname, source):
         copy = Path("source", f"{file.relative_to(DOCS.parent)}.txt")
         (app.outdir / copy).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, app.outdir / copy)
-        return f"](source:{'../' * docname.count('/')}{copy})"
+        return f"]({scheme}{'../' * docname.count('/')}{copy})"
 
-    source[0] = re.sub(r"\]\(([^):#]+)(?:#[^)]*)?\)", copied, source[0])
+    return re.sub(r"\]\(([^):#]+)(?:#[^)]*)?\)", copied, text)
 
 
 def shorten(app, pagename, templatename, context, doctree):
@@ -114,7 +135,8 @@ def write_markdown(app, error):
         for page in pages:
             if (DOCS / f"{page}.md").exists():
                 (app.outdir / page).parent.mkdir(exist_ok=True)
-                shutil.copyfile(DOCS / f"{page}.md", app.outdir / f"{page}.md")
+                markdown = with_copies(app, page, (DOCS / f"{page}.md").read_text())
+                (app.outdir / f"{page}.md").write_text(markdown)
                 lines.append(f"- [{title(page)}]({page}.md): {first_sentence(page)}")
         lines.append("")
     (app.outdir / "llms.txt").write_text("\n".join(lines))
@@ -128,11 +150,11 @@ def first_sentence(page):
     """The first sentence of the first paragraph, without links."""
     paragraph = next(
         text
-        for text in (DOCS / f"{page}.md").read_text().split("\n\n")
-        if text.strip() and not text.lstrip().startswith(("#", "<", "!", "`", "|"))
+        for text in re.sub(r"```.*?```", "", (DOCS / f"{page}.md").read_text(), flags=re.S).split("\n\n")
+        if text.strip() and not text.lstrip().startswith(("#", "<", "!", "`", "|", "@"))
     )
     text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
-    return re.split(r"(?<=[.:?]) ", text)[0]
+    return re.split(r"(?<=[.?]) ", text)[0]
 
 
 def setup(app):
