@@ -47,7 +47,7 @@ NAVIGATION = {
     ],
     "Running it": ["settings", "worker", "monitoring", "incidents", "redis"],
     "Public API": ["api", "site/signatures", "site/exceptions", "site/testing"],
-    "Explanation": ["guarantees", "lifecycle", "architecture", "performance"],
+    "Explanation": ["why", "guarantees", "lifecycle", "architecture", "performance"],
 }  # fmt: skip
 
 project = "django_rtq"
@@ -113,6 +113,7 @@ def with_copies(app, docname, text, scheme=""):
 def shorten(app, pagename, templatename, context, doctree):
     """Remove what no style sheet uses. It was a fifth of the long pages."""
     body = re.sub(r'<span class="pre">([^<]*)</span>', r"\1", context.get("body", ""))
+    body = re.sub(r'<span class="[npw]">([^<]*)</span>', r"\1", body)  # in code: the colour of plain text
     body = body.replace("docutils literal notranslate", "literal").replace(' class="row-odd"', "")
     body = re.sub(r"<td><p>((?:(?!</?p>|</td>).)*)</p></td>", r"<td>\1</td>", body, flags=re.S)
     context["body"] = body.replace(' class="row-even"', "")
