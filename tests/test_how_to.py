@@ -133,6 +133,91 @@ def test_many_saves_make_one_job(db, rtq_drain, django_capture_on_commit_callbac
     shop.refresh_from_db()
     assert shop.indexed_products == 50
 """,
+    "polling-view": """
+import pytest
+from django.contrib.auth import get_user_model
+
+
+@pytest.fixture
+def user(db):
+    return get_user_model().objects.create(username="ada")
+
+
+def test_the_views_of_rest_framework(user, rtq_drain):
+    from rest_framework.test import APIRequestFactory, force_authenticate
+
+    from shop import drf_views
+
+    def ask(view, request, *arguments):
+        force_authenticate(request, user)
+        return view(request, *arguments)
+
+    requests = APIRequestFactory()
+    started = ask(drf_views.start, requests.post("/", {"month": "May"}))
+    assert started.status_code == 202
+    shown = ask(drf_views.show, requests.get("/"), started.data["id"])
+    assert (shown.data["state"], shown.data["result"]) == ("queued", None)
+    rtq_drain()
+    shown = ask(drf_views.show, requests.get("/"), started.data["id"])
+    assert (shown.data["state"], shown.data["result"]["orders"]) == ("succeeded", 12)
+    assert ask(drf_views.show, requests.get("/"), "0" * 32).status_code == 404
+
+
+def test_the_views_of_ninja(user, client, rtq_drain):
+    client.force_login(user)
+    started = client.post("/api/reports?month=May")
+    assert started.status_code == 202, started.content
+    assert client.get(f"/api/reports/{started.json()['id']}").json()["state"] == "queued"
+    rtq_drain()
+    assert client.get(f"/api/reports/{started.json()['id']}").json()["result"]["month"] == "May"
+""",
+    "import-export": """
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+
+from shop.models import Product
+from shop.tasks import export_products
+from shop.uploads import start_import
+
+HEAD = "sku,name\\n"
+
+
+def test_a_file_is_imported_twice_and_exported(transactional_db, rtq_drain):
+    lines = "".join(f"{number},bread {number}\\n" for number in range(700))
+    first = start_import(ContentFile(HEAD + lines, name="a.csv"), "acme")
+    rtq_drain()
+    assert first.result == {"new": 700, "update": 0, "skip": 0}
+    again = start_import(ContentFile(HEAD + lines + "700,cake\\n", name="b.csv"), "acme")
+    rtq_drain()
+    assert again.result == {"new": 1, "update": 0, "skip": 700}
+    job = export_products.delay("exports/products.csv", "acme")
+    rtq_drain()
+    with default_storage.open(job.result) as file:
+        assert file.read().count(b"\\n") == 702
+
+
+def test_a_wrong_row_is_named(transactional_db, rtq_drain):
+    job = start_import(ContentFile(HEAD + "1,bread\\n" + "2" * 51 + ",cake\\n", name="c.csv"), "acme")
+    (run,) = rtq_drain(raise_errors=False)
+    assert run.state == "dead"
+    assert str(run.error).startswith("row 2: ")
+    assert not Product.objects.exists()
+""",
+    "wagtail": """
+from django_rtq.conf.config import get_config
+from django_rtq.scheduler.registry import declared_schedules
+from shop.tasks import publish_scheduled
+
+
+def test_the_command_is_run(monkeypatch, rtq_drain):
+    called = []
+    monkeypatch.setattr("shop.tasks.call_command", called.append)
+    publish_scheduled.delay()
+    rtq_drain()
+    assert called == ["publish_scheduled"]
+    assert "shop.tasks.publish_scheduled" in {entry.name for entry in declared_schedules(get_config())}
+""",
     "rename-a-task": """
 from django_rtq.tasks.registry import get_task
 from shop.tasks import send_invoice
@@ -172,6 +257,39 @@ def test_the_age_is_that_of_the_oldest_job(monkeypatch):
 }
 
 
+# Installed packages that the code of a page needs. Without them its test is skipped.
+NEEDS = {"polling-view": ["rest_framework", "ninja"], "import-export": ["import_export"], "django-tenants": ["django_tenants"]}
+MORE_SETTINGS = {
+    "polling-view": """
+INSTALLED_APPS += ["django.contrib.sessions", "rest_framework"]
+MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware", "django.contrib.auth.middleware.AuthenticationMiddleware"
+]
+ROOT_URLCONF = "shop.urls"
+""",
+    "import-export": """
+import tempfile
+
+INSTALLED_APPS += ["import_export"]
+MEDIA_ROOT = tempfile.mkdtemp()
+""",
+}
+MORE_FILES = {
+    "polling-view": {
+        "shop/urls.py": "from django.urls import path\n\nfrom shop.ninja_api import api\n\n"
+        'urlpatterns = [path("api/", api.urls)]\n'
+    },
+    "import-export": {"shop/models.py": """
+from django.db import models
+
+
+class Product(models.Model):
+    sku = models.CharField(max_length=50, unique=True)
+    name = models.TextField()
+"""},
+}
+
+
 def code_of(page):
     """The files of a page, but for settings."""
     return {name: code for name, code in blocks(page.read_text()) if name != "settings.py"}
@@ -185,6 +303,10 @@ def test_the_code_of_a_page_works(page, tmp_path):
         "shop/tests.py": CHECKS[page.stem],
         **code_of(page),
     }
+    for package in NEEDS.get(page.stem, ()):
+        pytest.importorskip(package)
+    files["shop_settings.py"] += MORE_SETTINGS.get(page.stem, "")
+    files |= MORE_FILES.get(page.stem, {})
     write_project(tmp_path, files)
     code, output = run_python(tmp_path, *pytest_arguments(), "shop/tests.py")
     assert code == 0, output
