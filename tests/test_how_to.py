@@ -204,6 +204,32 @@ def test_a_wrong_row_is_named(transactional_db, rtq_drain):
     assert str(run.error).startswith("row 2: ")
     assert not Product.objects.exists()
 """,
+    "django-tenants": """
+from django.db import connection
+from django_tenants.utils import schema_context
+
+from django_rtq import task
+from shop.tasks import nightly
+
+
+@task
+def where():
+    return connection.schema_name
+
+
+def test_a_job_runs_in_the_schema_in_which_it_was_enqueued(rtq_drain):
+    for schema in ("acme", "corner"):
+        with schema_context(schema):
+            where.delay()
+    assert [run.result for run in rtq_drain()] == ["acme", "corner"]
+    assert connection.schema_name == "public"
+
+
+def test_the_schema_is_the_client(rtq_captured):
+    with schema_context("acme"):
+        nightly.delay()
+    rtq_captured.assert_enqueued(nightly, client="acme")
+""",
     "wagtail": """
 from django_rtq.conf.config import get_config
 from django_rtq.scheduler.registry import declared_schedules
@@ -216,6 +242,20 @@ def test_the_command_is_run(monkeypatch, rtq_drain):
     publish_scheduled.delay()
     rtq_drain()
     assert called == ["publish_scheduled"]
+
+
+def test_the_jobs_of_wagtail_run(db, rtq_drain, django_capture_on_commit_callbacks):
+    from wagtail import models
+
+    with django_capture_on_commit_callbacks(execute=True):
+        models.Page.get_first_root_node().add_child(instance=models.Page(title="Bread"))
+        assert rtq_drain() == []
+    runs = rtq_drain()
+    assert {run.state for run in runs} == {"succeeded"}
+    assert any("index" in run.task for run in runs), runs
+
+
+def test_the_schedule_is_declared():
     assert "shop.tasks.publish_scheduled" in {entry.name for entry in declared_schedules(get_config())}
 """,
     "rename-a-task": """
@@ -258,7 +298,12 @@ def test_the_age_is_that_of_the_oldest_job(monkeypatch):
 
 
 # Installed packages that the code of a page needs. Without them its test is skipped.
-NEEDS = {"polling-view": ["rest_framework", "ninja"], "import-export": ["import_export"], "django-tenants": ["django_tenants"]}
+NEEDS = {
+    "polling-view": ["rest_framework", "ninja"],
+    "import-export": ["import_export"],
+    "django-tenants": ["django_tenants"],
+    "wagtail": ["wagtail"],
+}
 MORE_SETTINGS = {
     "polling-view": """
 INSTALLED_APPS += ["django.contrib.sessions", "rest_framework"]
@@ -274,19 +319,55 @@ INSTALLED_APPS += ["import_export"]
 MEDIA_ROOT = tempfile.mkdtemp()
 """,
 }
+MORE_SETTINGS["django-tenants"] = """
+# No server is asked: the schema is set in the connection, and the tasks of the test do not query.
+DATABASES = {"default": {"ENGINE": "django_tenants.postgresql_backend", "NAME": "nobody"}}
+DATABASE_ROUTERS = ["django_tenants.routers.TenantSyncRouter"]
+SHARED_APPS = ["django_tenants", "django_rtq", "shop", "django.contrib.contenttypes"]
+TENANT_APPS = ["django.contrib.auth"]
+INSTALLED_APPS = [*SHARED_APPS, *TENANT_APPS]
+TENANT_MODEL, TENANT_DOMAIN_MODEL = "shop.Tenant", "shop.Domain"
+RTQ = {"REDIS": "redis://localhost:6379/0", "MIDDLEWARE": ["shop.queue.SchemaMiddleware"]}
+"""
+MORE_SETTINGS["wagtail"] = """
+INSTALLED_APPS += [
+    "wagtail.users", "wagtail.images", "wagtail.documents", "wagtail.search", "wagtail.admin", "wagtail",
+    "modelcluster", "taggit", "django.contrib.sessions", "django.contrib.messages",
+]
+TASKS = {"default": {"BACKEND": "django_rtq.backend.RTQBackend"}}
+WAGTAILADMIN_BASE_URL = "https://example.com"
+WAGTAIL_SITE_NAME = "Bakery"
+STATIC_URL = "static/"
+"""
 MORE_FILES = {
+    "django-tenants": {
+        "shop/models.py": """
+from django.db import models
+from django_tenants.models import DomainMixin, TenantMixin
+
+
+class Tenant(TenantMixin):
+    pass
+
+
+class Domain(DomainMixin):
+    pass
+"""
+    },
     "polling-view": {
         "shop/urls.py": "from django.urls import path\n\nfrom shop.ninja_api import api\n\n"
         'urlpatterns = [path("api/", api.urls)]\n'
     },
-    "import-export": {"shop/models.py": """
+    "import-export": {
+        "shop/models.py": """
 from django.db import models
 
 
 class Product(models.Model):
     sku = models.CharField(max_length=50, unique=True)
     name = models.TextField()
-"""},
+"""
+    },
 }
 
 
