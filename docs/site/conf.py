@@ -123,6 +123,25 @@ def shorten(app, pagename, templatename, context, doctree):
     context["body"] = body.replace(' class="row-even"', "")
 
 
+# What axe finds in the pages of the theme: landmarks without a name, captions without a level, and code and tables that
+# scroll and cannot be reached with the keyboard.
+ACCESSIBLE = {
+    '<aside class="sidebar-drawer"': '<aside class="sidebar-drawer" aria-label="All pages"',
+    '<aside class="toc-drawer"': '<aside class="toc-drawer" aria-label="On this page"',
+    '<p class="caption" role="heading"': '<p class="caption" role="heading" aria-level="2"',
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+}
+
+
+def make_accessible(app, error):
+    for page in [] if error else app.outdir.rglob("*.html"):
+        text = page.read_text()
+        for old, new in ACCESSIBLE.items():
+            text = text.replace(old, new)
+        page.write_text(text)
+
+
 def link_markdown(app, pagename, templatename, context, doctree):
     """Tell readers that are programs where the Markdown of a page is."""
     if (DOCS / f"{pagename}.md").exists():
@@ -169,3 +188,4 @@ def setup(app):
     app.connect("html-page-context", shorten)
     app.connect("html-page-context", link_markdown)
     app.connect("build-finished", write_markdown)
+    app.connect("build-finished", make_accessible)
