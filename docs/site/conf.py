@@ -69,7 +69,6 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 python_use_unqualified_type_names = True
 add_module_names = False
-maximum_signature_line_length = 80
 
 html_theme = "furo"
 html_title = "django_rtq"
@@ -120,6 +119,7 @@ def shorten(app, pagename, templatename, context, doctree):
     body = re.sub(r'<span class="[npw]">([^<]*)</span>', r"\1", body)  # in code: the colour of plain text
     body = body.replace("docutils literal notranslate", "literal").replace(' class="row-odd"', "")
     body = re.sub(r"<td><p>((?:(?!</?p>|</td>).)*)</p></td>", r"<td>\1</td>", body, flags=re.S)
+    body = re.sub(r"~(?=[A-Z])", "", body) if pagename.startswith("site/") else body  # as Python writes a ParamSpec
     context["body"] = body.replace(' class="row-even"', "")
 
 
