@@ -123,12 +123,13 @@ def shorten(app, pagename, templatename, context, doctree):
     context["body"] = body.replace(' class="row-even"', "")
 
 
-# What axe finds in the pages of the theme: landmarks without a name, captions without a level, and code and tables that
-# scroll and cannot be reached with the keyboard.
+# What axe finds in the pages: landmarks without a name, captions without a level, heads of columns without a text, and
+# code and tables that scroll and cannot be reached with the keyboard.
 ACCESSIBLE = {
     '<aside class="sidebar-drawer"': '<aside class="sidebar-drawer" aria-label="All pages"',
     '<aside class="toc-drawer"': '<aside class="toc-drawer" aria-label="On this page"',
     '<p class="caption" role="heading"': '<p class="caption" role="heading" aria-level="2"',
+    '<th class="head"><p></p></th>': "<td></td>",
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
 }
