@@ -13,11 +13,11 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-web screenshots diagram docs test coverage lint format format-check types check matrix bench bench-rivals clean redis
+.PHONY: help demo demo-web screenshots diagram docs test test-all test-databases coverage lint format format-check types check matrix bench bench-rivals clean redis
 
 help:  ## List the targets
 	@echo "make TARGET     (options: PYTHON=python3.12 VENV=.venv)"
-	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F'\t' '{ printf "  %-14s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.run redis  ## Run 5,000 jobs with failures and crashes, and count the outcomes
 	@$(BIN)/python -m testproject.demo
@@ -37,10 +37,19 @@ docs: $(VENV)/.docs  ## Build the documentation site in build/site, and check it
 	@$(BIN)/python docs/site/check.py build/site
 	@echo "built: build/site/index.html"
 
-test: $(VENV)/.dev redis  ## Run the tests, in several processes (ARGS="-k claim -x"; ARGS=-n0: in one)
+# Tests that failed are run once more, alone. The names of those that passed then are reported, and kept in this file.
+export RTQ_SECOND_TRY ?= /dev/null
+
+test: $(VENV)/.dev redis  ## Run the tests that answer quickly; those that ARGS names in any case (ARGS="-k claim -x")
+	$(BIN)/python -m pytest -n auto --dist worksteal $(if $(findstring tests/,$(ARGS)),,-m "not long") $(ARGS)
+
+test-all: $(VENV)/.dev redis  ## Run all tests: also the browser's, and long runs of real workers (ARGS=-n0: in one process)
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
-coverage: $(VENV)/.dev redis  ## Run the tests and report their line coverage
+test-databases: $(VENV)/.dev redis  ## Run the tests of databases with PostgreSQL and MariaDB, too
+	RTQ_DATABASES=all $(BIN)/python -m pytest -n auto --dist worksteal -m databases $(ARGS)
+
+coverage: $(VENV)/.dev redis  ## Run all tests and report their line coverage
 	$(BIN)/python -m pytest -p no:rtq -n auto --dist worksteal --cov $(ARGS)
 
 lint: $(VENV)/.dev  ## Check style, imports, spelling and Lua
@@ -60,7 +69,8 @@ format-check: $(VENV)/.dev
 types: $(VENV)/.dev  ## Check types with mypy
 	$(BIN)/mypy
 
-check: format-check lint types test  ## Run all checks and tests, as CI does
+check: format-check lint  ## Run all checks and all tests
+	+@$(MAKE) --no-print-directory --jobs=2 types test-all
 
 matrix: $(VENV)/.dev redis  ## Run the tests on each installed Python and each Django
 	$(BIN)/tox run $(ARGS)

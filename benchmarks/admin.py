@@ -188,6 +188,8 @@ def _click(env: Environment, readings: Readings, dead: int) -> None:
 def _requeue_all(env: Environment, readings: Readings, dead: int) -> None:
     """Requeue all dead letters, in steps, as one click does."""
     from django_rtq.inspector.inspector import JobFilter, get_inspector
+    from django_rtq.inspector.selection import Selection
+    from django_rtq.inspector.sweep import Sweep
 
     inspector, done = get_inspector(), 0
     matching = JobFilter(task="fail")  # as on the page of a group: it has to read every dead letter
@@ -200,11 +202,9 @@ def _requeue_all(env: Environment, readings: Readings, dead: int) -> None:
     with Probe(env) as probe, env.process(*ping_command, str(answers)) as child:
         env.wait_until(answers.exists, "the first answer to a ping", child)
         started = time.perf_counter()
-        until_ms = inspector.dead_letters.select(DEAD_QUEUE, matching).until_ms
         for job_filter in (matching, JobFilter()):
-            done += sum(
-                len(step.done) for step in inspector.bulk_steps(DEAD_QUEUE, "requeue", job_filter, until_ms=until_ms)
-            )
+            selection = Selection(queues=[DEAD_QUEUE], filter=job_filter)
+            done += inspector.sweeps.run(Sweep(verb="requeue", selection=selection)).count
         seconds = time.perf_counter() - started
     if done != dead:
         raise MeasurementFailed(f"{done:,} of {dead:,} dead letters were requeued.")

@@ -185,9 +185,8 @@ def _get(client: Client, url: str) -> None:
 
 def _click(client: Client) -> dict[str, float]:
     """Post the confirmation page of requeueing all dead letters; seconds until the reply."""
-    from django_rtq.inspector.inspector import get_inspector
 
-    until_ms = get_inspector().dead_letters.select("dead-letters").until_ms
+    until_ms = int(time.time() * 1000)
     given = {"queue": "dead-letters", "until_ms": until_ms}
     started = time.perf_counter()
     answer = client.post(f"{ROOT}deadletter/requeue-all/", given)

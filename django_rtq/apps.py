@@ -1,6 +1,7 @@
 """The app configuration: imports the task modules of a project at startup."""
 
 from importlib import import_module
+from typing import Any
 
 from django.apps import AppConfig
 from django.core import checks as django_checks
@@ -11,6 +12,7 @@ from django_rtq import logs
 from django_rtq.checks import (
     check_commits,
     check_databases,
+    check_email,
     check_limit_functions,
     check_middleware,
     check_schedules,
@@ -18,7 +20,7 @@ from django_rtq.checks import (
     check_settings,
     check_tables,
 )
-from django_rtq.conf.config import task_modules, uses_task_backend
+from django_rtq.conf.config import has_celery_stand_in, task_modules, uses_task_backend
 
 
 class RTQConfig(AppConfig):
@@ -27,6 +29,11 @@ class RTQConfig(AppConfig):
     name = "django_rtq"
     verbose_name = _("Redis task queues")
     default_auto_field = "django.db.models.BigAutoField"
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if has_celery_stand_in():  # before other apps import their models, which may import their tasks
+            import_module("django_rtq.compat.celery").stand_in()
 
     def ready(self) -> None:
         """Does not connect to Redis: `migrate` and `collectstatic` must work without it."""
@@ -37,6 +44,7 @@ class RTQConfig(AppConfig):
         django_checks.register(check_schedules, "rtq")
         django_checks.register(check_middleware, "rtq")
         django_checks.register(check_limit_functions, "rtq")
+        django_checks.register(check_email, "rtq")
         django_checks.register(check_commits, "rtq", deploy=True)
         django_checks.register(check_tables, django_checks.Tags.database)
         if uses_task_backend():

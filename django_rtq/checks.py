@@ -12,7 +12,7 @@ from django.db import connections
 from django_rtq.broker.redis.settings import caches_in, read_connection_settings
 from django_rtq.broker.task_backends import places
 from django_rtq.conf.config import get_config, is_ours, task_backends
-from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
+from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
 from django_rtq.inspector.server_info import problems_of
 from django_rtq.middleware import chain
 from django_rtq.scheduler.registry import declared_schedules
@@ -85,6 +85,23 @@ def check_limit_functions(**kwargs: Any) -> list[CheckMessage]:
     except ConfigurationError:
         return []  # reported as rtq.E001
     return [Error(problem, id="rtq.E008") for problem in check_functions(config)]
+
+
+def check_email(**kwargs: Any) -> list[CheckMessage]:
+    """rtq.E009: what RTQ["EMAIL"] says about e-mails in the background cannot be used."""
+    try:
+        has_options = bool(get_config().email)
+    except ConfigurationError:
+        return []  # reported as rtq.E001
+    if not has_options:
+        return []
+    from django_rtq import mail  # processes that do not use it do not import it
+
+    try:
+        mail.check_settings()
+    except (ConfigurationError, InvalidTask) as error:
+        return [Error(f'RTQ["EMAIL"]: {error}', id="rtq.E009")]
+    return []
 
 
 def check_server(**kwargs: Any) -> list[CheckMessage]:

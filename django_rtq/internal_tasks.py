@@ -6,7 +6,7 @@ schedules or commands: see registry.get_public_task().
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
@@ -16,10 +16,13 @@ from django.utils import timezone
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.task_backends import places
 from django_rtq.conf.config import get_config
-from django_rtq.inspector.bulk import Bulk
+from django_rtq.handle import JobHandle
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.dead_letters import STEP
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.inspector.selection import WAITING, Selection
+from django_rtq.inspector.sweep import Sweep
 from django_rtq.jobs.context import current_job
+from django_rtq.redaction import redacted
 from django_rtq.tasks.django_tasks import on_backend
 from django_rtq.tasks.registry import register
 from django_rtq.tasks.task import Task
@@ -38,50 +41,55 @@ def internal_task(func: Callable[P, R]) -> Task[P, R]:
 
 
 @internal_task
-def run_bulk_action(bulk: dict[str, Any], per_second: int = 0, cursor: str = "") -> int:
-    """Do something with many jobs: see Bulk. Returns with how many.
+def run_bulk_action(sweep: dict[str, Any], per_second: int = 0, cursor: str = "") -> int:
+    """Do something with many jobs of a queue: see Sweep. Returns with how many.
 
     It may be interrupted anywhere and run again: requeued jobs are not dead any more, those that died again died too
     late to be meant, and what was cancelled or run now is not in that state any more. With `per_second` a job handles
     that many and enqueues another job for the rest.
     """
-    job, wanted = current_job(), Bulk.read(bulk)
+    job, wanted = current_job(), Sweep.read(sweep)
     backend = job.backend if job else ""
-    steps = wanted.steps(get_inspector(backend), cursor=cursor, limit=per_second or STEP)
+    sweeps = get_inspector(backend).sweeps
     if not per_second:
-        return sum(len(step.done) for step in steps)
-    step = next(steps)
+        return sum(step.count for step in sweeps.steps(wanted, cursor=cursor, shown=redacted))
+    step = next(sweeps.steps(wanted, cursor=cursor, limit=per_second, shown=redacted))
     if step.cursor:
-        rest = on_backend(run_bulk_action.using(queue_name=wanted.queue, run_after=1.0), backend)
-        rest.delay(bulk, per_second, step.cursor)
-    return len(step.done)
+        rest = on_backend(run_bulk_action.using(queue_name=wanted.selection.queues[0], run_after=1.0), backend)
+        rest.delay(sweep, per_second, step.cursor)
+    return step.count
+
+
+def enqueue_rest(sweep: Sweep, queues: Sequence[str], per_second: int = 0) -> Iterator[JobHandle]:
+    """Enqueue a job in each of these queues, which does what is left there. Raises BrokerError and QueueFull."""
+    for queue in queues:
+        yield run_bulk_action.using(queue_name=queue).delay(sweep.of(queue).stored(), per_second)
+
+
+# Jobs of these tasks may lie in queues when a new release is deployed: earlier releases have enqueued them.
 
 
 @internal_task
 def cancel_client_jobs(queue: str, client: str, until_ms: int) -> int:
-    """Cancel the waiting jobs of a client in a queue, as far as they were made up to a moment. Returns how many.
-
-    It may be interrupted anywhere and run again: cancelled jobs do not wait any more.
-    """
-    return sum(len(step.done) for step in get_inspector().client_jobs.steps(client, [queue], until_ms))
+    """Cancel the waiting jobs of a client in a queue, as far as they were made up to a moment. Returns how many."""
+    return _cancel_waiting(queue, JobFilter(client=client), until_ms)
 
 
 @internal_task
 def cancel_task_jobs(queue: str, task: str, until_ms: int) -> int:
-    """Cancel the waiting jobs of a task in a queue, as far as they were made up to a moment. Returns how many.
-
-    It may be interrupted anywhere and run again: cancelled jobs do not wait any more.
-    """
-    return sum(len(step.done) for step in get_inspector().task_jobs.steps(task, [queue], until_ms))
+    """Cancel the waiting jobs of a task in a queue, as far as they were made up to a moment. Returns how many."""
+    return _cancel_waiting(queue, JobFilter(task=task), until_ms)
 
 
 @internal_task
 def restore_jobs(queue: str, token: str) -> int:
-    """Put back what an action has deleted in a queue: see Undos. Returns how many jobs.
+    """Put back what an action has deleted in a queue. Returns how many jobs."""
+    return run_bulk_action.func(Sweep(verb="restore", selection=Selection(queues=[queue]), undo=token).stored())
 
-    It may be interrupted anywhere and run again: what is back is not set aside any more.
-    """
-    return sum(len(step.done) for step in get_inspector().undos.steps(queue, token))
+
+def _cancel_waiting(queue: str, wanted: JobFilter, until_ms: int) -> int:
+    selection = Selection(queues=[queue], states=WAITING, filter=wanted, until_ms=until_ms)
+    return run_bulk_action.func(Sweep(verb="cancel", selection=selection).stored())
 
 
 @internal_task

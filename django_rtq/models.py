@@ -200,17 +200,17 @@ class CommittedJob(models.Model):
         return self.job_id
 
 
-def sync_schedules(backend: str | None = None) -> int:
+def sync_schedules(backend: str | None = None, *, is_dry_run: bool = False) -> int:
     """Copy all rows to Redis, where schedulers read them. Returns the number of changed rows. Raises BrokerError.
 
-    Each row goes to the Redis of its task; only those of one backend in TASKS, if it is given.
+    Each row goes to the Redis of its task; only those of one backend in TASKS, if it is given. A dry run only counts.
     """
     rows = Schedule.objects.using(router.db_for_write(Schedule))
     names = places() if backend is None else [place_of(backend)]
     changed, failed = 0, None
     for place in names:
         try:
-            changed += sync_rows(lambda: {row.name: row.as_row() for row in rows.all()}, place)
+            changed += sync_rows(lambda: {row.name: row.as_row() for row in rows.all()}, place, is_dry_run=is_dry_run)
         except BrokerError as error:  # the others get theirs
             failed = failed or error
     if failed is not None:

@@ -13,6 +13,7 @@ from django_rtq.inspector.inspector import get_inspector
 from testproject.mariadb_server import MariaDBUnavailable, PrivateMariaDB
 from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
 from testproject.redis_server import PrivateRedis
+from tests.support import second_try
 from tests.support.databases import as_default, sqlite_settings
 from tests.support.fault_proxy import FaultProxy
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE, Redis
@@ -23,16 +24,46 @@ from tests.support.waiting import wait_until
 stop_passing_on_ignored_signals()
 # A busy machine is slow at times: limits of the time that an example takes, or its making, would fail tests by chance.
 settings.register_profile(
-    "rtq", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    "rtq",
+    max_examples=100 if "CI" in os.environ else 40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("rtq")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker that a test starts would compile all modules again
 
 
+def pytest_configure(config):
+    """Failed tests get a second try where that is wanted."""
+    second_try.register(config)
+
+
+# Real workers that `make test` runs too, and CI on the oldest Python: they end, stop, are killed, and meet failures.
+A_FEW_WORKERS = (
+    "tests/worker/test_burst.py::",
+    "tests/worker/test_crashes.py::test_a_job_whose_child_is_killed",
+    "tests/worker/test_crashes.py::test_every_way_to_die",
+    "tests/worker/test_failures.py::",
+    "tests/worker/test_quiet_and_stop.py::",
+    "tests/worker/test_time_limits.py::",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Mark tests in a browser or with real workers as long, as slow modules mark themselves, and those of databases."""
+    for item in items:
+        is_long = item.nodeid.startswith("tests/browser/") or "rtq_worker" in item.fixturenames
+        if is_long and not item.nodeid.startswith(A_FEW_WORKERS):
+            item.add_marker("long")
+        if {"database", "postgres", "mariadb"}.intersection(item.fixturenames):
+            item.add_marker("databases")
+
+
 @pytest.hookimpl(optionalhook=True, wrapper=True)
-def pytest_xdist_auto_num_workers():
-    """Three processes for two cores: about half of the time a test waits for a worker, a browser or a deadline."""
-    return (yield) * 3 // 2
+def pytest_xdist_auto_num_workers(config):
+    """Three processes for two cores: a long test waits half of its time for a worker, a browser or a deadline."""
+    cores = yield
+    return cores if config.option.markexpr == "not long" else cores * 3 // 2
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -97,9 +128,20 @@ def inspector(broker):
     return get_inspector()
 
 
+# What holds for a database is proved on SQLite, and with RTQ_DATABASES=all, as in CI, on all of these.
+DATABASES = ["sqlite", "postgres", "mariadb"] if os.environ.get("RTQ_DATABASES") == "all" else ["sqlite"]
+
+
+def skip_unless_wanted(database):
+    """Skip a test of one database that this run leaves out."""
+    if database not in DATABASES:
+        pytest.skip(f"{database}: only with RTQ_DATABASES=all")
+
+
 @pytest.fixture(scope="session")
 def postgres():
     """A PostgreSQL server of this session. Without the programs, tests that need it are skipped."""
+    skip_unless_wanted("postgres")
     server = PrivatePostgres(unix_socket=True, arguments=["-c", "fsync=off"])
     try:
         server.__enter__()
@@ -112,6 +154,7 @@ def postgres():
 @pytest.fixture(scope="session")
 def mariadb():
     """A MariaDB server of this session. Without the programs, tests that need it are skipped."""
+    skip_unless_wanted("mariadb")
     server = PrivateMariaDB()
     try:
         server.__enter__()
@@ -121,10 +164,10 @@ def mariadb():
     server.__exit__()
 
 
-@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
+@pytest.fixture(params=DATABASES)
 def database(request, tmp_path, django_db_blocker):
-    """An empty database as the default one, on SQLite, PostgreSQL and MariaDB. Its transactions are real, and its data
-    is there for other processes: rtq_worker(environment=database.environment)."""
+    """An empty database as the default one, on each of DATABASES. Its transactions are real, and its data is there for
+    other processes: rtq_worker(environment=database.environment)."""
     if request.param == "sqlite":
         settings = sqlite_settings(tmp_path / "database.sqlite3")
     else:

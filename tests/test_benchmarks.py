@@ -24,6 +24,7 @@ def test_what_is_imported_of_the_package_exists(path):
             assert hasattr(module, alias.name) or importlib.import_module(f"{node.module}.{alias.name}")
 
 
+@pytest.mark.long
 def test_the_walk_over_all_pages_runs_in_a_small_installation(tmp_path):
     costs, figures = ["-m", "benchmarks.costs", "--size", "0.0005", "--repeats", "1"], tmp_path / "costs.json"
     only = ["--only", "tasks", "dead letters", "rtq_queues", "--json", str(figures)]

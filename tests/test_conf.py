@@ -58,6 +58,8 @@ def test_every_option_can_be_set():
         "OUTBOX": "default",
         "EXACTLY_ONCE_DAYS": 1,
         "EXACTLY_ONCE_MAX_RESULT_BYTES": 0,
+        "CELERY_STAND_IN": True,
+        "EMAIL": {"backend": "shop.mail.Backend"},
         "MIDDLEWARE": ["shop.queue.tenant_middleware"],
         "TASK_MODULES": ["tasks", "jobs.mail"],
         "VERSION": "2026.11.3",

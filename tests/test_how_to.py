@@ -376,6 +376,7 @@ def code_of(page):
     return {name: code for name, code in blocks(page.read_text()) if name != "settings.py"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", [page for page in PAGES if code_of(page)], ids=lambda page: page.stem)
 def test_the_code_of_a_page_works(page, tmp_path):
     files = {

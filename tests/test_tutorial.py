@@ -161,6 +161,7 @@ def terminal(tmp_path):
         opened.close()
 
 
+@pytest.mark.long
 def test_the_tutorial_works_from_the_first_line_to_the_last(terminal):
     for language, text in steps(PAGE):
         if language == "console":

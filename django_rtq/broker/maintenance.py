@@ -106,12 +106,13 @@ class Maintenance:
         """The call of the script `roll_up`. It replies with the number of hours that are left to add up."""
         return SCRIPTS["roll_up"].call(self._keys.of(queue), (ROLL_UP_HOURS,))
 
-    def forget(self, queue: str, *, idle_ms: int = 0, discard_outcomes: bool = False) -> str:
+    def forget(self, queue: str, *, idle_ms: int = 0, discard_outcomes: bool = False, is_dry_run: bool = False) -> str:
         """Remove a queue without jobs and workers from the list of queues: the answer of the script `forget`.
 
-        The next enqueue, or a worker, adds it to the list again.
+        The next enqueue, or a worker, adds it to the list again. A dry run deletes only what has expired.
         """
-        forget = SCRIPTS["forget"].call(self._keys.of(queue), (idle_ms, "1" if discard_outcomes else ""))
+        flags = ("1" if discard_outcomes else "", "1" if is_dry_run else "")
+        forget = SCRIPTS["forget"].call(self._keys.of(queue), (idle_ms, *flags))
         answer, has_more = self._redis.execute_one(forget, resend=True), True
         # Without a worker nobody trims the queue: what is left of finished jobs may have expired long ago.
         while answer == b"more" or (answer in (b"recent", b"outcomes") and has_more):

@@ -7,9 +7,7 @@ them from ``named()``, which is generated here from that line.
 A call declares one key for each queue, its tag, and ``named()`` appends the names of the keys to it. All keys of a
 queue have the tag in common, so it leads to their slot.
 
-Redis creates the functions of a script in each call, which takes 0.1 µs for each. A part whose header says
-``-- created when first called`` is wrapped into a function that creates those of the part. All these functions are in
-one, so scripts that rarely need them pay for one.
+linker.py puts a script together with what it uses of its parts.
 
 A file is read when its script is called first; an upgrade in between is noticed.
 """
@@ -19,13 +17,13 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from textwrap import indent
 
 from django_rtq.broker.keys import QUEUE_KEYS, QueueKeys
+from django_rtq.broker.linker import link
 from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA, Argument, Command, LuaScript
 from django_rtq.broker.redis.speedups import TextCommand
 from django_rtq.exceptions import BrokerRefused
@@ -34,31 +32,6 @@ AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes 
 
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
 _KEYS = re.compile(r"^-- keys: (.*(?:\n--  .*)*)", re.MULTILINE)  # the next lines go on with two spaces
-_DEFINITION = re.compile(
-    r"^local (?:function \w+\(.*?^end|.*?)$", re.MULTILINE | re.DOTALL
-)  # of a function or constants
-_IS_LAZY = re.compile(r"^-- created when first called$", re.MULTILINE)
-_LAZY_PART = """
-local {part}_part
-local function {part}_functions()
-  if {part}_part then return {part}_part end
-{definitions}
-  {part}_part = {{ {fields} }}
-  return {part}_part
-end
-"""
-_LAZY = """
-lazy = function(part)
-  if not lazy_parts then
-{parts}
-    lazy_parts = {{ {fields} }}
-  end
-  return lazy_parts[part]()
-end
-"""
-_NAMES = re.compile(r"local (?:function )?(\w+(?:, \w+)*)")
-_COMMENT = re.compile(r"--.*")
-_WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 # One constructor with all fields: a table that grows key by key is reallocated five times.
 _NAMED = """
 local function named(place)
@@ -84,7 +57,7 @@ class Script:
         Raises BrokerRefused if the files are of another version than this process.
         """
         try:
-            text = "\n".join([_named(self.key_names), _composed(self._source)])
+            text = "\n".join([_named(self.key_names), link(self._source, _parts(self._source))])
             _check_version()
         except OSError as error:
             raise BrokerRefused(f"{error}. Was django_rtq upgraded? Restart this process.") from error
@@ -163,59 +136,6 @@ def _parts(source: str, found: dict[str, str] | None = None) -> dict[str, str]:
             _parts(part, found)
             found[name] = part
     return found
-
-
-def _composed(source: str) -> str:
-    """A script behind what it uses of its parts. Each call of a script creates its functions, so the others would cost
-    time."""
-    eager: list[str] = []
-    shared: list[str] = []  # of other parts, and used only by the lazy ones
-    lazy: dict[str, list[str]] = {}
-    words, lazy_words = _words(source), set[str]()
-    for part, part_text in reversed(_parts(source).items()):
-        is_lazy = bool(_IS_LAZY.search(part_text))
-        for definition in reversed(_DEFINITION.findall(part_text)):
-            names = _names([definition])
-            if not is_lazy and not words.isdisjoint(names):
-                eager.insert(0, definition)
-                words |= _words(definition)
-            elif not words.isdisjoint(names) or not lazy_words.isdisjoint(names):
-                (lazy.setdefault(part, []) if is_lazy else shared).insert(0, definition)
-                lazy_words |= _words(definition)
-    if not lazy:
-        return "\n".join([*eager, source])
-    texts = ["\n".join(eager), source, "\n".join(shared)]
-    for part, definitions in lazy.items():
-        texts = [_call_through(f'lazy("{part}")', definitions, text) for text in texts]
-    return "\n".join(["local lazy, lazy_parts", texts[0], _lazy(texts[2], dict(reversed(lazy.items()))), texts[1]])
-
-
-def _words(code: str) -> set[str]:
-    """The names that this Lua code mentions, without those behind a dot."""
-    return set(_WORD.findall(_COMMENT.sub("", code)))
-
-
-def _lazy(shared: str, parts: Mapping[str, Sequence[str]]) -> str:
-    """One function that creates those of all these parts: what Redis creates in each call."""
-    text = shared
-    for part, definitions in parts.items():
-        inside = indent("\n".join(definitions), "  ")
-        for other in parts.keys() - {part}:
-            inside = _call_through(f"{other}_functions()", parts[other], inside)
-        fields = ", ".join(f"{name} = {name}" for name in _names(definitions))
-        text += _LAZY_PART.format(part=part, definitions=inside, fields=fields)
-    return _LAZY.format(parts=indent(text, "    "), fields=", ".join(f"{part} = {part}_functions" for part in parts))
-
-
-def _call_through(getter: str, definitions: Sequence[str], text: str) -> str:
-    """This text with calls of these functions that get them from there."""
-    return re.sub(rf"(?<![.\w])({'|'.join(_names(definitions))})\(", rf"{getter}.\1(", text)
-
-
-def _names(definitions: Sequence[str]) -> list[str]:
-    """The functions or constants that are defined there."""
-    found = [_NAMES.match(definition) for definition in definitions]
-    return [name for each in found if each for name in each[1].split(", ")]
 
 
 @cache

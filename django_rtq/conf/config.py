@@ -91,6 +91,10 @@ class Config:
     keep_args: bool = False
     #: Keep the last lines that a job logs: all that its loggers let through (True), or those from a level on ("INFO").
     job_logs: bool | str | None = None
+    #: Let django_rtq.compat.celery take the place of the package celery, for apps that cannot be edited.
+    celery_stand_in: bool = False
+    #: For django_rtq.mail: the real "backend", and options of Task.using() for all messages.
+    email: Mapping[str, Any] = field(default_factory=dict)
     #: Dotted paths of middleware, the outermost first.
     middleware: tuple[str, ...] = field(default=())
 
@@ -226,9 +230,16 @@ def _check_values(config: Config) -> None:
     check_schedules(config.schedules)
     check_queues(config.queues)
     check_incidents(config.incidents)
+    email: Any = config.email
+    if not isinstance(email, Mapping) or not isinstance(email.get("backend", ""), str):
+        raise ConfigurationError(
+            'RTQ["EMAIL"] has to be a dictionary with the dotted path of a "backend" and options of using(), like '
+            '{"backend": "anymail.backends.mailgun.EmailBackend", "queue_name": "mail"}.'
+        )
     job_log_level(config.job_logs)
-    if not isinstance(config.keep_args, bool):
-        raise ConfigurationError(f'RTQ["KEEP_ARGS"] is {config.keep_args!r}, but has to be True or False.')
+    for name in ("keep_args", "celery_stand_in"):
+        if not isinstance(value := getattr(config, name), bool):
+            raise ConfigurationError(f'RTQ["{name.upper()}"] is {value!r}, but has to be True or False.')
     _check_database("ENQUEUE_ON_COMMIT", config.enqueue_on_commit)
     _check_database("OUTBOX", config.outbox)
     awaited = {DEFAULT_DB_ALIAS if rule is True else rule for rule in (config.outbox, config.enqueue_on_commit)}
@@ -269,6 +280,12 @@ def task_modules() -> tuple[str, ...]:
     options = getattr(settings, "RTQ", None)
     found = options.get("TASK_MODULES") if isinstance(options, Mapping) else None
     return tuple(found) if are_names(found) else ("tasks",)  # a system check reports what is wrong with it
+
+
+def has_celery_stand_in() -> bool:
+    """Whether the package celery is to be replaced, before the other options are checked."""
+    options = getattr(settings, "RTQ", None)
+    return isinstance(options, Mapping) and options.get("CELERY_STAND_IN") is True
 
 
 def project_name() -> str:

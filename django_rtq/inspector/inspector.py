@@ -10,40 +10,30 @@ from typing import Any
 from django_rtq import signals
 from django_rtq.broker.broker import Broker, get_broker, on_brokers_forgotten
 from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
+from django_rtq.inspector.actions import ACTIONS, LATEST, Actions, How, has_body, send
 from django_rtq.inspector.clients.client_list import ClientListReader
 from django_rtq.inspector.clients.clients import ClientReader
 from django_rtq.inspector.clients.limits import LimitEditor
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
 from django_rtq.inspector.hosts import HostReader
-from django_rtq.inspector.jobs import lost_replies, one_job
-from django_rtq.inspector.jobs.cancelling import ClientCanceller, TaskCanceller
-from django_rtq.inspector.jobs.dead_letters import (
-    LATEST,
-    STEP,
-    Act,
-    BulkAction,
-    BulkResult,
-    DeadLetters,
-    changed_body,
-    steps_for_ids,
-)
+from django_rtq.inspector.jobs import one_job
+from django_rtq.inspector.jobs.dead_letters import DeadLetters
 from django_rtq.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.inspector.jobs.job_list import JobListReader, JobSearch
 from django_rtq.inspector.jobs.job_refs import JobPage
-from django_rtq.inspector.jobs.live_jobs import LiveJobs
-from django_rtq.inspector.jobs.moving import JobMover
 from django_rtq.inspector.jobs.queue_position import QueuePosition
-from django_rtq.inspector.jobs.undo import Undos, script_argument
+from django_rtq.inspector.jobs.undo import Undos
 from django_rtq.inspector.metrics.reader import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queues import QueueReader, read_queue_details
+from django_rtq.inspector.selection import Selection
 from django_rtq.inspector.server_info import ServerDetails, ask_server
 from django_rtq.inspector.shared_overview import SharedOverview
+from django_rtq.inspector.sweep import STEP, Result, Sweep, Sweeper
 from django_rtq.inspector.task_details import TaskReader
 from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.jobs.job import CancelAnswer, JobState
@@ -77,12 +67,11 @@ class Inspector:
         self.clients = ClientReader(broker)
         self.hosts = HostReader(broker, self.overview)
         self.client_list = ClientListReader(broker)
-        self.client_jobs = ClientCanceller(broker, Inspector)
-        self.live_jobs = LiveJobs(broker, Inspector)
-        self.job_mover = JobMover(broker, Inspector, self.live_jobs, self.dead_letters)
-        self.undos = Undos(broker, Inspector)
+        self.actions = Actions(broker, Inspector)
+        self.sweeps = Sweeper(broker, self.actions, Inspector)
+        self.job_mover = JobMover(broker, self.actions, self.sweeps)
+        self.undos = Undos(broker)
         self.tasks = TaskReader(broker)
-        self.task_jobs = TaskCanceller(broker, self.live_jobs)
         self.task_pauses = TaskPauses(broker)
 
     # -- look
@@ -194,10 +183,7 @@ class Inspector:
 
         The others are not dead (any more), or are unique and another job holds their place.
         """
-        done = lost_replies.send_ids(self._broker, queue, "requeue", (latest_ms,), job_ids)
-        if done:
-            signals.job_requeued.send_robust(Inspector, job_ids=done, queue=queue)
-        return done
+        return self.actions.done("requeue", queue, job_ids, How(latest_ms=latest_ms))
 
     def requeue_changed(
         self, queue: str, job_id: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, latest_ms: int = LATEST
@@ -210,10 +196,10 @@ class Inspector:
         job = self.find(job_id, queue)
         if job.state is not JobState.DEAD or not job.task:
             raise WrongState(job_id, f"is {job.state}, not dead." if job.task else "cannot be read.")
-        body = changed_body(job, args, kwargs, most_bytes=self._broker.config.max_payload_bytes)
+        body = one_job.changed_body(job, args, kwargs, most_bytes=self._broker.config.max_payload_bytes)
         call = SCRIPTS["requeue_changed"].call(self._keys.of(queue), (latest_ms, job_id, body))
-        (answer,), resent_after = lost_replies.send(self._broker, [call])
-        is_ours = resent_after is not None and lost_replies.has_body(self._broker, queue, job_id, body)
+        (answer,), resent_after = send(self._broker, [call])
+        is_ours = resent_after is not None and has_body(self._broker, queue, job_id, body)
         if answer != b"queued" and not is_ours:
             raise WrongState(
                 job_id, "is not dead any more, has died again, or is unique and another job of the same key is alive."
@@ -222,37 +208,7 @@ class Inspector:
 
     def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST, undo: str = "") -> list[str]:
         """Delete dead letters; with a token `undo` they can be restored, see Undos. Returns the ids that were dead."""
-        arguments = (latest_ms, script_argument(undo))
-        done = lost_replies.send_ids(self._broker, queue, "discard", arguments, job_ids, may_stop=bool(undo))
-        if done:
-            signals.job_discarded.send_robust(Inspector, job_ids=done, queue=queue)
-        return done
-
-    def bulk_steps(
-        self,
-        queue: str,
-        action: BulkAction | Act,
-        filter: JobFilter = ALL_JOBS,
-        *,
-        until_ms: int,
-        cursor: str = "",
-        limit: int = STEP,
-    ) -> Iterator[BulkResult]:
-        """Requeue or discard all dead letters that match and died up to a moment, the oldest first.
-
-        The moment comes from dead_letters.select(). Each step searches the next `limit` dead letters, and its cursor
-        lets another call continue there. Repeating a step does no harm.
-        """
-        act = action if callable(action) else self._act(action)
-        while True:
-            ids, cursor = self.dead_letters.next_ids(queue, filter, until_ms, cursor, limit)
-            yield BulkResult(done=act(queue, ids, latest_ms=until_ms), cursor=cursor)
-            if not cursor:
-                return
-
-    def bulk_steps_for_ids(self, queues: Iterable[str], action: BulkAction, ids: Sequence[str]) -> Iterator[BulkResult]:
-        """Requeue or discard these dead letters, each of which is in one of the queues."""
-        return steps_for_ids(self._act(action), queues, ids)
+        return self.actions.done("discard", queue, job_ids, How(latest_ms=latest_ms, undo=undo))
 
     def run_now(self, job_id: str, queue: str | None = None) -> None:
         """Queue a scheduled or retrying job now.
@@ -262,19 +218,13 @@ class Inspector:
         """
         has_finished = False
         for name in self._names(queue):
-            (reply,), resent_after = lost_replies.send(
-                self._broker, [SCRIPTS["run_now"].call(self._keys.of(name), (job_id,))]
-            )
-            answer = reply.decode()
-            if answer == "queued" or (
-                resent_after is not None and answer != "missing" and self._is_underway(job_id, name)
-            ):
-                signals.job_promoted.send_robust(Inspector, job_ids=[job_id], queue=name)
+            answer = self.actions.act("run_now", name, [job_id])[job_id]
+            if answer == "queued":
                 return
             if answer not in ("missing", "finished"):
-                raise WrongState(job_id, one_job.why_not_now(answer))
+                raise WrongState(job_id, ACTIONS["run_now"].why_not(answer))
             has_finished = has_finished or answer == "finished"  # or it was moved to one of the others
-        raise WrongState(job_id, one_job.why_not_now("finished")) if has_finished else JobNotFound(job_id)
+        raise WrongState(job_id, ACTIONS["run_now"].why_not("finished")) if has_finished else JobNotFound(job_id)
 
     def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
         """Reclaim the jobs of a worker whose lease has expired, at once. Returns their ids. Raises LeaseNotExpired."""
@@ -302,24 +252,17 @@ class Inspector:
 
     def purge(self, queue: str, client: str | None = None, *, undo: str = "") -> int:
         """Delete some waiting jobs, of one client if it is given. Returns how many, 0 at the end. `undo`: see Undos."""
-        whose = ("all", "") if client is None else ("client", client)
-        while True:
-            deleted, searched = self._call(queue, "purge", (MAINTAIN_AT_ONCE, *whose, script_argument(undo)))
-            if deleted or not searched:  # else they had all been cancelled
-                return int(deleted)
+        return self.sweeps.purge_some(queue, client, undo)
 
-    def forget(self, queue: str, *, discard_outcomes: bool = False) -> str:
+    def forget(self, queue: str, *, discard_outcomes: bool = False, is_dry_run: bool = False) -> str:
         """Remove a queue from all lists. Returns "forgotten"; "missing": no list had it; or what it still has: "jobs",
         "paused", "limits", "workers", "recent" (jobs that finished lately may be sent again), "outcomes"."""
-        return self._broker.maintenance.forget(queue, discard_outcomes=discard_outcomes)
+        return self._broker.maintenance.forget(queue, discard_outcomes=discard_outcomes, is_dry_run=is_dry_run)
 
     # -- inside
 
     def _names(self, queue: str | None) -> list[str]:
         return self.queues.names() if queue is None else [queue]
-
-    def _act(self, action: BulkAction) -> Act:
-        return self.requeue if action == "requeue" else self.discard
 
     def _send(self, worker: str, command: WorkerCommand, *, by: str = "") -> None:
         if not (supervisor := supervisor_of(self._broker, worker)):
@@ -329,9 +272,39 @@ class Inspector:
     def _call(self, queue: str, name: str, arguments: Sequence[Argument]) -> Any:
         return self._redis.execute_one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
 
-    def _is_underway(self, job_id: str, queue: str) -> bool:
-        """Whether it is queued already, or was since."""
-        return self.find(job_id, queue).state in (JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED)
+
+class JobMover:
+    """Moves queued, scheduled and retrying jobs as they are, and queues dead letters in another queue.
+
+    Any thread may use it. Raises BrokerError.
+    """
+
+    def __init__(self, broker: Broker, actions: Actions, sweeps: Sweeper) -> None:
+        self._broker, self._actions, self._sweeps = broker, actions, sweeps
+
+    def move(self, job_id: str, target: str, queue: str | None = None) -> None:
+        """Move a job to another queue; from any queue, if none is named.
+
+        It keeps its id, client, priority, time and failures, and goes to the end of its client's lane. A dead letter
+        is queued there with all its attempts. Limits of waiting jobs do not matter. Raises JobNotFound; WrongState for
+        a job that runs or is over, or is unique and may not leave or enter; InvalidTask for a name that no queue can
+        have.
+        """
+        queue = queue or self._broker.redis.run(one_job.find(self._broker, job_id, None)).queue
+        answer = "there" if queue == target else self._actions.act("move", queue, [job_id], How(target=target))[job_id]
+        if answer != "moved":
+            raise WrongState(job_id, ACTIONS["move"].why_not(answer, queue=queue, target=target))
+
+    def move_some(self, queue: str, job_ids: Sequence[str], target: str) -> list[str]:
+        """move() for many. Returns the ids of those that were moved; see there why the others were not.
+
+        Raises ValueError if both are the same queue.
+        """
+        return self._actions.done("move", queue, job_ids, How(target=target))
+
+    def steps(self, selection: Selection, target: str, *, cursor: str = "", limit: int = STEP) -> Iterator[Result]:
+        """Move all jobs of a selection, in bounded steps: see Sweeper.steps()."""
+        return self._sweeps.steps(Sweep(verb="move", selection=selection, target=target), cursor=cursor, limit=limit)
 
 
 def get_inspector(backend: str | None = None) -> Inspector:

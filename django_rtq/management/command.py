@@ -1,4 +1,4 @@
-"""The base class of the commands: how they exit when something is wrong."""
+"""The base classes of the commands: how they exit when something is wrong, and their actions, tables and answers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,27 @@ import io
 import os
 import sys
 from argparse import SUPPRESS, ArgumentParser
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from dataclasses import dataclass
+from shutil import get_terminal_size
+from typing import Any, ClassVar, TypeAlias
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
 
 from django_rtq.broker.task_backends import view_backend
 from django_rtq.exceptions import RTQError
-from django_rtq.management.output import one_line
+from django_rtq.management.output import Column, as_json, one_line, table
+from django_rtq.management.prompts import client_argument, positive
 
 WRONG_USAGE = 2  # as argparse does
 INTERRUPTED = 130  # as shells do: 128 + SIGINT
 PIPE_CLOSED = 141  # 128 + SIGPIPE
+
+NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
+
+Options: TypeAlias = dict[str, Any]  # what argparse made of the command line
 
 
 class RTQCommand(BaseCommand):
@@ -29,6 +37,7 @@ class RTQCommand(BaseCommand):
     #: The help of --backend ("": no such option), and whether get_inspector() is for the backend while it runs.
     backend_help = 'Look at the Redis of this backend in TASKS, if it has its own. Default: RTQ["REDIS"].'
     views_backend = True
+    verbosity = 1
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
@@ -52,11 +61,114 @@ class RTQCommand(BaseCommand):
             sys.exit(PIPE_CLOSED)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
+        self.verbosity = options.get("verbosity", 1)
         try:
             with view_backend(options.get("backend", "")) if self.views_backend else nullcontext():
                 return super().execute(*args, **options)
         except RTQError as error:
             raise CommandError(one_line(error)) from error
+        except DatabaseError as error:
+            raise CommandError(f"The database did not answer: {one_line(error)}") from error
+
+    def table_width(self) -> int | None:
+        """How wide tables may be. None: they are not cut, because this is no terminal, or -v 2 asks for all."""
+        return get_terminal_size().columns if self.stdout.isatty() and self.verbosity < 2 else None
+
+    def table_text(self, columns: Sequence[Column], items: Iterable[Any]) -> str:
+        """A table with a line for each item."""
+        heading, *lines = table(columns, items, self.table_width())
+        return "\n".join([self.style.MIGRATE_HEADING(heading), *lines])
+
+
+class Argument:
+    """An argument of an action, as add_argument() of argparse takes it."""
+
+    def __init__(self, *names: str, **options: Any) -> None:
+        self.names, self.options = names, options
+
+    def but(self, **options: Any) -> Argument:
+        """The same with other options, such as another help."""
+        return Argument(*self.names, **{**self.options, **options})
+
+    def add_to(self, parser: ArgumentParser) -> None:
+        """Let the parser accept it."""
+        parser.add_argument(*self.names, **self.options)
+
+
+# What several commands accept, each with a help of its own where this one does not fit.
+JSON = Argument("--json", action="store_true", help="Print JSON.")
+DRY_RUN = Argument("--dry-run", action="store_true", help="Change nothing, and say what would be done.")
+NO_INPUT = Argument(
+    "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask for confirmation."
+)
+QUEUE = Argument("--queue", metavar="QUEUE", help="Only those of this queue.")
+QUEUES = Argument("--queues", metavar="A,B")
+CLIENT = Argument("--client", type=client_argument, metavar="CLIENT")
+LIMIT = Argument("--limit", type=positive, metavar="N")
+ALL = Argument("--all", action="store_true")
+EVERY_QUEUE = Argument("queue", metavar="QUEUE", help="The queue; '*' is every queue that was used.")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action of a command: a sub-command, with arguments of its own."""
+
+    help: str
+    arguments: Sequence[Argument] = ()
+    reads_only: bool = False  # or else it accepts --dry-run
+
+
+class ActionCommand(RTQCommand):
+    """A command with actions, each done by the method `do_` with its name. All print JSON with --json."""
+
+    actions: ClassVar[Mapping[str, Action]]
+    exit_codes: ClassVar[str]
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.epilog = self.exit_codes
+        texts = {name: action.help for name, action in self.actions.items()}
+        for name, sub_parser in add_actions(parser, texts, epilog=self.exit_codes, all_print_json=True):
+            action = self.actions[name]
+            for argument in (*action.arguments, *(() if action.reads_only else (DRY_RUN,))):
+                argument.add_to(sub_parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        getattr(self, f"do_{options['action']}")(options)
+
+    def print_list(
+        self,
+        options: Options,
+        columns: Sequence[Column],
+        items: Sequence[Any],
+        as_dict: Callable[[Any], Any],
+        *,
+        if_none: str = "",
+    ) -> None:
+        """Print the items as JSON, as a table, or a sentence if there are none."""
+        if options["json"]:
+            self.stdout.write(as_json(list(map(as_dict, items))))
+        else:
+            self.stdout.write(self.table_text(columns, items) if items or not if_none else if_none)
+
+    def report(self, options: Options, facts: Mapping[str, Any], sentences: Iterable[str]) -> None:
+        """Say what was done, or would be with --dry-run: as JSON, or in sentences."""
+        if options["json"]:
+            self.stdout.write(as_json({**facts, "dry_run": True} if options["dry_run"] else facts))
+        elif self.verbosity:
+            for sentence in sentences:
+                self.stdout.write(sentence)
+
+
+def switched(options: Options, what: str, where: str = "", *, is_changed: bool, resume: str) -> str:
+    """A sentence about what was paused or resumed, or would be. `resume`: the command that resumes it."""
+    action, capitalized = options["action"], what[0].upper() + what[1:]
+    if is_changed and options["dry_run"]:
+        return f"Would {action} {what}{where}."
+    if action == "resume":
+        return f"Resumed {what}{where}." if is_changed else f"{capitalized} was not paused{where}."
+    if is_changed:
+        return f"{capitalized} is paused{where}. Resume it with  python manage.py {resume}"
+    return f"{capitalized} was paused already{where}."
 
 
 def add_actions(
@@ -67,12 +179,12 @@ def add_actions(
     With `all_print_json`, each accepts --json, and so does the command before the action.
     """
     if all_print_json:
-        parser.add_argument("--json", action="store_true", help="Print JSON. Also accepted after the action.")
+        JSON.add_to(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
     for name, text in texts.items():
         action = actions.add_parser(name, help=text, description=text, epilog=epilog)
         if all_print_json:  # without a default, which would overwrite an option before the action
-            action.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON.")
+            JSON.but(default=SUPPRESS).add_to(action)
         yield name, action
         _accept_django_options(action)
 

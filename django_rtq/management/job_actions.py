@@ -1,289 +1,281 @@
-"""What rtq_jobs does with jobs: requeue and discard dead letters, cancel and move jobs, run delayed ones now."""
+"""What rtq_jobs does with jobs: with those of some ids, or with all that match."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.core.management.base import CommandError
 
-from django_rtq.exceptions import BrokerError, JobError
-from django_rtq.inspector.inspector import Inspector, get_inspector
-from django_rtq.inspector.jobs.dead_letters import BulkResult, run_steps
-from django_rtq.jobs.job import CancelAnswer, made_ms, new_job_id
-from django_rtq.management.command import INTERRUPTED, RTQCommand
-from django_rtq.management.job_selection import (
-    find_dead_letter,
-    find_jobs,
-    job_filter,
-    selected_queues,
-    selects_only,
-)
-from django_rtq.management.move_target import check_target, warn_if_nobody_serves
+from django_rtq.exceptions import JobError, JobNotFound, WrongState
+from django_rtq.inspector.actions import ACTIONS, Answers
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.jobs.undo import OFFERED_SECONDS, new_token, verb_of
+from django_rtq.inspector.selection import Selection
+from django_rtq.inspector.sweep import Count, Result, Sweep, run_steps
+from django_rtq.jobs.job import JobState
+from django_rtq.management.command import INTERRUPTED, WRONG_USAGE, RTQCommand
+from django_rtq.management.job_arguments import VERBS
+from django_rtq.management.job_selection import find_jobs, find_one, read_selection, selected_queues
 from django_rtq.management.output import ProgressLine, as_json, count, number, one_line
-from django_rtq.management.prompts import check_interactive, confirm
+from django_rtq.management.prompts import check_interactive, confirm, known_queues
+from django_rtq.redaction import redacted
 
-AT_ONCE = 100  # dead letters of one step: what was done before an error is known that exactly
-DONE = {"requeue": "requeued", "discard": "discarded", "cancel": "cancelled", "run": "queued", "move": "moved"}
-QUEUED, MOVED = "queued", "moved"  # the answers of run and move
-
-
-def act_on_dead_letters(command: RTQCommand, options: dict[str, Any]) -> None:
-    """Requeue or discard the dead letters that the options select. Raises CommandError."""
-    (_act_on_dead_ids if options["ids"] else _act_on_dead_matches)(command, options)
+AT_ONCE = 100  # jobs of one step: what was done before an error is known that exactly
 
 
-def _act_on_dead_ids(command: RTQCommand, options: dict[str, Any]) -> None:
-    inspector, job_ids = get_inspector(), list(dict.fromkeys(options["ids"]))
-    steps = inspector.bulk_steps_for_ids(selected_queues(inspector, options), options["action"], job_ids)
-    result = run_steps(steps)
-    _report_dead(command, result, options)
-    left = set(job_ids) - set(result.done)
-    for name in job_ids:
-        if name in left:
-            command.stderr.write(_why_not(inspector, name, options))
-    if left:
-        did = DONE[options["action"]]
-        raise CommandError(f"{number(len(left))} of {count(len(job_ids), 'id')} could not be {did}.")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """How an action is told."""
+
+    done: str
+    jobs: str = "job"
+    question: str = ""  # with the number of jobs; "": it is not asked
 
 
-def _act_on_dead_matches(command: RTQCommand, options: dict[str, Any]) -> None:
-    asks = options["action"] == "discard" and options["interactive"]
-    if asks:
-        check_interactive()
-    shown = options["verbosity"] > 0
-    with ProgressLine(command.stderr, "Dead letters found", shown=shown) as progress:
-        found = (_newest if options["limit"] else _all)(get_inspector(), options, progress)
-    if asks and found.total:
-        question = f"This permanently deletes {count(found.total, 'dead letter')}. Type 'yes' to continue:"
-        confirm(command.stderr, question, expected="yes")
-    with ProgressLine(command.stderr, DONE[options["action"]].capitalize(), found.total, shown=shown) as progress:
-        result = run_steps(found.steps, show=progress.show)
-    _report_dead(command, result, options)
+WORDS: Mapping[str, Words] = {
+    "requeue": Words(done="requeued", jobs="dead letter"),
+    "discard": Words(done="discarded", jobs="dead letter", question="permanently deletes {jobs}"),
+    "cancel": Words(done="cancelled", question="cancels {jobs}"),
+    "run": Words(done="queued"),
+    "move": Words(done="moved", question="moves {jobs} to queue {to}"),
+}
 
 
-def _report_dead(command: RTQCommand, result: BulkResult, options: dict[str, Any]) -> None:
-    did, many = DONE[options["action"]], count(len(result.done), "dead letter")
-    if options["json"]:
-        command.stdout.write(as_json({did: len(result.done), "ids": result.done}))
-    elif options["verbosity"]:
-        if options["verbosity"] > 1:
-            command.stdout.write("".join(f"{one_line(name)}\n" for name in result.done), ending="")
-        command.stdout.write(f"{did.capitalize()} {many}.")
-    if result.stopped_by is not None:
-        raise _stopped(result.stopped_by, f"{many} had been {did} before")
+class JobAction:
+    """One call of rtq_jobs that does something. All methods raise CommandError."""
 
+    def __init__(self, command: RTQCommand, options: dict[str, Any]) -> None:
+        self._command, self._options, self._inspector = command, options, get_inspector()
+        self._action: str = options["action"]
+        self._verb, self._words = VERBS[self._action], WORDS[self._action]
+        self._undo = new_token(self._verb) if options.get("undoable") else ""
+        self._shown = options["verbosity"] > 0
 
-class _Found(NamedTuple):
-    total: int
-    steps: Iterator[BulkResult]  # that requeue or discard them
+    def run(self) -> None:
+        """Do it, and say what was done."""
+        if self._action == "move":
+            self._check_target()
+        (self._act_on_ids if self._options["ids"] else self._act_on_matching)()
 
+    # -- which jobs
 
-def _all(inspector: Inspector, options: dict[str, Any], progress: ProgressLine) -> _Found:
-    """All that match. They are counted in Redis, and jobs that die later are left out."""
-    wanted, total = job_filter(options), 0
-    until_ms: dict[str, int] = {}
-    for queue in selected_queues(inspector, options):
-        show = partial(_show_sum, progress, total)
-        selection = inspector.dead_letters.select(queue, wanted, depth=sys.maxsize, show=show)
-        total, until_ms[queue] = total + selection.count, selection.until_ms
-    action = options["action"]
-    steps = (inspector.bulk_steps(q, action, wanted, until_ms=ms, limit=AT_ONCE) for q, ms in until_ms.items())
-    return _Found(total, chain.from_iterable(steps))
+    def _act_on_ids(self) -> None:
+        options, job_ids = self._options, list(dict.fromkeys(self._options["ids"]))
+        sweep = self._sweep(Selection(queues=selected_queues(self._inspector, options)))
+        steps = self._inspector.sweeps.steps_for_ids(self._verb, sweep.selection.queues, job_ids, sweep.how("running"))
+        result = run_steps(steps)
+        left = [] if result.stopped_by else [job_id for job_id in job_ids if job_id not in set(result.done)]
+        failed = {job_id: self._why_not(job_id, result.answers.get(job_id, "missing")) for job_id in left}
+        self._close(sweep.selection.queues)
+        self._report(result, failed)
+        if failed:
+            asked = count(len(job_ids), "id" if self._verb in ("requeue", "discard") else "job")
+            raise CommandError(f"{number(len(failed))} of {asked} could not be {self._words.done}.")
 
-
-def _newest(inspector: Inspector, options: dict[str, Any], progress: ProgressLine) -> _Found:
-    """The newest that match, of all queues together, up to --limit."""
-    by_queue: dict[str, list[str]] = {}
-    total = 0
-    for job in find_jobs(inspector, options, options["limit"]):
-        by_queue.setdefault(job.queue, []).append(job.id)
-        total += 1
-        if total % AT_ONCE == 0:
-            progress.show(total)
-    steps = (inspector.bulk_steps_for_ids([queue], options["action"], ids) for queue, ids in by_queue.items())
-    return _Found(total, chain.from_iterable(steps))
-
-
-def _show_sum(progress: ProgressLine, before: int, count: int) -> None:
-    progress.show(before + count)
-
-
-def _why_not(inspector: Inspector, name: str, options: dict[str, Any]) -> str:
-    try:
-        find_dead_letter(inspector, name, options)
-    except JobError as error:
-        return one_line(error)
-    return f"Job {name} is still dead: it has died just now, or it is unique and another job of the same key is alive."
-
-
-# -- cancel, run, move
-
-
-def act_on_jobs(command: RTQCommand, options: dict[str, Any]) -> None:
-    """Cancel the jobs that the options select, queue them now, or move them. Raises CommandError."""
-    inspector = get_inspector()
-    if options["action"] == "move":
-        check_target(inspector, options["to"], options["queue"])
-    for name, cancel_all in (("client", _cancel_client), ("task", _cancel_task)):
-        if options["action"] == "cancel" and selects_only(name, options):
-            cancel_all(command, inspector, options)
+    def _act_on_matching(self) -> None:
+        options, words = self._options, self._words
+        sweep = self._sweep(read_selection(self._inspector, options))
+        asks = bool(words.question) and options["interactive"] and not options["dry_run"]
+        if asks:
+            check_interactive()
+        with ProgressLine(self._command.stderr, f"{words.jobs.capitalize()}s found", shown=self._shown) as progress:
+            counted, steps = (self._newest if options["limit"] else self._all)(sweep, progress)
+        if options["dry_run"]:
+            self._report_dry_run(counted)
             return
-    if options["ids"]:
-        pairs: list[tuple[str, str | None]] = [(name, options["queue"]) for name in dict.fromkeys(options["ids"])]
-    else:
-        pairs = _matching(command, inspector, options)
-    answers: dict[str, str] = {}
-    failed: dict[str, str] = {}
-    stopped_by = _act_on_each(command, pairs, _act_of(inspector, options), options, answers, failed)
-    _report(command, options, answers, failed)
-    if options["action"] == "move" and answers:
-        warn_if_nobody_serves(command, inspector, options["to"])
-    did = DONE[options["action"]]
-    if stopped_by is not None:
-        raise _stopped(stopped_by, f"{count(len(answers), 'job')} had been {did} before")
-    if failed and options["ids"]:
-        raise CommandError(f"{number(len(failed))} of {count(len(pairs), 'job')} could not be {did}.")
+        if asks and counted.count:
+            does = words.question.format(jobs=count(counted.count, words.jobs), to=options.get("to"))
+            confirm(self._command.stderr, f"This {does}. Type 'yes' to continue:", expected="yes")
+        with ProgressLine(self._command.stderr, words.done.capitalize(), counted.count, shown=self._shown) as progress:
+            result = run_steps(_paced(steps, options["per_second"]), show=progress.show)
+        refused = {} if self._verb in ("requeue", "discard") else result.answers
+        failed = {job_id: answer for job_id, answer in refused.items() if not ACTIONS[self._verb].is_done(answer)}
+        self._report(result, {job_id: self._why_not(job_id, answer) for job_id, answer in failed.items()})
 
+    def _all(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
+        """All that match. Jobs that die, or are made, later are left out."""
+        sweeps = self._inspector.sweeps
+        counted = sweeps.count(sweep, most=sys.maxsize, show=progress.show, shown=redacted)
+        if self._verb not in ("requeue", "discard") and counted.count >= AT_ONCE:
+            progress.show(counted.count)
+        sweep = replace(sweep, selection=replace(sweep.selection, until_ms=counted.until_ms))
+        return counted, sweeps.steps(sweep, limit=self._options["per_second"] or AT_ONCE, shown=redacted)
 
-def _cancel_client(command: RTQCommand, inspector: Inspector, options: dict[str, Any]) -> None:
-    """Cancel all waiting jobs of a client that exist now, however many there are."""
-    client, queues, until_ms = options["client"], selected_queues(inspector, options), made_ms(new_job_id())
-    if options["interactive"]:
-        check_interactive()
-    total = sum(found.queued + found.scheduled for found in inspector.clients.get(client, queues))
-    if total and options["interactive"]:
-        confirm(command.stderr, f"This cancels {count(total, 'job')}. Type 'yes' to continue:", expected="yes")
-    _run_cancelling(command, options, inspector.client_jobs.steps(client, queues, until_ms), total)
-
-
-def _cancel_task(command: RTQCommand, inspector: Inspector, options: dict[str, Any]) -> None:
-    """Cancel all waiting jobs of a task that exist now, however many there are."""
-    task, queues, until_ms = options["task"], selected_queues(inspector, options), made_ms(new_job_id())
-    if options["interactive"]:
-        check_interactive()
-        where = f"queue {options['queue']}" if options["queue"] else "all queues"
-        question = f"This cancels all waiting jobs of task {one_line(task, 300)} in {where}. Type 'yes' to continue:"
-        confirm(command.stderr, question, expected="yes")
-    _run_cancelling(command, options, inspector.task_jobs.steps(task, queues, until_ms))
-
-
-def _run_cancelling(
-    command: RTQCommand, options: dict[str, Any], steps: Iterator[BulkResult], total: int | None = None
-) -> None:
-    with ProgressLine(command.stderr, "Cancelled", total, shown=options["verbosity"] > 0) as progress:
-        result = run_steps(steps, show=progress.show)
-    _report(command, options, dict.fromkeys(result.done, CancelAnswer.CANCELLED), {})
-    if result.stopped_by is not None:
-        raise _stopped(result.stopped_by, f"{count(len(result.done), 'job')} had been cancelled before")
-
-
-def _matching(command: RTQCommand, inspector: Inspector, options: dict[str, Any]) -> list[tuple[str, str | None]]:
-    """Ids and queues of the jobs that match; asks before many are cancelled or moved."""
-    asks = options["action"] != "run" and options["interactive"]
-    if asks:
-        check_interactive()
-    pairs: list[tuple[str, str | None]] = []
-    with ProgressLine(command.stderr, "Jobs found", shown=options["verbosity"] > 0) as progress:
-        for job in find_jobs(inspector, options, options["limit"]):
-            pairs.append((job.id, job.queue))
-            if len(pairs) % AT_ONCE == 0:
-                progress.show(len(pairs))
-    if asks and pairs:
-        jobs = count(len(pairs), "job")
-        does = f"moves {jobs} to queue {options['to']}" if options["action"] == "move" else f"cancels {jobs}"
-        confirm(command.stderr, f"This {does}. Type 'yes' to continue:", expected="yes")
-    return pairs
-
-
-def _act_on_each(
-    command: RTQCommand,
-    pairs: Iterable[tuple[str, str | None]],
-    act: Callable[[str, str | None], str],
-    options: dict[str, Any],
-    answers: dict[str, str],
-    failed: dict[str, str],
-) -> BrokerError | KeyboardInterrupt | None:
-    title, total = DONE[options["action"]].capitalize(), len(list(pairs))
-    shown = options["verbosity"] > 0 and not options["ids"]
-    with ProgressLine(command.stderr, title, total, shown=shown) as progress:
-        try:
-            for name, queue in pairs:
-                try:
-                    answers[name] = act(name, queue)
-                except JobError as error:
-                    failed[name] = one_line(error)
-                if len(answers) % AT_ONCE == 0:
-                    progress.show(len(answers))
-        except (BrokerError, KeyboardInterrupt) as error:
-            if not answers:
-                raise
-            return error
-    return None
-
-
-def _act_of(inspector: Inspector, options: dict[str, Any]) -> Callable[[str, str | None], str]:
-    if options["action"] == "cancel":
-        return partial(_cancel, inspector, options["terminate"])
-    return partial(_move, inspector, options["to"]) if options["action"] == "move" else partial(_run, inspector)
-
-
-def _cancel(inspector: Inspector, terminate: bool, job_id: str, queue: str | None) -> str:
-    return inspector.cancel(job_id, queue, terminate=terminate)
-
-
-def _run(inspector: Inspector, job_id: str, queue: str | None) -> str:
-    inspector.run_now(job_id, queue)
-    return QUEUED
-
-
-def _move(inspector: Inspector, target: str, job_id: str, queue: str | None) -> str:
-    inspector.job_mover.move(job_id, target, queue)
-    return MOVED
-
-
-def _report(command: RTQCommand, options: dict[str, Any], answers: dict[str, str], failed: dict[str, str]) -> None:
-    if options["json"]:
-        command.stdout.write(as_json({"jobs": answers, "failed": failed}))
-        return
-    asked = (
-        "Its process will be killed, if it still runs: job {}."
-        if options.get("terminate")
-        else "Asked to stop: job {}."
-    )
-    words = {
-        CancelAnswer.CANCELLED: "Cancelled job {}.",
-        CancelAnswer.ASKED: asked,
-        QUEUED: "Queued job {}.",
-        MOVED: f"Moved job {{}} to queue {options.get('to')}.",
-    }
-    if options["verbosity"] > 1 or (options["ids"] and options["verbosity"]):
-        for name, answer in answers.items():
-            command.stdout.write(words[answer].format(one_line(name)))
-    if not options["ids"] and options["verbosity"]:
+    def _newest(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
+        """The first that match, up to --limit; of dead letters, the newest of all queues together."""
+        by_place: dict[tuple[str, str], list[str]] = {}
+        selection = replace(sweep.selection, states=sweep.states)
+        for found, job in enumerate(find_jobs(self._inspector, selection, self._options["limit"]), 1):
+            if job.queue != sweep.target:
+                by_place.setdefault((job.queue, str(job.state)), []).append(job.id)
+            if found % AT_ONCE == 0:
+                progress.show(found)
         numbers = {
-            answer: list(answers.values()).count(answer) for answer in (DONE[options["action"]], CancelAnswer.ASKED)
+            queue: sum(len(ids) for (name, _), ids in by_place.items() if name == queue) for queue, _ in by_place
         }
-        done, asked_to_stop = numbers.values()
-        more = f", and asked {count(asked_to_stop, 'job')} to stop" if asked_to_stop else ""
-        more = f" to queue {options['to']}" if options["action"] == "move" else more
-        command.stdout.write(f"{DONE[options['action']].capitalize()} {count(done, 'job')}{more}.")
-    if options["ids"] or options["verbosity"] > 1:
+        steps = (
+            self._inspector.sweeps.steps_for_ids(self._verb, [queue], ids, sweep.how(state))
+            for (queue, state), ids in by_place.items()
+        )
+        return Count(by_queue=numbers), chain.from_iterable(steps)
+
+    def _sweep(self, selection: Selection) -> Sweep:
+        target, terminates = self._options.get("to") or "", bool(self._options.get("terminate"))
+        return Sweep(verb=self._verb, selection=selection, target=target, terminates=terminates, undo=self._undo)
+
+    # -- what to say
+
+    def _why_not(self, job_id: str, answer: str) -> str:
+        """Why nothing was done with a job."""
+        if answer not in ("missing", "left"):
+            queue = self._options["queue"] or "its queue"
+            why = ACTIONS[self._verb].why_not(answer, queue=queue, target=self._options.get("to", ""))
+            return one_line(WrongState(job_id, why))
+        try:
+            job = find_one(self._inspector, job_id, self._options)
+        except JobError as error:
+            return one_line(error)
+        if answer == "left" and job.state is not JobState.DEAD:
+            return one_line(WrongState(job_id, f"is not a dead letter: it is {job.state}, in queue {job.queue}."))
+        if answer == "left":
+            why = "it has died just now, or it is unique and another job of the same key is alive"
+            return f"Job {job_id} is still dead: {why}."
+        return one_line(JobNotFound(job_id))
+
+    def _report(self, result: Result, failed: Answers) -> None:
+        """Say what was done. Raises CommandError if it was stopped."""
+        many = count(result.count, self._words.jobs)
+        (self._report_dead if self._verb in ("requeue", "discard") else self._report_jobs)(result, failed)
+        if self._undo and result.count:
+            self._command.stderr.write(
+                f"To undo this within {OFFERED_SECONDS} seconds:  python manage.py rtq_jobs undo {self._undo}"
+            )
+        if self._verb == "move" and result.count:
+            self._warn_if_nobody_serves()
+        if result.stopped_by is not None:
+            raise stopped(result, f"{many} had been {self._words.done} before; run this again for the rest")
+
+    def _report_dead(self, result: Result, failed: Answers) -> None:
+        write, did = self._command.stdout.write, self._words.done
+        if self._options["json"]:
+            write(as_json({did: result.count, "ids": result.done}))
+        elif self._shown:
+            if self._options["verbosity"] > 1:
+                write("".join(f"{one_line(job_id)}\n" for job_id in result.done), ending="")
+            write(f"{did.capitalize()} {count(result.count, self._words.jobs)}.")
         for problem in failed.values():
-            command.stderr.write(problem)
-    elif failed and options["action"] == "move":
-        problem = next(iter(failed.values()))
-        command.stderr.write(f"{count(len(failed), 'job')} could not be moved. The first one: {problem}")
+            self._command.stderr.write(problem)
+
+    def _report_jobs(self, result: Result, failed: Answers) -> None:
+        options, has_ids = self._options, bool(self._options["ids"])
+        answers = {job_id: _shown_answer(result.answers.get(job_id, self._words.done)) for job_id in result.done}
+        if options["json"]:
+            self._command.stdout.write(as_json({"jobs": answers, "failed": failed}))
+            return
+        if options["verbosity"] > 1 or (has_ids and self._shown):
+            for job_id, answer in answers.items():
+                self._command.stdout.write(self._text_of(answer).format(one_line(job_id)))
+        if self._shown and not has_ids:
+            self._command.stdout.write(self._sum_of(answers))
+        if has_ids or options["verbosity"] > 1:
+            for problem in failed.values():
+                self._command.stderr.write(problem)
+        elif failed and self._verb == "move":
+            problem = next(iter(failed.values()))
+            self._command.stderr.write(f"{count(len(failed), 'job')} could not be moved. The first one: {problem}")
+
+    def _text_of(self, answer: str) -> str:
+        """What became of one job."""
+        if answer == "asked" and self._options.get("terminate"):
+            return "Its process will be killed, if it still runs: job {}."
+        return {
+            "asked": "Asked to stop: job {}.",
+            "cancelled": "Cancelled job {}.",
+            "queued": "Queued job {}.",
+            "moved": f"Moved job {{}} to queue {self._options.get('to')}.",
+        }[answer]
+
+    def _sum_of(self, answers: Answers) -> str:
+        """What became of all."""
+        asked = sum(answer == "asked" for answer in answers.values())
+        text = f"{self._words.done.capitalize()} {count(len(answers) - asked, 'job')}"
+        if self._verb == "move":
+            return f"{text} to queue {self._options['to']}."
+        return f"{text}, and asked {count(asked, 'job')} to stop." if asked else f"{text}."
+
+    def _report_dry_run(self, counted: Count) -> None:
+        if self._options["json"]:
+            self._command.stdout.write(as_json({"dry_run": True, "jobs": counted.count, "queues": counted.by_queue}))
+            return
+        where = ", ".join(f"{one_line(queue)} {number(jobs)}" for queue, jobs in counted.by_queue.items())
+        text = f"{count(counted.count, self._words.jobs)} would be {self._words.done}"
+        self._command.stdout.write(f"{text}{where and ' (' + where + ')'}. Nothing was changed.")
+
+    # -- the queue to which jobs are moved
+
+    def _check_target(self) -> None:
+        target = self._options["to"]
+        if target == self._options["queue"]:
+            raise CommandError(f"--queue and --to are both {one_line(target, 100)}.", returncode=WRONG_USAGE)
+        known_queues(self._inspector, [target])
+
+    def _warn_if_nobody_serves(self) -> None:
+        target, write = self._options["to"], self._command.stderr.write
+        if self._inspector.queues.get(target).paused:
+            write(f"Queue {target} is paused: they wait until it is resumed.")
+        if not self._inspector.workers([target]):
+            start = f"python manage.py rtq_worker --queues {target}"
+            write(f"No worker serves queue {target} now: they wait. Start one:  {start}")
+
+    def _close(self, queues: Sequence[str]) -> None:
+        """From now on, an undo is offered for a while."""
+        for queue in queues if self._undo else ():
+            self._inspector.undos.close(queue, self._undo)
 
 
-def _stopped(error: BrokerError | KeyboardInterrupt, done: str) -> CommandError:
-    interrupted = isinstance(error, KeyboardInterrupt)
-    stopped = CommandError(
-        f"{'Stopped.' if interrupted else one_line(error)} {done}; run this again for the rest.",
+def undo(command: RTQCommand, options: dict[str, Any]) -> None:
+    """Put back what an action has deleted. Raises CommandError."""
+    token = options["token"]
+    if not verb_of(token):
+        raise CommandError(f"{one_line(token, 60)!r} is not what --undoable has printed.", returncode=WRONG_USAGE)
+    with ProgressLine(command.stderr, "Restored", shown=options["verbosity"] > 0) as progress:
+        sweep = Sweep(verb="restore", selection=Selection(), undo=token)
+        result = get_inspector().sweeps.run(sweep, show=progress.show)
+    if options["json"]:
+        command.stdout.write(as_json({"restored": result.count, "left_out": result.left_out, "ids": result.done}))
+    elif options["verbosity"]:
+        command.stdout.write(f"Restored {count(result.count, 'job')}.")
+    if result.left_out:
+        others = count(result.left_out, "job")
+        command.stderr.write(f"{others} could not be restored: other jobs of the same unique keys are alive.")
+    if result.stopped_by is not None:
+        raise stopped(result, f"{count(result.count, 'job')} had been restored before; run this again for the rest")
+
+
+def stopped(result: Result, done: str) -> CommandError:
+    """The error of an action that was stopped; `done` says what was done before."""
+    interrupted = isinstance(result.stopped_by, KeyboardInterrupt)
+    error = CommandError(
+        f"{'Stopped.' if interrupted else one_line(result.stopped_by)} {done}.",
         returncode=INTERRUPTED if interrupted else 1,
     )
-    stopped.__cause__ = error
-    return stopped
+    error.__cause__ = result.stopped_by
+    return error
+
+
+def _paced(steps: Iterable[Result], per_second: int | None) -> Iterator[Result]:
+    """The steps, with a second between them if there is a limit."""
+    for step in steps:
+        yield step
+        if per_second and step.cursor:
+            time.sleep(1.0)
+
+
+def _shown_answer(answer: str) -> str:
+    """Cancelled before, or now: the job is cancelled. And without the worker that was asked."""
+    return {"already": "cancelled"}.get(answer, answer.partition(" ")[0])

@@ -8,11 +8,12 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from django_rtq.inspector.actions import ACTIONS, Verb
 from django_rtq.inspector.jobs.job_refs import LISTS
-from django_rtq.management.command import WRONG_USAGE, add_actions
-from django_rtq.management.prompts import client_argument, job_id, past_time, positive, utf8_text
+from django_rtq.management.command import ALL, CLIENT, DRY_RUN, JSON, LIMIT, NO_INPUT, QUEUE, WRONG_USAGE, add_actions
+from django_rtq.management.prompts import job_id, past_time, positive, utf8_text
 
-ACTIONS = {
+_HELP = {
     "list": "Show jobs: the running ones first, and dead letters with the newest first. Finished jobs only with "
     "--state finished.",
     "show": "Show all that is known of some jobs: arguments, times, failed runs, the result.",
@@ -23,32 +24,39 @@ ACTIONS = {
     "run": "Queue scheduled and retrying jobs now. Needs ids, a filter, or --all.",
     "move": "Move queued, scheduled and retrying jobs to another queue, or requeue dead letters there (by their ids or "
     "with --state dead). Needs ids, a filter, or --all; asks for confirmation, except for ids.",
+    "undo": "Put back the dead letters that `discard --undoable` has deleted, in all queues.",
 }
 EXIT_CODES = (
     "Exit codes: 0 done, even if there was nothing to do; 1 an id is unknown or its job is not in a state for this, "
     "not confirmed, unknown queue, or Redis did not answer (what was done before stays done); 2 wrong usage; 130 "
     "stopped with Ctrl-C."
 )
-#: The states that filters select in for each action, the default ones first. Dead letters have but one.
-WAITING = ("queued", "scheduled", "retrying")
-STATES = {
-    "list": (("running", "retrying", "queued", "scheduled", "dead"), LISTS),
-    "cancel": (WAITING, (*WAITING, "running")),
-    "run": (("scheduled", "retrying"), ("scheduled", "retrying")),
-    "move": (WAITING, (*WAITING, "dead")),
+#: What each action is called in the table of actions.
+VERBS: dict[str, Verb] = {
+    "requeue": "requeue",
+    "discard": "discard",
+    "cancel": "cancel",
+    "run": "run_now",
+    "move": "move",
 }
+LISTED_STATES = ("running", "retrying", "queued", "scheduled", "dead")  # unless --state names others
 FILTERS = ("queue", "task", "client", "state", "error", "since", "query")
 
 
 def add_job_arguments(command: ArgumentParser) -> None:
     """One sub-command for each action."""
-    for name, parser in add_actions(command, ACTIONS, epilog=EXIT_CODES):
+    for name, parser in add_actions(command, _HELP, epilog=EXIT_CODES):
+        JSON.but(help=_JSON_HELP[name]).add_to(parser)
+        if name == "undo":
+            parser.add_argument("token", metavar="TOKEN", help="What the command has printed.")
+            continue
         nargs = "+" if name == "show" else "*"
         parser.add_argument("ids", nargs=nargs, type=job_id, metavar="ID", help="Ids of jobs, of any queue.")
-        parser.add_argument("--queue", metavar="QUEUE", help="Only those of this queue.")
+        QUEUE.add_to(parser)
         if name != "show":
             _add_filters(parser, name)
-        parser.add_argument("--json", action="store_true", help=_JSON_HELP[name])
+        if name not in ("list", "show"):
+            _add_ways(parser, name)
         if name == "cancel":
             parser.add_argument(
                 "--terminate",
@@ -58,18 +66,29 @@ def add_job_arguments(command: ArgumentParser) -> None:
             )
         if name == "move":
             parser.add_argument("--to", required=True, metavar="QUEUE", help="The queue to which they go.")
-        if name in ("cancel", "discard", "move"):
-            parser.add_argument(
-                "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask for confirmation."
-            )
+
+
+def _add_ways(parser: ArgumentParser, name: str) -> None:
+    """How it is done."""
+    action, add = ACTIONS[VERBS[name]], parser.add_argument
+    DRY_RUN.but(help="Say how many jobs would be meant in which queues, and change nothing.").add_to(parser)
+    add("--per-second", type=positive, metavar="N", help="Look at N jobs in a second at most.")
+    if action.is_undoable:
+        add(
+            "--undoable",
+            action="store_true",
+            help="Keep the jobs for half a minute, and print the command that puts them back.",
+        )
+    if action.asks:
+        NO_INPUT.add_to(parser)
 
 
 def _add_filters(parser: ArgumentParser, name: str) -> None:
     add = parser.add_argument
     add("--task", type=utf8_text, metavar="TASK", help="Only those of this task: its full name, or the end of it.")
-    add("--client", type=client_argument, metavar="CLIENT", help="Only those of this client; '' for jobs without one.")
-    if name in STATES:
-        default, allowed = STATES[name]
+    CLIENT.but(help="Only those of this client; '' for jobs without one.").add_to(parser)
+    default, allowed = _states(name)
+    if len(allowed) > 1:
         add(
             "--state",
             metavar="A,B",
@@ -90,16 +109,15 @@ def _add_filters(parser: ArgumentParser, name: str) -> None:
         help="Only those that died, finished, are due, or else became ready since then: 90s, 30min, 2h, 7d ago, or a "
         "time such as 2026-01-31T08:00.",
     )
-    if name == "list":
-        add(
-            "--query",
-            metavar="QUERY",
-            type=utf8_text,
-            help="Only those that the search of the admin finds, such as 'state:dead args.order_id:42 since:1h'; "
-            "without other filters.",
-        )
-    add("--limit", type=positive, metavar="N", help=_LIMIT_HELP[name])
-    add("--all", action="store_true", help="All jobs, or all that match.")
+    add(
+        "--query",
+        metavar="QUERY",
+        type=utf8_text,
+        help="Only those that the search of the admin finds, such as 'state:dead args.order_id:42 since:1h'; "
+        "without other filters.",
+    )
+    LIMIT.but(help=_LIMIT_HELP[name]).add_to(parser)
+    ALL.but(help="All jobs, or all that match.").add_to(parser)
 
 
 def is_filtered(options: dict[str, Any]) -> bool:
@@ -123,11 +141,20 @@ def check_selection(options: dict[str, Any]) -> None:
                 returncode=WRONG_USAGE,
             )
         return
-    for name in (*FILTERS[1:], "limit", "all"):
+    for name in (*FILTERS[1:], "limit", "all", "dry_run", "per_second"):
         if options.get(name) is not None and options[name] is not False:
+            option = name.replace("_", "-")
             raise CommandError(
-                f"Give either ids or --{name}: together it is not clear which jobs you mean.", returncode=WRONG_USAGE
+                f"Give either ids or --{option}: together it is not clear which jobs you mean.", returncode=WRONG_USAGE
             )
+
+
+def _states(name: str) -> tuple[Sequence[str], Sequence[str]]:
+    """The states in which filters select for an action: by default, and at all."""
+    if name == "list":
+        return LISTED_STATES, LISTS
+    action = ACTIONS[VERBS[name]]
+    return action.usual_states, action.states
 
 
 def _given(options: dict[str, Any], names: Sequence[str]) -> list[str]:
@@ -150,10 +177,11 @@ _JSON_HELP = {
     "discard": 'Print {"discarded": n, "ids": [...]}.',
     "run": 'Print {"jobs": {id: "queued"}, "failed": {id: why}}.',
     "move": 'Print {"jobs": {id: "moved"}, "failed": {id: why}}.',
+    "undo": 'Print {"restored": n, "left_out": n, "ids": [...]}.',
 }
 
 
-def _states_of(allowed: tuple[str, ...]) -> Any:
+def _states_of(allowed: Sequence[str]) -> Any:
     """The type of an argument that is a list of these states, with commas."""
 
     def states(text: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from django.utils.timezone import localtime
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.failure import Attempt
 from django_rtq.jobs.job import JobState
-from django_rtq.management.output import Column, as_json, duration, number, one_line
+from django_rtq.management.output import Column, ago, as_json, duration, number, one_line
 
 COLUMNS = [
     Column("ID"),
@@ -27,7 +27,7 @@ _TIMES = ("made_at", "ready_at", "due_at", "expires_at", "claimed_at", "died_at"
 
 
 def job_row(job: JobDetails, *, cut: bool) -> list[str]:
-    """The cells of a job, for COLUMNS. With `cut`, long texts are truncated."""
+    """The cells of a job, for COLUMNS. With `cut`, long texts are truncated, and the time is told by its distance."""
     kind, message = job.newest_error
     kind = kind.rpartition(".")[2]
     error = f"{kind}: {message}" if kind and message else kind or message
@@ -38,7 +38,7 @@ def job_row(job: JobDetails, *, cut: bool) -> list[str]:
         one_line(job.task or "(unreadable)", 60 if cut else None),
         one_line(job.client, 30 if cut else None),
         number(_attempts(job)),
-        _on_clock(_time_of(job)),
+        ago(_time_of(job)) if cut else _on_clock(_time_of(job)),
         one_line(error, 80 if cut else None),
     ]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from unicodedata import combining, east_asian_width
 
 from django.core.management.base import OutputWrapper
+from django.utils import timezone
 
 from django_rtq.jobs.serializer import DisplayEncoder
 
@@ -55,24 +57,75 @@ def as_json(value: Any) -> str:
     return json.dumps(value, cls=DisplayEncoder)
 
 
+def ago(at: datetime | None) -> str:
+    """How long ago a moment was, or in how long it is; "-" for None."""
+    if at is None:
+        return "-"
+    seconds = (timezone.now() - at).total_seconds()
+    return f"{duration(seconds)} ago" if seconds >= 0 else f"in {duration(-seconds)}"
+
+
+def facts(item: object, names: Iterable[str]) -> dict[str, Any]:
+    """These attributes, for JSON."""
+    return {name: getattr(item, name) for name in names}
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a table; numbers are aligned right."""
 
     title: str
+    cell: Callable[[Any], object] | None = None  # of an item; None: the items are rows of cells
     right: bool = False
 
 
-def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table, the headings first. Each cell must be a single line: see one_line()."""
-    lines = [tuple(column.title for column in columns), *map(tuple, rows)]
+LEAST_WIDTH = 8  # of a column that is cut
+
+
+def table(columns: Sequence[Column], items: Iterable[Any], width: int | None = None) -> list[str]:
+    """The lines of a table, the headings first, each of at most `width` characters if the texts can be cut so far.
+
+    The first column, which names the item, and numbers are not cut.
+    """
+    rows = [item if columns[0].cell is None else [c.cell(item) for c in columns if c.cell] for item in items]
+    lines = [[column.title for column in columns], *(list(map(_cell, row)) for row in rows)]
     widths = [max(map(_width, cells)) for cells in zip(*lines, strict=True)]
+    if width is not None:
+        _narrow(widths, columns, width)
     return ["  ".join(map(_padded, line, widths, [column.right for column in columns])).rstrip() for line in lines]
 
 
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return number(value) if isinstance(value, int) else one_line(value)
+
+
+def _narrow(widths: list[int], columns: Sequence[Column], most: int) -> None:
+    """Take the widest of the texts away from, until all columns fit or none can be cut further."""
+    texts = [i for i, column in enumerate(columns) if i and not column.right]
+    excess = sum(widths) + 2 * (len(widths) - 1) - most
+    while excess > 0 and texts:
+        widest = max(texts, key=widths.__getitem__)
+        if widths[widest] <= max(LEAST_WIDTH, len(columns[widest].title)):
+            texts.remove(widest)
+        else:
+            widths[widest] -= 1
+            excess -= 1
+
+
 def _padded(cell: str, width: int, right: bool) -> str:
+    if _width(cell) > width:
+        cell = _start_of(cell, width - 3) + "..."
     space = " " * (width - _width(cell))
     return space + cell if right else cell + space
+
+
+def _start_of(cell: str, width: int) -> str:
+    cell = cell[: 2 * width]  # it may be long
+    while _width(cell) > width:
+        cell = cell[:-1]
+    return cell
 
 
 def _width(cell: str) -> int:

@@ -12,8 +12,8 @@ from datetime import datetime
 from django.core.management.base import CommandError, OutputWrapper
 
 from django_rtq.inspector.inspector import Inspector
+from django_rtq.inspector.selection import past_moment
 from django_rtq.management.output import one_line
-from django_rtq.search.moments import past_moment
 from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH, is_client_name
 from django_rtq.tasks.registry import declared_queues
 from django_rtq.validation import did_you_mean

@@ -20,11 +20,11 @@ Rows = Mapping[str, Mapping[str, Any]]
 MAX_ROUNDS = 10  # whoever changes rows faster than that also syncs them
 
 
-def sync_rows(read: Callable[[], Rows], place: str = "") -> int:
+def sync_rows(read: Callable[[], Rows], place: str = "", *, is_dry_run: bool = False) -> int:
     """Make a Redis hold these rows and no others, but for those whose tasks have another Redis.
 
     Returns the number of changes. Raises BrokerError. `read` is called again after each change, until it returns what
-    Redis holds.
+    Redis holds. A dry run only counts.
     """
     store, changed = get_broker(place).schedules, 0
     for _ in range(MAX_ROUNDS):
@@ -32,10 +32,10 @@ def sync_rows(read: Callable[[], Rows], place: str = "") -> int:
         wanted = {name: row for name, row in read().items() if _belongs(row, place)}
         changes: dict[str, Mapping[str, Any] | None] = {name: None for name in stored.keys() - wanted.keys()}
         changes |= {name: row for name, row in wanted.items() if stored.get(name) != row}
-        if not changes:
+        changed += len(changes)
+        if not changes or is_dry_run:
             break
         store.update(changes, wake=_queues_of(changes.items()))
-        changed += len(changes)
     return changed
 
 

@@ -20,7 +20,7 @@ from django_rtq.tasks.new_jobs import new_job, new_unique_job
 from django_rtq.tasks.room import await_room, wait_for_room
 from django_rtq.transactions.debug_warning import warn_if_in_transaction
 from django_rtq.transactions.on_commit import defer, has_block, has_transaction, store_instead
-from django_rtq.transactions.rules import database_to_await, django_tasks_wait, ignores_transactions
+from django_rtq.transactions.rules import database_to_await, ignores_transactions, integrations_wait
 
 if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
@@ -133,7 +133,7 @@ def waits_by_default(task: Task[Any, Any]) -> bool:
 
     Packages enqueue them in transactions: they are made for backends whose jobs are rows of the database.
     """
-    return task.backend != "" and task.on_commit is None and django_tasks_wait()
+    return task.backend != "" and task.on_commit is None and integrations_wait()
 
 
 def _open_transaction(task: Task[Any, Any]) -> str | None:

@@ -22,8 +22,8 @@ def ignores_transactions() -> bool:
 
 
 @lru_cache(maxsize=1)
-def django_tasks_wait() -> bool:
-    """Whether jobs that come through TASKS wait for the commit because no setting says when they are sent."""
+def integrations_wait() -> bool:
+    """Whether jobs of integrations (TASKS, EMAIL_BACKEND) wait for the commit: no setting says when they are sent."""
     config = get_config()
     return config.enqueue_on_commit is None and not config.outbox
 
@@ -56,4 +56,4 @@ def forget_rules(*, setting: str, **kwargs: object) -> None:
     """Ask the settings again when a test overrides them."""
     if setting in ("RTQ", "DEBUG"):
         ignores_transactions.cache_clear()
-        django_tasks_wait.cache_clear()
+        integrations_wait.cache_clear()

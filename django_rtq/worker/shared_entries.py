@@ -88,6 +88,8 @@ class Entries:
         self._ids = self._cancel_ids + (1 + MAX_ID_BYTES) * entries
         texts = self._ids + MAX_ID_BYTES * entries
         self._counts = texts + 2 * TEXTS
+        first_area = self._counts + 2 + MAX_ID_BYTES
+        self._counts_areas = (first_area, first_area + _LENGTH.size + MAX_COUNTS)
         self._memory = mmap.mmap(-1, self._counts + 2 + MAX_ID_BYTES + 2 * (_LENGTH.size + MAX_COUNTS))
         self._memory[_WIDTH] = MAX_ID_BYTES
         # The attributes below are used by the process only.
@@ -238,7 +240,7 @@ class Entries:
         """What was counted of runs, and not sent, as soon as Redis has the outcome of this job."""
         memory, at = self._memory, self._counts
         memory[at + 1] = 0
-        area = self._counts_area(1 - memory[at])
+        area = self._counts_areas[1 - memory[at]]
         length = len(dump) if len(dump) <= MAX_COUNTS else 0
         _LENGTH.pack_into(memory, area, length)
         memory[area + _LENGTH.size : area + _LENGTH.size + length] = dump[:length]
@@ -249,9 +251,6 @@ class Entries:
         """Redis has it."""
         self._memory[self._counts] = 1 - self._memory[self._counts]
         self._memory[self._counts + 1] = 0
-
-    def _counts_area(self, number: int) -> int:
-        return self._counts + 2 + MAX_ID_BYTES + number * (_LENGTH.size + MAX_COUNTS)
 
     # -- written by the supervisor, read by the process
 
@@ -340,7 +339,7 @@ class Entries:
         memory, at = self._memory, self._counts
         dumps = []
         for number in (memory[at], 1 - memory[at]):
-            area = self._counts_area(number)
+            area = self._counts_areas[number]
             (length,) = _LENGTH.unpack_from(memory, area)
             dumps.append(memory[area + _LENGTH.size : area + _LENGTH.size + length])
         return dumps[0], dumps[1], memory[at + 2 : at + 2 + memory[at + 1]]

@@ -6,13 +6,13 @@ import pytest
 
 from django_rtq.admin import permissions
 from django_rtq.admin.action_log import LogFilter, read_log
-from django_rtq.admin.pages.bulk import actions as bulk_actions
-from django_rtq.inspector.bulk import VERBS
+from django_rtq.admin.pages.bulk import pages as bulk_pages
+from django_rtq.inspector.actions import VERBS
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import body, text
 from tests.admin.test_dead_letters import hidden_fields, said
-from tests.inspector.jobs.test_live_jobs import later_job
+from tests.inspector.test_sweep import later_job
 from tests.support.jobs import QUEUE, queued_job, scheduled_job
 
 BULK = "/admin/django_rtq/job/bulk/"
@@ -24,8 +24,8 @@ PATHS = {**SAME_FOR_ALL, "run_now": "job/bulk/run-now", "move": "job/bulk/move",
 @pytest.fixture
 def short_of_time(monkeypatch):
     """A request stops after one step."""
-    monkeypatch.setattr(bulk_actions, "REQUEST_SECONDS", -1.0)
-    monkeypatch.setattr(bulk_actions, "STEP", 2)
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "STEP", 2)
 
 
 @pytest.mark.parametrize("state", VERBS)

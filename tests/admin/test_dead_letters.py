@@ -9,11 +9,11 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin.action_log import LogFilter, read_log
-from django_rtq.admin.pages.bulk import actions as bulk_actions
+from django_rtq.admin.pages.bulk import pages as bulk_pages
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.inspector.inspector import Inspector
 from django_rtq.internal_tasks import run_bulk_action
 from tests.admin.conftest import body, logged, text
+from tests.management.test_rtq_jobs_dead_letters import break_after
 from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, settlement
 
 PAGE = "/admin/django_rtq/deadletter/"
@@ -167,8 +167,8 @@ def test_a_sweep_that_comes_too_late_says_so(broker, operator):
 @pytest.fixture
 def short_of_time(monkeypatch):
     """A request stops after one step."""
-    monkeypatch.setattr(bulk_actions, "REQUEST_SECONDS", -1.0)
-    monkeypatch.setattr(bulk_actions, "STEP", 2)
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "STEP", 2)
 
 
 def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector, short_of_time):
@@ -233,16 +233,8 @@ def test_a_rate_that_makes_no_sense_is_none(rate, broker, operator, inspector):
 
 def test_what_was_done_before_redis_went_away_is_written_down(broker, operator, monkeypatch):
     die(broker, *"abcde")
-    monkeypatch.setattr(bulk_actions, "STEP", 2)
-    calls, discard = [], Inspector.discard
-
-    def once(self, *args, **options):
-        calls.append(args)
-        if len(calls) > 1:
-            raise BrokerUnavailable("gone")
-        return discard(self, *args, **options)
-
-    monkeypatch.setattr(Inspector, "discard", once)
+    monkeypatch.setattr(bulk_pages, "STEP", 2)
+    break_after(monkeypatch, 1, BrokerUnavailable("gone"))
     answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
     assert answer.status_code == 503
     assert logged()[0].startswith("2 dead letters were discarded.")

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from django_rtq.admin.action_log import LogFilter, read_log
-from django_rtq.admin.pages.bulk import actions as bulk_actions
+from django_rtq.admin.pages.bulk import pages as bulk_pages
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import text
@@ -147,8 +147,8 @@ def test_dead_letters_are_requeued_there(broker, operator, inspector):
 
 
 def test_a_job_moves_what_a_request_has_no_time_for(broker, operator, inspector, monkeypatch):
-    monkeypatch.setattr(bulk_actions, "REQUEST_SECONDS", -1.0)
-    monkeypatch.setattr(bulk_actions, "STEP", 2)
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "STEP", 2)
     jobs = [queued_job(broker, client="a") for _ in range(5)]
     html = text(operator.get(f"{BULK}-all/", {"queue": QUEUE, "state": "queued", "client": "a"}))
 

@@ -2,20 +2,21 @@
 
 import pytest
 
-from django_rtq.admin.pages.bulk import sweeps
-from django_rtq.inspector.jobs import dead_letters
+from django_rtq.admin.pages.bulk import pages as bulk_pages
+from django_rtq.inspector import sweep
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.internal_tasks import cancel_client_jobs
+from django_rtq.internal_tasks import cancel_client_jobs, run_bulk_action
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import logged, text
 from tests.admin.test_clients import LIST, confirm_form
 from tests.admin.test_dead_letters import said
 from tests.management.commands import dead_letter
+from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, queued_job, retrying_job, scheduled_job
 
 
 def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
-    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
     queued_job(broker, client="florist", queue="zoo")
     for queue in (QUEUE, "low"):
         for _ in range(150):
@@ -29,14 +30,14 @@ def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operat
     assert logged()[0] == "100 jobs were cancelled. Jobs of these queues do the rest: default, low."
     for queue, rest in ((QUEUE, 50), ("low", 150)):
         (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(client="")).jobs
-        assert cancel_client_jobs(*job.args, **job.kwargs) == rest
+        assert run_bulk_action(*job.args, **job.kwargs) == rest
     assert {inspector.find(job.id).state for job in later} == {JobState.QUEUED}
     assert [inspector.queues.get(queue).queued for queue in (QUEUE, "low")] == [2, 2]  # with the internal job
     assert inspector.queues.get("zoo").queued == 1
 
 
 def test_a_full_queue_takes_no_job_for_the_rest(broker, inspector, operator, monkeypatch):
-    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
     for queue in (QUEUE, "low"):
         scheduled_job(broker, client="bakery", queue=queue)
         queued_job(broker, client="bakery", queue=queue)
@@ -77,12 +78,12 @@ def test_dead_letters_of_many_queues_are_counted_together(broker, operator, roun
 
 
 def test_long_lists_of_dead_letters_are_counted_to_their_ends(broker, inspector, monkeypatch):
-    monkeypatch.setattr(dead_letters, "AT_ONCE", 2)
+    monkeypatch.setattr(sweep, "AT_ONCE", 2)
     for client, number in (("bakery", 5), ("florist", 2)):
         for _ in range(number):
             dead_letter(broker, client=client)
     dead_letter(broker, client="bakery", queue="low")
 
-    counts, _ = inspector.dead_letters.count_in_queues({QUEUE: 7, "low": 1, "zoo": 0}, JobFilter(client="bakery"))
+    counted = sweeps.count(inspector, "requeue", queues=(QUEUE, "low", "zoo"), client="bakery")
 
-    assert counts == {QUEUE: 5, "low": 1}
+    assert counted.by_queue == {QUEUE: 5, "low": 1}

@@ -8,10 +8,10 @@ from django.test import override_settings
 from django_rtq.admin import permissions
 from django_rtq.admin.display.paged_list import ListParams
 from django_rtq.admin.pages import tasks
-from django_rtq.admin.pages.bulk import sweeps
+from django_rtq.admin.pages.bulk import pages as bulk_pages
 from django_rtq.broker.metrics.histogram import bucket_of
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.internal_tasks import cancel_task_jobs
+from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import MAIL, body, text
 from tests.admin.test_clients import confirm_form
@@ -219,7 +219,7 @@ def test_its_dead_letters_are_requeued_in_all_queues_after_a_question(broker, in
 
 
 def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
-    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
     for queue in (QUEUE, "low"):
         for _ in range(3):
             queued_job(broker, body=body(1), queue=queue)
@@ -229,14 +229,14 @@ def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operat
 
     assert "Jobs of these queues do the rest: default, low." in said(operator)
     for queue in (QUEUE, "low"):
-        (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(task="cancel_task_jobs")).jobs
-        cancel_task_jobs(*job.args, **job.kwargs)
+        (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(task="run_bulk_action")).jobs
+        run_bulk_action(*job.args, **job.kwargs)
     assert sum(each.queued for each in inspector.tasks.get(MAIL).queues) == 0
 
 
 def test_a_long_list_is_cancelled_to_its_end(broker, inspector, operator, monkeypatch):
-    for name in ("MAX_SEARCHED", "LEAST_SEARCHED"):
-        monkeypatch.setattr(f"django_rtq.inspector.task_details.{name}", 2)
+    for name in ("MOST_COUNTED", "STEP"):
+        monkeypatch.setattr(f"django_rtq.inspector.sweep.{name}", 2)
     for n in range(6):
         queued_job(broker, body=body(1, task="other" if n < 3 else MAIL), client=f"c{n}")
     fields, html = confirm_form(operator, f"{PAGE}cancel/")

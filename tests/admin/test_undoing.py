@@ -2,19 +2,18 @@
 
 import re
 import time
-from functools import partialmethod
 from html import unescape
 
 import pytest
 
 from django_rtq.admin import permissions
 from django_rtq.admin.action_log import LogFilter, read_log
-from django_rtq.admin.pages.bulk import actions as bulk_actions
-from django_rtq.admin.pages.bulk import sweeps
+from django_rtq.admin.pages.bulk import pages as bulk_pages
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.inspector import sweep
+from django_rtq.inspector.actions import Actions
 from django_rtq.inspector.jobs import undo
-from django_rtq.inspector.jobs.dead_letters import DeadLetters
-from django_rtq.internal_tasks import restore_jobs, run_bulk_action
+from django_rtq.internal_tasks import run_bulk_action
 from tests.admin.conftest import logged, text
 from tests.admin.test_dead_letters import CONFIRMED, PAGE, die, hidden_fields, said
 from tests.support.jobs import QUEUE, dead_job, let_lapse, queued_job
@@ -143,7 +142,7 @@ def test_nothing_is_set_aside_for_a_form_without_a_token(redis, broker, operator
 
 
 def test_too_many_cannot_be_undone_and_the_question_says_so(redis, broker, operator, monkeypatch):
-    monkeypatch.setattr(bulk_actions, "MOST_JOBS", 2)
+    monkeypatch.setattr(bulk_pages, "MOST_JOBS", 2)
     monkeypatch.setattr("django_rtq.admin.display.bulk_texts.MOST_JOBS", 2)
     die(broker, "a", "b", "c")
     html = text(operator.get(f"{PAGE}discard-all/", {"queue": QUEUE}))
@@ -166,7 +165,7 @@ def test_too_large_ones_cannot_be_undone_and_the_message_says_so(broker, operato
 
 
 def test_an_incomplete_count_promises_no_undo(redis, broker, operator, monkeypatch):
-    monkeypatch.setattr(DeadLetters, "select", partialmethod(DeadLetters.select, depth=2))
+    monkeypatch.setattr(sweep, "MOST_DEAD_COUNTED", 2)
     die(broker, *"abcde", error="shop.errors.Closed")
     html = text(operator.get(f"{PAGE}discard-all/", {"queue": QUEUE, "error": "shop.errors.Closed"}))
     assert "There may be more" in html
@@ -179,8 +178,8 @@ def test_an_incomplete_count_promises_no_undo(redis, broker, operator, monkeypat
 
 
 def test_the_progress_page_says_that_the_undo_was_given_up(broker, operator, inspector, monkeypatch):
-    monkeypatch.setattr(bulk_actions, "REQUEST_SECONDS", -1.0)
-    monkeypatch.setattr(bulk_actions, "STEP", 2)
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "STEP", 2)
     die(broker, *"abcde")
     html = text(operator.get(f"{PAGE}discard-all/", {"queue": QUEUE}))
     page = operator.post(f"{PAGE}discard-all/", hidden_fields(html))["Location"]
@@ -195,8 +194,8 @@ def test_the_progress_page_says_that_the_undo_was_given_up(broker, operator, ins
 
 
 def test_an_action_that_goes_on_in_a_job_can_be_undone_when_it_is_over(broker, operator, inspector, monkeypatch):
-    monkeypatch.setattr(bulk_actions, "REQUEST_SECONDS", -1.0)
-    monkeypatch.setattr(bulk_actions, "STEP", 2)
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "STEP", 2)
     die(broker, *"abcde")
     html = text(operator.get(f"{PAGE}discard-all/", {"queue": QUEUE}))
     page = operator.post(f"{PAGE}discard-all/", hidden_fields(html))["Location"]
@@ -208,6 +207,7 @@ def test_an_action_that_goes_on_in_a_job_can_be_undone_when_it_is_over(broker, o
     run_bulk_action.func(*rest.args)
     html = text(operator.get(page))
     passed = time.monotonic() - began
+    monkeypatch.undo()
     press(operator, html)
 
     assert 30 - passed <= int(re.search(r"\(for (\d+) seconds\)", html)[1]) <= 30
@@ -216,22 +216,22 @@ def test_an_action_that_goes_on_in_a_job_can_be_undone_when_it_is_over(broker, o
 
 def test_an_undo_that_takes_long_goes_on_in_a_job(broker, operator, inspector, monkeypatch):
     html = discard(operator, [dead_job(broker).id for _ in range(250)])
-    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
 
     _, words = press(operator, html)
 
     assert f"Undone: 50 jobs are back. Jobs of these queues do the rest: {QUEUE}." in words
     assert f"The rest of queue {QUEUE} is kept for 7 days. To put back more of it here, press Undo." in words
     (rest,) = inspector.job_list.each(QUEUE, "queued")
-    assert rest.task == restore_jobs.name
-    assert restore_jobs.func(*rest.args) == 200
+    assert rest.task == run_bulk_action.name
+    assert run_bulk_action.func(*rest.args) == 200
     assert inspector.queues.get(QUEUE).dead == 250
 
 
 def test_an_undo_in_a_paused_queue_goes_on_by_hand(redis, broker, operator, inspector, monkeypatch):
     html = discard(operator, [dead_job(broker).id for _ in range(130)])
     inspector.pause(QUEUE)
-    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
 
     for left in (80, 30):
         _, html = press(operator, html)
@@ -244,7 +244,7 @@ def test_an_undo_in_a_paused_queue_goes_on_by_hand(redis, broker, operator, insp
 
 def test_an_undo_that_no_job_can_continue_goes_on_by_hand(broker, operator, inspector, monkeypatch):
     html = discard(operator, [dead_job(broker).id for _ in range(60)])
-    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
     queued_job(broker)
     inspector.limits.set_queue(QUEUE, max_waiting=1)
 
@@ -262,14 +262,14 @@ def test_a_discard_whose_reply_is_lost_can_be_undone(broker, operator, inspector
     asked = (
         operator.post(url, {"queue": QUEUE, "id": ids}) if what == "selected" else operator.get(url, {"queue": QUEUE})
     )
-    discard_jobs = type(inspector).discard
+    act = Actions.act
 
-    def lose_reply(self, *args, **options):
-        discard_jobs(self, *args, **options)
+    def lose_reply(self, *args):
+        act(self, *args)
         raise BrokerUnavailable("no reply")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(inspector), "discard", lose_reply)
+        patch.setattr(Actions, "act", lose_reply)
         answer = operator.post(url, hidden_fields(text(asked)))
     assert answer.status_code == 503
     again = re.search(r'<form method="post" action="([^"]*)">(.*?)</form>', answer.content.decode(), re.DOTALL)
@@ -286,14 +286,16 @@ def test_a_discard_whose_reply_is_lost_can_be_undone(broker, operator, inspector
 def test_an_error_in_the_middle_is_logged_and_the_button_still_works(broker, operator, inspector, monkeypatch):
     ids = [dead_job(broker).id for _ in range(150)]
     html = discard(operator, ids)
-    steps = type(inspector.undos).steps
+    restore, calls = undo.Undos.restore, []
 
-    def broken(self, queue, token):
-        yield next(steps(self, queue, token))
-        raise BrokerUnavailable("no reply")
+    def break_at_second(self, *args):
+        calls.append(args)
+        if len(calls) > 1:
+            raise BrokerUnavailable("no reply")
+        return restore(self, *args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(inspector.undos), "steps", broken)
+        patch.setattr(undo.Undos, "restore", break_at_second)
         url, fields = button(html)
         assert operator.post(url, fields).status_code == 503
     assert logged()[0].startswith("Undone: 50 jobs are back.")

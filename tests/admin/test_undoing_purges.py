@@ -1,12 +1,10 @@
 """The button that undoes a purge."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from django_rtq.admin import permissions
 from django_rtq.admin.action_log import LogFilter, read_log
-from django_rtq.admin.pages.bulk import purging
+from django_rtq.admin.pages.bulk import pages as bulk_pages
 from tests.admin.conftest import text
 from tests.admin.test_dead_letters import hidden_fields, said
 from tests.admin.test_undoing import UNDO, button, press
@@ -75,17 +73,16 @@ def test_who_may_discard_may_not_undo_a_purge(broker, operator, person):
 
 @pytest.fixture
 def begin_purge(broker, operator, inspector, monkeypatch):
-    """Begin to purge 250 jobs: the request has no time for more than 100. Returns where it leads, and the message."""
+    """Begin to purge 250 jobs: the request has no time for more than 50. Returns where it leads, and the message."""
 
     def begin(page, **named):
         broker.enqueue(QUEUE, [new_job(client="x") for _ in range(250)])
-        times = [0.0, 0.0, 0.0, 9.0]
         with monkeypatch.context() as patch:
-            patch.setattr(purging, "time", SimpleNamespace(monotonic=lambda: times.pop(0)))
+            patch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
             answer = operator.post(page, {**hidden_fields(text(operator.get(page))), **named})
         html = said(operator)
-        assert "100 jobs were purged. More jobs are waiting. Purge again to continue." in html
-        assert inspector.queues.get(QUEUE).queued == 150
+        assert "50 jobs were purged. More jobs are waiting. Purge again to continue." in html
+        assert inspector.queues.get(QUEUE).queued == 200
         return answer["Location"], html
 
     return begin
@@ -109,7 +106,7 @@ def test_all_requests_of_a_long_purge_are_undone_together(operator, inspector, b
     page, _ = begin_purge(page, **named)
     operator.post(page, {**hidden_fields(text(operator.get(page))), **named})
     html = said(operator)
-    assert "150 jobs were purged." in html
+    assert "200 jobs were purged." in html
     assert "(for 30 seconds)" in html
     assert not inspector.queues.get(QUEUE).queued
 

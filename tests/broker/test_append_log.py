@@ -4,9 +4,9 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
-from django_rtq.inspector.jobs.dead_letters import run_steps
 from django_rtq.inspector.jobs.undo import new_token
 from django_rtq.jobs.log_lines import write_line
+from tests.support import sweeps
 from tests.support.jobs import KEEP_MS, QUEUE, WORKER, claimed_job, claimed_jobs, dead_job, new_job, settle
 from tests.support.single_steps import trim
 from tests.support.snapshots import changes, snapshot
@@ -172,7 +172,7 @@ def test_of_a_restored_dead_letter_they_are_kept_as_before(redis, broker, inspec
     settle(broker, "bury", job)
     inspector.discard(QUEUE, [job.id], undo=token)
 
-    run_steps(inspector.undos.steps(QUEUE, token))
+    sweeps.run(inspector, "restore", undo=token)
 
     assert texts(inspector, job) == ["one"]
     assert 89 * 86_400_000 < redis.pttl(log_key(broker, job)) <= 90 * 86_400_000

@@ -3,15 +3,16 @@
 import pytest
 
 from django_rtq import signals
-from django_rtq.inspector.jobs.dead_letters import LATEST, run_steps
+from django_rtq.inspector.actions import LATEST
 from django_rtq.jobs.job import JobState, made_ms, new_job_id
+from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, claimed_job, new_job, queued_job, retrying_job, scheduled_job
 from tests.support.snapshots import live_jobs, snapshot
 
 
 def cancel_all(inspector, client, queues=(QUEUE,), until_ms=LATEST):
     """The ids of all steps."""
-    return run_steps(inspector.client_jobs.steps(client, queues, until_ms)).done
+    return sweeps.run(inspector, "cancel", queues=queues, client=client, until_ms=until_ms).done
 
 
 def test_the_jobs_of_a_client_are_cancelled_with_an_outcome(redis, broker, inspector):
@@ -88,7 +89,7 @@ def test_claims_meanwhile_hide_no_job(broker, inspector):
         jobs = [new_job(client="x")._replace(id=f"{moment:012x}-{n}") for n in range(start, start + 50)]
         broker.enqueue(QUEUE, jobs)
     broker.enqueue(QUEUE, [new_job(client="x", at_front=True)._replace(id=f"{moment + 9:012x}-new")])
-    steps, done = inspector.client_jobs.steps("x", [QUEUE], moment), []
+    steps, done = sweeps.steps(inspector, "cancel", client="x", until_ms=moment), []
 
     done += next(steps).done
     started = [claim(broker)[0] for _ in range(2)]

@@ -8,6 +8,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.jobs import serializer
 from tests.broker.test_filter_jobs import bury
+from tests.support import sweeps
 from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job
 
 TRACEBACK = "t" * 4000
@@ -74,9 +75,9 @@ def test_the_same_jobs_are_meant_as_when_all_of_them_are_looked_at(wanted, redis
     meant = [job.id for job in everyone(inspector) if filter.fits(job)]
 
     assert [job.id for job in inspector.job_list.page(QUEUE, "dead", filter=filter).jobs] == meant
-    selection = inspector.dead_letters.select(QUEUE, filter)
+    selection = sweeps.count(inspector, "discard", **wanted)
     assert selection.count == len(meant)
-    (swept,) = inspector.bulk_steps(QUEUE, "discard", filter, until_ms=selection.until_ms)
+    (swept,) = sweeps.steps(inspector, "discard", until_ms=selection.until_ms, **wanted)
     assert sorted(swept.done) == sorted(meant)
 
 
@@ -118,7 +119,7 @@ def test_to_count_those_that_fit_sends_numbers(task, sent, broker, inspector, gr
     graveyard(2000)
     sent()
 
-    assert inspector.dead_letters.select(QUEUE, JobFilter(task=task)).count == (2000 if task == "ship" else 0)
+    assert sweeps.count(inspector, "discard", task=task).count == (2000 if task == "ship" else 0)
 
     assert sent() < 10_000
 

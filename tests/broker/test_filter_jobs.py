@@ -3,8 +3,8 @@
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.jobs import serializer
+from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, dead_job, new_job, queued_job, settle
 from tests.support.snapshots import live_jobs, snapshot
 
@@ -20,7 +20,7 @@ def bury(broker, task, kind="builtins.ValueError", message="no", **options):
 
 def sweep(inspector, action="requeue", limit=1000, *, until_ms, **wanted):
     """All steps; what was done, and how many steps it took."""
-    steps = list(inspector.bulk_steps(QUEUE, action, JobFilter(**wanted), until_ms=until_ms, limit=limit))
+    steps = list(sweeps.steps(inspector, action, until_ms=until_ms, limit=limit, **wanted))
     return [job_id for step in steps for job_id in step.done], len(steps)
 
 
@@ -100,7 +100,7 @@ def test_a_selection_is_counted(redis, broker, inspector, wanted, count):
     bury(broker, "shop.ship", "b.TooLate", "too late")
     bury(broker, "mail", "b.TooLate")
 
-    selection = inspector.dead_letters.select(QUEUE, JobFilter(**wanted))
+    selection = sweeps.count(inspector, "requeue", **wanted)
 
     assert (selection.count, selection.total, selection.is_complete) == (count, 3, True)
     assert len(sweep(inspector, until_ms=selection.until_ms, **wanted)[0]) == count
@@ -108,7 +108,7 @@ def test_a_selection_is_counted(redis, broker, inspector, wanted, count):
 
 def test_who_dies_after_the_snapshot_is_not_meant(redis, broker, inspector):
     early = bury(broker, "ship")
-    until_ms = inspector.dead_letters.select(QUEUE).until_ms
+    until_ms = sweeps.count(inspector, "requeue").until_ms
     late = bury(broker, "ship")
     redis.zadd(broker.keys.of(QUEUE).dead, {late.id: until_ms + 1})
 
@@ -120,7 +120,7 @@ def test_who_dies_after_the_snapshot_is_not_meant(redis, broker, inspector):
 
 def test_who_was_requeued_and_dies_anew_is_not_swept_twice(redis, broker, inspector):
     job = bury(broker, "ship")
-    until_ms = inspector.dead_letters.select(QUEUE).until_ms
+    until_ms = sweeps.count(inspector, "requeue").until_ms
     assert sweep(inspector, until_ms=until_ms)[0] == [job.id]
     claim(broker)
     settle(broker, "bury", job, worker="w2")
@@ -137,7 +137,7 @@ def test_steps_are_bounded_and_together_they_get_them_all(redis, broker, inspect
     jobs = claimed_jobs(broker, *(new_job() for _ in range(250)))
     settle(broker, "bury", *jobs)  # all in one millisecond
 
-    done, steps = sweep(inspector, limit=limit, until_ms=inspector.dead_letters.select(QUEUE).until_ms, **wanted)
+    done, steps = sweep(inspector, limit=limit, until_ms=sweeps.count(inspector, "requeue").until_ms, **wanted)
 
     assert sorted(done) == sorted(job.id for job in jobs)
     assert steps >= 250 / limit

@@ -50,6 +50,16 @@ def test_whose_limits_held_is_forgotten(redis, broker, empty):
     assert not redis.exists("{rtq:default}:settings_stamp")
 
 
+def test_a_dry_run_says_what_would_be_and_changes_nothing(redis, broker, empty):
+    dead_job(broker, queue="used")
+    before = snapshot(redis)
+
+    answers = [broker.maintenance.forget(queue, is_dry_run=True) for queue in (QUEUE, QUEUE, "used")]
+
+    assert answers == ["forgotten", "forgotten", "jobs"]
+    assert changes(before, snapshot(redis)) == {}
+
+
 def test_the_second_time_it_is_missing_and_nothing_changes(redis, broker, empty):
     broker.maintenance.forget(QUEUE)
     before = snapshot(redis)

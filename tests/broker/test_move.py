@@ -6,7 +6,7 @@ from django_rtq import signals
 from django_rtq.exceptions import InvalidTask, JobNotFound, WrongState
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.jobs.moving import JobSet
+from django_rtq.inspector.selection import Selection
 from django_rtq.jobs.job import JobState
 from tests.support.jobs import (
     QUEUE,
@@ -29,7 +29,6 @@ from tests.support.jobs import (
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
 TARGET = "bulk"
-LATEST = 10**15
 
 
 @pytest.fixture
@@ -304,7 +303,7 @@ def test_all_that_match_are_moved(broker, inspector):
     until_ms = int(later.id[:12], 16) - 1
     jobs = [job for job in jobs if int(job.id[:12], 16) <= until_ms]
     reports = [job.id for job in jobs if "report" in job.body]
-    these = JobSet(queue=QUEUE, state="queued", filter=JobFilter(task="report"), until_ms=until_ms)
+    these = Selection(queues=[QUEUE], states=["queued"], filter=JobFilter(task="report"), until_ms=until_ms)
 
     done = [job_id for step in inspector.job_mover.steps(these, TARGET, limit=1) for job_id in step.done]
 
@@ -314,7 +313,7 @@ def test_all_that_match_are_moved(broker, inspector):
 
 def test_dead_letters_that_match_are_requeued(broker, inspector):
     jobs = [dead_job(broker) for _ in range(3)]
-    these = JobSet(queue=QUEUE, state="dead", until_ms=LATEST)
+    these = Selection(queues=[QUEUE], states=["dead"])
 
     done = [job_id for step in inspector.job_mover.steps(these, TARGET, limit=2) for job_id in step.done]
 

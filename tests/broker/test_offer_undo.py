@@ -3,6 +3,7 @@
 import pytest
 
 from django_rtq.inspector.jobs import undo
+from tests.support import sweeps
 from tests.support.jobs import QUEUE, dead_job
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import snapshot
@@ -58,7 +59,7 @@ def test_the_same_action_can_go_on_afterwards(broker, inspector, discarded, ms_l
 def test_an_undo_that_has_begun_has_days(inspector, discarded, ms_left):
     inspector.undos.close(QUEUE, TOKEN)
 
-    next(inspector.undos.steps(QUEUE, TOKEN))
+    next(sweeps.steps(inspector, "restore", undo=TOKEN))
 
     assert all(WEEK - 60_000 < ms <= WEEK for ms in ms_left())
     assert inspector.undos.read(QUEUE, TOKEN) == undo.AsideJobs(jobs=70, seconds=None)
@@ -66,7 +67,7 @@ def test_an_undo_that_has_begun_has_days(inspector, discarded, ms_left):
 
 @pytest.mark.parametrize("what", ["close", "discard", "discard others"])
 def test_nothing_shortens_the_time_of_an_undo_that_has_begun(broker, inspector, discarded, ms_left, what):
-    next(inspector.undos.steps(QUEUE, TOKEN))
+    next(sweeps.steps(inspector, "restore", undo=TOKEN))
 
     if what == "close":
         inspector.undos.close(QUEUE, TOKEN)

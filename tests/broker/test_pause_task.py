@@ -5,6 +5,7 @@ import pytest
 from django_rtq.exceptions import TooManyPausedTasks, WrongState
 from django_rtq.jobs.job import JobState
 from tests.broker.model.task_calls import CHARGE
+from tests.support import sweeps
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, dead_job, new_job, queued_job, scheduled_job, settle
 from tests.support.snapshots import MS, changes, snapshot
 
@@ -142,7 +143,7 @@ def test_a_claim_for_many_does_not_look_again_and_again(broker, pauses):
 def test_its_jobs_are_cancelled_although_claims_move_them_meanwhile(broker, inspector, pauses):
     jobs = [queued_job(broker, body=CHARGE) for _ in range(5)]
     pauses.pause_task(TASK, QUEUE)
-    steps = inspector.task_jobs.steps(TASK, [QUEUE])
+    steps = sweeps.steps(inspector, "cancel", task=TASK)
 
     done = list(next(steps).done)  # the scheduled ones
     assert claim(broker) == []

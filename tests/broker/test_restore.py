@@ -4,9 +4,11 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.inspector.actions import LATEST
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.jobs import undo
-from django_rtq.inspector.jobs.dead_letters import LATEST, run_steps
+from django_rtq.inspector.sweep import run_steps
+from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim_all, claimed_job, dead_job, lose_record, queued_job, unique_job
 from tests.support.snapshots import changes, snapshot
 
@@ -15,7 +17,7 @@ TOKEN = undo.new_token("discard")
 
 def restore(inspector, token=TOKEN):
     """The ids of all steps."""
-    return run_steps(inspector.undos.steps(QUEUE, token)).done
+    return sweeps.run(inspector, "restore", undo=token).done
 
 
 def without_undo(taken):
@@ -96,7 +98,7 @@ def test_a_lost_reply_is_given_again(redis, broker, inspector):
     jobs = [dead_job(broker) for _ in range(250)]
     inspector.discard(QUEUE, [job.id for job in jobs], undo=TOKEN)
     restored = []
-    steps = inspector.undos.steps(QUEUE, TOKEN)
+    steps = sweeps.steps(inspector, "restore", undo=TOKEN)
     restored += next(steps).done
 
     redis.drop_connection("after")
@@ -131,7 +133,12 @@ def test_large_jobs_are_copied_in_several_calls(broker, inspector):
     parts = [[job_id.decode() for job_id in broker.redis.execute_one(call)] for _ in range(5)]
 
     assert parts == [ids[:1], ids[1:2], ids[2:3], ids[3:], []]
-    assert [step.done for step in inspector.undos.steps(QUEUE, TOKEN)] == [ids[:2:-1], ids[2:3], ids[1:2], ids[:1], []]
+    assert [step.done for step in sweeps.steps(inspector, "restore", undo=TOKEN)] == [
+        ids[:2:-1],
+        ids[2:3],
+        ids[1:2],
+        ids[:1],
+    ]
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
@@ -149,7 +156,7 @@ def test_all_large_jobs_are_discarded(redis, broker, inspector, is_lost):
 def test_two_people_undo_the_same(broker, inspector):
     jobs = [dead_job(broker) for _ in range(350)]
     inspector.discard(QUEUE, [job.id for job in jobs], undo=TOKEN)
-    one, other = (inspector.undos.steps(QUEUE, TOKEN) for _ in range(2))
+    one, other = (sweeps.steps(inspector, "restore", undo=TOKEN) for _ in range(2))
 
     restored = [*next(one).done, *next(other).done, *run_steps(one).done, *run_steps(other).done]
 

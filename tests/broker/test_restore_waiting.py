@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.inspector.jobs import undo
-from django_rtq.inspector.jobs.dead_letters import run_steps
+from tests.support import sweeps
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -36,7 +36,7 @@ def purge(inspector, client=None):
 
 
 def restore(inspector):
-    return run_steps(inspector.undos.steps(QUEUE, TOKEN))
+    return sweeps.run(inspector, "restore", undo=TOKEN)
 
 
 def told(redis):

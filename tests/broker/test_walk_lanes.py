@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from django_rtq.inspector.jobs import cancelling
-from django_rtq.inspector.jobs.dead_letters import run_steps
+from django_rtq.inspector import sweep
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.jobs.job import JobState, made_ms
 from django_rtq.signals import job_cancelled
+from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, queued_job, retrying_job, scheduled_job
 
 
@@ -26,12 +26,12 @@ def queue_up(broker, count, *, clients="xyz", **options):
 
 def walk(inspector, broker):
     """The ids of all steps."""
-    return [job_id for part in inspector.task_jobs._queued(QUEUE) for job_id in part]
+    return [job_id for part, _ in inspector.sweeps.queued_ids(QUEUE, (), sweep.WALKED_AT_ONCE) for job_id in part]
 
 
 @pytest.fixture(params=[1, 2, 3, 7, 200])
 def at_once(request, monkeypatch):
-    monkeypatch.setattr(cancelling, "WALKED_AT_ONCE", request.param)
+    monkeypatch.setattr(sweep, "WALKED_AT_ONCE", request.param)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -53,7 +53,7 @@ def test_claims_and_new_jobs_meanwhile_leave_no_other_job_out(redis, broker, ins
     jobs = queue_up(broker, 12)
     broker.sign_on([QUEUE], "w1")
     found, claimed = set(), set()
-    for step, part in enumerate(inspector.task_jobs._queued(QUEUE)):
+    for step, (part, _) in enumerate(inspector.sweeps.queued_ids(QUEUE, (), sweep.WALKED_AT_ONCE)):
         found |= {job_id.decode() for job_id in part}
         if step < 3:
             claimed |= set(claim(broker))
@@ -72,14 +72,14 @@ def test_the_waiting_jobs_of_the_task_are_cancelled_and_no_others(redis, broker,
     gone += [*jobs[::2], low]
     kept += jobs[1::2]
 
-    result = run_steps(inspector.task_jobs.steps("=ship", ["high", QUEUE, "low"]))
+    result = sweeps.run(inspector, "cancel", task="=ship", queues=["high", QUEUE, "low"])
 
     assert sorted(result.done) == sorted(job.id for job in gone)
     assert result.is_complete
     assert {inspector.find(job.id).state for job in gone} == {JobState.CANCELLED}
     assert JobState.CANCELLED not in {inspector.find(job.id).state for job in kept}
     assert (inspector.find(running.id).is_stopping, inspector.find(dead.id).state) == (False, JobState.DEAD)
-    assert run_steps(inspector.task_jobs.steps("=ship", ["high", QUEUE, "low"])).done == []
+    assert sweeps.run(inspector, "cancel", task="=ship", queues=["high", QUEUE, "low"]).done == []
 
 
 def test_jobs_that_were_made_after_the_moment_are_kept(redis, broker, inspector):
@@ -91,14 +91,14 @@ def test_jobs_that_were_made_after_the_moment_are_kept(redis, broker, inspector)
     redis.hdel(keys.jobs, later.id)
     redis.lset(keys.lane + b"0:", 1, moved)
 
-    result = run_steps(inspector.task_jobs.steps("ship", [QUEUE], made_ms(first.id)))
+    result = sweeps.run(inspector, "cancel", task="ship", queues=[QUEUE], until_ms=made_ms(first.id))
 
     assert result.done == [first.id]
 
 
 def test_a_job_that_has_just_started_is_left_alone(redis, broker, inspector):
     job = claimed_job(broker, body=body("ship"))
-    assert inspector.live_jobs.act(QUEUE, "queued", "cancel", [job.id]) == []
+    assert inspector.actions.act("cancel", QUEUE, [job.id]) == {job.id: "running w1"}
     assert not inspector.find(job.id).is_stopping
 
 
@@ -111,7 +111,7 @@ def test_each_is_told_by_a_signal(redis, broker, inspector):
 
     job_cancelled.connect(hear)
     try:
-        run_steps(inspector.task_jobs.steps("ship", [QUEUE]))
+        sweeps.run(inspector, "cancel", task="ship", queues=[QUEUE])
     finally:
         job_cancelled.disconnect(hear)
     assert sorted(told) == sorted([jobs[0].id, jobs[2].id])
@@ -119,7 +119,7 @@ def test_each_is_told_by_a_signal(redis, broker, inspector):
 
 def test_a_name_that_json_escapes_is_found_too(redis, broker, inspector):
     job = queued_job(broker, body=json.dumps({"task": 'a"b'}, separators=(",", ":")))
-    assert run_steps(inspector.task_jobs.steps('a"b', [QUEUE])).done == [job.id]
+    assert sweeps.run(inspector, "cancel", task='a"b', queues=[QUEUE]).done == [job.id]
 
 
 def test_an_equals_sign_stands_for_the_whole_name(redis, broker, inspector):

@@ -39,7 +39,9 @@ class AdminServer:
         return (self._folder / "admin_server.log").read_text(errors="replace")
 
     def start(self):
-        """Start it. Returns when it responds."""
+        """Start it, unless it runs. Returns when it responds."""
+        if self._process is not None:
+            return self
         with (self._folder / "admin_server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.browser.serve", str(self._port)],

@@ -14,12 +14,13 @@ from tests.browser.chromium import TIMEOUT_MS, chromium, window
 from tests.support.jobs import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 NOTE = "tests.app.tasks.note"
+OFTEN, STILL = 0.3, 60  # seconds between two refreshes of a page. A page that holds still can be examined
 HOSTILE = "<script>alert(1)</script>\u202e\x07" + "w" * 3000
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def redis_server():
-    """A server for this module, because the admin server stays connected between tests."""
+    """A server for these tests, because the admin servers stay connected between tests."""
     with PrivateRedis() as server:
         yield server
 
@@ -35,27 +36,37 @@ def broker(redis_server):
         broker.close()
 
 
-@pytest.fixture(scope="module")
-def admin_server(request, redis_server, tmp_path_factory):
-    """The admin server, with the refresh interval of the module, and its OPTIONS if it has any."""
-    often = refresh_every(request.module.REFRESH_SECONDS, **getattr(request.module, "OPTIONS", {}))
-    admin_server = AdminServer(tmp_path_factory.mktemp("admin_server"), redis_server.url, **often)
-    yield admin_server.start()
-    admin_server.stop()
+@pytest.fixture(scope="package")
+def admin_servers(redis_server, tmp_path_factory):
+    """Start an admin server with this environment, or return the one that runs: each is started once."""
+    started = {}
+
+    def server_with(**environment):
+        name = json.dumps(environment)
+        if name not in started:
+            started[name] = AdminServer(tmp_path_factory.mktemp("admin_server"), redis_server.url, **environment)
+        return started[name].start()
+
+    yield server_with
+    for admin_server in started.values():
+        admin_server.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
+def admin_server(request, admin_servers):
+    """An admin server whose pages refresh OFTEN or not at all, as the module says, with its OPTIONS if it has any."""
+    seconds = getattr(request.module, "REFRESH_SECONDS", STILL)
+    return admin_servers(**refresh_every(seconds, **getattr(request.module, "OPTIONS", {})))
+
+
+@pytest.fixture(scope="package")
 def browser():
-    """Closed after the module, and its event loop too: other tests have their own loops."""
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _patience(browser):
+    """Closed after these tests, and its event loop too: other tests have their own loops."""
     from playwright.sync_api import expect
 
     expect.set_options(timeout=TIMEOUT_MS)
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture

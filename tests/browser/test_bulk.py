@@ -4,10 +4,9 @@ import pytest
 
 from tests.browser.actions import follow, shows
 from tests.browser.conftest import body
-from tests.browser.test_pages import overflow, violations
+from tests.browser.test_pages import overflow
 from tests.support.jobs import QUEUE, queued_job, scheduled_job
 
-REFRESH_SECONDS = 60
 LIST = f"/admin/django_rtq/queue/{QUEUE}/"
 
 
@@ -22,9 +21,6 @@ def test_the_waiting_jobs_of_a_client_are_cancelled_in_three_clicks(many, page, 
     page.goto(f"{LIST}?client=c1")
     follow(page.get_by_role("link", name="Cancel all matching …"))
     shows(page.locator(".rtq"), "Cancel 10 queued jobs?")
-    assert violations(page) == []
-    page.emulate_media(color_scheme="dark")
-    assert violations(page, runOnly=["color-contrast"]) == []
     page.set_viewport_size({"width": 390, "height": 800})
     assert overflow(page) <= 0
 

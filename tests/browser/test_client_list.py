@@ -4,12 +4,12 @@ import pytest
 
 from tests.browser.actions import follow, shows
 from tests.browser.chromium import window
-from tests.browser.conftest import body
+from tests.browser.conftest import OFTEN, body
 from tests.browser.test_noisy_client import CLIENTS, row_of
-from tests.browser.test_pages import overflow, violations
+from tests.browser.test_pages import overflow
 from tests.support.jobs import QUEUE, dead_job, queued_job
 
-REFRESH_SECONDS = 0.5
+REFRESH_SECONDS = OFTEN
 
 
 @pytest.fixture
@@ -38,7 +38,6 @@ def test_noisy_client_who(many, page):
     shows(row_of(page, "acme"), "6")
     page.set_viewport_size({"width": 390, "height": 800})
     assert overflow(page) <= 0
-    assert violations(page) == []
 
 
 def test_the_list_is_sorted_searched_and_paged_without_javascript(many, browser, admin_server):

@@ -10,12 +10,12 @@ import pytest
 from django_rtq.inspector.inspector import Inspector
 from tests.browser.actions import follow, shows
 from tests.browser.chromium import window
-from tests.browser.conftest import body
+from tests.browser.conftest import OFTEN, body
 from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
 from tests.support.waiting import wait_until
 from tests.worker.processes import WorkerProcess
 
-REFRESH_SECONDS = 0.2
+REFRESH_SECONDS = OFTEN
 OVERVIEW = "/admin/django_rtq/queue/"
 DEAD = f"/admin/django_rtq/queue/{QUEUE}/?state=dead"
 BOX = "input[type=checkbox][name=id]"

@@ -4,10 +4,9 @@ import pytest
 
 from tests.browser.actions import follow, shows
 from tests.browser.conftest import body
-from tests.browser.test_pages import overflow, violations
+from tests.browser.test_pages import overflow
 from tests.support.jobs import QUEUE, queued_job
 
-REFRESH_SECONDS = 60
 OVERVIEW = "/admin/django_rtq/queue/"
 LIST = f"/admin/django_rtq/queue/{QUEUE}/"
 REPORT = '{"task":"shop.tasks.make_report"}'
@@ -31,9 +30,6 @@ def test_reports_that_are_stuck_behind_a_flood_are_moved_in_three_clicks(flood, 
         page.keyboard.press("Enter")
     follow(page.get_by_role("link", name="Move all matching …"))
     shows(page.locator(".rtq"), "Move 5 queued jobs to another queue?")
-    assert violations(page) == []
-    page.emulate_media(color_scheme="dark")
-    assert violations(page, runOnly=["color-contrast"]) == []
     page.set_viewport_size({"width": 390, "height": 800})
     assert overflow(page) <= 0
 
@@ -49,7 +45,6 @@ def test_one_job_is_moved_from_its_page(flood, broker, page, inspector):
     job = queued_job(broker, body=REPORT)
     page.goto(f"/admin/django_rtq/job/{job.id}/")
     follow(page.get_by_role("link", name="Move to another queue …"))
-    assert violations(page) == []
     page.set_viewport_size({"width": 390, "height": 800})
     assert overflow(page) <= 0
 

@@ -5,11 +5,11 @@ import pytest
 from django_rtq.broker.settlement import Settlement
 from django_rtq.jobs.job import JobState
 from tests.browser.actions import follow, shows
-from tests.browser.conftest import body
+from tests.browser.conftest import OFTEN, body
 from tests.browser.test_pages import covered, cut_off, overflow, violations
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job
 
-REFRESH_SECONDS = 0.5
+REFRESH_SECONDS = OFTEN
 CLIENTS = "/admin/django_rtq/client/"
 
 
@@ -49,7 +49,6 @@ def test_it_is_seen_why_its_jobs_wait(flood, page):
     follow(row_of(page, QUEUE).get_by_role("link", name=QUEUE))
     follow(page.locator(".rtq-id a").first)
     shows(page.locator(".rtq-why"), "Its client is at its limit of 1 running job.")
-    assert violations(page) == []
     follow(page.get_by_role("link", name="acme"))
     page.wait_for_url("**/client/client/?client=acme")
 
@@ -71,7 +70,6 @@ def test_it_is_paused_and_gets_another_limit(flood, page, inspector):
     follow(page.get_by_role("button", name="Pause in all queues"))
     shows(page.locator(".messagelist"), "Client acme is paused in default, low.")
     shows(row_of(page, QUEUE), "paused by ")
-    assert violations(page) == []
 
     follow(row_of(page, QUEUE).get_by_role("link", name="Limits …"))
     page.get_by_label("Running jobs").fill("many")
@@ -93,7 +91,6 @@ def test_its_jobs_are_cancelled_after_a_question(flood, page, inspector):
     page.goto(f"{CLIENTS}client/?client=acme")
     follow(page.get_by_role("link", name="Cancel its jobs …"))
     shows(page.locator(".rtq"), "This cancels 121 waiting jobs of client acme.")
-    assert violations(page) == []
     page.set_viewport_size({"width": 390, "height": 800})
     assert overflow(page) <= 0
 

@@ -6,10 +6,11 @@ import pytest
 
 from tests.browser.actions import shows
 from tests.browser.chromium import window
+from tests.browser.conftest import OFTEN
 from tests.browser.test_flows import OVERVIEW, status
 from tests.support.jobs import queued_job
 
-REFRESH_SECONDS = 0.2
+REFRESH_SECONDS = OFTEN
 
 
 @pytest.mark.parametrize(

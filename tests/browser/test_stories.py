@@ -7,7 +7,6 @@ from tests.browser.conftest import body
 from tests.browser.test_pages import violations
 from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job
 
-REFRESH_SECONDS = 60
 OVERVIEW = "/admin/django_rtq/queue/"
 
 
@@ -32,7 +31,6 @@ def test_is_my_scheduler_alive(broker, page):
     page.reload()
 
     shows(scheduler, "alive")
-    assert violations(page) == []
 
 
 def test_which_worker_is_hung(broker, page):

@@ -5,28 +5,26 @@ from importlib.util import find_spec
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from tests.admin.conftest import url_of
-from tests.browser.admin_server import AdminServer, refresh_every
+from tests.browser.admin_server import refresh_every
 from tests.browser.chromium import window
+from tests.browser.components import compose
+from tests.browser.conftest import STILL
 from tests.browser.settings import THEMES
-from tests.browser.test_pages import LISTS, SHOWN, overflow, violations, visit
+from tests.browser.test_pages import LISTS, OF_TEMPLATES, address_of, overflow, violations, visit
 from tests.support.jobs import QUEUE, queued_job
 
 
-@pytest.fixture(scope="module", params=THEMES)
-def theme(request, redis_server, tmp_path_factory):
+@pytest.fixture(params=THEMES)
+def theme(request, admin_servers):
     """An admin server with a third-party theme."""
     if not find_spec(request.param):
         pytest.skip(f"{request.param} is not installed")
-    environment = {"RTQ_TEST_THEME": request.param, **refresh_every(60)}
-    admin_server = AdminServer(tmp_path_factory.mktemp(request.param), redis_server.url, **environment)
-    yield admin_server.start()
-    admin_server.stop()
+    return admin_servers(RTQ_TEST_THEME=request.param, **refresh_every(STILL))
 
 
-def test_every_page_answers(theme, jobs):
-    for name in SHOWN:
-        status, html = theme.get(url_of(name, jobs))
+def test_every_template_answers(theme, jobs):
+    for name in OF_TEMPLATES.values():
+        status, html = theme.get(address_of(name, jobs))
         assert status == 200, name
         assert 'class="rtq"' in html, name
         assert html.count("django_rtq/pages.css") == 1, name
@@ -43,9 +41,9 @@ def test_a_page_says_what_it_is_about(theme, browser, jobs):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_what_is_ours_can_be_read(theme, browser, jobs, scheme):
     with window(browser, theme, color_scheme=scheme) as page:
-        for name in ("queue_changelist", LISTS[4], "job_change"):
-            visit(page, name, jobs)
-            assert violations(page, of=".rtq", runOnly=["color-contrast"]) == [], name
+        visit(page, "queue_changelist", jobs)
+        compose(page, [address_of(name, jobs) for name in OF_TEMPLATES.values()])
+        assert violations(page, of=".rtq", runOnly=["color-contrast"]) == []
 
 
 def test_the_pages_live(theme, browser, jobs):

@@ -1,7 +1,11 @@
 """The examples of the page about incidents run as tests of a project."""
 
+import pytest
+
 from tests.markdown import read
 from tests.monitoring.test_page import files_in, passed
+
+pytestmark = pytest.mark.long
 
 PAGE = read("docs/incidents.md")
 TEST = """

@@ -8,13 +8,8 @@ from django.test import override_settings
 
 from tests.management.commands import dead_letter, run
 
-OURS = [
-    "rtq_import_celery_beat",
-    "rtq_jobs",
-    "rtq_queues",
-    "rtq_status",
-    "rtq_workers",
-]
+OURS = sorted(name for name, app in get_commands().items() if app == "django_rtq")
+NO_EXIT_CODES = ("rtq_scheduler", "rtq_worker")  # their descriptions have them
 CALLS = [
     ("rtq_status",),
     ("rtq_jobs", "list"),
@@ -30,6 +25,14 @@ CALLS = [
     ("rtq_queues", "pause", "q"),
     ("rtq_queues", "resume", "q"),
     ("rtq_queues", "purge", "q", "--no-input"),
+    ("rtq_tasks", "list"),
+    ("rtq_tasks", "pause", "q", "x"),
+    ("rtq_clients", "list", "q"),
+    ("rtq_clients", "pause", "q", "acme"),
+    ("rtq_schedule", "list"),
+    ("rtq_schedule", "run", "daily"),
+    ("rtq_schedule", "disable", "daily"),
+    ("rtq_schedule", "sync"),
 ]
 
 
@@ -42,14 +45,19 @@ def from_command_line(name, *args):
     return 0
 
 
-def test_django_finds_them():
-    assert {name for name, app in get_commands().items() if app == "django_rtq"} >= set(OURS)
-
-
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", sorted({*OURS} - {*NO_EXIT_CODES}))
 def test_the_help_names_the_exit_codes(name, capsys):
     assert from_command_line(name, "--help") == 0
     assert "Exit codes: 0 " in capsys.readouterr().out
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["rtq_queues", "rtq_schedule", "rtq_tasks", "rtq_workers"])
+def test_json_may_stand_before_or_after_the_action(broker, name):
+    before, after = run(name, "--json", "list").json, run(name, "list", "--json").json
+
+    assert len(before) == len(after)
+    assert run(name, "list").out[0] not in "[{"
 
 
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)

@@ -4,13 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 
 from django_rtq.management import reloader
+from tests.management.commands import run
+from tests.support.forked_commands import ROOT
 from tests.support.waiting import PATIENCE, wait_until
-from tests.worker.processes import ROOT
 
 SETTINGS = """
 SECRET_KEY = "x"
@@ -19,6 +20,7 @@ RTQ = {{"REDIS": {url!r}}}
 USE_TZ = True
 """
 TASKS = """
+import time
 from pathlib import Path
 
 from django_rtq import task
@@ -27,6 +29,14 @@ from django_rtq import task
 @task
 def note(name):
     Path(name).write_text("%s")
+
+
+@task
+def note_at_gate(name, gate):
+    Path(f"{name}.began").touch()
+    while not Path(gate).exists():
+        time.sleep(0.01)
+    note(name)
 """
 
 
@@ -45,39 +55,15 @@ def test_the_code_of_the_project_is_watched_and_installed_packages_are_not(tmp_p
     assert not any("site-packages" in root.parts or root.is_relative_to(sys.prefix) for root in roots)
 
 
-def test_changed_new_and_deleted_files_are_found_by_their_times(tmp_path):
-    (tmp_path / "a.py").touch()
-    (tmp_path / "b.py").touch()
-    for folder in (".git", "node_modules", "env"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "env" / "pyvenv.cfg").touch()
+def test_without_watchfiles_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "watchfiles", None)  # importing it fails
 
-    def later(seconds):
-        os.utime(tmp_path / "a.py", ns=(1, 1))
-        (tmp_path / "b.py").unlink()
-        (tmp_path / "sub").mkdir(exist_ok=True)
-        for name in ("sub/c.py", ".git/d.py", "node_modules/e.py", "env/f.py", "g.html"):
-            (tmp_path / name).touch()
+    ran = run("rtq_worker", "--reload")
 
-    changes = reloader.poll([tmp_path], sleep=later)
-
-    assert next(changes) == {str(tmp_path / name) for name in ("a.py", "b.py", "sub/c.py")}
-
-
-def test_watchfiles_is_used_where_it_is_installed(monkeypatch, tmp_path):
-    asked = []
-
-    def watch(*roots, **options):
-        asked.append((roots, options["yield_on_timeout"]))
-        yield {(1, "shop/tasks.py")}
-        yield set()
-
-    fake = SimpleNamespace(watch=watch, PythonFilter=lambda: None)
-    monkeypatch.setattr(reloader, "find_spec", lambda name: fake)
-    monkeypatch.setitem(sys.modules, "watchfiles", fake)
-
-    assert list(reloader.watch([tmp_path])) == [{"shop/tasks.py"}, set()]
-    assert asked == [((tmp_path,), True)]
+    assert (ran.code, ran.error) == (
+        1,
+        "--reload needs watchfiles, which finds changes of code: pip install watchfiles",
+    )
 
 
 @pytest.fixture
@@ -110,9 +96,12 @@ def manage(project):
         process.communicate(timeout=PATIENCE)
 
 
+def enqueue(manage, call):
+    assert manage("shell", "-v", "0", "-c", f"from shop import tasks; tasks.{call}").wait(PATIENCE) == 0
+
+
 def run_job(manage, name):
-    call = f"from shop.tasks import note; note.delay({str(name)!r})"
-    assert manage("shell", "-v", "0", "-c", call).wait(PATIENCE) == 0
+    enqueue(manage, f"note.delay({str(name)!r})")
     wait_until(name.exists)
     wait_until(name.read_text)
     return name.read_text()
@@ -134,6 +123,23 @@ def test_a_syntax_error_ends_the_worker_and_the_next_change_brings_it_back(manag
     assert run_job(manage, project / "two") == "second"
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(PATIENCE) == 0
+
+
+def test_a_running_job_finishes_before_the_restart(manage, project):
+    worker = manage("rtq_worker", "--reload")
+    name, gate = project / "one", project / "gate"
+    enqueue(manage, f"note_at_gate.delay({str(name)!r}, {str(gate)!r})")
+    wait_until((project / "one.began").exists)
+
+    (project / "shop/tasks.py").write_text(TASKS % "second")
+    for line in worker.stdout:
+        if "changed: restarting" in line:
+            break
+    gate.touch()
+
+    wait_until(name.exists)
+    assert run_job(manage, project / "two") == "second"
+    assert name.read_text() == "first"
 
 
 def test_a_worker_that_ends_by_itself_ends_the_reloader_with_it(manage):

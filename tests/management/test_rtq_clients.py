@@ -192,6 +192,29 @@ def test_a_client_is_paused_and_resumed(broker):
     assert run("rtq_clients", "list", "*").code == 1
 
 
+def test_what_was_paused_before_an_outage_is_told(broker, inspector, redis):
+    broker.register_queues(["default", "low"])
+    redis.answer_once(b"-LOADING Redis is loading the dataset in memory\r\n", around=b"low")
+
+    ran = run("rtq_clients", "pause", "*", "acme")
+
+    assert ran.code == 1
+    assert ran.out.startswith("Client 'acme' in queue default is paused.")
+    assert [inspector.limits.read(queue).clients.keys() for queue in ("default", "low")] == [{"acme"}, set()]
+
+
+def test_json_tells_in_which_queues(broker):
+    broker.register_queues(["default", "low"])
+    run("rtq_clients", "pause", "low", "acme")
+
+    assert run("rtq_clients", "pause", "*", "acme", "--json").json == {"paused": {"acme": ["default"]}}
+    assert run("rtq_clients", "resume", "low", "acme", "--json").json == {"resumed": {"acme": ["low"]}}
+    assert run("rtq_clients", "purge", "low", "acme", "--no-input", "--json").json == {
+        "queue": "low",
+        "purged": {"acme": 0},
+    }
+
+
 def test_the_jobs_of_clients_are_purged(broker, inspector):
     for client in ("acme", "acme", "zeta", "other"):
         queued_job(broker, client=client)

@@ -160,6 +160,9 @@ def test_what_cannot_be_converted_is_told_and_the_rest_is_printed(beat_schedule,
 
 @pytest.mark.django_db
 def test_rows_are_saved(beat_schedule, broker):
+    assert run(COMMAND, "settings", "--save", "--dry-run").out == "Would save nightly.\nWould save often.\n"
+    assert not Schedule.objects.exists()
+
     ran = run(COMMAND, "settings", "--save")
 
     assert (ran.code, ran.out) == (0, "Saved nightly.\nSaved often.\n")

@@ -3,6 +3,7 @@
 import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.inspector.actions import Actions
 from django_rtq.jobs.job import JobState
 from tests.management.commands import (
     Terminal,
@@ -21,17 +22,17 @@ def dead_ids(inspector):
     return {job.id for queue in inspector.queues.names() for job in inspector.job_list.each(queue, "dead")}
 
 
-def break_after(monkeypatch, inspector, verb, steps, error):
-    """Let the verb work so many times, and then fail."""
-    act, calls = getattr(type(inspector), verb), []
+def break_after(monkeypatch, steps, error):
+    """Let an action work so many times, and then fail."""
+    act, calls = Actions.act, []
 
-    def act_or_fail(self, queue, job_ids, **options):
-        calls.append(len(job_ids))
+    def act_or_fail(self, verb, queue, job_ids, how):
+        calls.extend([len(job_ids)] if job_ids else [])
         if len(calls) > steps:
             raise error
-        return act(self, queue, job_ids, **options)
+        return act(self, verb, queue, job_ids, how)
 
-    monkeypatch.setattr(type(inspector), verb, act_or_fail)
+    monkeypatch.setattr(Actions, "act", act_or_fail)
     return calls
 
 
@@ -149,7 +150,7 @@ def test_what_is_not_clear_is_refused(three, inspector, monkeypatch, verb, optio
 
 def test_many_are_worked_through_in_steps_of_a_hundred(broker, inspector, monkeypatch):
     made = dead_letters(broker, 250)
-    calls = break_after(monkeypatch, inspector, "requeue", 3, AssertionError("a fourth step"))
+    calls = break_after(monkeypatch, 3, AssertionError("a fourth step"))
 
     ran = run("rtq_jobs", "requeue", "--task", "send_mail", err=Terminal())
 
@@ -162,10 +163,10 @@ def test_many_are_worked_through_in_steps_of_a_hundred(broker, inspector, monkey
 
 def test_letters_that_die_again_meanwhile_are_not_swept_again(broker, inspector, monkeypatch):
     dead_letters(broker, 150)
-    requeue, again = type(inspector).requeue, []
+    requeue, again = Actions.act, []
 
-    def requeue_and_die(self, queue, job_ids, **options):
-        done = requeue(self, queue, job_ids, **options)
+    def requeue_and_die(self, verb, queue, job_ids, how):
+        done = requeue(self, verb, queue, job_ids, how)
         broker.sign_on([queue], "w")
         (claimed,) = broker.claim("w", [queue], 100).claimed
         broker.settle("w", queue, settlement("bury", *(new_job()._replace(id=i) for i in claimed.ids)))
@@ -173,7 +174,7 @@ def test_letters_that_die_again_meanwhile_are_not_swept_again(broker, inspector,
         again.extend(claimed.ids)
         return done
 
-    monkeypatch.setattr(type(inspector), "requeue", requeue_and_die)
+    monkeypatch.setattr(Actions, "act", requeue_and_die)
     ran = run("rtq_jobs", "requeue", "--all")
 
     assert ran.out == "Requeued 150 dead letters.\n"
@@ -186,7 +187,7 @@ def test_letters_that_die_again_meanwhile_are_not_swept_again(broker, inspector,
 )
 def test_a_sweep_that_stops_says_what_was_done(broker, inspector, monkeypatch, error, code, message):
     dead_letters(broker, 250)
-    break_after(monkeypatch, inspector, "discard", 1, error)
+    break_after(monkeypatch, 1, error)
 
     ran = run("rtq_jobs", "discard", "--all", "--no-input", "--json")
 

@@ -160,6 +160,13 @@ def test_the_table_shows_each_on_one_safe_line(broker):
     assert evil[-900:] in run("rtq_jobs", "list", "-v", "2").out
 
 
+def test_the_time_is_told_by_its_distance_and_in_full_on_request(broker):
+    dead_letter(broker)
+
+    assert re.search(r"  [\d.]+ s ago  ", run("rtq_jobs", "list").out)
+    assert re.search(r"  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", run("rtq_jobs", "list", verbosity=2).out)
+
+
 def test_the_table_ends_at_a_limit_and_says_so(broker):
     dead_letters(broker, 51)
 

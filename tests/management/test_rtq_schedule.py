@@ -1,5 +1,6 @@
 """rtq_schedule: what schedules there are, and starting one of them by hand."""
 
+import re
 from datetime import datetime, timezone
 
 import pytest
@@ -49,17 +50,16 @@ def test_a_list_of_schedules_that_nobody_has_looked_at_yet(broker):
     heading, daily, often = ran.out.splitlines()
     assert heading.split("  ")[0] == "NAME"
     assert daily.startswith(f"daily  {TASK}")
-    assert "At 05:00 every day (Europe/Berlin)  once    skip     -     20" in daily
+    assert re.search(r"At 05:00 every day \(Europe/Berlin\)  once    skip     -     in \d+ (min|h|s)  ", daily)
     assert daily.endswith("  -         -")
     assert "Every 0.1 s" in often
 
 
-@override_settings(TIME_ZONE="UTC", USE_TZ=True)
 def test_a_list_tells_of_the_last_slot_and_its_job(broker, fired):
     ran = run("rtq_schedule", "list")
 
     daily = ran.out.splitlines()[1]
-    assert "  2023-11-14 22:13:20+00:00  20" in daily
+    assert re.search(r"  [\d,]+ d ago  in \d+ (min|h|s)  ", daily)
     assert daily.endswith(f"  {fired}  queued")
 
 
@@ -130,12 +130,11 @@ def test_run_enqueues_the_job_now_and_prints_its_id(broker, inspector):
     ("name", "problem"),
     [("dayly", "There is no schedule 'dayly'. Did you mean 'daily'?"), ("x", "See rtq_schedule list.")],
 )
-def test_a_name_that_is_unknown(broker, name, problem):
-    ran = run("rtq_schedule", "run", name)
+@pytest.mark.parametrize("action", ["run", "disable"])
+def test_a_name_that_is_unknown(broker, action, name, problem):
+    ran = run("rtq_schedule", action, name)
 
-    assert ran.code == 1
-    assert problem in ran.error
-    assert ran.out == ""
+    assert (ran.code, problem in ran.error, ran.out) == (1, True, "")
 
 
 def test_run_says_when_there_is_such_a_job_already(broker):
@@ -149,15 +148,6 @@ def test_run_says_when_there_is_such_a_job_already(broker):
     assert take(broker).id == first.out.strip()
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["run", "daily"]])
-def test_redis_away(arguments):
-    with override_settings(RTQ={"REDIS": UNREACHABLE}):
-        ran = run("rtq_schedule", *arguments)
-
-    assert ran.code == 1
-    assert "Redis" in ran.error
-
-
 def test_a_schedule_that_makes_no_sense():
     with override_settings(RTQ={"REDIS": UNREACHABLE, "SCHEDULES": {"a": {"task": TASK}}}):
         ran = run("rtq_schedule", "list")
@@ -166,9 +156,3 @@ def test_a_schedule_that_makes_no_sense():
         1,
         'RTQ["SCHEDULES"][\'a\']: exactly one of "cron" and "every" (seconds) is required.',
     )
-
-
-def test_json_may_stand_before_or_behind_the_action(broker):
-    for words in (["--json", "list"], ["list", "--json"]):
-        assert [line["name"] for line in run("rtq_schedule", *words).json] == ["daily", "often"]
-    assert run("rtq_schedule", "list").out.startswith("NAME")

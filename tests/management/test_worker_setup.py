@@ -20,8 +20,8 @@ from django_rtq.management.worker_setup import (
     warn_about_unserved_queues,
 )
 from testproject.redis_server import PrivateRedis
+from tests.support.forked_commands import ROOT
 from tests.support.redis_server import UNREACHABLE
-from tests.worker.processes import ROOT
 
 
 def test_a_queue_that_nothing_names_is_likely_a_slip(settings, caplog):

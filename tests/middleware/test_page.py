@@ -2,8 +2,12 @@
 
 import re
 
+import pytest
+
 from tests.markdown import blocks, read
 from tests.support.projects import SETTINGS, pytest_arguments, run_python, write_project
+
+pytestmark = pytest.mark.long
 
 PAGE = blocks(read("docs/middleware.md"))
 

@@ -4,6 +4,8 @@ import pytest
 
 from tests.support.projects import run_python
 
+pytestmark = pytest.mark.long
+
 EXTRAS = ["prometheus_client", "sentry_sdk", "opentelemetry", "structlog"]
 PACKAGES = {"opentelemetry": "otel", "prometheus": "prometheus", "sentry": "sentry"}  # module -> extra
 IMPORT_ALL = f"""

@@ -7,6 +7,8 @@ import pytest
 from tests.markdown import blocks, read, section
 from tests.support.projects import SETTINGS, pytest_arguments, run_python, write_project
 
+pytestmark = pytest.mark.long
+
 PAGE = read("docs/monitoring.md")
 STRUCTLOG_TEST = """
 import json

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 # Where an error is expected it is ignored by its kind, and an ignore that nothing needs is an error.

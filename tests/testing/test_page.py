@@ -7,6 +7,8 @@ import pytest
 from tests.markdown import blocks, read
 from tests.support.projects import MODELS, SETTINGS, pytest_arguments, run_python, write_project
 
+pytestmark = pytest.mark.long
+
 PAGE = blocks(read("docs/testing.md"))
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.projects import pytest_arguments, run_python
 
+pytestmark = pytest.mark.long
+
 PROJECT = Path(__file__).parent / "project"
 
 

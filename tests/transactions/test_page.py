@@ -1,8 +1,12 @@
 """The examples of the page about transactions run in a project."""
 
+import pytest
+
 from django_rtq.conf.config import read_config
 from tests.markdown import blocks, cells, read, section
 from tests.support.projects import MODELS, SETTINGS, pytest_arguments, run_python, write_project
+
+pytestmark = pytest.mark.long
 
 PAGE = blocks(read("docs/transactions.md"))
 BILLING = """

@@ -3,13 +3,11 @@
 import os
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
+from tests.support.forked_commands import ForkedCommand
 from tests.support.waiting import PATIENCE
-
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class WorkerProcess:
@@ -17,16 +15,7 @@ class WorkerProcess:
 
     def __init__(self, arguments, environment, log):
         self._log = log
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, str(ROOT / "testproject" / "manage.py"), "rtq_worker", *map(str, arguments)],
-                env={**os.environ, **environment},
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self._process = ForkedCommand(["rtq_worker", *arguments], {**os.environ, **environment}, log)
         self.pid = self._process.pid
         self.processes = int(arguments[arguments.index("--processes") + 1]) if "--processes" in arguments else 1
 

@@ -12,8 +12,8 @@ import pytest
 from django_rtq.exceptions import JobFailed
 from django_rtq.inspector.inspector import get_inspector
 from tests.app import once_tasks
+from tests.support.forked_commands import ROOT
 from tests.support.waiting import PATIENCE, wait_until
-from tests.worker.processes import ROOT
 
 MODULES = ["tasks", "once_tasks"]
 
@@ -144,6 +144,8 @@ def test_two_runs_at_once_have_one_effect(worker, database, journal):
     assert committed(database) == [job.id]
 
 
+@pytest.mark.long
+@pytest.mark.databases
 @pytest.mark.parametrize("name", ["sqlite", "postgresql", "mariadb"])
 def test_many_jobs_with_many_kills_have_one_effect_each(name, request):
     if name != "sqlite":

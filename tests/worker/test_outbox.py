@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
+from tests.support.forked_commands import ROOT
 from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.outbox_producer import MOMENTS, moment_of
-from tests.worker.processes import ROOT
 
-PROCESSES = 8 * len(MOMENTS)
+PROCESSES = 4 * len(MOMENTS)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ def workers_of(redis, pid):
 
 
 def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_worker, redis, journal):
-    tasks.note.delay_many([((f"before-{i}",), {}) for i in range(1000)])
+    tasks.note.delay_many([((f"before-{i}",), {}) for i in range(300)])
     hog = long_tasks.hog_until_unlocked.delay("hog", "file")
     behind = tasks.note.delay_many([((f"behind-{i}",), {}) for i in range(200)])
     with journal.locked("file"):
@@ -40,9 +40,9 @@ def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_w
 
 
 def test_jobs_that_were_claimed_ahead_of_such_a_job_are_run_by_others(rtq_worker, redis, journal):
-    tasks.note.delay_many([((f"before-{i}",), {}) for i in range(1000)])
+    tasks.note.delay_many([((f"before-{i}",), {}) for i in range(300)])
     hog = long_tasks.hog_until_unlocked.delay("hog", "file")
-    behind = tasks.note.delay_many([((f"behind-{i}",), {}) for i in range(500)])
+    behind = tasks.note.delay_many([((f"behind-{i}",), {}) for i in range(200)])
     with journal.locked("file"):
         worker = rtq_worker("--processes", 2, "--concurrency", 3, LEASE_SECONDS=2)
         # Left are it, the jobs in the other slots, and a claim whose reply the process cannot read.

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from tests.app.unique_tasks import keep_up
-from tests.worker.processes import ROOT
+from tests.support.forked_commands import ROOT
 
 CALLERS, EACH = 4, 125
 

@@ -87,9 +87,17 @@ def undo_text(count: int, *, is_complete: bool = True) -> str:
     return _("You can undo this for %(seconds)d seconds.") % {"seconds": OFFERED_SECONDS}
 
 
-def bulk_done_text(verb: str, count: int, state: str = "dead", target: str = "") -> str:
-    """The result of a bulk action. `target`: the queue to which jobs were moved."""
+def purge_consequence(count: int) -> str:
+    """What a purge means for so many jobs."""
+    text = _("This includes scheduled jobs and jobs waiting for a retry. Running jobs and dead letters are kept.")
+    return f"{text} {undo_text(count)}"
+
+
+def bulk_done_text(verb: str, count: int, state: str = "", target: str = "", *, left_out: int = 0) -> str:
+    """What was done. `target`: the queue to which jobs were moved. `left_out`: jobs that could not come back."""
     texts = {
+        "purge": ngettext("%(count)s job was purged.", "%(count)s jobs were purged.", count),
+        "restore": ngettext("Undone: %(count)s job is back.", "Undone: %(count)s jobs are back.", count),
         "requeue": ngettext("%(count)s dead letter was requeued.", "%(count)s dead letters were requeued.", count),
         "discard": ngettext("%(count)s dead letter was discarded.", "%(count)s dead letters were discarded.", count),
         "cancel": ngettext("%(count)s job was cancelled.", "%(count)s jobs were cancelled.", count),
@@ -99,7 +107,15 @@ def bulk_done_text(verb: str, count: int, state: str = "dead", target: str = "")
             "%(count)s job was moved to queue %(queue)s.", "%(count)s jobs were moved to queue %(queue)s.", count
         ),
     }
-    return texts["stop" if state == "running" else verb] % {"count": format_number(count), "queue": target}
+    text = texts["stop" if state == "running" else verb] % {"count": format_number(count), "queue": target}
+    if not left_out:
+        return text
+    why = ngettext(
+        "%(done)s %(count)s job stays away, because another one of the same unique key has been enqueued since.",
+        "%(done)s %(count)s jobs stay away, because others of the same unique keys have been enqueued since.",
+        left_out,
+    )
+    return why % {"done": text, "count": format_number(left_out)}
 
 
 def bulk_progress_text(verb: str, done: int, total: int, state: str = "dead", *, at_least_left: int = 0) -> str:
@@ -140,7 +156,11 @@ def no_longer_text(count: int, state: str, verb: str = "") -> str:
 
 
 def nothing_matches_text(state: str) -> str:
-    """That no job matches any more."""
+    """That no job matches any more, or that there was nothing to restore."""
+    if state == "restore":
+        return _("Nothing was undone: the %(seconds)d seconds for it are over, or someone else has undone it.") % {
+            "seconds": OFFERED_SECONDS
+        }
     if state == "dead":
         return _("Nothing was done: no dead letter matches any more. Someone else may have requeued or discarded them.")
     return _("Nothing was done: no job matches any more.")

@@ -160,17 +160,6 @@ def client_consequence(verb: str) -> str:
     return _("Requeued jobs get all their attempts again, and run when the client gets its turn.")
 
 
-def sweep_done_text(verb: str, count: int) -> str:
-    """What was done with them."""
-    if verb == "requeue":
-        return ngettext("%(count)s dead letter was requeued.", "%(count)s dead letters were requeued.", count) % {
-            "count": format_number(count)
-        }
-    return ngettext("%(count)s job was cancelled.", "%(count)s jobs were cancelled.", count) % {
-        "count": format_number(count)
-    }
-
-
 def rest_refused_text(done: str, error: Exception) -> str:
     """What was done, and why no job does the rest."""
     return _("%(done)s The rest could not be enqueued. %(error)s Repeat the action to continue.") % {

@@ -7,31 +7,33 @@ from functools import partial
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
+from django_rtq.admin.display.bulk_texts import purge_consequence
 from django_rtq.admin.display.client_list import ClientListParams, list_context
 from django_rtq.admin.display.limits import client_rows, limit_label
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import client_consequence, client_question, no_client_jobs_text
 from django_rtq.admin.forms import LimitsForm
-from django_rtq.admin.pages.bulk.purging import PurgePages, purge_consequence, purge_fields, purge_query
-from django_rtq.admin.pages.bulk.sweeps import Sweep, SweepVerb, run_sweep
+from django_rtq.admin.pages.bulk.pages import BulkPages, purge_fields, purge_query, read_sweep, sweep_fields
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.formatting import format_number
+from django_rtq.inspector.actions import Verb
 from django_rtq.inspector.clients.limits import Limits
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH, is_client_name
 
 SCOPES = ("client", "each", "queue")  # whose limits a form changes
 
 
-class ClientAdmin(PurgePages):
+class ClientAdmin(BulkPages):
     """The pages of the clients. A client may have no name, so names are in the query, not in the path."""
 
     def routes(self) -> list[Route]:
@@ -147,16 +149,16 @@ class ClientAdmin(PurgePages):
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
-    def sweep(self, request: HttpRequest, *, verb: SweepVerb) -> HttpResponse:
+    def sweep(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
         """Cancel the waiting jobs of a client in all queues, or requeue its dead letters, after confirmation."""
         data = request.POST if request.method == "POST" else request.GET
         name = _client_of(data)
-        sweep = Sweep.read(data, verb, client=name)
-        if request.method == "POST" and sweep.until_ms:
-            run_sweep(request, sweep, lambda text, count: self._log(request, name, text, count=count))
+        sweep = read_sweep(data, verb, JobFilter(client=name))
+        if request.method == "POST" and sweep.selection.until_ms:
+            self.act_in_queues(request, sweep, lambda text, count: self._log(request, name, text, count=count))
             return self._back(request, name)
-        sweep, counted = sweep.counted()
-        if not counted.total:
+        counted = get_inspector().sweeps.count(read_sweep(QueryDict(), verb, JobFilter(client=name)))
+        if not counted.count:
             messages.warning(request, no_client_jobs_text(verb))
             return self._back(request, name)
         titles = {
@@ -165,10 +167,10 @@ class ClientAdmin(PurgePages):
         }
         context = {
             "title": titles[verb] % {"name": _shown(name)},
-            "question": client_question(verb, counted.total, _shown(name)),
+            "question": client_question(verb, counted.count, _shown(name)),
             "consequence": client_consequence(verb),
             "facts": [(queue, format_number(number)) for queue, number in counted.by_queue.items()],
-            "fields": [("client", name), *sweep.fields],
+            "fields": [("client", name), *sweep_fields(counted)],
             "action": self.url(f"client_{verb}"),
             "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
             "is_harmless": verb == "requeue",
@@ -206,7 +208,11 @@ class ClientAdmin(PurgePages):
 
     def _purge(self, request: HttpRequest, queue: str, name: str) -> HttpResponse:
         back = self._page_of(queue, name, "client")
-        if self.purge_for_a_while(request, queue, name, back=back):
+
+        def log(text: str, count: int) -> None:
+            self._log(request, name, f"{queue}: {text}", queue=queue, count=count)
+
+        if self.purge_for_a_while(request, queue, name, log, back=back):
             return HttpResponseRedirect(back)
         query = {"queue": queue, "client": name, **purge_query(request.POST)}
         return HttpResponseRedirect(self.url("client_purge", query=query))

@@ -21,10 +21,8 @@ from django_rtq.admin.display.paged_list import ListParams, paged_context
 from django_rtq.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
 from django_rtq.admin.forms import CallForm, python_call
-from django_rtq.admin.pages.bulk.actions import read_token, undo_token
 from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
-from django_rtq.admin.pages.bulk.pages import BulkPages
-from django_rtq.admin.pages.bulk.undoing import done_before_text
+from django_rtq.admin.pages.bulk.pages import BulkPages, done_before_text, read_token, undo_token
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.admin.pages.searching import JobSearch
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState

@@ -10,8 +10,9 @@ from django.utils.translation import gettext as _
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, read_log
 from django_rtq.admin.display.log import ACTION_LABELS, log_rows
-from django_rtq.admin.filters import parse_moment, read_moments
+from django_rtq.admin.filters import read_moments
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.inspector.selection import past_moment
 
 PAGE_SIZE = 50
 
@@ -45,8 +46,8 @@ class LogParams:
             task=self.task,
             client=self.client or None,
             job=self.job,
-            since=parse_moment(self.since),
-            until=parse_moment(self.until),
+            since=past_moment(self.since),
+            until=past_moment(self.until),
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -15,12 +14,13 @@ from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action, read_log
 from django_rtq.admin.display import overview
+from django_rtq.admin.display.bulk_texts import purge_consequence
 from django_rtq.admin.display.charts.history import SPANS, Span, deploy_events, history_charts, span_links
 from django_rtq.admin.display.charts.time_chart import Event
 from django_rtq.admin.display.incidents import health_of
 from django_rtq.admin.display.jobs.table import PAGE_SIZE, JobTable
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.pages.bulk.purging import PurgePages, purge_consequence, purge_fields, purge_query
+from django_rtq.admin.pages.bulk.pages import BulkPages, purge_fields, purge_query
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.conf.config import get_config
@@ -36,17 +36,18 @@ MAX_CLIENTS = 20
 MAX_MARKS = 40  # actions of people in a chart
 
 
-class QueueAdmin(PurgePages):
+class QueueAdmin(BulkPages):
     """The pages of the queues."""
 
+    bulk_prefix, bulk_home, bulk_entry = "queue_", "queue_changelist", models.Queue
+
     def routes(self) -> list[Route]:
-        undo = partial(self.undo, verb="purge", entry=models.Queue, home="queue_changelist")
         return [
             Route("", "changelist", self.overview),
             Route("<str:name>/pause/", "pause", self.pause, permissions.PAUSE, "POST"),
             Route("<str:name>/resume/", "resume", self.resume, permissions.PAUSE, "POST"),
             Route("<str:name>/purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
-            Route("<str:name>/purge/undo/", "purge_undo", undo, permissions.PURGE, "POST"),
+            self.undo_route("purge", "<str:name>/purge", "purge", permissions.PURGE),
             Route("<str:name>/forget/", "forget", self.forget, permissions.PURGE, "BOTH"),
             Route("<str:name>/", "change", self.queue),
         ]
@@ -81,7 +82,7 @@ class QueueAdmin(PurgePages):
             table.state,
             cursor=table.cursor,
             limit=PAGE_SIZE,
-            filter=table.filters.filter,
+            filter=table.filter,
             clients=MAX_CLIENTS,
         )
         details = queue_page.details
@@ -173,7 +174,11 @@ class QueueAdmin(PurgePages):
 
     def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
         back = self.url("queue_change", name)
-        is_over = self.purge_for_a_while(request, name, back=back)
+
+        def log(text: str, count: int) -> None:
+            log_action(request, models.Queue(name=name), text, count=count)
+
+        is_over = self.purge_for_a_while(request, name, None, log, back=back)
         return HttpResponseRedirect(back if is_over else self.url("queue_purge", name, query=purge_query(request.POST)))
 
     def _back(self, request: HttpRequest, name: str) -> HttpResponse:

@@ -13,14 +13,14 @@ from django.utils.translation import pgettext
 from django_rtq.admin import query_params
 from django_rtq.admin.display.jobs.table import PAGE_SIZE, search_row
 from django_rtq.admin.display.texts import LIST_LABELS
-from django_rtq.admin.filters import FilterParams
+from django_rtq.admin.filters import query_of_search
 from django_rtq.admin.urls import PageUrl
 from django_rtq.exceptions import JobNotFound
 from django_rtq.formatting import format_number
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.search.query import LONGEST, Query, QueryError, parse
-from django_rtq.search.searching import Found, search
+from django_rtq.inspector.selection import LONGEST, QueryError, Selection
+from django_rtq.search import Found, read_query, search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class JobSearch:
     cursor: str
     seen: int = 0  # jobs that were looked at for the pages before
     is_stopped: bool = False  # the browser does not go on by itself until there is a match
-    query: Query | None = None  # None: there is none, or it is wrong
+    query: Selection | None = None  # None: there is none, or it is wrong
     error: str = ""
 
     @classmethod
@@ -43,7 +43,7 @@ class JobSearch:
             text = "".join(c if c.isprintable() else " " for c in text)
         try:
             seen = query_params.get_int(request.GET, "seen", 0) if cursor else 0
-            is_stopped, query = "stop" in request.GET, parse(text) if text else None
+            is_stopped, query = "stop" in request.GET, read_query(text) if text else None
             return cls(text=text, cursor=cursor, seen=seen, is_stopped=is_stopped, query=query)
         except QueryError as error:
             return cls(text=text[:LONGEST], cursor="", error=str(error))
@@ -99,11 +99,11 @@ class JobSearch:
 
     def _lists(self, rows: Sequence[Mapping[str, Any]], url: PageUrl) -> list[tuple[str, str]]:
         """The lists of queues that have these jobs, filtered alike, where one can act on all of them: name, URL."""
-        params = FilterParams.of(self.query.filter) if self.query else None
+        params = query_of_search(self.query.filter) if self.query else None
         if params is None:
             return []
         lists = dict.fromkeys((row["job"].queue, row["list"]) for row in rows)
-        query = {name: text for name, text in params.query.items() if text}
+        query = {name: text for name, text in params.items() if text}
         return [
             (
                 _("%(state)s in %(queue)s") % {"state": LIST_LABELS[state], "queue": queue},

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.utils.translation import gettext as _
 
 from django_rtq import models
@@ -38,11 +38,13 @@ from django_rtq.admin.display.task_page import (
 from django_rtq.admin.display.texts import no_task_jobs_text, task_consequence, task_question
 from django_rtq.admin.forms import EnqueueForm
 from django_rtq.admin.navigation import schedules_url
-from django_rtq.admin.pages.bulk.sweeps import Sweep, SweepVerb, run_sweep
-from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.admin.pages.bulk.pages import BulkPages, read_sweep, sweep_fields
+from django_rtq.admin.pages.page_admin import Route
 from django_rtq.exceptions import ConfigurationError, InvalidTask, PayloadError, TooManyPausedTasks
 from django_rtq.formatting import names_text
+from django_rtq.inspector.actions import Verb
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.task_details import TaskDetails
 from django_rtq.tasks.registry import all_tasks
@@ -52,7 +54,7 @@ METRICS_HOURS = 24
 MAX_GROUPS = 20  # of dead letters of a task, the latest
 
 
-class TaskAdmin(PageAdmin):
+class TaskAdmin(BulkPages):
     """The pages of the tasks."""
 
     def routes(self) -> list[Route]:
@@ -211,15 +213,16 @@ class TaskAdmin(PageAdmin):
             raise Http404
         return {"args": job.args, "kwargs": job.kwargs, "queue_name": job.queue, "client": job.client}
 
-    def sweep(self, request: HttpRequest, name: str, *, verb: SweepVerb) -> HttpResponse:
+    def sweep(self, request: HttpRequest, name: str, *, verb: Verb) -> HttpResponse:
         """Cancel the waiting jobs of a task in all queues, or requeue its dead letters, after confirmation."""
-        sweep = Sweep.read(request.POST if request.method == "POST" else request.GET, verb, task=name)
+        wanted = JobFilter(task=f"={name}")
+        sweep = read_sweep(request.POST if request.method == "POST" else request.GET, verb, wanted)
         back = self.url("registeredtask_change", name)
-        if request.method == "POST" and sweep.until_ms:
-            run_sweep(request, sweep, partial(self._log_sweep, request, name))
+        if request.method == "POST" and sweep.selection.until_ms:
+            self.act_in_queues(request, sweep, partial(self._log_sweep, request, name))
             return HttpResponseRedirect(back)
-        sweep, counted = sweep.counted()
-        if not counted.total and not counted.cut:
+        counted = get_inspector().sweeps.count(read_sweep(QueryDict(), verb, wanted))
+        if not counted.count and not counted.cut:
             messages.warning(request, no_task_jobs_text(verb))
             return HttpResponseRedirect(back)
         shown = clean_text(name, 300)
@@ -229,12 +232,12 @@ class TaskAdmin(PageAdmin):
         }
         context = {
             "title": titles[verb] % {"name": shown.rpartition(".")[2]},
-            "question": task_question(verb, counted.total, shown, is_cut=bool(counted.cut)),
+            "question": task_question(verb, counted.count, shown, is_cut=bool(counted.cut)),
             "consequence": task_consequence(verb),
             "facts": [
                 (queue, number_text(number, is_cut=queue in counted.cut)) for queue, number in counted.by_queue.items()
             ],
-            "fields": sweep.fields,
+            "fields": sweep_fields(counted),
             "action": self.url(f"registeredtask_{verb}", name),
             "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
             "is_harmless": verb == "requeue",

@@ -1,6 +1,6 @@
 -- cancel: cancel a job that waits, or ask a running one to stop.
 -- queued, scheduled, retrying -> cancelled; running -> asked to stop: cancelled, unless it succeeds before it stops
--- uses: prelude schedule lane_fronts workers outcomes known_ids
+-- uses: prelude schedule lanes workers outcomes known_ids
 -- keys: jobs scheduled dead cancelled_in_lane failures crashes errors waiting_since retrying results
 --       recent_results finished finished_before no_outcome workers clock scratch stats running_of waiters
 --       finished_signal due_signal digests unique cancel_requests progress result_times result_expiry

@@ -7,13 +7,14 @@
 --       rate_times next_starts asked_limits settings_stamp job_times
 -- ARGV[1] idle_ms     for how long no worker may have shown a sign of life; 0: it does not matter
 -- ARGV[2] discard     "1": with the outcomes of finished jobs, else ""
+-- ARGV[3] dry_run     "1": change nothing, and say "forgotten" if it would be
 --
 -- returns "forgotten"; "missing": the list did not name it; "more": call it again; or what it still has: "jobs",
 --         "paused", "limits", "workers", "recent" (jobs that finished lately may be sent again, or a worker was
 --         there), "outcomes"
 -- sent twice: "missing", and nothing changes, unless the queue was used in between
 
-local q, idle_ms, discard = named(), tonumber(ARGV[1]), ARGV[2] == "1"
+local q, idle_ms, discard, dry_run = named(), tonumber(ARGV[1]), ARGV[2] == "1", ARGV[3] == "1"
 local LANES = 100
 local now, _, clock = now_ms(q.clock)
 local contact = tonumber(redis.call("HGET", q.clock, "contact") or 0)
@@ -24,6 +25,7 @@ if redis.call("EXISTS", q.limit_sources, q.blocked) > 0 then return "limits" end
 if redis.call("EXISTS", q.workers, q.signed_on) > 0 then return "workers" end
 if redis.call("EXISTS", q.finished, q.finished_before) > 0 or now - contact < idle_ms then return "recent" end
 if not discard and redis.call("EXISTS", q.results) == 1 then return "outcomes" end
+if dry_run then return "forgotten" end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 -- What is left in lanes are ids of cancelled jobs.

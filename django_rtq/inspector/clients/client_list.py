@@ -80,10 +80,10 @@ class ClientCounts:
         limit: int | None = None,
     ) -> ClientPage:
         """A part of the clients whose names contain `search`, in any case, and that are in a state of STATES."""
-        found = self._sorted(self._selected(search.casefold(), state), sort, is_reversed=is_reversed)
+        matching = self.matching(sort=sort, is_reversed=is_reversed, search=search, state=state)
         return ClientPage(
-            clients=[self._client(name) for name in found[start : None if limit is None else start + limit]],
-            matching=len(found),
+            clients=[self._client(name) for name in matching[start : None if limit is None else start + limit]],
+            matching=len(matching),
             known=len(self._names),
             counted_at=clock_moment(self.now_ms),
             age_seconds=self.age_seconds,
@@ -91,6 +91,12 @@ class ClientCounts:
         )
 
     # -- which clients
+
+    def matching(
+        self, *, sort: str = "queued", is_reversed: bool = False, search: str = "", state: str = ""
+    ) -> list[bytes]:
+        """The names of the clients of page(), of all its pages."""
+        return self._sorted(self._selected(search.casefold(), state), sort, is_reversed=is_reversed)
 
     @cached_property
     def _names(self) -> Mapping[bytes, str]:

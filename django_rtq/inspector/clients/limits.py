@@ -109,15 +109,15 @@ class LimitEditor:
 
         None: no limit. "settings": what RTQ["QUEUES"] says. Other limits stay. Raises ValueError.
         """
-        self._broker.limits.change(queue, {"run:queue": _change(QUEUE_LIMITS, limits)})
+        self._broker.limits.change(queue, {"run:queue": limits_text(QUEUE_LIMITS, limits)})
 
     def set_default(self, queue: str, **limits: Any) -> None:
         """The same for each client, where it has no limit of its own."""
-        self._broker.limits.change(queue, {"run:clients": _change(CLIENT_LIMITS, limits)})
+        self._broker.limits.change(queue, {"run:clients": limits_text(CLIENT_LIMITS, limits)})
 
     def set_client(self, queue: str, client: str, **limits: Any) -> None:
         """The same for one client."""
-        self._broker.limits.change(queue, {f"run:client:{client}": _change(CLIENT_LIMITS, limits)})
+        self._broker.limits.change(queue, {f"run:client:{client}": limits_text(CLIENT_LIMITS, limits)})
 
     def pause_client(self, queue: str, client: str, by: str = "") -> bool:
         """Start no more jobs of a client. What it enqueues waits. False: it was paused already."""
@@ -136,7 +136,8 @@ class LimitEditor:
         return ("HEXISTS", self._keys.of(queue).limits, f"paused:{client}")
 
 
-def _change(known: Collection[str], limits: Mapping[str, Any]) -> str:
+def limits_text(known: Collection[str], limits: Mapping[str, Any]) -> str:
+    """The limits as they are stored. Raises ValueError for one that is not known here, or a wrong value."""
     if not limits:
         raise ValueError(f"Which limit? Give at least one of: {', '.join(known)}.")
     for name in limits:

@@ -1,58 +1,28 @@
-"""Many dead letters at once: grouped by error, counted, and requeued or discarded in bounded steps.
-
-A bulk action works on a snapshot: it leaves out jobs that died after `until_ms`, even if they had died before and were
-requeued meanwhile. The admin, rtq_jobs and the internal task all use Inspector.bulk_steps() and run_steps().
-"""
+"""Dead letters grouped by error."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
-from typing import Any, Literal, Protocol
+from typing import Any
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.client import clock_ms
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.exceptions import BrokerError
-from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.jobs.job_filter import (
-    ALL_JOBS,
-    AT_ONCE,
-    SCRIPTS_PER_ROUND_TRIP,
-    JobFilter,
-    RedisJobFilter,
-    read_dead_letter,
-)
-from django_rtq.inspector.jobs.job_list import JobSearch
-from django_rtq.inspector.jobs.job_refs import decode_cursor, encode_cursor
+from django_rtq.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.inspector.queues import QueueReader
-from django_rtq.jobs import serializer
 from django_rtq.jobs.job import clock_moment
-from django_rtq.jobs.record import check_body, read_leniently
+from django_rtq.jobs.record import read_leniently
 
 DEPTH = 10_000  # dead letters of a queue that groups() reads, unless told otherwise
-MAX_COUNTED = 100_000  # dead letters that select() searches, unless told otherwise
-STEP = 1000  # dead letters that one step of a bulk action searches
-IDS_AT_ONCE = 100  # ids that one step of a bulk action on given ids takes
 GROUPED_AT_ONCE = 250  # dead letters that one script groups; Redis serves nobody else meanwhile
 HEADS_AT_ONCE = 100  # groups whose messages one script reads
 KEPT_SECONDS = 60.0  # then all groups are read again: one that left and one that came at once were not noticed
 GROUPED_PER_ROUND_TRIP = 1000  # dead letters that the scripts of one round trip group
-LATEST = 10**15  # a moment after any death, in ms
 _GROUP_BYTES = 4000  # read of the newest record of a group: its arguments are needed to hide its secrets
-
-BulkAction = Literal["requeue", "discard"]
-
-
-class Act(Protocol):
-    """Inspector.requeue or Inspector.discard. Returns the ids that it acted on."""
-
-    def __call__(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,37 +48,6 @@ class DeadGroups:
     total: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """How many dead letters match a filter, and the moment of that snapshot."""
-
-    count: int
-    searched: int
-    total: int  # dead letters up to that moment
-    until_ms: int  # jobs that die later do not belong to the snapshot
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all dead letters were searched."""
-        return self.searched >= self.total
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BulkResult:
-    """What a bulk action did: in one step, or in all steps together."""
-
-    done: list[str] = field(default_factory=list)  # ids
-    left_out: int = 0  # how many an undo could not put back
-    refused: int = 0  # how many others it found and did nothing with
-    cursor: str = ""  # where the next step begins; "": there is none
-    stopped_by: BrokerError | KeyboardInterrupt | None = None  # what was done before stays done
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether no step is left."""
-        return not self.cursor and self.stopped_by is None
-
-
 @dataclass(frozen=True, slots=True)
 class _Grouped:
     """The groups of a queue as they were read."""
@@ -127,7 +66,7 @@ class _Grouped:
 
 
 class DeadLetters:
-    """Searches dead letters. Any thread may use it."""
+    """Groups dead letters. Any thread may use it."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -207,123 +146,10 @@ class DeadLetters:
             is_exact = all(part.total == each.total for part in read)
             found[queue] = replace(each, parts=[_merged([*read, *each.parts])], is_exact=is_exact)
 
-    def select(
-        self,
-        queue: str,
-        filter: JobFilter = ALL_JOBS,
-        *,
-        until_ms: int | None = None,
-        depth: int = MAX_COUNTED,
-        show: Callable[[int], object] | None = None,
-    ) -> Selection:
-        """Count the dead letters that match and died up to a moment; None: up to now. A bulk action begins with this.
-
-        Searches up to `depth` of them, the oldest first; without a filter the number is always exact. `show` is called
-        with the number so far, while there is more to count.
-        """
-        dead = self._keys.of(queue).dead
-        if until_ms is None:
-            until_ms = self._newest_ms(queue)
-        total = self._redis.execute_one(("ZCOUNT", dead, "-inf", until_ms), resend=True)
-        if not filter:
-            return Selection(count=total, searched=total, total=total, until_ms=until_ms)
-        searched = min(depth, total)
-        count = RedisJobFilter(self._redis, self._keys.of(queue), filter).count_dead(0, searched, show)
-        return Selection(count=count, searched=searched, total=total, until_ms=until_ms)
-
-    def count_in_queues(self, sizes: Mapping[str, int], filter: JobFilter) -> tuple[dict[str, int], int]:
-        """Count the dead letters that match in these queues, and find when the newest of all died, ms.
-
-        `sizes` tells how many dead letters each queue has. One round trip for the moment, and one for each 200 dead
-        letters. It searches up to MAX_COUNTED of each queue, the oldest first.
-        """
-        newest = [("ZREVRANGE", self._keys.of(queue).dead, 0, 0, "WITHSCORES") for queue in sizes]
-        found = self._redis.execute(newest, resend=True) if newest else []
-        until_ms = max((math.ceil(float(pair[1])) for pair in found if pair), default=0)
-        counts = dict.fromkeys(sizes, 0)
-        for packet in _parts(sizes):
-            calls = [
-                SCRIPTS["count_matching"].call(
-                    self._keys.of(queue), (*filter.script_arguments(times=True), filter.id, start, most)
-                )
-                for queue, start, most in packet
-            ]
-            for (queue, *_), reply in zip(packet, self._redis.execute(calls, resend=True), strict=True):
-                _, fitting, doubtful = reply
-                counts[queue] += fitting + sum(filter.fits_heads(*heads) for _, *heads in doubtful)
-        return {queue: count for queue, count in counts.items() if count}, until_ms
-
-    def next_ids(self, queue: str, filter: JobFilter, until_ms: int, cursor: str, limit: int) -> tuple[list[str], str]:
-        """Search the next `limit` dead letters, the oldest first. Returns the ids that match, and the next cursor."""
-        limit = max(1, min(limit, 10 * STEP))
-        at = decode_cursor(cursor)
-        search = JobSearch(self._broker, queue, "dead")
-        pairs, is_last = search.read_scored("dead", at, limit, is_newest_first=False, most=until_ms)
-        if pairs:
-            at = (pairs[-1][0], pairs[-1][1].decode())
-        ids = [job_id for died, job_id in pairs if filter.fits_place(job_id.decode(), clock_moment(died))]
-        fitting = RedisJobFilter(self._redis, self._keys.of(queue), filter).matching(ids) if filter else set(ids)
-        return [job_id.decode() for job_id in ids if job_id in fitting], "" if is_last else encode_cursor(at)
-
     def task_groups_command(self, queue: str, task: str, depth: int) -> Command:
         """The command for read_groups(): groups of one task among the newest dead letters, GROUPED_AT_ONCE at most."""
         arguments = (0, min(GROUPED_AT_ONCE, depth), _GROUP_BYTES, task, "1")
         return SCRIPTS["dead_groups"].call(self._keys.of(queue), arguments)
-
-    # -- inside
-
-    def _newest_ms(self, queue: str) -> int:
-        """When the newest dead letter died; without any, the time of the server.
-
-        Not simply the server's time: while its clock is behind, jobs die after the moment that it shows.
-        """
-        newest = ("ZREVRANGE", self._keys.of(queue).dead, 0, 0, "WITHSCORES")
-        time_reply, found = self._redis.execute([("TIME",), newest], resend=True)
-        return math.ceil(float(found[1])) if found else clock_ms(time_reply)
-
-
-def steps_for_ids(act: Act, queues: Iterable[str], job_ids: Sequence[str]) -> Iterator[BulkResult]:
-    """Act on given jobs, each of which is in one of these queues, some of them in each step."""
-    left = dict.fromkeys(job_ids)
-    for queue in queues:
-        ids = list(left)
-        for start in range(0, len(ids), IDS_AT_ONCE):
-            done = act(queue, ids[start : start + IDS_AT_ONCE])
-            for job_id in done:
-                del left[job_id]
-            yield BulkResult(done=done)
-
-
-def run_steps(
-    steps: Iterable[BulkResult], *, seconds: float = math.inf, show: Callable[[int], object] | None = None
-) -> BulkResult:
-    """Run the steps of a bulk action, to the end or for about so many seconds, and add them up.
-
-    Errors do not hide what was done before: they are part of the result. `show` is called with the number so far.
-    """
-    ends, done, left_out, refused, cursor = time.monotonic() + seconds, [], 0, 0, ""
-    try:
-        for step in steps:
-            done += step.done
-            left_out += step.left_out
-            refused += step.refused
-            cursor = step.cursor
-            if show is not None:
-                show(len(done))
-            if time.monotonic() > ends:
-                break
-    except (BrokerError, KeyboardInterrupt) as error:
-        return BulkResult(done=done, left_out=left_out, refused=refused, cursor=cursor, stopped_by=error)
-    return BulkResult(done=done, left_out=left_out, refused=refused, cursor=cursor)
-
-
-def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any], *, most_bytes: int) -> str:
-    """The record of a job with other arguments, without its header. Raises Unserializable and PayloadTooLarge."""
-    call = {"args": list(args), "kwargs": dict(kwargs), "headers": job.headers}
-    given = {name: value for name, value in call.items() if value}
-    body = serializer.dumps({"task": job.task, **given, **job.options}, what=f"the call of {job.task}")
-    check_body(job.task, body, most_bytes)
-    return body
 
 
 def _packets(asked: Sequence[tuple[str, int]], most: Mapping[str, int]) -> list[list[tuple[str, int]]]:
@@ -338,22 +164,6 @@ def _packets(asked: Sequence[tuple[str, int]], most: Mapping[str, int]) -> list[
             weight = 0
         packets[-1].append((queue, start))
         weight += letters
-    return packets
-
-
-def _parts(sizes: Mapping[str, int]) -> list[list[tuple[str, int, int]]]:
-    """Parts of the lists of queues, as (queue, position, how many), for each round trip."""
-    packets: list[list[tuple[str, int, int]]] = []
-    weight = 0
-    for queue, size in sizes.items():
-        searched = min(size, MAX_COUNTED)
-        for start in range(0, searched, AT_ONCE):
-            most = min(AT_ONCE, searched - start)
-            if not packets or weight + most > AT_ONCE * SCRIPTS_PER_ROUND_TRIP:
-                packets.append([])
-                weight = 0
-            packets[-1].append((queue, start, most))
-            weight += most
     return packets
 
 

@@ -104,18 +104,23 @@ class FilteredSearch:
         is_complete = not position.left and not position.is_cut
         return JobPage(jobs=jobs, next_cursor=position.cursor, searched=position.looked, is_complete=is_complete)
 
-    def next_ids(self, cursor: str, depth: int) -> tuple[list[str], str, int]:
-        """Look at up to `depth` jobs. Returns the ids that match, the next cursor, and how many were looked at.
+    def next_refs(self, cursor: str, depth: int) -> tuple[list[tuple[List, JobRef]], str, int]:
+        """Look at up to `depth` jobs. Returns those that match, the next cursor, and how many it looked at.
 
-        It reads no records, so the filter must not be about arguments or words.
+        It reads records only if the filter is about arguments or words.
         """
-        if self._filter.is_about_call:
-            raise ValueError("To compare arguments and words, the records have to be read: use page().")
-        position, ids = self._position(cursor), []
+        position, refs = self._position(cursor), list[tuple[List, JobRef]]()
         while position.left and position.looked < depth:
-            matches = self._step(position, depth - position.looked, STEP)
-            ids += [match.ref.job_id.decode(errors="replace") for match in matches if match.ref.job_id]
-        return ids, position.cursor, position.looked
+            matches = [match for match in self._step(position, depth - position.looked, STEP) if match.ref.job_id]
+            if self._filter.is_about_call:
+                read = self._read_some(matches, STEP)
+                matches = [match for match, job in read if job and self._filter.fits(self._shown(job))]
+            refs += [(match.list, match.ref) for match in matches]
+        return refs, position.cursor, position.looked
+
+    def left(self, cursor: str) -> list[List]:
+        """The lists that have not been searched to their ends, if the next part begins at this cursor."""
+        return self._position(cursor).left if cursor else []
 
     # -- inside
 

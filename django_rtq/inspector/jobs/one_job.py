@@ -6,7 +6,7 @@ A job is first looked for in the queue that the caller knows. If it is not there
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +18,13 @@ from django_rtq.broker.redis.steps import Steps, checked
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, WrongState
+from django_rtq.inspector.actions import ACTIONS, cancel_call
 from django_rtq.inspector.details import JobDetails, read_found
 from django_rtq.inspector.jobs.queue_position import QueuePosition
+from django_rtq.jobs import serializer
 from django_rtq.jobs.job import CancelAnswer
 from django_rtq.jobs.log_lines import MAX_LINES, LogLine
-from django_rtq.jobs.outcome import CANCELLED_UNRUN
+from django_rtq.jobs.record import check_body
 
 
 def find(broker: Broker, job_id: str, queue: str | None) -> Steps[JobDetails]:
@@ -93,16 +95,9 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
     """
     _check_text(job_id)
     has_finished = False
-    config = broker.config
-    arguments = (
-        config.max_results,
-        job_id,
-        config.cancelled_ttl_ms,
-        CANCELLED_UNRUN,
-        "terminate" if terminate else "ask",
-    )
     for name in (yield from _names(broker, queue)):
-        ((word, worker),) = checked((yield [SCRIPTS["cancel"].call(broker.keys.of(name), arguments)]))
+        call = cancel_call(broker, name, job_id, "terminate" if terminate else "ask")
+        ((word, worker),) = checked((yield [call]))
         answer = word.decode()
         if answer == "asked":
             yield from wake_supervisor_of(broker, worker.decode())  # it need not wait for its next heartbeat
@@ -110,12 +105,12 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
         if answer in ("cancelled", "already"):
             return CancelAnswer.CANCELLED, name if answer == "cancelled" else ""
         if answer == "dead":
-            raise WrongState(job_id, "is dead: discard it instead.")
+            raise WrongState(job_id, ACTIONS["cancel"].why_not(answer))
         has_finished = has_finished or answer == "finished"  # or it was moved to one of the other queues
     place = queue and (yield from _other_place(broker, job_id, queue))
     if place:
         return (yield from cancel(broker, job_id, place, terminate=terminate))
-    raise WrongState(job_id, "has finished already.") if has_finished else JobNotFound(job_id)
+    raise WrongState(job_id, ACTIONS["cancel"].why_not("finished")) if has_finished else JobNotFound(job_id)
 
 
 def _other_place(broker: Broker, job_id: str, queue: str) -> Steps[str]:
@@ -151,11 +146,10 @@ def _names(broker: Broker, queue: str | None) -> Steps[list[str]]:
     return read_queue_names(names)
 
 
-def why_not_now(answer: str) -> str:
-    """What an answer of the script `run_now` means, behind the name of the job."""
-    verb, _, first = answer.partition(" ")
-    if verb == "after":
-        return f"waits until job {first} has ended: only one job of the same unique key may be alive."
-    if verb == "paused":
-        return "waits because its task is paused. Resume the task first."
-    return "has finished already." if verb == "finished" else "is not scheduled or retrying (any more)."
+def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any], *, most_bytes: int) -> str:
+    """The record of a job with other arguments, without its header. Raises Unserializable and PayloadTooLarge."""
+    call = {"args": list(args), "kwargs": dict(kwargs), "headers": job.headers}
+    given = {name: value for name, value in call.items() if value}
+    body = serializer.dumps({"task": job.task, **given, **job.options}, what=f"the call of {job.task}")
+    check_body(job.task, body, most_bytes)
+    return body

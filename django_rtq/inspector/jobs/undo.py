@@ -8,15 +8,11 @@ the job that continues it may wait in a paused queue.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeGuard
 from uuid import uuid4
 
-from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.jobs.dead_letters import BulkResult
 
 OFFERED_SECONDS = 30
 BEGUN_DAYS = 7  # for which an undo that has begun can be continued
@@ -27,8 +23,6 @@ _TEXTS = 10  # texts of each job, as in lib/undo.lua
 _MARGIN_SECONDS = 10  # for the click of the last second
 _UNDERWAY_MS, _BEGUN_MS = 3_600_000, BEGUN_DAYS * 86_400_000
 _TOKEN = re.compile(r"(discard|purge)-[0-9a-f]{32}")
-
-UndoableVerb = Literal["discard", "purge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +39,9 @@ class AsideJobs:
         return self.jobs > 0 and self.seconds != 0
 
 
-def new_token(verb: UndoableVerb) -> str:
+def new_token(verb: str) -> str:
     """A token for an action that shall be undoable."""
     return f"{verb}-{uuid4().hex}"
-
-
-def is_undoable(verb: str) -> TypeGuard[UndoableVerb]:
-    """Whether this can be undone."""
-    return verb in ("discard", "purge")
 
 
 def verb_of(token: str) -> str:
@@ -69,8 +58,8 @@ def script_argument(token: str) -> str:
 class Undos:
     """Reads what is set aside, and puts it back. Any thread may use it. Raises BrokerError."""
 
-    def __init__(self, broker: Broker, sender: type) -> None:
-        self._broker, self._sender = broker, sender
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
 
     def read(self, queue: str, token: str) -> AsideJobs:
         """What an action has set aside in a queue, until now."""
@@ -83,18 +72,15 @@ class Undos:
         """
         return self._offer(queue, token, (OFFERED_SECONDS + _MARGIN_SECONDS) * 1000)
 
-    def steps(self, queue: str, token: str) -> Iterator[BulkResult]:
-        """Put the jobs of a queue back, some in each step, without those of which another unique job exists."""
-        left, live_ms = 1, self._broker.config.dead_letter_ms
-        while left:
-            arguments = (token, uuid4().hex, _BEGUN_MS, AT_ONCE, live_ms)
-            call = SCRIPTS["restore"].call(self._broker.keys.of(queue), arguments)
-            left, left_out, *restored = self._broker.redis.execute_one(call, resend=True) or [0, 0]
-            job_ids = [job_id.decode() for job_id in restored]
-            if job_ids:
-                signals.job_restored.send_robust(self._sender, job_ids=job_ids, queue=queue)
-            yield BulkResult(done=job_ids, left_out=left_out, cursor=queue)
-        yield BulkResult()
+    def restore(self, queue: str, token: str, limit: int = AT_ONCE) -> tuple[int, int, list[str]]:
+        """Put some jobs of a queue back. Returns how many are left, how many stay away, and the ids of those put back.
+
+        A job stays away if another unique job of its key exists.
+        """
+        live_ms, limit = self._broker.config.dead_letter_ms, min(limit, AT_ONCE)
+        call = SCRIPTS["restore"].call(self._broker.keys.of(queue), (token, uuid4().hex, _BEGUN_MS, limit, live_ms))
+        left, left_out, *restored = self._broker.redis.execute_one(call, resend=True) or [0, 0]
+        return left, left_out, [job_id.decode() for job_id in restored]
 
     # -- inside
 

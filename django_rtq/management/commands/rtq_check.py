@@ -16,7 +16,7 @@ from django_rtq.incidents.incident import worst_of
 from django_rtq.incidents.schedules import known_schedules
 from django_rtq.incidents.workers import host_incidents
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.management.command import RTQCommand
+from django_rtq.management.command import JSON, RTQCommand
 from django_rtq.management.output import as_json, one_line
 from django_rtq.management.prompts import seconds_from
 from django_rtq.transactions.outbox import outbox_lag
@@ -32,7 +32,7 @@ class Command(RTQCommand):
             "Exit codes: 0 nothing is wrong; 1 warnings; 2 something is critical, Redis did not answer, or the "
             "settings or the usage are wrong."
         )
-        parser.add_argument("--json", action="store_true", help="Print one line of JSON.")
+        JSON.add_to(parser)
         parser.add_argument(
             "--max-oldest",
             type=seconds_from(0.1, 86_400 * 365),

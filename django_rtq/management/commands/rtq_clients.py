@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import shlex
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import product
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandError
 from django.utils.translation import override
 
-from django_rtq.conf.queue_options import LIMIT_KINDS
+from django_rtq.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
 from django_rtq.inspector.clients.client_list import SORTS
 from django_rtq.inspector.clients.client_states import ClientInQueue, QueueState
 from django_rtq.inspector.clients.holds import holds_text
-from django_rtq.inspector.clients.limits import Limit, Limits
+from django_rtq.inspector.clients.limits import Limit, Limits, limits_text
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
-from django_rtq.management.output import Column, as_json, count, number, one_line, table
-from django_rtq.management.prompts import client_argument, known_queues, positive, system_user
-from django_rtq.management.purging import add_no_input, purge, purge_options
+from django_rtq.management.command import (
+    CLIENT,
+    EVERY_QUEUE,
+    LIMIT,
+    NO_INPUT,
+    WRONG_USAGE,
+    Action,
+    ActionCommand,
+    Argument,
+    Options,
+    switched,
+)
+from django_rtq.management.output import Column, as_json, count, number, one_line
+from django_rtq.management.prompts import client_argument, known_queues, system_user
+from django_rtq.management.purging import purge
 
 COLUMNS = [
     *(Column("CLIENT"), Column("QUEUED", right=True), Column("RUNNING", right=True), Column("MAX", right=True)),
@@ -28,16 +40,6 @@ COLUMNS = [
     *(Column("STARTS", right=True), Column("TIME", right=True), Column("FAIR", right=True), Column("STATE")),
 ]
 MOST_LISTED = 100  # clients, unless --limit says otherwise
-
-ACTIONS = {
-    "list": "Show the limits of a queue and its clients, why clients wait, and their parts of what ran in the last 10 "
-    "minutes, beside their fair share by weight.",
-    "limit": "Set how many jobs of the queue or of clients may run at once, start in a time, or wait, and weights of "
-    "clients.",
-    "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
-    "resume": "Start the jobs of paused clients again.",
-    "purge": "Delete all queued, scheduled and retrying jobs of clients. Running jobs and dead letters stay.",
-}
 LIMIT_HELP = {
     "max_running": "How many jobs may run at once.",
     "max_waiting": "How many jobs may wait.",
@@ -47,168 +49,9 @@ LIMIT_HELP = {
     "fair_by": "What clients of the queue get equal shares of: 'jobs', or 'seconds' of the workers;",
 }
 NOT_GIVEN = object()
-EVERY_QUEUE = "The queue; '*' is every queue that was used."
 
 
-class Command(RTQCommand):
-    help = (
-        "Show how many jobs a queue and its clients may run at once, change that, and pause, resume and purge clients."
-    )
-
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.epilog = (
-            "Exit codes: 0 done; 1 the queue is unknown, not confirmed, or Redis did not answer; 2 wrong usage. "
-            "A change holds for all workers from their next claim on, and survives restarts."
-        )
-        for name, action in add_actions(parser, ACTIONS):
-            action.add_argument(
-                "queue", metavar="QUEUE", help=EVERY_QUEUE if name in ("pause", "resume") else "The queue."
-            )
-            if name == "list":
-                action.add_argument("--json", action="store_true", help="Print JSON.")
-                self._add_list_arguments(action)
-            elif name == "limit":
-                self._add_limit_arguments(action)
-            else:
-                action.add_argument(
-                    "clients",
-                    nargs="+",
-                    type=client_argument,
-                    metavar="CLIENT",
-                    help="The client; '' is the one without a name.",
-                )
-            if name == "purge":
-                add_no_input(action)
-
-    @staticmethod
-    def _add_list_arguments(action: ArgumentParser) -> None:
-        action.add_argument(
-            "--sort",
-            choices=SORTS,
-            default="queued",
-            help="Sort by this column: names from A, others from the greatest. The default is 'queued'.",
-        )
-        action.add_argument("--reverse", action="store_true", help="Sort the other way round.")
-        action.add_argument(
-            "--search", default="", metavar="TEXT", help="Only clients whose names contain this text, in any case."
-        )
-        action.add_argument(
-            "--limit",
-            type=positive,
-            default=MOST_LISTED,
-            metavar="N",
-            help=f"List so many clients. The default is {MOST_LISTED}.",
-        )
-
-    def _add_limit_arguments(self, action: ArgumentParser) -> None:
-        for name, meaning in LIMIT_HELP.items():
-            none = " 'none' for no limit;" if LIMIT_KINDS[name].may_be_none else ""
-            action.add_argument(
-                f"--{name.replace('_', '-')}",
-                type=_limit_argument(name),
-                default=NOT_GIVEN,
-                metavar={"rate": "N/s", "fair_by": "WHAT"}.get(name, "N"),
-                help=f"{meaning}{none} 'settings' for what RTQ[\"QUEUES\"] says.",
-            )
-        action.add_argument(
-            "--client",
-            action="append",
-            type=client_argument,
-            default=[],
-            metavar="NAME",
-            help="Of this client. May be repeated.",
-        )
-        action.add_argument("--each-client", action="store_true", help="Of each client without a limit of its own.")
-        action.add_argument("--whole-queue", action="store_true", help="Of all clients together.")
-
-    def handle(self, *args: Any, **options: Any) -> None:
-        queue, action = options["queue"], options["action"]
-        if queue == "*" and action in ("pause", "resume"):
-            queues = get_inspector().queues.names()
-        else:
-            queues = known_queues(get_inspector(), [queue])
-        act = {"limit": self._limit, "list": self._list, "purge": self._purge}.get(action, self._pause_or_resume)
-        for name in queues:
-            act(name, options)
-
-    def _pause_or_resume(self, queue: str, options: dict[str, Any]) -> None:
-        limits = get_inspector().limits
-        for client in options["clients"]:
-            what = f"client {one_line(repr(client), 100)} in queue {queue}"
-            if options["action"] == "resume":
-                text = (
-                    f"Resumed {what}."
-                    if limits.resume_client(queue, client)
-                    else f"{_capitalized(what)} was not paused."
-                )
-            elif limits.pause_client(queue, client, system_user()):
-                again = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
-                text = f"{_capitalized(what)} is paused. Resume it with  python manage.py {again}"
-            else:
-                text = f"{_capitalized(what)} was paused already."
-            if options["verbosity"]:
-                self.stdout.write(text)
-
-    def _purge(self, queue: str, options: dict[str, Any]) -> None:
-        for client in options["clients"]:
-            (found,) = get_inspector().clients.get(client, [queue])
-            waiting = found.queued + found.scheduled
-            purged = purge(self.stderr, queue, client, waiting=waiting, **purge_options(options))
-            what = f"client {one_line(repr(client), 100)} in queue {queue}"
-            if options["verbosity"]:
-                self.stdout.write(
-                    f"Purged {count(purged, 'job')} of {what}."
-                    if purged
-                    else f"No job of {what} waits: nothing was deleted."
-                )
-
-    def _limit(self, queue: str, options: dict[str, Any]) -> None:
-        clients, of_each, of_queue = options["client"], options["each_client"], options["whole_queue"]
-        if bool(clients) + of_each + of_queue != 1:
-            raise CommandError(
-                "Whose limit? Give --client NAME, --each-client or --whole-queue.", returncode=WRONG_USAGE
-            )
-        values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
-        limits = get_inspector().limits
-        try:
-            for client in clients:
-                limits.set_client(queue, client, **values)
-            if of_each:
-                limits.set_default(queue, **values)
-            if of_queue:
-                limits.set_queue(queue, **values)
-        except ValueError as error:
-            raise CommandError(str(error), returncode=WRONG_USAGE) from None
-        if options["verbosity"]:
-            self._list(queue, options)
-
-    @override("en")
-    def _list(self, queue: str, options: dict[str, Any]) -> None:
-        inspector = get_inspector()
-        page = inspector.client_list.count([queue]).page(
-            sort=options.get("sort", "queued"),
-            is_reversed=options.get("reverse", False),
-            search=options.get("search", ""),
-            limit=options.get("limit", MOST_LISTED),
-        )
-        names = dict.fromkeys([*options.get("client", ()), *(each.client for each in page.clients)])
-        state, clients = inspector.clients.in_queue(queue, names)
-        if options.get("json"):
-            found = {"matching": page.matching, "clients": list(map(_as_dict, clients))}
-            self.stdout.write(as_json({**asdict(state), **found}))
-            return
-        heading, *rows = table(COLUMNS, _rows(state, clients))
-        self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
-        if page.matching > len(page.clients):
-            number_of = f"{number(len(page.clients))} of {count(page.matching, 'client')}"
-            self.stdout.write(f"Listed: {number_of}. Find others with --search, --sort or --limit.")
-
-
-def _capitalized(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
-def _limit_argument(name: str) -> Callable[[str], Any]:
+def _limit_type(name: str) -> Callable[[str], Any]:
     """The type of an argument: argparse prints what this says, and exits with 2."""
 
     def parse(text: str) -> Any:
@@ -220,32 +63,198 @@ def _limit_argument(name: str) -> Callable[[str], Any]:
     return parse
 
 
-def _rows(state: QueueState, clients: list[ClientInQueue]) -> list[list[str]]:
+def _limit_argument(name: str) -> Argument:
+    none = " 'none' for no limit;" if LIMIT_KINDS[name].may_be_none else ""
+    return Argument(
+        f"--{name.replace('_', '-')}",
+        type=_limit_type(name),
+        default=NOT_GIVEN,
+        metavar={"rate": "N/s", "fair_by": "WHAT"}.get(name, "N"),
+        help=f"{LIMIT_HELP[name]}{none} 'settings' for what RTQ[\"QUEUES\"] says.",
+    )
+
+
+QUEUE = Argument("queue", metavar="QUEUE", help="The queue.")
+CLIENTS = Argument(
+    "clients", nargs="+", type=client_argument, metavar="CLIENT", help="The client; '' is the one without a name."
+)
+LIST_ARGUMENTS = [
+    QUEUE,
+    Argument(
+        "--sort",
+        choices=SORTS,
+        default="queued",
+        help="Sort by this column: names from A, others from the greatest. The default is 'queued'.",
+    ),
+    Argument("--reverse", action="store_true", help="Sort the other way round."),
+    Argument("--search", default="", metavar="TEXT", help="Only clients whose names contain this text, in any case."),
+    LIMIT.but(default=MOST_LISTED, help=f"List so many clients. The default is {MOST_LISTED}."),
+]
+LIMIT_ARGUMENTS = [
+    QUEUE,
+    *map(_limit_argument, LIMIT_HELP),
+    CLIENT.but(action="append", default=[], metavar="NAME", help="Of this client. May be repeated."),
+    Argument("--each-client", action="store_true", help="Of each client without a limit of its own."),
+    Argument("--whole-queue", action="store_true", help="Of all clients together."),
+]
+
+
+class Command(ActionCommand):
+    help = (
+        "Show how many jobs a queue and its clients may run at once, change that, and pause, resume and purge clients."
+    )
+    exit_codes = (
+        "Exit codes: 0 done; 1 the queue is unknown, not confirmed, or Redis did not answer; 2 wrong usage. "
+        "A change holds for all workers from their next claim on, and survives restarts."
+    )
+    actions = {
+        "list": Action(
+            "Show the limits of a queue and its clients, why clients wait, and their parts of what ran in the last 10 "
+            "minutes, beside their fair share by weight.",
+            LIST_ARGUMENTS,
+            reads_only=True,
+        ),
+        "limit": Action(
+            "Set how many jobs of the queue or of clients may run at once, start in a time, or wait, and weights of "
+            "clients.",
+            LIMIT_ARGUMENTS,
+        ),
+        "pause": Action(
+            "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
+            [EVERY_QUEUE, CLIENTS],
+        ),
+        "resume": Action("Start the jobs of paused clients again.", [EVERY_QUEUE, CLIENTS]),
+        "purge": Action(
+            "Delete all queued, scheduled and retrying jobs of clients. Running jobs and dead letters stay.",
+            [QUEUE, CLIENTS, NO_INPUT],
+        ),
+    }
+
+    def do_list(self, options: Options) -> None:
+        (queue,) = known_queues(get_inspector(), [options["queue"]])
+        self._print_clients(queue, options)
+
+    def do_limit(self, options: Options) -> None:
+        (queue,) = known_queues(get_inspector(), [options["queue"]])
+        clients, of_each, of_queue = options["client"], options["each_client"], options["whole_queue"]
+        if bool(clients) + of_each + of_queue != 1:
+            raise CommandError(
+                "Whose limit? Give --client NAME, --each-client or --whole-queue.", returncode=WRONG_USAGE
+            )
+        values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
+        limits = get_inspector().limits
+        try:
+            if options["dry_run"]:
+                limits_text(QUEUE_LIMITS if of_queue else CLIENT_LIMITS, values)  # raises ValueError
+                whose = [f"client {name!r}" for name in clients] or ["each client" if of_each else "all clients"]
+                shown = {name: _shown(name, value) for name, value in values.items()}
+                what = ", ".join(f"{name} {text}" for name, text in shown.items())
+                would = one_line(f"Would set {what} for {', '.join(whose)} of queue {queue}.")
+                self.report(options, {"queue": queue, "limits": shown}, [would])
+                return
+            for client in clients:
+                limits.set_client(queue, client, **values)
+            if of_each:
+                limits.set_default(queue, **values)
+            if of_queue:
+                limits.set_queue(queue, **values)
+        except ValueError as error:
+            raise CommandError(str(error), returncode=WRONG_USAGE) from None
+        if options["json"] or self.verbosity:
+            self._print_clients(queue, options)
+
+    def do_pause(self, options: Options) -> None:
+        inspector, named = get_inspector(), options["queue"]
+        queues = inspector.queues.names() if named == "*" else known_queues(inspector, [named])
+        changed: dict[str, list[str]] = {}
+        sentences = []
+        try:
+            for queue, client in product(queues, options["clients"]):
+                is_changed = _switch(queue, client, options)
+                changed.setdefault(client, []).extend([queue] if is_changed else [])
+                what = f"client {one_line(repr(client), 100)} in queue {queue}"
+                resume = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
+                sentences.append(switched(options, what, is_changed=is_changed, resume=resume))
+        finally:
+            if sentences or not queues:  # what was done before an error is told, too
+                self.report(options, {f"{options['action']}d": changed}, sentences)
+
+    do_resume = do_pause
+
+    def do_purge(self, options: Options) -> None:
+        (queue,) = known_queues(get_inspector(), [options["queue"]])
+        purged: dict[str, int] = {}
+        for client in options["clients"]:
+            (state,) = get_inspector().clients.get(client, [queue])
+            purged[client] = purge(self, options, queue, client, waiting=state.queued + state.scheduled)
+            what = f"client {one_line(repr(client), 100)} in queue {queue}"
+            done = f"{'Would purge' if options['dry_run'] else 'Purged'} {count(purged[client], 'job')} of {what}."
+            if self.verbosity and not options["json"]:
+                self.stdout.write(done if purged[client] else f"No job of {what} waits: nothing was deleted.")
+        if options["json"]:
+            self.report(options, {"queue": queue, "purged": purged}, [])
+
+    @override("en")
+    def _print_clients(self, queue: str, options: Options) -> None:
+        inspector = get_inspector()
+        matching = inspector.client_list.count([queue]).matching(
+            sort=options.get("sort", "queued"),
+            is_reversed=options.get("reverse", False),
+            search=options.get("search", ""),
+        )
+        listed = [name.decode(errors="replace") for name in matching[: options.get("limit", MOST_LISTED)]]
+        names = dict.fromkeys([*options.get("client", ()), *listed])
+        state, clients = inspector.clients.in_queue(queue, names)
+        if options["json"]:
+            facts = {"matching": len(matching), "clients": list(map(_as_dict, clients))}
+            self.stdout.write(as_json({**asdict(state), **facts}))
+            return
+        self.stdout.write(self.table_text(COLUMNS, _rows(state, clients)))
+        if len(matching) > len(listed):
+            number_of = f"{number(len(listed))} of {count(len(matching), 'client')}"
+            self.stdout.write(f"Listed: {number_of}. Find others with --search, --sort or --limit.")
+
+
+def _shown(name: str, value: Any) -> str:
+    """A limit as people write it."""
+    if value is None or value == "settings":
+        return value or "none"
+    return str(LIMIT_KINDS[name].decode(LIMIT_KINDS[name].text(value).partition("=")[2]))
+
+
+def _switch(queue: str, client: str, options: Options) -> bool:
+    """Pause or resume a client. Returns whether that changed something, or with --dry-run, whether it would."""
+    limits, is_pause = get_inspector().limits, bool(options["action"] == "pause")
+    if options["dry_run"]:
+        known = limits.read(queue).clients.get(client)
+        is_paused = known is not None and known.pause is not None
+        return is_paused != is_pause
+    return bool(limits.pause_client(queue, client, system_user()) if is_pause else limits.resume_client(queue, client))
+
+
+def _rows(state: QueueState, clients: list[ClientInQueue]) -> list[list[object]]:
     is_counted = state.limits or any(client.running is not None for client in clients)
-    running = number(state.running) if is_counted else "-"
+    running = state.running if is_counted else None
     return [
         ["(whole queue)", "", running, *_limit_cells(state.limits), *[""] * 4, _queue_state(state)],
         ["(each client)", "", "", *_limit_cells(state.default), _weight(state.default), *[""] * 4],
-        *(
-            [
-                *(_name(each), number(each.queued), "-" if each.running is None else number(each.running)),
-                *(*_limit_cells(each.own), _weight(each.own)),
-                *(_percent(share) for share in (each.shares.starts, each.shares.time, each.shares.fair)),
-                one_line(each.reason, 120) or "open",
-            ]
-            for each in clients
-        ),
+        *map(_row, clients),
+    ]
+
+
+def _row(client: ClientInQueue) -> list[object]:
+    shares = client.shares
+    return [
+        *(client.client or "(none)", client.queued, client.running, *_limit_cells(client.own), _weight(client.own)),
+        *map(_percent, (shares.starts, shares.time, shares.fair)),
+        client.reason or "open",
     ]
 
 
 def _as_dict(client: ClientInQueue) -> dict[str, Any]:
     """Without what all clients of the queue have in common."""
-    found = {name: value for name, value in asdict(client).items() if name != "queue_state"}
-    return {**found, "limits": found["own"], "reason": client.reason}
-
-
-def _name(client: ClientInQueue) -> str:
-    return one_line(client.client, 60) or "(none)"
+    own = {name: value for name, value in asdict(client).items() if name != "queue_state"}
+    return {**own, "limits": own["own"], "reason": client.reason}
 
 
 def _percent(share: float | None) -> str:

@@ -9,12 +9,11 @@ from typing import Any
 from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
-from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
 from django_rtq.conf.config import celery_beat_schedule
 from django_rtq.management.celery_beat import Converted, from_entries, from_rows
-from django_rtq.management.command import WRONG_USAGE, RTQCommand
+from django_rtq.management.command import DRY_RUN, WRONG_USAGE, RTQCommand
 from django_rtq.management.output import count, number, one_line
 from django_rtq.models import Schedule
 
@@ -40,13 +39,14 @@ class Command(RTQCommand):
         parser.add_argument(
             "--save", action="store_true", help="Save rows, which the admin shows, instead of printing."
         )
+        DRY_RUN.add_to(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         found = list(_read(options["source"]))
         converted = [each for each in found if not each.problem]
         problems = [f"{one_line(each.name)}: {one_line(each.problem)}" for each in found if each.problem]
         if options["save"]:
-            problems += self._save(converted)
+            problems += self._save(converted, is_dry_run=options["dry_run"])
         else:
             self.stdout.write(_as_python(converted))
         for problem in problems:
@@ -54,21 +54,20 @@ class Command(RTQCommand):
         if problems:
             raise CommandError(f"{number(len(problems))} of {count(len(found), 'schedule')} could not be converted.")
 
-    def _save(self, converted: Iterable[Converted]) -> list[str]:
+    def _save(self, schedules: Iterable[Converted], *, is_dry_run: bool) -> list[str]:
         problems = []
-        for each in converted:
-            row = Schedule(name=each.name, queue=each.queue, enabled=each.enabled, **each.options)
+        for schedule in schedules:
+            row = Schedule(name=schedule.name, queue=schedule.queue, enabled=schedule.enabled, **schedule.options)
             try:
                 row.full_clean()
-                row.save()
+                if not is_dry_run:
+                    row.save()
             except ValidationError as error:
-                problems.append(f"{one_line(each.name)}: {one_line(' '.join(error.messages))}")
+                problems.append(f"{one_line(schedule.name)}: {one_line(' '.join(error.messages))}")
                 continue
-            except DatabaseError as error:
-                raise CommandError(f"The database did not answer: {one_line(error)}") from error
-            self.stdout.write(f"Saved {one_line(each.name)}.")
-            for note in each.notes:
-                self.stderr.write(f"{one_line(each.name)}: {one_line(note)}.")
+            self.stdout.write(f"{'Would save' if is_dry_run else 'Saved'} {one_line(schedule.name)}.")
+            for note in schedule.notes:
+                self.stderr.write(f"{one_line(schedule.name)}: {one_line(note)}.")
         return problems
 
 
@@ -76,12 +75,9 @@ def _read(source: str) -> Iterable[Converted]:
     if source == "database":
         if not apps.is_installed("django_celery_beat"):
             raise CommandError("django_celery_beat is not in INSTALLED_APPS.")
-        try:
-            rows = apps.get_app_config("django_celery_beat").get_model("PeriodicTask")._default_manager.all()
-            # beat itself has a row that cleans up its results.
-            return list(from_rows(rows.exclude(task="celery.backend_cleanup").order_by("name")))
-        except DatabaseError as error:
-            raise CommandError(f"The database did not answer: {one_line(error)}") from error
+        rows = apps.get_app_config("django_celery_beat").get_model("PeriodicTask")._default_manager.all()
+        # beat itself has a row that cleans up its results.
+        return from_rows(rows.exclude(task="celery.backend_cleanup").order_by("name"))
     if source == "settings":
         entries, zone = celery_beat_schedule()
         if entries is None:

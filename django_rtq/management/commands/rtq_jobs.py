@@ -13,10 +13,10 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.management.command import RTQCommand
-from django_rtq.management.job_actions import act_on_dead_letters, act_on_jobs
+from django_rtq.management.job_actions import JobAction, undo
 from django_rtq.management.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
 from django_rtq.management.job_display import COLUMNS, job_dict, job_dict_in_full, job_lines, job_row
-from django_rtq.management.job_selection import find_jobs, find_one
+from django_rtq.management.job_selection import find_one, list_jobs
 from django_rtq.management.output import as_json, count, number, one_line, table
 from django_rtq.redaction import redacted
 
@@ -38,21 +38,22 @@ class Command(RTQCommand):
         if options["action"] == "show":
             self._show(options)
             return
+        if options["action"] == "undo":
+            undo(self, options)
+            return
         check_selection(options)
         if options["action"] == "list":
             (self._list_ids if options["ids"] else self._list)(options)
-        elif options["action"] in ("requeue", "discard"):
-            act_on_dead_letters(self, options)
         else:
-            act_on_jobs(self, options)
+            JobAction(self, options).run()
 
     def _list(self, options: dict[str, Any]) -> None:
         inspector, limit = get_inspector(), options["limit"]
         if options["json"]:
-            self._print_json(find_jobs(inspector, options, limit))
+            self._print_json(list_jobs(inspector, options, limit))
             return
         limit = limit or (None if options["all"] else LISTED)
-        found = list(find_jobs(inspector, options, limit and limit + 1))
+        found = list(list_jobs(inspector, options, limit and limit + 1))
         if found:
             self._print_table(found[:limit], cut=options["verbosity"] < 2)
         else:
@@ -105,7 +106,7 @@ class Command(RTQCommand):
             raise CommandError(f"{number(len(problems))} of {wanted} could not be shown.")
 
     def _print_table(self, jobs: Iterable[JobDetails], *, cut: bool) -> None:
-        heading, *rows = table(COLUMNS, (job_row(redacted(job), cut=cut) for job in jobs))
+        heading, *rows = table(COLUMNS, (job_row(redacted(job), cut=cut) for job in jobs), self.table_width())
         self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
 
     def _print_json(

@@ -2,120 +2,137 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured, ValidationError
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandError
 from django.db import DatabaseError, router
-from django.utils.timezone import localtime
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.task_backends import place_of
 from django_rtq.conf.config import get_config
-from django_rtq.management.command import RTQCommand, add_actions
-from django_rtq.management.output import Column, as_json, count, one_line, table
+from django_rtq.management.command import Action, ActionCommand, Argument, Options
+from django_rtq.management.output import Column, ago, as_json, count, one_line
 from django_rtq.models import Schedule, sync_schedules
 from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, load_schedules, schedules_in
 from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
 from django_rtq.transactions.migrating import with_advice
 from django_rtq.validation import did_you_mean
 
-TITLES = ("NAME", "TASK", "QUEUE", "FROM", "ON", "WHEN", "MISSED", "OVERLAP", "LAST", "NEXT", "LAST JOB", "STATE")
-COLUMNS = [Column(title) for title in TITLES]
+COLUMNS = [
+    Column("NAME", lambda status: status.entry.name),
+    Column("TASK", lambda status: status.entry.task.name),
+    Column("QUEUE", lambda status: status.entry.task.queue),
+    Column("FROM", lambda status: status.entry.source),
+    Column("ON", lambda status: "yes" if status.entry.enabled else "no"),
+    Column("WHEN", lambda status: status.entry.schedule.explain()),
+    Column("MISSED", lambda status: status.entry.schedule.missed),
+    Column("OVERLAP", lambda status: status.entry.schedule.overlap),
+    Column("LAST", lambda status: ago(status.last_slot)),
+    Column("NEXT", lambda status: ago(status.next_slot)),
+    Column("LAST JOB", lambda status: status.last_job or "-"),
+    Column("STATE", lambda status: status.last_state or "-"),
+]
+NAME = Argument("name", metavar="NAME", help="The schedule's name: see list.")
 
 
-ACTIONS = {
-    "list": "Show all schedules, with their times and their last jobs.",
-    "run": "Enqueue the job of a schedule now, in addition to its slots, and print the id of the job.",
-    "enable": "Enable a schedule from now on.",
-    "disable": "Disable a schedule on all machines.",
-    "sync": "Copy the schedules from the database to Redis. Needed after Redis has lost its data, or when the "
-    "table was changed without Django.",
-}
-
-
-class Command(RTQCommand):
+class Command(ActionCommand):
     help = "List the schedules of periodic jobs, run one now, or enable or disable one."
+    exit_codes = (
+        "Exit codes: 0 done; 1 unknown or invalid schedule, or Redis or the database did not answer; 2 wrong usage."
+    )
+    actions = {
+        "list": Action("Show all schedules, with their times and their last jobs.", reads_only=True),
+        "run": Action(
+            "Enqueue the job of a schedule now, in addition to its slots, and print the id of the job.", [NAME]
+        ),
+        "enable": Action("Enable a schedule from now on.", [NAME]),
+        "disable": Action("Disable a schedule on all machines.", [NAME]),
+        "sync": Action(
+            "Copy the schedules from the database to Redis. Needed after Redis has lost its data, or when the table "
+            "was changed without Django."
+        ),
+    }
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.epilog = (
-            "Exit codes: 0 done; 1 unknown or invalid schedule, or Redis or the database did not answer; 2 wrong usage."
-        )
-        for name, action in add_actions(parser, ACTIONS, all_print_json=True):
-            if name not in ("list", "sync"):
-                action.add_argument("name", metavar="NAME", help="The schedule's name: see list.")
-
-    def handle(self, *args: Any, **options: Any) -> None:
-        if options["action"] == "sync":
-            changed = self._sync()
-            self._print(options, {"changed": changed}, f"{count(changed, 'schedule')} changed in Redis.")
-            return
-        place = place_of(options["backend"])
-        found = load_schedules(schedules_in(place, get_config()), get_broker(place).schedules.read())
-        if options["action"] == "list":
-            self._list(found, is_json=options["json"])
-        elif options["action"] == "run":
-            entry = _named(found, options["name"])
-            job = entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs)
-            facts = {"name": entry.name, "queue": entry.task.queue, "job": job.id, "duplicate": job.duplicate}
-            self._print(options, facts, job.id)
-            if job.duplicate:
-                self.stderr.write(
-                    "No job was enqueued: the task is unique, and this job of the same key is still alive."
-                )
-        else:
-            self._switch(found, options)
-
-    def _print(self, options: dict[str, Any], facts: dict[str, Any], sentence: str) -> None:
-        self.stdout.write(as_json(facts) if options["json"] else sentence)
-
-    def _list(self, found: ScheduleSet, *, is_json: bool) -> None:
-        statuses = schedule_statuses(found.entries)
-        if is_json:
-            broken = [{"name": name, "source": "admin", "problem": why} for name, why in found.broken.items()]
+    def do_list(self, options: Options) -> None:
+        schedules = _read(options)
+        statuses = schedule_statuses(schedules.entries)
+        if options["json"]:
+            broken = [{"name": name, "source": "admin", "problem": why} for name, why in schedules.broken.items()]
             self.stdout.write(as_json([*map(_as_dict, statuses), *broken]))
-        elif statuses or found.broken:
-            heading, *rows = table(COLUMNS, map(_cells, statuses))
-            self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
-            for name, why in found.broken.items():
+        elif statuses or schedules.broken:
+            self.stdout.write(self.table_text(COLUMNS, statuses))
+            for name, why in schedules.broken.items():
                 self.stdout.write(self.style.WARNING(f"{one_line(name)} cannot run: {one_line(why)}"))
         else:
             self.stdout.write('There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.')
             if problem := _problem_of_table():
                 self.stdout.write(self.style.WARNING(f"Those of the admin cannot be read: {problem}"))
 
-    def _switch(self, found: ScheduleSet, options: dict[str, Any]) -> None:
-        name, on = options["name"], options["action"] == "enable"
-        if name in found.broken:
-            changed = self._switch_row(name, on=on)
+    def do_run(self, options: Options) -> None:
+        entry = _named(_read(options), options["name"])
+        if options["dry_run"]:
+            would = f"Would enqueue a job of task {entry.task.name} in queue {entry.task.queue}."
+            self.report(options, {"name": entry.name, "queue": entry.task.queue}, [would])
+            return
+        job = entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs)
+        facts = {"name": entry.name, "queue": entry.task.queue, "job": job.id, "duplicate": job.duplicate}
+        self.stdout.write(as_json(facts) if options["json"] else job.id)
+        if job.duplicate:
+            self.stderr.write("No job was enqueued: the task is unique, and this job of the same key is still alive.")
+
+    def do_enable(self, options: Options) -> None:
+        name, on, is_dry_run = options["name"], options["action"] == "enable", options["dry_run"]
+        schedules = _read(options)
+        entry = None if name in schedules.broken else _named(schedules, name)
+        if entry is None or entry.source == "admin":
+            changed = _switch_row(name, on=on, is_dry_run=is_dry_run)
         else:
-            entry = _named(found, name)
-            changed = self._switch_row(name, on=on) if entry.source == "admin" else _switch_declared(entry, on=on)
-        facts = {"name": name, "enabled": on, "changed": changed}
-        word = "enabled" if on else "disabled"
-        self._print(options, facts, f"{one_line(name)} is {word}{'' if changed else ' already'}.")
+            changed = _switch_declared(entry, on=on, is_dry_run=is_dry_run)
+        state = f"{one_line(name)} is {options['action']}d{'' if changed else ' already'}."
+        would = f"Would {options['action']} {one_line(name)}."
+        self.report(
+            options, {"name": name, "enabled": on, "changed": changed}, [would if changed and is_dry_run else state]
+        )
 
-    def _switch_row(self, name: str, *, on: bool) -> bool:
-        try:
-            row = Schedule.objects.filter(name=name).first()
-            if row is None:
-                raise CommandError(f"{one_line(name)} is not in the database any more: run rtq_schedule sync.")
-            changed = bool(row.enabled != on)
-            if changed:
-                row.switch(on=on)
-        except DatabaseError as error:
-            raise CommandError(f"The database did not answer: {one_line(error)}") from error
-        except ValidationError as error:
-            raise CommandError(f"{one_line(name)} is invalid: {one_line(' '.join(error.messages))}") from error
-        self._sync()
-        return changed
+    do_disable = do_enable
 
-    def _sync(self) -> int:
-        try:
-            return sync_schedules()
-        except DatabaseError as error:
-            raise CommandError(f"The database did not answer: {one_line(error)}") from error
+    def do_sync(self, options: Options) -> None:
+        changed = sync_schedules(is_dry_run=options["dry_run"])
+        what = count(changed, "schedule")
+        sentence = f"Would change {what} in Redis." if options["dry_run"] else f"{what} changed in Redis."
+        self.report(options, {"changed": changed}, [sentence])
+
+
+def _read(options: Options) -> ScheduleSet:
+    place = place_of(options["backend"])
+    return load_schedules(schedules_in(place, get_config()), get_broker(place).schedules.read())
+
+
+def _switch_row(name: str, *, on: bool, is_dry_run: bool) -> bool:
+    try:
+        row = Schedule.objects.filter(name=name).first()
+        if row is None:
+            raise CommandError(f"{one_line(name)} is not in the database any more: run rtq_schedule sync.")
+        changed = bool(row.enabled != on)
+        if changed and not is_dry_run:
+            row.switch(on=on)
+        elif changed and on:
+            row.full_clean()  # as saving it would
+    except ValidationError as error:
+        raise CommandError(f"{one_line(name)} is invalid: {one_line(' '.join(error.messages))}") from error
+    if not is_dry_run:
+        sync_schedules()
+    return changed
+
+
+def _switch_declared(entry: ScheduledTask, *, on: bool, is_dry_run: bool) -> bool:
+    if entry.enabled == on:
+        return False
+    if not is_dry_run:
+        schedules = get_broker(entry.task.backend).schedules
+        schedules.set_enabled(entry.name, enabled=on, wake=[entry.task.queue] if on else [])
+    return True
 
 
 def _problem_of_table() -> str:
@@ -127,15 +144,8 @@ def _problem_of_table() -> str:
     return ""
 
 
-def _switch_declared(entry: ScheduledTask, *, on: bool) -> bool:
-    if entry.enabled == on:
-        return False
-    get_broker(entry.task.backend).schedules.set_enabled(entry.name, enabled=on, wake=[entry.task.queue] if on else [])
-    return True
-
-
-def _as_dict(schedule_status: ScheduleStatus) -> dict[str, Any]:
-    entry, schedule = schedule_status.entry, schedule_status.entry.schedule
+def _as_dict(status: ScheduleStatus) -> dict[str, Any]:
+    entry, schedule = status.entry, status.entry.schedule
     return {
         "name": schedule.name,
         "task": entry.task.name,
@@ -149,40 +159,18 @@ def _as_dict(schedule_status: ScheduleStatus) -> dict[str, Any]:
         "tz": schedule.zone if schedule.expression else None,
         "missed": schedule.missed,
         "overlap": schedule.overlap,
-        "last_slot": schedule_status.last_slot and schedule_status.last_slot.isoformat(),
-        "next_slot": schedule_status.next_slot and schedule_status.next_slot.isoformat(),
-        "last_job": schedule_status.last_job or None,
-        "last_state": schedule_status.last_state or None,
+        "last_slot": status.last_slot and status.last_slot.isoformat(),
+        "next_slot": status.next_slot and status.next_slot.isoformat(),
+        "last_job": status.last_job or None,
+        "last_state": status.last_state or None,
     }
 
 
-def _cells(schedule_status: ScheduleStatus) -> list[str]:
-    entry, schedule = schedule_status.entry, schedule_status.entry.schedule
-    return [
-        one_line(schedule.name),
-        entry.task.name,
-        entry.task.queue,
-        entry.source,
-        "yes" if entry.enabled else "no",
-        schedule.explain(),
-        schedule.missed,
-        schedule.overlap,
-        _on_clock(schedule_status.last_slot),
-        _on_clock(schedule_status.next_slot),
-        one_line(schedule_status.last_job) or "-",
-        schedule_status.last_state or "-",
-    ]
-
-
-def _named(found: ScheduleSet, name: str) -> ScheduledTask:
-    by_name = {entry.name: entry for entry in found.entries}
+def _named(schedules: ScheduleSet, name: str) -> ScheduledTask:
+    by_name = {entry.name: entry for entry in schedules.entries}
     if name in by_name:
         return by_name[name]
-    if name in found.broken:
-        raise CommandError(f"{one_line(name)} cannot run: {one_line(found.broken[name])}")
+    if name in schedules.broken:
+        raise CommandError(f"{one_line(name)} cannot run: {one_line(schedules.broken[name])}")
     hint = did_you_mean(name, by_name, otherwise=" See rtq_schedule list.", quoted=True)
     raise CommandError(f"There is no schedule {one_line(repr(name), 100)}.{hint}")
-
-
-def _on_clock(at: datetime | None) -> str:
-    return localtime(at).isoformat(sep=" ", timespec="seconds") if at else "-"

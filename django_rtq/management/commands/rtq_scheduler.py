@@ -11,7 +11,7 @@ from django.core.management.base import CommandParser
 from django_rtq import logs
 from django_rtq.broker.broker import open_broker
 from django_rtq.incidents.watcher import watchers
-from django_rtq.management.command import RTQCommand
+from django_rtq.management.command import QUEUES, RTQCommand
 from django_rtq.management.worker_setup import (
     check_server,
     copy_schedules,
@@ -41,9 +41,7 @@ class Command(RTQCommand):
     backend_help = "Schedule the jobs in the Redis of this backend in TASKS, by default of all its declared queues."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--queues", metavar="A,B", help="the queues to schedule, or patterns (default: the default queue)"
-        )
+        QUEUES.but(help="the queues to schedule, or patterns (default: the default queue)").add_to(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until stopped."""

@@ -16,9 +16,9 @@ from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.queues import unserved
-from django_rtq.inspector.server_info import ServerDetails, problems_of
-from django_rtq.management.command import WRONG_USAGE, RTQCommand
-from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
+from django_rtq.inspector.server_info import problems_of
+from django_rtq.management.command import JSON, NO_WORKER, QUEUES, WRONG_USAGE, RTQCommand
+from django_rtq.management.output import Column, as_json, count, duration, facts, one_line
 from django_rtq.management.prompts import known_queues, seconds_from
 from django_rtq.tasks.registry import declared_queues
 from django_rtq.transactions.outbox import MOST_COUNTED, OutboxLag, outbox_lag
@@ -26,30 +26,59 @@ from django_rtq.transactions.outbox import MOST_COUNTED, OutboxLag, outbox_lag
 WATCH_SECONDS = 2.0
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
+
+def _activity(worker: WorkerDetails) -> str:
+    if worker.crash_loop:
+        return f"waits: its processes crash before they run a job ({one_line(worker.crash_loop, 80)})"
+    return f"{_runs(worker.running)} (quiet)" if worker.is_quiet else _runs(worker.running)
+
+
+def _runs(running: Sequence[RunningJob]) -> str:
+    if not running:
+        return "-"
+    longest = max(running, key=lambda job: job.seconds)
+    text = f"{one_line(longest.task or longest.id, 80)} for {duration(longest.seconds)}"
+    if longest.attempt > 1:
+        text += f", attempt {longest.attempt}"
+    if longest.progress is not None:
+        text += f", {one_line(longest.progress, 60)}"
+    if longest.is_stopping:
+        text += ", asked to stop"
+    return text if len(running) == 1 else f"{count(len(running), 'job')}, longest {text}"
+
+
 QUEUE_COLUMNS = [
-    Column("QUEUE"),
-    Column("STATE"),
-    *(
-        Column(title, right=True)
-        for title in ("QUEUED", "SCHEDULED", "RETRYING", "RUNNING", "DEAD", "OLDEST", "CLIENTS")
-    ),
+    Column("QUEUE", lambda queue: queue.name),
+    Column("STATE", lambda queue: "paused" if queue.paused else "open"),
+    Column("QUEUED", lambda queue: queue.queued, right=True),
+    Column("SCHEDULED", lambda queue: queue.scheduled, right=True),
+    Column("RETRYING", lambda queue: queue.retrying, right=True),
+    Column("RUNNING", lambda queue: queue.running, right=True),
+    Column("DEAD", lambda queue: queue.dead, right=True),
+    Column("OLDEST", lambda queue: duration(queue.oldest_seconds), right=True),
+    Column("CLIENTS", lambda queue: queue.clients, right=True),
 ]
 WORKER_COLUMNS = [
-    Column("WORKER"),
-    Column("HOST"),
-    Column("PID", right=True),
-    Column("QUEUES"),
-    Column("LAST SEEN", right=True),
-    Column("DONE", right=True),
-    Column("RUNS"),
+    Column("WORKER", lambda worker: worker.name),
+    Column("HOST", lambda worker: worker.host or "-"),
+    Column("PID", lambda worker: str(worker.pid or "-"), right=True),
+    Column("QUEUES", lambda worker: ",".join(worker.queues) or "-"),
+    Column("LAST SEEN", lambda worker: duration(worker.last_seen_seconds), right=True),
+    Column("DONE", lambda worker: worker.jobs_done, right=True),
+    Column("RUNS", _activity),
 ]
-RUNNING = ("id", "queue", "task", "client", "attempt", "seconds", "progress", "is_stopping")  # of a job, as JSON
+# What JSON has of a running job, a worker and the server.
+RUNNING = ("id", "queue", "task", "client", "attempt", "seconds", "progress", "is_stopping")
+WORKER = (
+    *("name", "host", "pid", "queues", "last_seen_seconds", "jobs_done"),
+    *("supervisor_name", "is_quiet", "crash_loop"),
+)
+SERVER = ("name", "version", "used_memory", "max_memory", "eviction_policy", "warnings")
 NO_QUEUE = "No queue has been used yet. Call .delay() on a task, or start a worker:  python manage.py rtq_worker"
 NO_WORKER_NOW = (
     "No worker process is signed on at this moment. A worker or scheduler was there {} ago: its processes may be "
     "restarting. If not, start one:  python manage.py rtq_worker"
 )
-NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
 
 
 class Command(RTQCommand):
@@ -57,7 +86,7 @@ class Command(RTQCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = "Exit codes: 0 done; 1 Redis did not answer, or a queue is unknown; 2 wrong usage."
-        parser.add_argument("--json", action="store_true", help="Print one line of JSON instead of tables.")
+        JSON.add_to(parser)
         parser.add_argument(
             "--watch",
             nargs="?",
@@ -66,7 +95,7 @@ class Command(RTQCommand):
             metavar="SECONDS",
             help=f"Refresh until Ctrl-C (default: every {WATCH_SECONDS:.0f} seconds).",
         )
-        parser.add_argument("--queues", metavar="A,B", help="Only these queues and their workers (default: all).")
+        QUEUES.but(help="Only these queues and their workers (default: all).").add_to(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         names = _split(options["queues"])
@@ -117,7 +146,7 @@ class Command(RTQCommand):
             shown = {"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))}
             lag, unserved = outbox_lag(), _unserved(names, overview, workers)
             outbox = asdict(lag) if lag else None
-            return as_json({**shown, "unserved": unserved, "outbox": outbox, "server": _server(server)})
+            return as_json({**shown, "unserved": unserved, "outbox": outbox, "server": facts(server, SERVER)})
         problems = "\n".join(self.style.WARNING(f"Warning: {problem}") for _, problem in problems_of(server))
         return "\n\n".join(
             filter(
@@ -135,7 +164,7 @@ class Command(RTQCommand):
         )
 
     def _queue_text(self, queues: Sequence[QueueDetails]) -> str:
-        return self._text(table(QUEUE_COLUMNS, map(_queue_row, queues))) if queues else NO_QUEUE
+        return self.table_text(QUEUE_COLUMNS, queues) if queues else NO_QUEUE
 
     def _pause_text(self, queues: Sequence[QueueDetails]) -> str:
         with override(None):
@@ -150,7 +179,7 @@ class Command(RTQCommand):
 
     def _worker_text(self, workers: Sequence[WorkerDetails], queues: Sequence[QueueDetails]) -> str:
         if workers:
-            return self._text(table(WORKER_COLUMNS, map(_worker_row, workers)))
+            return self.table_text(WORKER_COLUMNS, workers)
         contact = min((q.contact_seconds for q in queues if q.contact_seconds is not None), default=math.inf)
         return NO_WORKER_NOW.format(duration(contact)) if contact < get_config().lease_seconds else NO_WORKER
 
@@ -160,9 +189,6 @@ class Command(RTQCommand):
         command = f"python manage.py rtq_worker --queues {','.join(names)}"
         text = f"No worker serves {'queue' if len(names) == 1 else 'queues'} {', '.join(names)}. Start one:  {command}"
         return self.style.WARNING(text)
-
-    def _text(self, lines: list[str]) -> str:
-        return "\n".join([self.style.MIGRATE_HEADING(lines[0]), *lines[1:]])
 
 
 def _outbox_text(lag: OutboxLag | None) -> str:
@@ -202,64 +228,6 @@ def _split(text: str | None) -> list[str] | None:
     return names
 
 
-def _queue_row(queue: QueueDetails) -> list[str]:
-    numbers = (queue.queued, queue.scheduled, queue.retrying, queue.running, queue.dead)
-    return [
-        one_line(queue.name),
-        "paused" if queue.paused else "open",
-        *map(number, numbers),
-        duration(queue.oldest_seconds),
-        number(queue.clients),
-    ]
-
-
-def _worker_row(worker: WorkerDetails) -> list[str]:
-    return [
-        one_line(worker.name),
-        one_line(worker.host, 40) or "-",
-        str(worker.pid or "-"),
-        one_line(",".join(worker.queues), 60) or "-",
-        duration(worker.last_seen_seconds),
-        number(worker.jobs_done),
-        _activity(worker),
-    ]
-
-
-def _activity(worker: WorkerDetails) -> str:
-    if worker.crash_loop:
-        return f"waits: its processes crash before they run a job ({one_line(worker.crash_loop, 80)})"
-    return f"{_runs(worker.running)} (quiet)" if worker.is_quiet else _runs(worker.running)
-
-
-def _runs(running: Sequence[RunningJob]) -> str:
-    if not running:
-        return "-"
-    longest = max(running, key=lambda job: job.seconds)
-    text = f"{one_line(longest.task or longest.id, 80)} for {duration(longest.seconds)}"
-    if longest.attempt > 1:
-        text += f", attempt {longest.attempt}"
-    if longest.progress is not None:
-        text += f", {one_line(longest.progress, 60)}"
-    if longest.is_stopping:
-        text += ", asked to stop"
-    return text if len(running) == 1 else f"{count(len(running), 'job')}, longest {text}"
-
-
-def _server(server: ServerDetails) -> dict[str, Any]:
-    names = ("name", "version", "used_memory", "max_memory", "eviction_policy", "warnings")
-    return {name: getattr(server, name) for name in names}
-
-
 def _worker(worker: WorkerDetails) -> dict[str, Any]:
-    return {
-        "name": worker.name,
-        "host": worker.host,
-        "pid": worker.pid,
-        "queues": worker.queues,
-        "running": [{name: value for name, value in asdict(job).items() if name in RUNNING} for job in worker.running],
-        "last_seen_seconds": worker.last_seen_seconds,
-        "jobs_done": worker.jobs_done,
-        "supervisor_name": worker.supervisor_name,
-        "is_quiet": worker.is_quiet,
-        "crash_loop": worker.crash_loop,
-    }
+    running = [{name: value for name, value in asdict(job).items() if name in RUNNING} for job in worker.running]
+    return {**facts(worker, WORKER), "running": running}

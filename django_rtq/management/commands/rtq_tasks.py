@@ -3,100 +3,115 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import NamedTuple
 
-from django.core.management.base import CommandParser
 from django.utils.translation import override
 
 from django_rtq.exceptions import TooManyPausedTasks
-from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.task_pauses import TaskPause
-from django_rtq.management.command import RTQCommand, add_actions
-from django_rtq.management.output import Column, as_json, number, one_line, table
+from django_rtq.jobs.aliases import names_of
+from django_rtq.management.command import EVERY_QUEUE, Action, ActionCommand, Argument, Options, switched
+from django_rtq.management.output import Column, one_line
 from django_rtq.management.prompts import known_queues, system_user, utf8_text
 from django_rtq.tasks.registry import get_public_task
 
-COLUMNS = [Column("QUEUE"), Column("TASK"), Column("HELD", right=True), Column("STATE")]
-ACTIONS = {
-    "list": "Show the tasks that are paused, by queue, and how many of their jobs are held.",
-    "pause": "Start no more jobs of tasks. New ones wait, running jobs finish, and those of other tasks go on.",
-    "resume": "Start the jobs of paused tasks again, before later jobs of their clients.",
-}
+
+class _Row(NamedTuple):
+    queue: str
+    pause: TaskPause
+
+    @property
+    def state(self) -> str:
+        return "resumed: its jobs go back to their lanes" if self.pause.is_over else self.pause.text
 
 
-class Command(RTQCommand):
+COLUMNS = [
+    Column("QUEUE", lambda row: row.queue),
+    Column("TASK", lambda row: row.pause.task),
+    Column("HELD", lambda row: row.pause.held, right=True),
+    Column("STATE", lambda row: row.state),
+]
+QUEUE_AND_TASKS = [
+    EVERY_QUEUE,
+    Argument("tasks", nargs="+", type=utf8_text, metavar="TASK", help="The name of a task."),
+]
+
+
+class Command(ActionCommand):
     help = "Pause and resume tasks, and list those that are paused."
+    exit_codes = (
+        "Exit codes: 0 done, even if there was nothing to do; 1 a queue or a task is unknown, a queue has 100 paused "
+        "tasks, or Redis did not answer; 2 wrong usage. A pause holds for all workers from their next claim on, and "
+        "survives restarts."
+    )
+    actions = {
+        "list": Action(
+            "Show the tasks that are paused, by queue, and how many of their jobs are held.", reads_only=True
+        ),
+        "pause": Action(
+            "Start no more jobs of tasks. New ones wait, running jobs finish, and those of other tasks go on.",
+            QUEUE_AND_TASKS,
+        ),
+        "resume": Action("Start the jobs of paused tasks again, before later jobs of their clients.", QUEUE_AND_TASKS),
+    }
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.epilog = (
-            "Exit codes: 0 done, even if there was nothing to do; 1 a queue or a task is unknown, a queue has 100 "
-            "paused tasks, or Redis did not answer; 2 wrong usage. A pause holds for all workers from their next claim "
-            "on, and survives restarts."
-        )
-        for name, action in add_actions(parser, ACTIONS, all_print_json=True):
-            if name != "list":
-                action.add_argument("queue", metavar="QUEUE", help="The queue; '*' is every queue that was used.")
-                action.add_argument("tasks", nargs="+", type=utf8_text, metavar="TASK", help="The name of a task.")
-
-    def handle(self, *args: Any, **options: Any) -> None:
-        if options["action"] == "list":
-            self._list(options)
-        else:
-            self._pause_or_resume(options)
-
-    def _list(self, options: dict[str, Any]) -> None:
-        found = [(queue.name, pause) for queue in get_inspector().queues.details() for pause in queue.paused_tasks]
-        if options["json"]:
-            self.stdout.write(as_json([{"queue": queue, **asdict(pause)} for queue, pause in found]))
-            return
-        if not found:
-            self.stdout.write("No task is paused.")
-            return
+    def do_list(self, options: Options) -> None:
+        rows = [_Row(queue.name, pause) for queue in get_inspector().queues.details() for pause in queue.paused_tasks]
         with override(None):
-            rows = [
-                [one_line(queue), one_line(pause.task, 80), number(pause.held), one_line(_state(pause), 80)]
-                for queue, pause in found
-            ]
-        heading, *lines = table(COLUMNS, rows)
-        self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *lines]))
+            self.print_list(
+                options,
+                COLUMNS,
+                rows,
+                lambda row: {"queue": row.queue, **asdict(row.pause)},
+                if_none="No task is paused.",
+            )
 
-    def _pause_or_resume(self, options: dict[str, Any]) -> None:
+    def do_pause(self, options: Options) -> None:
         inspector, action = get_inspector(), options["action"]
         queue = None if options["queue"] == "*" else known_queues(inspector, [options["queue"]])[0]
         for task in options["tasks"] if action == "pause" else ():
             get_public_task(task)
-        pauses, changed = inspector.task_pauses, {}
+        changed: dict[str, list[str]] = {}
         try:
             for task in options["tasks"]:
-                if action == "pause":
-                    changed[task] = pauses.pause_task(task, queue, by=system_user())
+                if options["dry_run"]:
+                    changed[task] = _would_change(inspector, task, queue, action)
+                elif action == "pause":
+                    changed[task] = inspector.task_pauses.pause_task(task, queue, by=system_user())
                 else:
-                    changed[task] = pauses.resume_task(task, queue)
+                    changed[task] = inspector.task_pauses.resume_task(task, queue)
         except TooManyPausedTasks as error:
             self._report(options, {**changed, **({task: error.paused} if error.paused else {})})
             raise
         self._report(options, changed)
 
-    def _report(self, options: dict[str, Any], changed: dict[str, list[str]]) -> None:
-        action = options["action"]
-        if options["json"]:
-            self.stdout.write(as_json({f"{action}d": changed}))
-        elif options["verbosity"]:
-            for task, queues in changed.items():
-                self.stdout.write(_said(action, one_line(task, 100), options["queue"], queues))
+    do_resume = do_pause
+
+    def _report(self, options: Options, changed: Mapping[str, list[str]]) -> None:
+        sentences = (_said(options, one_line(task, 100), queues) for task, queues in changed.items())
+        self.report(options, {f"{options['action']}d": changed}, sentences)
 
 
-def _state(pause: TaskPause) -> str:
-    return "resumed: its jobs go back to their lanes" if pause.is_over else pause.text
+def _would_change(inspector: Inspector, task: str, queue: str | None, action: str) -> list[str]:
+    """The queues in which some name of the task is not paused yet, or is paused."""
+    names, queues = set(names_of(task)), []
+    for details in inspector.queues.details(None if queue is None else [queue]):
+        paused = names & {pause.task for pause in details.paused_tasks if not pause.is_over}
+        if (paused != names) if action == "pause" else paused:
+            queues.append(details.name)
+    return queues
 
 
-def _said(action: str, task: str, queue: str, changed: list[str]) -> str:
-    where = f"queue {queue}" if queue != "*" else "any queue"
-    names = f"queue{'s' if len(changed) > 1 else ''} {', '.join(changed)}"
-    if action == "resume":
-        return f"Resumed task {task} in {names}." if changed else f"Task {task} was not paused in {where}."
+def _said(options: Options, task: str, changed: list[str]) -> str:
+    queue = options["queue"]
     if changed:
-        again = f"rtq_tasks resume {shlex.quote(queue)} {shlex.quote(task)}"
-        return f"Task {task} is paused in {names}. Resume it with  python manage.py {again}"
-    return f"Task {task} was paused already in {where if queue != '*' else 'all queues'}."
+        where = f" in queue{'s' if len(changed) > 1 else ''} {', '.join(changed)}"
+    elif queue == "*":
+        where = " in all queues" if options["action"] == "pause" else " in any queue"
+    else:
+        where = f" in queue {queue}"
+    resume = f"rtq_tasks resume {shlex.quote(queue)} {shlex.quote(task)}"
+    return switched(options, f"task {task}", where, is_changed=bool(changed), resume=resume)

@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from django_rtq.broker.broker import open_broker
-from django_rtq.management.command import RTQCommand
+from django_rtq.management.command import QUEUES, RTQCommand
 from django_rtq.management.prompts import seconds_from
 from django_rtq.management.reloader import run_with_reload
 from django_rtq.management.worker_setup import (
@@ -45,12 +45,10 @@ class Command(RTQCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """The options, the most used first."""
         add = parser.add_argument
-        add(
-            "--queues",
-            metavar="A,B",
+        QUEUES.but(
             help="queues by priority: B is served only while A is empty (default: the default queue); 'mail-*' stands "
-            "for the declared queues that match, and '*' for all of them",
-        )
+            "for the declared queues that match, and '*' for all of them"
+        ).add_to(parser)
         add("--shuffle", action="store_true", help="serve the queues in random order, so that no queue starves")
         add("--processes", type=_processes, default=1, metavar="N", help="worker processes (default 1)")
         add("--concurrency", type=_slots, default=1, metavar="M", help="concurrent jobs in each process (default 1)")

@@ -45,9 +45,20 @@ def _plain_text(metrics: Iterable[Metric]) -> bytes:
         name = f"{metric.name}_total" if metric.type == "counter" else metric.name
         lines.append(f"# HELP {name} {metric.documentation}\n# TYPE {name} {metric.type}\n")
         for sample in metric.samples:
-            labels = ",".join([f'{label}="{_escaped(value)}"' for label, value in sorted(sample.labels.items())])
-            lines.append(f"{sample.name}{{{labels}}} {floatToGoString(sample.value)}\n")  # type: ignore[no-untyped-call]
+            pattern, names = _pattern(sample.name, tuple(sample.labels))
+            lines.append(pattern % (*[_escaped(sample.labels[label]) for label in names], _number(sample.value)))
     return "".join(lines).encode()
+
+
+@lru_cache(maxsize=1000)
+def _pattern(name: str, labels: tuple[str, ...]) -> tuple[str, list[str]]:
+    """The line of a sample, and the labels whose values go into it, before the number."""
+    names = sorted(labels)
+    places = ",".join(f'{label}="%s"' for label in names)
+    return f"{name}{{{places}}} %s\n", names
+
+
+_number = lru_cache(maxsize=20_000)(floatToGoString)
 
 
 @lru_cache(maxsize=20_000)

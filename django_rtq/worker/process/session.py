@@ -213,14 +213,14 @@ class WorkerSession:
         """Claim from these queues, then from the others, and last of clients whose jobs have crashed processes: of the
         one that may claim again first, alone, then of any."""
         aside = self._shared.clients_aside() if wanted else []
-        tries = [(likely, aside), (others, aside)]
+        fetched = self._broker.claim(self.worker, likely, wanted, settlements=settlements, idle=idle, aside=aside)
+        if fetched.found or not wanted or not (others or aside):
+            return fetched
+        tries = [(others, aside)]
         if aside:
             tries += [((*likely, *others), aside[1:]), ((*likely, *others), [])]
-        fetched = self._broker.claim(self.worker, likely, wanted, settlements=settlements, idle=idle, aside=aside)
-        for queues, left_out in tries[1:]:
-            if not wanted or fetched.found or fetched.statuses - {"ok"}:
-                break
-            if queues:
+        for queues, left_out in tries:
+            if queues and not fetched.claimed and fetched.statuses <= {"ok"}:
                 more = self._broker.claim(self.worker, queues, wanted, idle=idle, aside=left_out)
                 fetched = replace(more, stale=fetched.stale, error=fetched.error or more.error)
         return fetched
@@ -387,15 +387,9 @@ class WorkerSession:
 
 def _any_job(settlements: Mapping[str, Settlement]) -> bytes:
     """The id of a job whose outcome is in there; b"" if there is none, or if it is too long for shared memory."""
-    for settlement in settlements.values():
-        for outcomes in (
-            settlement.ack,
-            settlement.retry,
-            settlement.bury,
-            settlement.expire,
-            settlement.finish_cancel,
-        ):
-            if outcomes:
-                job_id = outcomes[0] if isinstance(outcomes[0], bytes) else str(outcomes[0]).encode()
-                return job_id if len(job_id) <= MAX_ID_BYTES else b""
+    for one in settlements.values():
+        outcomes = one.ack or one.retry or one.bury or one.expire or one.finish_cancel
+        if outcomes:
+            job_id = outcomes[0] if isinstance(outcomes[0], bytes) else str(outcomes[0]).encode()
+            return job_id if len(job_id) <= MAX_ID_BYTES else b""
     return b""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django_rtq.inspector.jobs.dead_letters import LATEST
+from django_rtq.inspector.actions import LATEST
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.pausing import Pausing
 from tests.broker.model.state import RESULT_MS

@@ -13,6 +13,7 @@ from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
 from tests.broker.model import log_calls, move_calls, search_calls, task_calls, time_calls, undo_calls
 from tests.support import single_steps as steps
+from tests.support import sweeps
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -328,7 +329,7 @@ SCRIPT_CALLS = {
     "pulse": ScriptCall(_queued, lambda broker, jobs: [Inspector(broker).shared_overview.read() for _ in range(2)]),
     "task_failures": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
-    "walk_lanes": ScriptCall(_queued, lambda broker, jobs: list(Inspector(broker).task_jobs.steps("x", [QUEUE]))),
+    "walk_lanes": ScriptCall(_queued, lambda broker, jobs: sweeps.run(Inspector(broker), "cancel", task="x")),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "apply_settings": ScriptCall(_claimed_of_many, _apply_settings),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),

@@ -6,18 +6,17 @@ from typing import Any
 
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.jobs.job_filter import JobFilter
+from tests.support import sweeps
 from tests.support.jobs import QUEUE
-
-NO_JOB = JobFilter(task="none")
 
 
 def count(broker: Any, jobs: Any) -> Any:
-    return Inspector(broker).dead_letters.select(QUEUE, NO_JOB)
+    return sweeps.count(Inspector(broker), "requeue", task="none")
 
 
 def next_ids(broker: Any, jobs: Any) -> Any:
-    return Inspector(broker).dead_letters.next_ids(QUEUE, NO_JOB, 10**15, "", 9)
+    return sweeps.run(Inspector(broker), "requeue", task="none")
 
 
 def page(broker: Any, jobs: Any) -> Any:
-    return Inspector(broker).job_list.page(QUEUE, "queued", filter=NO_JOB)
+    return Inspector(broker).job_list.page(QUEUE, "queued", filter=JobFilter(task="none"))

@@ -6,6 +6,7 @@ from typing import Any
 
 from django_rtq.broker.messages import NewJob
 from django_rtq.inspector.inspector import Inspector
+from tests.support import sweeps
 from tests.support.jobs import QUEUE, WORKER, queued_job
 from tests.support.single_steps import promote
 
@@ -51,4 +52,4 @@ def promote_all(broker: Any, jobs: Any) -> None:
 
 
 def cancel_client_jobs(broker: Any, jobs: Any) -> list[str]:
-    return [job_id for step in Inspector(broker).client_jobs.steps("", [QUEUE]) for job_id in step.done]
+    return sweeps.run(Inspector(broker), "cancel", client="").done

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from django_rtq.inspector.jobs.dead_letters import LATEST
+from django_rtq.inspector.actions import LATEST
 from tests.broker.model.holding import HELD, PAUSE
 from tests.broker.model.queue import Queue
 from tests.broker.model.queue_actions import QueueActions

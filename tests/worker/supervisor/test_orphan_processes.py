@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from tests.support.forked_commands import ROOT
 from tests.support.waiting import PATIENCE
-from tests.worker.processes import ROOT
 
 SCRIPT = """
 import ctypes, os, subprocess, sys, threading, time

@@ -9,10 +9,10 @@ import pytest
 
 from django_rtq import JobState
 from tests.app import tasks
+from tests.support.forked_commands import ROOT
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.conservation import assert_nothing_left, records
-from tests.worker.processes import ROOT
 
 
 def done(jobs):

@@ -12,11 +12,12 @@ from django.utils.translation import gettext_lazy
 from django_rtq.admin import query_params
 from django_rtq.admin.display.sanitize import arguments_text, short_id
 from django_rtq.admin.display.texts import LIST_LABELS, STATE_LABELS
-from django_rtq.admin.filters import FilterParams
+from django_rtq.admin.filters import filter_query, read_filter
 from django_rtq.admin.urls import PageUrl
 from django_rtq.formatting import format_number
-from django_rtq.inspector.bulk import VERBS
+from django_rtq.inspector.actions import VERBS
 from django_rtq.inspector.details import JobDetails, QueueDetails
+from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.inspector.jobs.job_refs import LISTS, JobPage
 from django_rtq.jobs.job import JobState
 from django_rtq.redaction import redacted
@@ -54,7 +55,7 @@ class JobTable:
 
     queue: str
     state: str
-    filters: FilterParams
+    filter: JobFilter
     cursor: str  # "": the first page
     before: int = 0  # jobs on the pages before; other jobs may have come and gone since
 
@@ -64,25 +65,25 @@ class JobTable:
         return cls(
             queue=queue,
             state=query_params.get_choice(request.GET, "state", LISTS, "queued"),
-            filters=FilterParams.read(request.GET),
+            filter=read_filter(request.GET),
             cursor=(cursor := query_params.get_text(request.GET, "after", 1000)),
             before=query_params.get_int(request.GET, "before", 0) if cursor else 0,
         )
 
     def url(self, url: PageUrl, **changed: object) -> str:
         """The URL of this table, with some parameters changed."""
-        return url("queue_change", self.queue, query={"state": self.state, **self.filters.query, **changed})
+        return url("queue_change", self.queue, query={"state": self.state, **filter_query(self.filter), **changed})
 
     def context(self, page: JobPage, details: QueueDetails, url: PageUrl) -> dict[str, Any]:
         """The context of the template."""
-        verbs = VERBS[self.state]
-        bulk = {"queue": self.queue, **({} if self.state == "dead" else {"state": self.state}), **self.filters.query}
+        verbs, given = VERBS[self.state], filter_query(self.filter)
+        bulk = {"queue": self.queue, **({} if self.state == "dead" else {"state": self.state}), **given}
         return {
             "state": self.state,
             "tabs": [_tab(name, details, self, url) for name in LISTS],
-            "given": self.filters.query,
+            "given": given,
             "asks_error": self.state in ("retrying", "dead"),
-            "is_filtered": bool(self.filters),
+            "is_filtered": bool(self.filter),
             "unfiltered_url": url("queue_change", self.queue, query={"state": self.state}),
             "listing_title": _("Jobs: %(state)s") % {"state": LIST_LABELS[self.state]},
             "when_title": _TIME_TITLES[self.state],
@@ -97,7 +98,7 @@ class JobTable:
             else "",
             "first_url": self.url(url),
             "is_later": bool(self.cursor),
-            "is_costly": bool(self.filters) and page.searched > MAX_REFRESHED,
+            "is_costly": bool(self.filter) and page.searched > MAX_REFRESHED,
             "here": self.url(url, after=self.cursor, before=self.before or ""),
             **_empty_texts(self, page),
         }
@@ -107,7 +108,7 @@ def _tab(name: str, details: QueueDetails, table: JobTable, url: PageUrl) -> dic
     return {
         "title": str(LIST_LABELS[name]),
         "count": getattr(details, name),
-        "url": url("queue_change", table.queue, query={"state": name, **table.filters.query}),
+        "url": url("queue_change", table.queue, query={"state": name, **filter_query(table.filter)}),
         "is_current": name == table.state,
     }
 
@@ -143,7 +144,7 @@ def search_row(job: JobDetails, url: PageUrl) -> dict[str, Any]:
 
 def _found_text(table: JobTable, page: JobPage, total: int) -> str:
     first, last = format_number(table.before + 1), format_number(table.before + len(page.jobs))
-    if table.filters:
+    if table.filter:
         text = f"{first}–{last}."  # noqa: RUF001 - an en dash between numbers
         return text if page.is_complete else f"{text} {_searched_text(page)}"
     whole = format_number(max(total, table.before + len(page.jobs)))
@@ -161,7 +162,7 @@ def _searched_text(page: JobPage) -> str:
 def _empty_texts(table: JobTable, page: JobPage) -> dict[str, str]:
     if page.next_cursor:
         return {"empty_title": _("No match yet."), "empty_text": _searched_text(page)}
-    if table.filters:
+    if table.filter:
         return {"empty_title": _("No matching jobs."), "empty_text": _("Change the filter or choose another state.")}
     if table.cursor:
         return {"empty_title": _("No more jobs."), "empty_text": ""}

@@ -1,14 +1,23 @@
-"""Pages of bulk actions: on the selected jobs of a list, or on all that match."""
+"""Actions on many jobs: on selected ones, on all that match a filter, on all of a client, a task or a queue.
+
+1. a page says how many jobs that will be, and remembers the moment: jobs that die, or are made, later are left out
+2. the request works for two seconds, which is enough for thousands of jobs
+3. the rest becomes a job of each queue with the highest priority, so that it continues when the browser is closed
+4. what was deleted can be put back for half a minute: the form of the question brings a token, the action sets the jobs
+   aside under it, and the message on the next page, or the page of the progress, has the button
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 from typing import Any, ClassVar
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from django_rtq.admin import permissions, query_params
@@ -26,47 +35,125 @@ from django_rtq.admin.display.bulk_texts import (
 )
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import STATE_LABELS, rest_refused_text
-from django_rtq.admin.pages.bulk.actions import BulkRequest, default_state, read_token, states_of, undo_token
+from django_rtq.admin.filters import filter_facts, filter_query, read_filter
 from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
-from django_rtq.admin.pages.bulk.undoing import UndoPages, done_before_text
-from django_rtq.admin.pages.page_admin import Route
+from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull
 from django_rtq.formatting import format_moment
-from django_rtq.inspector.bulk import Verb
+from django_rtq.handle import JobHandle
+from django_rtq.inspector.actions import ACTIONS, LATEST, Verb
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.inspector.jobs.undo import BEGUN_DAYS, MOST_JOBS, AsideJobs, new_token, verb_of
+from django_rtq.inspector.selection import Selection
+from django_rtq.inspector.sweep import STEP, Count, Result, Sweep
+from django_rtq.internal_tasks import enqueue_rest, run_bulk_action
 from django_rtq.jobs.job import JobState, moment
 from django_rtq.models import AdminEntry
 
-_ASKING = ("discard", "cancel", "move")  # also for selected jobs
-_PERMISSIONS: dict[str, str] = {
+REQUEST_SECONDS = 2.0
+
+_PERMISSIONS: Mapping[str, str] = {
     "requeue": permissions.REQUEUE,
     "run_now": permissions.REQUEUE,
     "move": permissions.REQUEUE,
     "discard": permissions.DISCARD,
     "cancel": permissions.CANCEL,
 }
+_UNDO_URLS = {"discard": "deadletter_discard_undo", "purge": "queue_purge_undo"}
+
+Log = Callable[[str, int], None]  # a text, and with how many jobs something was done
 
 
-class BulkPages(UndoPages):
-    """The pages of some bulk actions, for the admin that has their URLs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkForm:
+    """A sweep of the jobs of a queue in one state, as a URL or a form says it."""
+
+    sweep: Sweep
+    queue: str  # "": none was named
+    state: str
+    per_second: int = 0  # at most; 0: as fast as possible
+
+    @classmethod
+    def read(cls, data: QueryDict, verb: Verb) -> BulkForm:
+        """From a query string or a form."""
+        queue = query_params.get_queue_name(data)
+        state = read_state(data, verb)
+        selection = Selection(
+            queues=[queue], states=[state], filter=read_filter(data), until_ms=read_moment_ms(data) or None
+        )
+        target = read_target(data, queue) if verb == "move" else ""
+        sweep = Sweep(verb=verb, selection=selection, target=target, undo=read_token(data, verb))
+        per_second = query_params.get_int(data, "per_second", 0, maximum=10_000)
+        return cls(sweep=sweep, queue=queue, state=state, per_second=per_second)
+
+    @property
+    def query(self) -> dict[str, object]:
+        """As parameters of a URL or fields of a form."""
+        sweep, selection = self.sweep, self.sweep.selection
+        optional = {
+            "state": "" if self.state == "dead" else self.state,
+            "per_second": self.per_second,
+            "target": sweep.target,
+            "undo": sweep.undo,
+        }
+        given = {name: value for name, value in optional.items() if value}
+        return {"queue": self.queue, **filter_query(selection.filter), "until_ms": selection.until_ms, **given}
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Pairs of a label and a value that describe the jobs."""
+        until = moment(self.sweep.selection.until_ms)
+        facts = [(_("Queue"), self.queue), *filter_facts(self.sweep.selection.filter)]
+        if self.state != "dead":
+            facts.insert(1, (_("State"), str(STATE_LABELS[JobState(self.state)])))
+        if self.sweep.target:
+            facts.append((_("To queue"), self.sweep.target))
+        if self.per_second:
+            facts.append((_("Limit per second"), str(self.per_second)))
+        if until is not None:
+            facts.append((_("Died before") if self.state == "dead" else _("Made before"), format_moment(until)))
+        return facts
+
+    @property
+    def filter_text(self) -> str:
+        """The facts, for the log."""
+        return ", ".join(f"{name}: {value}" for name, value in self.facts)
+
+    def at(self, until_ms: int | None, undo: str = "") -> BulkForm:
+        """The same with another moment, and another token."""
+        selection = replace(self.sweep.selection, until_ms=until_ms)
+        return replace(self, sweep=replace(self.sweep, selection=selection, undo=undo))
+
+    def done_text(self, count: int) -> str:
+        """What was done."""
+        return bulk_done_text(self.sweep.verb, count, self.state, self.sweep.target)
+
+
+class BulkPages(PageAdmin):
+    """The pages of actions on many jobs, for the admin that has their URLs."""
 
     bulk_prefix: ClassVar[str]  # what the names of the URLs begin with
     bulk_home: ClassVar[str]  # where to go if no list is known
     bulk_entry: ClassVar[Callable[..., AdminEntry]]  # what the admin log names
 
     def bulk_routes(self, verb: Verb, folder: str = "") -> list[Route]:
-        """The URLs of one action. `folder`: what their paths begin with."""
+        """The URLs of one action on the jobs of a list. `folder`: what their paths begin with."""
         path, name = f"{folder}{verb.replace('_', '-')}", f"{self.bulk_prefix.partition('_')[2]}{verb}"
         permission = _PERMISSIONS[verb]
-        undo = partial(self.undo, verb="discard", entry=self.bulk_entry, home=self.bulk_home)
         return [
-            *([Route(f"{path}/undo/", f"{name}_undo", undo, permission, "POST")] if verb == "discard" else []),
+            *([self.undo_route(verb, path, name, permission)] if ACTIONS[verb].is_undoable else []),
             Route(f"{path}/", name, partial(self.selected, verb=verb), permission, "POST"),
-            Route(f"{path}-all/", f"{name}_all", partial(self.sweep, verb=verb), permission, "BOTH"),
+            Route(f"{path}-all/", f"{name}_all", partial(self.all_matching, verb=verb), permission, "BOTH"),
             Route(f"{path}-all/progress/", f"{name}_progress", partial(self.progress, verb=verb), permission),
         ]
 
-    # -- actions
+    def undo_route(self, verb: Verb, path: str, name: str, permission: str) -> Route:
+        """The URL of the button that undoes an action."""
+        return Route(f"{path}/undo/", f"{name}_undo", partial(self.undo, verb=verb), permission, "POST")
+
+    # -- pages
 
     def selected(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
         """Act on the selected jobs. Discarding, cancelling and moving ask first."""
@@ -75,247 +162,369 @@ class BulkPages(UndoPages):
         if not queue or not ids:
             messages.warning(request, _("Nothing was done: no job was selected."))
             return back
-        state = query_params.get_choice(request.POST, "state", states_of(verb), default_state(verb))
-        if verb in _ASKING and "confirmed" not in request.POST:
-            return self._confirm_selected(request, queue, ids, verb, state)
-        token, target = read_token(request.POST, verb), read_target(request.POST, queue) if verb == "move" else ""
-        if verb == "move" and not target:
+        form = BulkForm.read(request.POST, verb)
+        sweep, state = form.sweep, form.state
+        if ACTIONS[verb].asks and "confirmed" not in request.POST:
+            return self._confirm_selected(request, form, ids)
+        if verb == "move" and not sweep.target:
             warn_of_target(request, queue)
-            return self._confirm_selected(request, queue, ids, verb, state)
-        done = _act(verb, queue, state, ids, token or target)
+            return self._confirm_selected(request, form, ids)
+        done = get_inspector().actions.done(verb, queue, ids, sweep.how(state))
         if done:
-            text = bulk_done_text(verb, len(done), state, target)
-            log_action(request, self.bulk_entry(name=queue), text, done, queues=_named(target))
-            self.say_done(request, text, token, queue, back.url)
+            text = form.done_text(len(done))
+            log_action(request, self.bulk_entry(name=queue), text, done, queues=_named(sweep.target))
+            self.say_done(request, text, sweep.undo, queue, back.url)
         else:
-            self.offer_undo(request, done_before_text(), token, queue, back.url)
-        if done and target:
-            warn_if_nobody_serves(request, target)
+            self.offer_undo(request, done_before_text(), sweep.undo, queue, back.url)
+        if done and sweep.target:
+            warn_if_nobody_serves(request, sweep.target)
         if len(done) < len(ids):
             messages.warning(request, no_longer_text(len(ids) - len(done), state, verb))
         return back
 
-    def sweep(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
-        """Act on all matching jobs, after confirmation."""
-        given = request.POST if request.method == "POST" else request.GET
-        sweep = BulkRequest.read(given, verb)
-        if not sweep.queue:
+    def all_matching(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
+        """Act on all matching jobs of a list, after confirmation."""
+        form = BulkForm.read(request.POST if request.method == "POST" else request.GET, verb)
+        if not form.queue:
             messages.warning(request, _("Choose a queue or a group of dead letters first."))
             return HttpResponseRedirect(self.url(self.bulk_home))
-        if request.method == "POST" and sweep.until_ms and (sweep.target or verb != "move"):
-            return self._sweep(request, sweep)
+        if request.method == "POST" and form.sweep.selection.until_ms and (form.sweep.target or verb != "move"):
+            return self._act_on_matching(request, form)
         if verb == "move" and "target" in request.POST:
-            warn_of_target(request, sweep.queue)
-        sweep, found = replace(sweep, until_ms=None).counted(get_inspector())
+            warn_of_target(request, form.queue)
+        count = get_inspector().sweeps.count(form.at(None).sweep)
         hint = _(
             "If this takes longer than a few seconds, a job of this queue does the rest, even if you close this page."
         )
         snapshot = (
             _("Jobs that die from now on are not affected.")
-            if sweep.state == "dead"
+            if form.state == "dead"
             else _("Jobs that are made from now on are not affected.")
         )
         context = {
-            "question": bulk_question(verb, found.count, sweep.state, searched=found.searched, total=found.total),
-            "consequence": bulk_consequence(verb, sweep.state, found.count, is_complete=found.is_complete)
-            if verb in _ASKING
+            "question": bulk_question(verb, count.count, form.state, searched=count.searched, total=count.total),
+            "consequence": bulk_consequence(verb, form.state, count.count, is_complete=count.is_complete)
+            if ACTIONS[verb].asks
             else "",
             "hint": f"{snapshot} {hint}",
-            "can_go_on": found.count > 0 or not found.is_complete,
-            "targets": move_targets(sweep.queue) if verb == "move" else (),
+            "can_go_on": count.count > 0 or not count.is_complete,
+            "targets": move_targets(form.queue) if verb == "move" else (),
         }
-        sweep = replace(sweep, undo=undo_token(verb, found.count, is_complete=found.is_complete))
-        return self._render_sweep(request, sweep, context)
+        token = undo_token(verb, count.count, is_complete=count.is_complete)
+        return self._render_form(request, form.at(count.until_ms, token), context)
 
     def progress(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
-        """The progress of a bulk action."""
-        inspector, sweep = get_inspector(), BulkRequest.read(request.GET, verb)
-        if not sweep.queue or not sweep.until_ms:
+        """The progress of an action on all matching jobs."""
+        form = BulkForm.read(request.GET, verb)
+        if not form.queue or not form.sweep.selection.until_ms:
             return HttpResponseRedirect(self.url(self.bulk_home))
         total = query_params.get_int(request.GET, "total", 1, minimum=1, maximum=10**9)
-        found = sweep.counted(inspector)[1]
-        left = found.count if found.is_complete else max(1, found.count)
-        state = _state_of(query_params.get_text(request.GET, "job"), sweep.queue)
-        if sweep.per_second and left and state == "over" and sweep.has_next_job(inspector):
+        count = get_inspector().sweeps.count(form.sweep)
+        left = count.count if count.is_complete else max(1, count.count)
+        state = _state_of(query_params.get_text(request.GET, "job"), form.queue)
+        if form.per_second and left and state == "over" and _has_next_job(form.sweep):
             state = "slow"
         hint = REMAINDER_HINTS[state]()
         if left and state == "over" and verb == "move":
-            hint = f"{hint} {no_longer_text(left, sweep.state, verb)}"
+            hint = f"{hint} {no_longer_text(left, form.state, verb)}"
         done = max(0, total - left)
-        progress = {
-            "total": total,
-            "done": done,
-            "is_known": found.is_complete,
-            "text": bulk_progress_text(verb, done, total, sweep.state, at_least_left=0 if found.is_complete else left),
-            "hint": hint,
-        }
-        can_go_on = left > 0 and state != "running"
+        at_least_left = 0 if count.is_complete else left
         context = {
-            "progress": progress,
-            "can_go_on": can_go_on,
-            "undo_button": "" if left else self._undo(request, sweep),
+            "progress": {
+                "total": total,
+                "done": done,
+                "is_known": count.is_complete,
+                "text": bulk_progress_text(verb, done, total, form.state, at_least_left=at_least_left),
+                "hint": hint,
+            },
+            "can_go_on": left > 0 and state != "running",
+            "undo_button": "" if left else self._undo_button(request, form),
         }
-        return self._render_sweep(request, sweep, context, total=total)
+        return self._render_form(request, form, context, total=total)
+
+    def undo(self, request: HttpRequest, name: str = "", *, verb: Verb) -> HttpResponse:
+        """Undo an action. The token names it."""
+        token, queues = request.POST.get("token", ""), request.POST.getlist("in")
+        if verb_of(token) != verb or not queues or not all(map(is_queue_name, queues)):
+            raise Http404
+        back = query_params.get_next_url(request, self.url(self.bulk_home))
+
+        def log(text: str, count: int) -> None:
+            log_action(request, self.bulk_entry(name=queues[0]), text, (), queues, count=count)
+
+        sweep = Sweep(verb="restore", selection=Selection(queues=queues), undo=token)
+        for queue in self.act_in_queues(request, sweep, log):
+            text = _("The rest of queue %(queue)s is kept for %(days)d days. To put back more of it here, press Undo.")
+            self.offer_undo(request, text % {"queue": queue, "days": BEGUN_DAYS}, token, queue, back)
+        return HttpResponseRedirect(back)
+
+    # -- for pages of a client, a task or a queue
+
+    def act_in_queues(self, request: HttpRequest, sweep: Sweep, log: Log) -> list[str]:
+        """Act in all queues of a sweep, and tell the user. Returns those that are not finished. Raises BrokerError."""
+        result, jobs, error = _act(sweep)
+        text = bulk_done_text(sweep.verb, result.count, left_out=result.left_out)
+        if jobs:
+            rest = _("%(done)s Jobs of these queues do the rest: %(queues)s.")
+            text = rest % {"done": text, "queues": ", ".join(job.queue_name for job in jobs)}
+        has_acted = bool(result.count or result.left_out)
+        if has_acted or jobs:
+            log(text if error is None else f"{text} {error}", result.count)
+        if isinstance(error, BrokerError):
+            raise error
+        if error is not None:
+            messages.warning(request, rest_refused_text(text, error))
+        elif jobs:
+            messages.warning(request, text)
+        elif not has_acted and sweep.verb == "restore":
+            messages.warning(request, nothing_matches_text("restore"))
+        else:
+            messages.success(request, text)
+        return result.queues_left
+
+    def purge_for_a_while(self, request: HttpRequest, queue: str, client: str | None, log: Log, *, back: str) -> bool:
+        """Purge for as long as a request may take, log it and say so. Returns whether no job is left.
+
+        Requests with the same token are undone together. Raises BrokerError, after what was purged until then has been
+        logged.
+        """
+        token, selection = read_token(request.POST, "purge"), Selection(queues=[queue], filter=JobFilter(client=client))
+        result, _jobs, error = _act(Sweep(verb="purge", selection=selection, undo=token))
+        text = bulk_done_text("purge", result.count)
+        if result.count:
+            log(text, result.count)
+        if error is not None:
+            raise error
+        if not result.is_complete:
+            text = _("%(done)s More jobs are waiting. Purge again to continue.") % {"done": text}
+        self.say_done(request, text, token, queue, back, is_over=result.is_complete)
+        return result.is_complete
+
+    def say_done(
+        self, request: HttpRequest, text: str, token: str, queue: str, back: str, *, is_over: bool = True
+    ) -> None:
+        """Say what was done; if it can be undone, with the button. `back` is the page to show then.
+
+        While the action is not over, an undo is offered without a limit of time.
+        """
+        undos = get_inspector().undos
+        aside = (undos.close if is_over else undos.read)(queue, token) if token else AsideJobs()
+        level = messages.SUCCESS if is_over else messages.WARNING
+        messages.add_message(request, level, self._with_undo(request, text, aside, token, queue, back))
+
+    def offer_undo(self, request: HttpRequest, text: str, token: str, queue: str, back: str) -> bool:
+        """Show a warning with the button, if there is something to undo. Returns whether there is."""
+        aside = get_inspector().undos.read(queue, token) if token else AsideJobs()
+        if aside.can_be_undone:
+            messages.warning(request, self._with_undo(request, text, aside, token, queue, back))
+        return aside.can_be_undone
 
     # -- helpers
 
-    def _confirm_selected(
-        self, request: HttpRequest, queue: str, ids: Sequence[str], verb: Verb, state: str
-    ) -> HttpResponse:
-        """Ask for confirmation before something that cannot be undone."""
-        back = query_params.get_next_url(request, self.url(self.bulk_home))
+    def _act_on_matching(self, request: HttpRequest, form: BulkForm) -> HttpResponse:
+        sweep, queue = form.sweep, form.queue
+        result, jobs, error = _act(sweep, form.per_second)
+        done, text = result.count, form.done_text(result.count)
+        if error is not None:
+            if done:
+                self._log_form(request, form, f"{text} ({form.filter_text}) {error}", done)
+            if isinstance(error, BrokerError):
+                raise error
+            messages.warning(request, rest_refused_text(text, error))
+            return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{sweep.verb}_all", query=form.query))
+        if jobs:
+            return self._show_progress(request, form, done, jobs[0])
+        is_of_dead = form.state == "dead" and sweep.verb != "move"
+        back = self.url(self.bulk_home) if is_of_dead else self._list_of(form)
+        if done:
+            self._log_form(request, form, f"{text} ({form.filter_text})", done)
+            self.say_done(request, text, sweep.undo, queue, back)
+            if sweep.target:
+                warn_if_nobody_serves(request, sweep.target)
+        elif not self.offer_undo(request, done_before_text(), sweep.undo, queue, back) and not result.refused:
+            messages.warning(request, nothing_matches_text(form.state))
+        if result.refused:
+            messages.warning(request, no_longer_text(result.refused, form.state, sweep.verb))
+        return HttpResponseRedirect(back)
+
+    def _show_progress(self, request: HttpRequest, form: BulkForm, done: int, job: JobHandle[Any]) -> HttpResponse:
+        left = get_inspector().sweeps.count(form.sweep).count
+        total = query_params.get_int(request.POST, "total", done + left, minimum=1)
+        facts = {"done": form.done_text(done), "id": job.id, "filter": form.filter_text}
+        self._log_form(request, form, _("%(done)s Job %(id)s does the rest. (%(filter)s)") % facts, done)
+        query = {**form.query, "total": total, "job": job.id}
+        return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{form.sweep.verb}_progress", query=query))
+
+    def _confirm_selected(self, request: HttpRequest, form: BulkForm, ids: Sequence[str]) -> HttpResponse:
+        """Ask for confirmation before something is done with selected jobs."""
+        back, verb = query_params.get_next_url(request, self.url(self.bulk_home)), form.sweep.verb
         context = {
             "title": bulk_title(verb),
-            "question": bulk_question(verb, len(ids), state),
-            "consequence": bulk_consequence(verb, state, len(ids)),
-            "facts": [(_("Queue"), queue), (_("Jobs"), clean_text(ids_text(ids)))],
+            "question": bulk_question(verb, len(ids), form.state),
+            "consequence": bulk_consequence(verb, form.state, len(ids)),
+            "facts": [(_("Queue"), form.queue), (_("Jobs"), clean_text(ids_text(ids)))],
             "action": self.url(f"{self.bulk_prefix}{verb}"),
             "fields": [
-                ("queue", queue),
-                ("state", state),
+                ("queue", form.queue),
+                ("state", form.state),
                 ("next", back),
                 ("confirmed", "yes"),
                 ("undo", undo_token(verb, len(ids))),
                 *(("id", job_id) for job_id in ids),
             ],
-            "verb": bulk_button(verb, state),
+            "verb": bulk_button(verb, form.state),
             "back": back,
-            "breadcrumbs": self._crumbs(queue, state),
+            "breadcrumbs": self._crumbs(form),
             "is_harmless": verb == "move",
-            "targets": move_targets(queue) if verb == "move" else (),
+            "targets": move_targets(form.queue) if verb == "move" else (),
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
-    def _sweep(self, request: HttpRequest, sweep: BulkRequest) -> HttpResponse:
-        inspector = get_inspector()
-        if sweep.per_second:
-            return self._enqueue_rest(request, sweep, 0)  # a request does not wait
-        result = sweep.run(inspector)
-        done, text = len(result.done), bulk_done_text(sweep.verb, len(result.done), sweep.state, sweep.target)
-        filter_text = _filter_text(sweep)
-        if result.stopped_by is not None:
-            if done:
-                self._log(request, sweep, f"{text} ({filter_text}) {result.stopped_by}", done)
-            raise result.stopped_by
-        if not result.is_complete:
-            return self._enqueue_rest(request, sweep, done)
-        is_of_dead = sweep.state == "dead" and sweep.verb != "move"
-        back = self.url(self.bulk_home) if is_of_dead else self._list_of(sweep)
-        if done:
-            self._log(request, sweep, f"{text} ({filter_text})", done)
-            self.say_done(request, text, sweep.undo, sweep.queue, back)
-            if sweep.target:
-                warn_if_nobody_serves(request, sweep.target)
-        elif not self.offer_undo(request, done_before_text(), sweep.undo, sweep.queue, back) and not result.refused:
-            messages.warning(request, nothing_matches_text(sweep.state))
-        if result.refused:
-            messages.warning(request, no_longer_text(result.refused, sweep.state, sweep.verb))
-        return HttpResponseRedirect(back)
-
-    def _undo(self, request: HttpRequest, sweep: BulkRequest) -> str:
-        """The button that undoes it, for half a minute after its end; or that it cannot be undone."""
-        if not sweep.undo:
-            return ""
-        aside = get_inspector().undos.read(sweep.queue, sweep.undo)
-        return self.with_undo(request, "", aside, sweep.undo, sweep.queue, self.url(self.bulk_home))
-
-    def _enqueue_rest(self, request: HttpRequest, sweep: BulkRequest, done: int) -> HttpResponse:
-        left = sweep.counted(get_inspector())[1].count
-        total = query_params.get_int(request.POST, "total", done + left, minimum=1)
-        try:
-            job = sweep.enqueue_rest()
-        except (BrokerError, QueueFull) as error:
-            return self._rest_refused(request, sweep, done, error)
-        log_message = _("%(done)s Job %(id)s does the rest. (%(filter)s)")
-        facts = {
-            "done": bulk_done_text(sweep.verb, done, sweep.state, sweep.target),
-            "id": job.id,
-            "filter": _filter_text(sweep),
-        }
-        self._log(request, sweep, log_message % facts, done)
-        query = {**sweep.query, "total": total, "job": job.id}
-        return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{sweep.verb}_progress", query=query))
-
-    def _rest_refused(
-        self, request: HttpRequest, sweep: BulkRequest, done: int, error: BrokerError | QueueFull
+    def _render_form(
+        self, request: HttpRequest, form: BulkForm, more: dict[str, Any], total: int | None = None
     ) -> HttpResponse:
-        """Log what was done, and ask again. Raises BrokerError."""
-        text = bulk_done_text(sweep.verb, done, sweep.state, sweep.target)
-        if done:
-            self._log(request, sweep, f"{text} ({_filter_text(sweep)}) {error}", done)
-        if isinstance(error, BrokerError):
-            raise error
-        messages.warning(request, rest_refused_text(text, error))
-        return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{sweep.verb}_all", query=sweep.query))
-
-    def _log(self, request: HttpRequest, sweep: BulkRequest, message: str, count: int) -> None:
-        wanted = sweep.wanted
-        facts = {
-            name: text for name, text in (("task", wanted.task.removeprefix("=")), ("client", wanted.client)) if text
-        }
-        log_action(
-            request, self.bulk_entry(name=sweep.queue), message, count=count, queues=_named(sweep.target), **facts
-        )
-
-    def _render_sweep(
-        self, request: HttpRequest, sweep: BulkRequest, more: dict[str, Any], total: int | None = None
-    ) -> HttpResponse:
-        hidden = {**sweep.query, **({} if total is None else {"total": total, "per_second": 0})}
+        hidden = {**form.query, **({} if total is None else {"total": total, "per_second": 0})}
+        verb = form.sweep.verb
         context = {
-            "title": bulk_title(sweep.verb),
-            "verb": sweep.verb,
-            "facts": _facts(sweep),
+            "title": bulk_title(verb),
+            "verb": verb,
+            "facts": form.facts,
             "hidden": [(name, value) for name, value in hidden.items() if value],
-            "button": bulk_button(sweep.verb, sweep.state) if total is None else _("Continue here"),
-            "action_url": self.url(f"{self.bulk_prefix}{sweep.verb}_all"),
-            "back_url": self._list_of(sweep),
-            "breadcrumbs": self._crumbs(sweep.queue, sweep.state),
+            "button": bulk_button(verb, form.state) if total is None else _("Continue here"),
+            "action_url": self.url(f"{self.bulk_prefix}{verb}_all"),
+            "back_url": self._list_of(form),
+            "breadcrumbs": self._crumbs(form),
             **more,
         }
         return self.render(request, "sweep.html", context, is_form="question" in more)
 
-    def _list_of(self, sweep: BulkRequest) -> str:
-        if not sweep.queue:
-            return self.url(self.bulk_home)
-        return self.url("queue_change", sweep.queue, query={"state": sweep.state, **sweep.wanted.query})
+    def _undo_button(self, request: HttpRequest, form: BulkForm) -> str:
+        """The button that undoes it, for half a minute after its end; or that it cannot be undone."""
+        if not form.sweep.undo:
+            return ""
+        aside = get_inspector().undos.read(form.queue, form.sweep.undo)
+        return self._with_undo(request, "", aside, form.sweep.undo, form.queue, self.url(self.bulk_home))
 
-    def _crumbs(self, queue: str, state: str) -> list[dict[str, str]]:
-        if state == "dead":
+    def _with_undo(self, request: HttpRequest, text: str, aside: AsideJobs, token: str, queue: str, back: str) -> str:
+        """A text, and behind it the button, or that the undo was given up."""
+        if aside.is_too_much:
+            return f"{text} {_('It cannot be undone: the jobs are too many or too large to be kept.')}".lstrip()
+        if not aside.can_be_undone:
+            return text
+        context = {
+            "text": text,
+            "action": self.url(_UNDO_URLS[verb_of(token)], *([queue] if verb_of(token) == "purge" else [])),
+            "token": token,
+            "queue": queue,
+            "back": back,
+            "seconds": None if aside.seconds is None else ceil(aside.seconds),
+        }
+        return render_to_string("admin/django_rtq/_undo.html", context, request)
+
+    def _log_form(self, request: HttpRequest, form: BulkForm, message: str, count: int) -> None:
+        wanted = form.sweep.selection.filter
+        about = (("task", wanted.task.removeprefix("=")), ("client", wanted.client))
+        facts = {name: text for name, text in about if text}
+        queues = _named(form.sweep.target)
+        log_action(request, self.bulk_entry(name=form.queue), message, count=count, queues=queues, **facts)
+
+    def _list_of(self, form: BulkForm) -> str:
+        query = {"state": form.state, **filter_query(form.sweep.selection.filter)}
+        return self.url("queue_change", form.queue, query=query)
+
+    def _crumbs(self, form: BulkForm) -> list[dict[str, str]]:
+        if form.state == "dead":
             return [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}]
-        return [{"url": self.url("queue_change", queue, query={"state": state}), "title": queue}]
+        return [{"url": self.url("queue_change", form.queue, query={"state": form.state}), "title": form.queue}]
+
+
+def read_state(data: QueryDict, verb: Verb) -> str:
+    """The state of the jobs. Dead letters if none is named, as far as that is possible."""
+    states = ACTIONS[verb].states
+    return query_params.get_choice(data, "state", states, "dead" if "dead" in states else states[0])
+
+
+def read_moment_ms(data: QueryDict) -> int:
+    """The moment of the snapshot that a form remembers; 0: none."""
+    return query_params.get_int(data, "until_ms", 0, maximum=LATEST)
+
+
+def read_sweep(data: QueryDict, verb: Verb, wanted: JobFilter) -> Sweep:
+    """An action on all jobs of a client or a task, from a form that names the queues. Raises Http404."""
+    named = data.getlist("in")
+    queues = [queue for queue in get_inspector().queues.names() if queue in named] if named else []
+    if named and not queues:
+        raise Http404
+    selection = Selection(queues=queues, filter=wanted, until_ms=read_moment_ms(data) or None)
+    return Sweep(verb=verb, selection=selection)
+
+
+def sweep_fields(count: Count) -> list[tuple[str, object]]:
+    """What such a form has to remember."""
+    return [("until_ms", count.until_ms), *(("in", queue) for queue in {**count.by_queue, **dict.fromkeys(count.cut)})]
+
+
+def undo_token(verb: str, count: int, *, is_complete: bool = True) -> str:
+    """A token for the form that asks before an action; "": so many jobs, or this action, cannot be undone.
+
+    `is_complete`: all jobs were looked at. If not, they may be too many.
+    """
+    is_undoable = any(action.is_undoable for name, action in ACTIONS.items() if name == verb)
+    return new_token(verb) if is_undoable and is_complete and count <= MOST_JOBS else ""
+
+
+def read_token(data: QueryDict, verb: str) -> str:
+    """The token of that form. "" if it has none, or one for another action."""
+    token = data.get("undo", "")
+    return token if verb_of(token) == verb else ""
+
+
+def purge_fields(data: QueryDict, count: int) -> list[tuple[str, object]]:
+    """What the form of a page that purges brings. A purge that continues has the same token."""
+    token = undo_token("purge", count)
+    return [("undo", read_token(data, "purge") or token if token else "")]
+
+
+def purge_query(data: QueryDict) -> dict[str, str]:
+    """What the URL of the page brings that continues."""
+    return {"undo": token} if (token := read_token(data, "purge")) else {}
+
+
+def done_before_text() -> str:
+    """That a form is sent again, because the answer to the first time was lost."""
+    return _("This was done before, and can be undone.")
+
+
+def _act(sweep: Sweep, per_second: int = 0) -> tuple[Result, list[JobHandle[Any]], BrokerError | QueueFull | None]:
+    """Act for as long as a request may take. Returns what was done, the jobs that do the rest, and the first error.
+
+    With a limit per second a job does all of it: a request does not wait.
+    """
+    jobs: list[JobHandle[Any]] = []
+    result = Result() if per_second else get_inspector().sweeps.run(sweep, seconds=REQUEST_SECONDS, limit=STEP)
+    if isinstance(result.stopped_by, BrokerError):
+        return result, jobs, result.stopped_by
+    queues = sweep.selection.queues if per_second else result.queues_left if sweep.verb != "purge" else ()
+    try:
+        for job in enqueue_rest(sweep, queues, per_second):
+            jobs.append(job)
+    except (BrokerError, QueueFull) as error:
+        return result, jobs, error
+    return result, jobs, None
+
+
+def _has_next_job(sweep: Sweep) -> bool:
+    """Whether another job of this action waits or runs. These are the first of their lists."""
+    wanted, (queue,) = JobFilter(task=f"={run_bulk_action.name}"), sweep.selection.queues
+    return any(
+        job.args and Sweep.read(job.args[0]).stored() == sweep.stored()
+        for state in ("scheduled", "queued", "running")
+        for job in get_inspector().job_list.page(queue, state, filter=wanted, depth=STEP).jobs
+    )
 
 
 def _named(target: str) -> list[str]:
     return [target] if target else []
-
-
-def _act(verb: Verb, queue: str, state: str, ids: Sequence[str], with_what: str) -> list[str]:
-    """Act on these jobs, with the token of an undo or the queue to move to. Returns the ids of what it acted on."""
-    inspector = get_inspector()
-    if verb == "move":
-        return inspector.job_mover.move_some(queue, ids, with_what)
-    if verb == "requeue" or verb == "discard":  # noqa: PLR1714 - for mypy
-        return inspector.requeue(queue, ids) if verb == "requeue" else inspector.discard(queue, ids, undo=with_what)
-    return inspector.live_jobs.act(queue, state, verb, ids)
-
-
-def _filter_text(sweep: BulkRequest) -> str:
-    return ", ".join(f"{name}: {value}" for name, value in _facts(sweep))
-
-
-def _facts(sweep: BulkRequest) -> list[tuple[str, str]]:
-    """Pairs of a label and a value that describe the selected jobs."""
-    until = moment(sweep.until_ms)
-    facts = [(_("Queue"), sweep.queue), *sweep.wanted.facts]
-    if sweep.state != "dead":
-        facts.insert(1, (_("State"), str(STATE_LABELS[JobState(sweep.state)])))
-    if sweep.target:
-        facts.append((_("To queue"), sweep.target))
-    if sweep.per_second:
-        facts.append((_("Limit per second"), str(sweep.per_second)))
-    if until is not None:
-        facts.append((_("Died before") if sweep.state == "dead" else _("Made before"), format_moment(until)))
-    return facts
 
 
 def _state_of(job_id: str, queue: str) -> str:

@@ -3,7 +3,7 @@
 -- the first there; or the last, if that waits longer, because others were put in front of it. Jobs that wait for their
 -- time, or for the next attempt, are not dropped. Dropped jobs end as cancelled.
 -- created when first called
--- uses: prelude lanes lane_fronts outcomes waiting
+-- uses: prelude lanes outcomes waiting
 
 local MORE = 100 -- ids that one call may remove, beside one for each of its own jobs (rule 6)
 

@@ -1,5 +1,49 @@
--- search_steps: what search_jobs looks at, by state.
--- uses: queued_list finished_list scored_list running_list call_filter
+-- search_steps: what search_jobs looks at, by state: members of sorted sets, running jobs, and the lists of other parts.
+-- uses: prelude queued_list finished_list call_filter
+
+-- List up to `most` running jobs, the oldest first, behind `at`: {claim time, id}. Returns "more" or "all", the place of
+-- each, and {worker, end of its lease, attempt and claim time, cancel request, progress, now} of each.
+local function list_held(q, at, most)
+  local held, places, known = {}, {}, {}
+  local workers = redis.call("ZRANGE", q.workers, 0, -1, "WITHSCORES")
+  for w = 1, #workers, 2 do
+    local running = redis.call("HGETALL", q.running_of .. workers[w])
+    for i = 1, #running, 2 do
+      local claimed = tonumber(string.match(running[i + 1], "^%d+ (%d+)") or 0)
+      local last = tonumber(at[1] or -1)
+      local is_behind = claimed > last or (claimed == last and running[i] > at[2])
+      if is_behind then held[#held + 1] = { claimed, running[i], workers[w], workers[w + 1], running[i + 1] } end
+    end
+  end
+  table.sort(held, function(a, b) return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2]) end)
+  local now = now_ms(q.clock)
+  for n = 1, math.min(#held, most) do
+    local claimed, id, worker, lease, run = unpack(held[n])
+    local request, progress = redis.call("HGET", q.cancel_requests, id), redis.call("HGET", q.progress, id)
+    places[n] = { string.format("%.0f", claimed), id }
+    known[n] = { worker, lease, run, request or "", progress or "", string.format("%.0f", now) }
+  end
+  return #held > most and "more" or "all", places, known
+end
+
+-- The number of members before the place behind this one: see list_scored().
+local function count_before(key, score, member, is_falling)
+  local now = redis.call("ZSCORE", key, member)
+  if not now or tonumber(now) ~= tonumber(score) then
+    if is_falling then return redis.call("ZCOUNT", key, "(" .. score, "+inf") end
+    return redis.call("ZCOUNT", key, "-inf", "(" .. score)
+  end
+  if is_falling then return redis.call("ZREVRANK", key, member) + 1 end
+  return redis.call("ZRANK", key, member) + 1
+end
+
+-- List up to `wanted` members behind a member and its score ("": from the beginning), from the highest or the lowest on.
+-- Returns the members with their scores. If the member has left the set, it may begin with some that were seen before.
+local function list_scored(key, score, member, wanted, is_falling)
+  local start = score == "" and 0 or count_before(key, score, member, is_falling)
+  if is_falling then return redis.call("ZREVRANGE", key, start, start + wanted - 1, "WITHSCORES") end
+  return redis.call("ZRANGE", key, start, start + wanted - 1, "WITHSCORES")
+end
 
 -- Read a list behind `at`. Returns how it ends, the place of each job, from which a search goes on, and what the list knows
 -- of each. A place is {time, id}, or {band, turn, client, id, place} of a queued job. `of_client`: "=" and the only one

@@ -1,5 +1,5 @@
 -- count_matching: count dead letters that match a filter. Reads only.
--- uses: filter read_filter
+-- uses: filter
 -- keys: dead jobs errors
 -- ARGV[1] task        its name, or the end of it after a dot; "=" and its name: no other; "": any. Several: a line each
 -- ARGV[2] client      "=" and its name; "": any

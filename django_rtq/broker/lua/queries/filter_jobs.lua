@@ -1,5 +1,5 @@
 -- filter_jobs: find the jobs that match a filter among some ids. Reads only.
--- uses: filter read_filter
+-- uses: filter
 -- keys: jobs errors
 -- ARGV[1] task        its name, or the end of it after a dot; "=" and its name: no other; "": any. Several: a line each
 -- ARGV[2] client      "=" and its name; "": any

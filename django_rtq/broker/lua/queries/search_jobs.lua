@@ -1,5 +1,5 @@
 -- search_jobs: find the jobs of one state that match a filter, some at a time. Reads only.
--- uses: filter read_filter search_steps
+-- uses: filter search_steps
 -- keys: jobs errors bands ring lane lanes blocked scheduled retrying scheduled_by_client dead results recent_results
 --       result_times workers running_of cancel_requests progress clock
 -- ARGV[1] task        the first eight are as in filter_jobs.lua

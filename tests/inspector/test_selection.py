@@ -1,13 +1,16 @@
-"""The query language of the search."""
+"""Which jobs: the text that people write, and what it means."""
 
 import re
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.search.query import Query, QueryError, parse
+from django_rtq.inspector.selection import QueryError, Selection
+from django_rtq.search import read_query
 from django_rtq.tasks.registry import all_tasks
 
 MAIL = "testproject.shop.tasks.send_order_mail"
@@ -27,12 +30,17 @@ MAIL = "testproject.shop.tasks.send_order_mail"
         ("client:", {"client": ""}),
         ("error:NoStock", {"error": "NoStock"}),
         ('error:"no: such"', {"error": "no: such"}),
-        ("args.no_such.b:1:2", {"arguments": {"no_such.b": "1:2"}, "positions": {"no_such": {}}}),
+        ("class:shop.NoStock", {"error_class": "shop.NoStock"}),
+        ("state:expired", {"outcome": "expired"}),
+        ("args.no_such.b:1:2", {"arguments": {"no_such.b": "1:2"}}),
         ("12:30", {"words": ("12:30",)}),
     ],
 )
 def test_a_query_is_read(text, wanted):
-    assert parse(text) == Query(filter=JobFilter(**wanted))
+    query = Selection.parse(text)
+
+    assert query.filter == JobFilter(**wanted)
+    assert Selection.parse(str(query)) == query
 
 
 def test_the_words_on_the_page_of_the_admin_are_understood():
@@ -40,40 +48,42 @@ def test_the_words_on_the_page_of_the_admin_are_understood():
     rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
     words = [word for row in rows for word in re.findall(r"`([^`]*)`", row)]
 
-    assert all(parse(word) for word in words)
+    assert all(Selection.parse(word).is_filtered for word in words)
     assert len(words) >= 12
 
 
 def test_queues_and_states_say_where_to_search():
-    query = parse("queue:mail state:dead queue:low state:queued queue:mail")
+    query = Selection.parse("queue:mail state:dead queue:low state:queued queue:mail")
 
     assert (query.queues, query.states, query.filter) == (("mail", "low"), ("dead", "queued"), JobFilter())
+    assert str(query) == "queue:mail queue:low state:dead state:queued"
 
 
 def test_the_state_of_a_finished_job_is_looked_for_among_finished_ones():
-    query = parse("state:cancelled")
+    query = Selection.parse("state:cancelled")
 
     assert (query.states, query.filter.outcome) == (("finished",), "cancelled")
 
 
 def test_times_are_ago_or_moments():
-    query = parse("since:2h before:2026-01-31T08:00+00:00")
+    query = Selection.parse("since:2h before:2026-01-31T08:00+00:00")
 
     ago = datetime.now(timezone.utc) - query.filter.since
     assert timedelta(hours=2) <= ago < timedelta(hours=2, minutes=5)
     assert query.filter.until == datetime(2026, 1, 31, 8, tzinfo=timezone.utc)
+    assert Selection.parse(str(query)) == query
 
 
 def test_a_positional_argument_is_known_by_the_signature_of_its_task():
     name = all_tasks()[MAIL].parameter_names[1]
 
-    assert parse(f"args.{name}:42").filter.positions[name][MAIL] == 1
+    assert read_query(f"args.{name}:42").filter.positions[name][MAIL] == 1
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tsk:ship", "tsk:ship: there is no such field; the fields are id, task, client, error, args.NAME, queue, "),
+        ("tsk:ship", "tsk:ship: there is no such field; the fields are id, task, client, error, class, args.NAME, "),
         ("tsk:ship", "Did you mean task?"),
         ("https://example.com", "To search for this text, put it in quotes."),
         ("state:dea", "state:dea: there is no such state; the states are queued, scheduled, running, retrying, dead, "),
@@ -95,7 +105,7 @@ def test_a_positional_argument_is_known_by_the_signature_of_its_task():
 )
 def test_what_cannot_be_understood_is_named(text, said):
     with pytest.raises(QueryError) as caught:
-        parse(text)
+        read_query(text)
 
     assert said in str(caught.value)
 
@@ -104,4 +114,26 @@ def test_what_cannot_be_understood_is_named(text, said):
     ("text", "word"), [("abc", "abc"), ('"a b"', "a b"), ("a b", ""), ("id:abc", ""), ("state:dead abc", "")]
 )
 def test_a_query_of_one_word_may_be_an_id(text, word):
-    assert parse(text).only_word == word
+    assert Selection.parse(text).only_word == word
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
+
+
+@given(
+    st.builds(
+        Selection,
+        queues=st.lists(st.sampled_from(["mail", "low-1"]), unique=True).map(tuple),
+        states=st.lists(st.sampled_from(["dead", "queued"]), unique=True).map(tuple),
+        filter=st.builds(
+            JobFilter,
+            task=texts,
+            client=st.none() | texts,
+            error_class=texts,
+            words=st.lists(texts, max_size=3).map(tuple),
+            arguments=st.dictionaries(st.sampled_from(["a", "user.name"]), texts.filter(bool)),
+        ),
+    )
+)
+def test_every_selection_can_be_written_as_a_query(selection):
+    assert Selection.parse(str(selection)) == selection

@@ -1,23 +1,63 @@
-"""A reply gets lost, and what people did is done: they are told so, and not that somebody else was first."""
+"""What is done with jobs by their ids, and what people are told of it if a reply gets lost."""
 
 import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import WrongState
-from tests.support.jobs import QUEUE, claim, dead_job, queued_job, retrying_job, scheduled_job, settle
+from django_rtq.inspector.actions import ACTIONS, VERBS, How
+from django_rtq.inspector.jobs.undo import new_token
+from tests.support.jobs import (
+    QUEUE,
+    claim,
+    claimed_job,
+    dead_job,
+    finished_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settle,
+)
 
 BODY = '{"task":"shop.tasks.mail","args":[1]}'
 both = pytest.mark.parametrize("moment", ["before", "after"])
 
 
+SEEDS = {
+    "queued": queued_job,
+    "scheduled": scheduled_job,
+    "retrying": retrying_job,
+    "running": claimed_job,
+    "dead": dead_job,
+    "finished": finished_job,
+}
+
+
 @both
-def test_requeue_tells_what_it_did(redis, broker, inspector, moment):
-    jobs = [dead_job(broker), dead_job(broker)]
-    waits = queued_job(broker)
+@pytest.mark.parametrize(("state", "verb"), [(state, verb) for state in VERBS for verb in VERBS[state]])
+def test_each_action_tells_what_it_did(redis, broker, inspector, state, verb, moment):
+    jobs = [SEEDS[state](broker).id for _ in range(3 if state != "running" else 1)]
+    how = How(target="elsewhere", running="ask" if state == "running" else "leave")
     redis.load_scripts()
     redis.drop_connection(moment)
-    ids = [job.id for job in (*jobs, waits)]
-    assert inspector.requeue(QUEUE, ids)[:2] == ids[:2]
+
+    assert inspector.actions.done(verb, QUEUE, jobs, how) == jobs
+
+
+@pytest.mark.parametrize(
+    ("state", "verb"),
+    [(state, verb) for verb, action in ACTIONS.items() if action.done for state in SEEDS if state not in action.states],
+)
+def test_an_action_leaves_jobs_in_other_states_alone(broker, inspector, state, verb):
+    job = SEEDS[state](broker)
+
+    assert inspector.actions.done(verb, QUEUE, [job.id, "unknown"], How(target="elsewhere")) == []
+    assert inspector.find(job.id).state in (state, "succeeded")
+
+
+def test_many_that_can_be_undone_are_discarded_in_several_calls(broker, inspector):
+    jobs = [dead_job(broker).id for _ in range(120)]
+
+    assert inspector.discard(QUEUE, [*jobs, "unknown"], undo=new_token("discard")) == jobs
 
 
 def test_requeue_tells_of_what_was_done_by_others_long_before_that_it_was_not_us(redis, broker, inspector):
@@ -39,25 +79,6 @@ def test_requeue_tells_it_of_a_job_that_is_over_by_then(redis, broker, inspector
     redis.load_scripts()
     redis.drop_connection("after")
     assert inspector.requeue(QUEUE, [job.id]) == [job.id]
-
-
-@both
-def test_discard_tells_what_it_did(redis, broker, inspector, moment):
-    jobs, waits = [dead_job(broker), dead_job(broker)], queued_job(broker)
-    redis.load_scripts()
-    redis.drop_connection(moment)
-    ids = [job.id for job in (*jobs, waits)]
-    assert inspector.discard(QUEUE, ids) == ids[:2]
-
-
-@both
-@pytest.mark.parametrize("seed", [scheduled_job, retrying_job])
-def test_run_now_tells_what_it_did(redis, broker, inspector, moment, seed):
-    job = seed(broker)
-    redis.load_scripts()
-    redis.drop_connection(moment)
-    inspector.run_now(job.id, QUEUE)
-    assert inspector.find(job.id, QUEUE).state == "queued"
 
 
 def test_run_now_of_a_dead_letter_is_refused_after_a_lost_reply_too(redis, broker, inspector):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from django.utils.translation import gettext as _
 
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.jobs.job_refs import LISTS, LONGEST_PAGE, JobPage
-from django_rtq.redaction import redacted
-from django_rtq.search.query import Query, QueryError
+from django_rtq.inspector.selection import Selection, query_error
+from django_rtq.redaction import hidden, redacted
+from django_rtq.tasks.registry import all_tasks
 from django_rtq.validation import did_you_mean
 
 #: The order in which states are searched.
@@ -26,7 +28,21 @@ class Found:
     total: int
 
 
-def search(inspector: Inspector, query: Query, cursor: str = "", limit: int = 25) -> Found:
+def read_query(text: str) -> Selection:
+    """Read a query, with what this process knows of tasks: the positions of their parameters. Raises QueryError."""
+    query = Selection.parse(text)
+    for path, value in query.filter.arguments.items():
+        nested: Any = value
+        for name in reversed(path.split(".")):
+            nested = {name: nested}
+        if hidden(nested) != nested:
+            word = f"args.{path}:{value}"
+            raise query_error(word, _("values of this name are hidden, so they cannot be searched for"))
+    names = {path.partition(".")[0] for path in query.filter.arguments}
+    return replace(query, filter=replace(query.filter, positions={name: _positions(name) for name in names}))
+
+
+def search(inspector: Inspector, query: Selection, cursor: str = "", limit: int = 25) -> Found:
     """Some jobs that match: those that run, then dead letters, retrying, queued, scheduled and finished ones.
 
     What is hidden from people cannot be found: the filter is applied to redacted jobs. Raises QueryError for a queue
@@ -35,8 +51,7 @@ def search(inspector: Inspector, query: Query, cursor: str = "", limit: int = 25
     details = {queue.name: queue for queue in inspector.queues.details()}
     for name in query.queues:
         if name not in details:
-            known = _("no queue of this name was used yet")
-            raise QueryError(f"queue:{name}: {known}.{did_you_mean(name, details)}")
+            raise query_error(f"queue:{name}", _("no queue of this name was used yet"), did_you_mean(name, details))
     states = [state for state in STATES if state in (query.states or LISTS)]
     lists = [(name, state) for state in states for name in (query.queues or details)]
     sizes = {
@@ -47,7 +62,7 @@ def search(inspector: Inspector, query: Query, cursor: str = "", limit: int = 25
     return Found(page=replace(page, jobs=[redacted(job) for job in page.jobs]), total=sum(sizes.values()))
 
 
-def each(inspector: Inspector, query: Query) -> Iterator[JobDetails]:
+def search_all(inspector: Inspector, query: Selection) -> Iterator[JobDetails]:
     """All jobs that match, redacted, page by page: see search()."""
     cursor = ""
     while True:
@@ -61,3 +76,9 @@ def each(inspector: Inspector, query: Query) -> Iterator[JobDetails]:
 def _size(count: int, state: str, retrying: int) -> int:
     """How many entries the list has: that of scheduled jobs has the retrying ones as well."""
     return count + retrying if state == "scheduled" else count
+
+
+def _positions(name: str) -> dict[str, int]:
+    """The tasks that have a positional parameter of this name -> its position."""
+    parameters = {task: list(known.parameter_names) for task, known in all_tasks().items()}
+    return {task: names.index(name) for task, names in parameters.items() if name in names}

@@ -1,0 +1,315 @@
+"""What can be done with jobs: one row for each action, and how it is sent.
+
+An action is told which jobs by their ids, some in each round trip, and says what became of each. Its script may be sent
+twice. If the reply is lost, the second call finds nothing left to do, so the row says what the answers mean then, or
+has the jobs read: this reports their current state, so somebody else who did the same then cannot be told apart.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from django.dispatch import Signal
+
+from django_rtq import signals
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.control import wake_supervisor_of
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.inspector.details import read_found
+from django_rtq.inspector.jobs.job_refs import LISTS
+from django_rtq.inspector.jobs.undo import script_argument
+from django_rtq.inspector.selection import WAITING
+from django_rtq.jobs import record as stored
+from django_rtq.jobs.job import JobState
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
+
+LATEST = 10**15  # a moment after any death, in ms
+SLACK_MS = 1000  # clocks of two machines run apart
+
+Verb = Literal["requeue", "discard", "cancel", "run_now", "move", "purge", "restore"]
+Answers = dict[str, str]  # id of a job -> what became of it, in a word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """In which way an action is done, as far as that is asked."""
+
+    latest_ms: int = LATEST  # dead letters that died later are left alone
+    undo: str = ""  # the token with which it can be undone; "": it cannot
+    target: str = ""  # the queue to which jobs are moved
+    running: str = "leave"  # jobs that have started: "ask" them to stop, "terminate" their processes, or "leave" them
+
+
+PLAINLY = How()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """A row of the table."""
+
+    states: Sequence[str]  # the lists of jobs with which it can be done
+    script: str
+    #: The commands of one round trip. Those of `requeue` and `discard` take many ids, the others one each.
+    calls: Callable[[Broker, str, Sequence[str], How], list[Command]] = lambda broker, queue, job_ids, how: []
+    at_once: int = 50  # jobs of one round trip; Redis serves nobody else meanwhile
+    done: str = ""  # the answer for jobs with which it was done
+    also_done: Sequence[str] = ()  # answers that mean the same to the person who asked
+    asks: bool = False  # for confirmation, also of selected jobs
+    is_undoable: bool = False
+    #: What the answers mean after a lost reply, so many seconds after the first call.
+    lost: Callable[[Broker, str, Answers, float], Answers] = lambda broker, queue, answers, seconds: answers
+    tell: Callable[[type, str, list[str], How], object] = lambda sender, queue, job_ids, how: None  # sends the signals
+    reasons: Mapping[str, str] = field(default_factory=dict)  # answer -> why nothing was done, after the id of the job
+
+    @property
+    def usual_states(self) -> Sequence[str]:
+        """The states that are meant if none is named: those in which jobs wait, or dead letters."""
+        return [state for state in self.states if state in WAITING] or self.states
+
+    def is_done(self, answer: str) -> bool:
+        """Whether the answer says that the job is as it was asked for."""
+        word = answer.partition(" ")[0]
+        return word == self.done or word in self.also_done
+
+    def why_not(self, answer: str, **named: str) -> str:
+        """Why nothing was done, in words that follow the id of the job."""
+        word, _, other = answer.partition(" ")
+        return self.reasons.get(word, self.reasons.get("", "")).format(other=other, **named)
+
+
+def cancel_call(broker: Broker, queue: str, job_id: str, running: str) -> Command:
+    """Cancel a job. `running`: see How."""
+    config = broker.config
+    arguments = (config.max_results, job_id, config.cancelled_ttl_ms, CANCELLED_UNRUN, running)
+    return SCRIPTS["cancel"].call(broker.keys.of(queue), arguments)
+
+
+def _move_calls(broker: Broker, queue: str, job_ids: Sequence[str], how: How) -> list[Command]:
+    if queue == how.target:
+        raise ValueError(f"The jobs are in queue {queue} already.")
+    keys = [broker.keys.of(name) for name in (queue, how.target)]
+    return [SCRIPTS["move"].call_many(keys, (job_id,)) for job_id in job_ids]
+
+
+def _teller(signal: Signal) -> Callable[[type, str, list[str], How], object]:
+    return lambda sender, queue, job_ids, how: signal.send_robust(sender, job_ids=job_ids, queue=queue)
+
+
+def _tell_cancelled(sender: type, queue: str, job_ids: list[str], how: How) -> None:
+    for job_id in job_ids:
+        signals.job_cancelled.send_robust(sender, job_id=job_id, queue=queue)
+
+
+def _requeued(broker: Broker, queue: str, answers: Answers, seconds: float) -> Answers:
+    """Those that were queued again, or have finished, since the first call."""
+    unclear = [job_id for job_id, answer in answers.items() if answer != "queued"]
+    now_s, records, finished = _read_places(broker, queue, unclear)
+    since_ms = (now_s - seconds) * 1000 - SLACK_MS
+    places = zip(unclear, records, finished, strict=True)
+    return answers | {
+        job_id: "queued" for job_id, record, is_over in places if is_over or (record and _ready_ms(record) >= since_ms)
+    }
+
+
+def _discarded(broker: Broker, queue: str, answers: Answers, _: float) -> Answers:
+    """Those of which nothing is left."""
+    unclear = [job_id for job_id, answer in answers.items() if answer != "discarded"]
+    _now, records, finished = _read_places(broker, queue, unclear)
+    places = zip(unclear, records, finished, strict=True)
+    return answers | {job_id: "discarded" for job_id, record, is_over in places if record is None and not is_over}
+
+
+def _underway(broker: Broker, queue: str, answers: Answers, _: float) -> Answers:
+    """Those that are queued already, or were since."""
+    unclear = [job_id for job_id, answer in answers.items() if answer not in ("queued", "missing")]
+    calls = [SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,)) for job_id in unclear]
+    replies = broker.redis.execute(calls, resend=True) if calls else []
+    jobs = [read_found(job_id, queue, reply) for job_id, reply in zip(unclear, replies, strict=True)]
+    started = (JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED)
+    return answers | {job.id: "queued" for job in jobs if job and job.state in started}
+
+
+#: `purge` and `restore` are about all waiting jobs of a queue or a client, and all of an undo: sweep.py calls them.
+ACTIONS: dict[Verb, Action] = {
+    "requeue": Action(
+        states=("dead",),
+        script="requeue",
+        calls=lambda broker, queue, job_ids, how: [
+            SCRIPTS["requeue"].call(broker.keys.of(queue), (how.latest_ms, *job_ids))
+        ],
+        at_once=MAINTAIN_AT_ONCE,
+        done="queued",
+        lost=_requeued,
+        tell=_teller(signals.job_requeued),
+    ),
+    "run_now": Action(
+        states=("scheduled", "retrying"),
+        script="run_now",
+        calls=lambda broker, queue, job_ids, how: [
+            SCRIPTS["run_now"].call(broker.keys.of(queue), (job_id,)) for job_id in job_ids
+        ],
+        done="queued",
+        lost=_underway,
+        tell=_teller(signals.job_promoted),
+        reasons={
+            "after": "waits until job {other} has ended: only one job of the same unique key may be alive.",
+            "paused": "waits because its task is paused. Resume the task first.",
+            "finished": "has finished already.",
+            "": "is not scheduled or retrying (any more).",
+        },
+    ),
+    "move": Action(
+        states=(*WAITING, "dead"),
+        script="move",
+        calls=_move_calls,
+        at_once=10,  # a call that searches a lane for an id takes up to 5 ms
+        done="moved",
+        asks=True,
+        lost=lambda broker, queue, answers, seconds: _renamed(answers, "there", "moved"),
+        tell=lambda sender, queue, job_ids, how: signals.job_moved.send_robust(
+            sender, job_ids=job_ids, queue=queue, target=how.target
+        ),
+        reasons={
+            "missing": "is not in queue {queue} any more.",
+            "there": "is in queue {target} already.",
+            "finished": "has finished already.",
+            "running": "is running. Only jobs that do not run can be moved.",
+            "duplicate": "is unique, and job {other} of the same key is alive in queue {target}.",
+            "after": "waits until job {other} has ended: only one job of the same unique key may be alive in a queue.",
+            "before": "is unique, and job {other} waits in its queue for its end. Run or cancel that job first.",
+            "long": "was in queue {target} before, and its old place there cannot be removed: more than 50,000 jobs of "
+            "its client wait in that lane. Move it when there are fewer.",
+        },
+    ),
+    "cancel": Action(
+        states=(*WAITING, "running"),
+        script="cancel",
+        calls=lambda broker, queue, job_ids, how: [
+            cancel_call(broker, queue, job_id, how.running) for job_id in job_ids
+        ],
+        done="cancelled",
+        also_done=("asked", "already"),
+        asks=True,
+        lost=lambda broker, queue, answers, seconds: _renamed(answers, "already", "cancelled"),
+        tell=_tell_cancelled,
+        reasons={"dead": "is dead: discard it instead.", "finished": "has finished already."},
+    ),
+    "discard": Action(
+        states=("dead",),
+        script="discard",
+        calls=lambda broker, queue, job_ids, how: [
+            SCRIPTS["discard"].call(broker.keys.of(queue), (how.latest_ms, script_argument(how.undo), *job_ids))
+        ],
+        at_once=MAINTAIN_AT_ONCE,
+        done="discarded",
+        asks=True,
+        is_undoable=True,
+        lost=_discarded,
+        tell=_teller(signals.job_discarded),
+    ),
+    "purge": Action(states=WAITING, script="purge", asks=True, is_undoable=True),
+    "restore": Action(states=(), script="restore"),
+}
+
+#: What can be done with some jobs of each list, in the order in which it is offered.
+VERBS: dict[str, Sequence[Verb]] = {
+    state: [verb for verb, action in ACTIONS.items() if state in action.states and action.done] for state in LISTS
+}
+
+
+class Actions:
+    """Acts on jobs of a queue by their ids. Any thread may use it. Raises BrokerError.
+
+    `sender`: of the signals.
+    """
+
+    def __init__(self, broker: Broker, sender: type) -> None:
+        self._broker, self._sender = broker, sender
+
+    def act(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> Answers:
+        """Do it with these jobs. Returns what became of each, and sends signals about those with which it was done."""
+        answers: Answers = {}
+        left = list(job_ids)
+        while left:
+            of_part = self._send(ACTIONS[verb], queue, left[: ACTIONS[verb].at_once], how)
+            answers |= of_part
+            left = left[len(of_part) :]
+        return answers
+
+    def done(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> list[str]:
+        """act(), but returns the ids of those with which it was done."""
+        answers = self.act(verb, queue, list(dict.fromkeys(job_ids)), how)
+        return [job_id for job_id, answer in answers.items() if ACTIONS[verb].is_done(answer)]
+
+    def _send(self, action: Action, queue: str, job_ids: Sequence[str], how: How) -> Answers:
+        """One round trip. With an undo it may end after some jobs: then there are no answers for those behind them."""
+        calls = action.calls(self._broker, queue, job_ids, how)
+        replies, resent_after = send(self._broker, calls)
+        if action.script in ("requeue", "discard"):
+            acted = {job_id.decode() for job_id in replies[0]}
+            answers = {job_id: action.done if job_id in acted else "left" for job_id in job_ids}
+        else:
+            answers = dict(zip(job_ids, map(_word, replies), strict=True))
+        if resent_after is not None:
+            answers = action.lost(self._broker, queue, answers, resent_after)
+        for worker in {answer.partition(" ")[2] for answer in answers.values() if answer.startswith("asked ")}:
+            self._broker.redis.run(wake_supervisor_of(self._broker, worker))  # it need not wait for its next heartbeat
+        done = [job_id for job_id in job_ids if answers[job_id] == action.done]
+        if done:
+            action.tell(self._sender, queue, done, how)
+        return {job_id: answers[job_id] for job_id in _answered(job_ids, done, may_stop=bool(how.undo))}
+
+
+def send(broker: Broker, commands: Sequence[Command]) -> tuple[list[Any], float | None]:
+    """Send commands, and once more if the connection is lost. Raises BrokerError.
+
+    Returns the replies, and how many seconds ago the commands were sent first; None: they were sent once.
+    """
+    started = time.monotonic()
+    try:
+        return broker.redis.execute(commands), None
+    except BrokerUnavailable as error:
+        if not error.is_connection_lost:
+            raise
+        return broker.redis.execute(commands, resend=True), time.monotonic() - started
+
+
+def has_body(broker: Broker, queue: str, job_id: str, body: str) -> bool:
+    """Whether the record of the job has this body now."""
+    record = broker.redis.execute_one(("HGET", broker.keys.of(queue).jobs, job_id), resend=True) or b""
+    return stored.has_body(record, body)
+
+
+def _word(reply: bytes | list[bytes]) -> str:
+    return (reply if isinstance(reply, bytes) else b" ".join(reply)).decode().rstrip()
+
+
+def _renamed(answers: Answers, old: str, new: str) -> Answers:
+    return {job_id: new if answer == old else answer for job_id, answer in answers.items()}
+
+
+def _answered(job_ids: Sequence[str], done: Sequence[str], *, may_stop: bool) -> Sequence[str]:
+    """The jobs that the script looked at. A call that may stop has done so after the last one that it acted on."""
+    return job_ids[: job_ids.index(done[-1]) + 1] if may_stop and done else job_ids
+
+
+def _read_places(broker: Broker, queue: str, job_ids: Sequence[str]) -> tuple[int, list[bytes | None], list[bool]]:
+    """The server's time in seconds, the records of these jobs, and which of them have finished lately."""
+    if not job_ids:
+        return 0, [], []
+    keys = broker.keys.of(queue)
+    commands: list[Command] = [("TIME",), ("HMGET", keys.jobs, *job_ids)]
+    commands += [("SMISMEMBER", key, *job_ids) for key in (keys.finished, keys.finished_before)]
+    (now_s, _), records, finished, before = broker.redis.execute(commands, resend=True)
+    return int(now_s), records, [bool(one or other) for one, other in zip(finished, before, strict=True)]
+
+
+def _ready_ms(record: bytes) -> int:
+    header, _ = stored.read_head(record[:400])
+    return header.ready_ms if header else 0

@@ -1,1 +1,0 @@
-"""Searches jobs of all queues and states with one line of text."""

@@ -1,0 +1,1 @@
+"""A package: its fixtures of this scope, a browser and admin servers, live while its tests run."""

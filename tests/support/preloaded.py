@@ -1,0 +1,16 @@
+"""What the server of forked_commands imports before it forks: all that needs no settings of Django."""
+
+# ruff: noqa: F401
+import django.contrib.admin
+import django.core.cache.backends.locmem
+import django.core.handlers.wsgi
+import django.core.management.base
+import django.db.backends.sqlite3.base
+import django.db.models
+
+import django_rtq.checks
+import django_rtq.logs
+import django_rtq.management.command
+import django_rtq.monitoring
+import django_rtq.scheduler.dispatcher
+import django_rtq.worker.supervisor.supervisor

@@ -1,0 +1,28 @@
+"""Actions on many jobs, as tests call them."""
+
+from django_rtq.inspector.actions import LATEST
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.inspector.selection import Selection
+from django_rtq.inspector.sweep import STEP, Sweep
+from tests.support.jobs import QUEUE
+
+
+def sweep(verb, *, queues=(QUEUE,), states=(), until_ms=LATEST, undo="", target="", **wanted):
+    """An action on all jobs of these queues that match a filter."""
+    selection = Selection(queues=queues, states=states, filter=JobFilter(**wanted), until_ms=until_ms)
+    return Sweep(verb=verb, selection=selection, undo=undo, target=target)
+
+
+def steps(inspector, verb, *, limit=STEP, **named):
+    """Its steps."""
+    return inspector.sweeps.steps(sweep(verb, **named), limit=limit)
+
+
+def run(inspector, verb, **named):
+    """All of its steps, added up."""
+    return inspector.sweeps.run(sweep(verb, **named))
+
+
+def count(inspector, verb, *, until_ms=None, **named):
+    """How many jobs it is about."""
+    return inspector.sweeps.count(sweep(verb, until_ms=until_ms, **named))

@@ -1,0 +1,275 @@
+"""Tasks that were written for Celery."""
+
+import sys
+
+import pytest
+from django.conf import settings
+from django.test import override_settings
+
+from django_rtq.compat import celery as compat
+from django_rtq.compat.celery import (
+    AsyncResult,
+    MaxRetriesExceededError,
+    SoftTimeLimitExceeded,
+    chain,
+    chord,
+    get_task_logger,
+    group,
+    shared_task,
+    signature,
+)
+from django_rtq.exceptions import ConfigurationError, InvalidTask, JobFailed, Retry
+from django_rtq.testing import captured, drain, private_redis
+
+SEEN = []
+
+
+@shared_task
+def add(first, second=1):
+    """Add."""
+    SEEN.append(("add", first, second))
+    return first + second
+
+
+@shared_task(bind=True, name="celery.fetch", queue="mail", max_retries=2, default_retry_delay=0)
+def fetch(self, url, throw=True, **options):
+    SEEN.append((self.request.retries, url))
+    try:
+        raise OSError(url)
+    except OSError as error:
+        self.retry(exc=error, throw=throw, **options)
+    return "went on"
+
+
+@shared_task(bind=True)
+def other_arguments(self, number):
+    SEEN.append((number, self.request.retries))
+    if number < 3:
+        raise self.retry(args=[number + 1], countdown=0)
+    return number
+
+
+@shared_task(autoretry_for=(OSError,), retry_backoff=2, retry_backoff_max=5, retry_jitter=False, max_retries=4)
+def flaky():
+    raise OSError
+
+
+@shared_task(acks_late=True, ignore_result=True, soft_time_limit=30, time_limit=60)
+def long():
+    raise ValueError
+
+
+@shared_task
+def ignore():
+    raise compat.Ignore
+
+
+@pytest.fixture(autouse=True)
+def seen():
+    SEEN.clear()
+    return SEEN
+
+
+@pytest.fixture
+def redis():
+    with private_redis():
+        yield
+
+
+def test_a_task_is_a_function():
+    assert add(1, second=2) == 3
+    assert (add.name, add.__name__, add.__doc__) == ("tests.test_compat_celery.add", "add", "Add.")
+    assert fetch.name == "celery.fetch"
+
+
+def test_options_become_ours():
+    assert (add.rtq_task.max_attempts, add.rtq_task.max_crashes, add.rtq_task.retry_on) == (4, 0, ())
+    assert (fetch.rtq_task.queue_name, fetch.rtq_task.max_attempts) == ("mail", 3)
+    assert (long.rtq_task.max_crashes, long.rtq_task.result_ttl, long.rtq_task.time_limit) == (None, 0, 30)
+    assert [flaky.rtq_task.backoff(failures) for failures in range(1, 5)] == [2, 4, 5, 5]
+    assert flaky.rtq_task.retry_on == (OSError,)
+
+
+@pytest.mark.parametrize(
+    ("option", "cure"),
+    [
+        ("rate_limit", "rate of its queue"),
+        ("base", "middleware"),
+        ("pickles", "no counterpart"),
+        ("link", "apply_async"),
+    ],
+)
+def test_an_option_without_counterpart_is_refused(option, cure):
+    with pytest.raises(InvalidTask, match=cure):
+        shared_task(**{option: 1})(add.__wrapped__)
+
+
+def test_delay_and_its_result(redis):
+    result = add.delay(1, second=5)
+    assert (result.state, result.ready(), result.result) == ("PENDING", False, None)
+    drain()
+    assert (result.state, result.ready(), result.successful(), result.get(timeout=1)) == ("SUCCESS", True, True, 6)
+    assert AsyncResult(result.id).get(timeout=1) == 6
+    assert AsyncResult("0" * 32).state == "PENDING"
+
+
+def test_a_failure_without_autoretry_is_final(redis):
+    result = long.delay()
+    drain(raise_errors=False)
+    assert (result.state, result.failed()) == ("FAILURE", True)
+    with pytest.raises(JobFailed):
+        result.get(timeout=1)
+    assert isinstance(result.get(timeout=1, propagate=False), JobFailed)
+
+
+def test_revoke(redis):
+    result = add.apply_async((1,), countdown=60)
+    result.revoke()
+    assert result.state == "REVOKED"
+
+
+def test_apply_calls_it_here():
+    assert add.apply((1,), {"second": 2}).get() == 3
+    result = long.apply()
+    assert (result.failed(), type(result.result)) == (True, ValueError)
+    with pytest.raises(ValueError):  # noqa: PT011
+        result.get()
+
+
+# -- retry()
+
+
+def test_retry_runs_it_again_until_no_retries_are_left(redis, seen):
+    result = fetch.delay("https://a")
+    drain(until=60, raise_errors=False)
+    assert seen == [(0, "https://a"), (1, "https://a"), (2, "https://a")]
+    assert result.state == "FAILURE"
+
+
+def test_retry_with_other_arguments_is_another_job(redis, seen):
+    result = other_arguments.delay(1)
+    drain(until=60)
+    assert seen == [(1, 0), (2, 1), (3, 2)]
+    assert result.successful()
+
+
+def test_retry_that_does_not_throw_lets_the_run_go_on(redis, seen):
+    result = fetch.delay("https://a", throw=False)
+    drain(until=60, raise_errors=False)
+    assert result.get(timeout=1) == "went on"
+    assert [retries for retries, _ in seen] == [0, 1, 2]
+
+
+def test_retry_outside_a_job_raises_the_error():
+    with pytest.raises(OSError, match="https://a"):
+        fetch("https://a")
+    with pytest.raises(Retry):
+        other_arguments(1)
+
+
+@shared_task(bind=True, max_retries=0)
+def none_left(self):
+    try:
+        self.retry()
+    except Exception as error:
+        SEEN.append(type(error))
+        raise
+
+
+def test_no_retries_left_without_an_error(redis, seen):
+    none_left.delay()
+    drain(raise_errors=False)
+    assert seen == [MaxRetriesExceededError]
+
+
+def test_a_task_that_raises_ignore_succeeds(redis):
+    result = ignore.delay()
+    drain()
+    assert result.successful()
+
+
+# -- calls that are made later
+
+
+def test_a_chain_passes_results_on(redis, seen):
+    (add.s(1, 1) | add.s(10) | add.si(100, 100)).delay()
+    drain()
+    assert seen == [("add", 1, 1), ("add", 2, 10), ("add", 100, 100)]
+    seen.clear()
+    chain(add.s(1), signature("tests.test_compat_celery.add", kwargs={"second": 7}).set(countdown=5)).apply_async()
+    drain(until=10)
+    assert seen == [("add", 1, 1), ("add", 2, 7)]
+
+
+def test_link_is_enqueued_after_a_success_only(redis, seen):
+    add.apply_async((1,), link=add.s(second=3))
+    long.apply_async(link=add.si(0, 0))
+    drain(raise_errors=False)
+    assert seen == [("add", 1, 1), ("add", 2, 3)]
+
+
+def test_a_group_is_many_jobs(redis):
+    results = group(add.s(number) for number in range(3)).apply_async()
+    drain()
+    assert results.successful()
+    assert results.get(timeout=1) == [1, 2, 3]
+
+
+def test_a_signature_can_be_called_here():
+    assert add.s(1)(second=5) == 6
+
+
+@pytest.mark.parametrize("make", [lambda: chord([add.s(1)]), lambda: group(add.s(1)) | add.s(2)])
+def test_a_chord_is_refused(make):
+    with pytest.raises(InvalidTask, match="chord"):
+        make()
+
+
+def test_link_error_is_refused():
+    with captured(), pytest.raises(InvalidTask, match="link_error"):
+        add.apply_async((1,), link_error=add.s())
+
+
+# -- the stand-in for the package
+
+
+@pytest.fixture
+def no_celery(monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "celery"]:
+        monkeypatch.delitem(sys.modules, name)
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "celery"]:
+        del sys.modules[name]
+
+
+def test_the_package_is_replaced(no_celery):
+    compat.stand_in()
+    import celery
+    from celery import shared_task as replaced
+    from celery.exceptions import SoftTimeLimitExceeded as limit
+    from celery.utils.log import get_task_logger as get_logger
+
+    assert (replaced, limit, get_logger) == (shared_task, SoftTimeLimitExceeded, get_task_logger)
+    with pytest.raises(AttributeError, match=r"celery\.Bootstep has no counterpart"):
+        _ = celery.Bootstep
+    with pytest.raises(ImportError):
+        from celery import Bootstep  # noqa: F401
+    with pytest.raises(ImportError):
+        import celery.beat
+
+
+def test_a_package_that_is_imported_is_not_replaced(no_celery, monkeypatch):
+    monkeypatch.setitem(sys.modules, "celery", sys)
+    with pytest.raises(ConfigurationError, match="already imported"):
+        compat.stand_in()
+
+
+@pytest.mark.parametrize("value", ["yes", 1])
+def test_the_setting_is_true_or_false(value):
+    from django_rtq.conf.config import get_config
+
+    with (
+        override_settings(RTQ={**settings.RTQ, "CELERY_STAND_IN": value}),
+        pytest.raises(ConfigurationError, match="CELERY_STAND_IN"),
+    ):
+        get_config()
