@@ -89,6 +89,7 @@ bench-rivals: $(VENV)/.bench redis  ## Compare with Celery, RQ, huey and others 
 clean:  ## Remove virtual environments, caches and build files
 	rm -rf .venv .venv-ci .venv-rivals .tox .coverage* htmlcov build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -f django_rtq/locale/*/LC_MESSAGES/*.mo
 
 # Uses the server on PATH, or else installs the bundled one.
 redis: $(VENV)/.run
@@ -104,7 +105,8 @@ $(BIN)/python:
 	  echo "$(PYTHON) cannot create a virtual environment. On Debian: apt-get install python3-venv"; exit 1; }
 	@$(PIP) install 'pip>=23'
 
-$(VENV)/.run: pyproject.toml | $(BIN)/python
+# It compiles the translations, too.
+$(VENV)/.run: pyproject.toml $(wildcard django_rtq/locale/*/LC_MESSAGES/*.po) | $(BIN)/python
 	@echo "installing django_rtq into $(VENV)"
 	@$(PIP) install --editable .
 	@touch $@

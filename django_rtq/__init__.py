@@ -35,7 +35,7 @@ from django_rtq.exceptions import (
 from django_rtq.handle import JobHandle
 from django_rtq.jobs.context import JobContext, current_job, report_progress
 from django_rtq.jobs.job import CancelAnswer, Job, JobState
-from django_rtq.schedules.schedule import cron, every
+from django_rtq.schedules import cron, every
 from django_rtq.tasks.decorator import task
 from django_rtq.tasks.options.backoff import constant, exponential, steps
 from django_rtq.tasks.task import Task

@@ -14,7 +14,7 @@ from django_rtq.broker.task_backends import places
 from django_rtq.conf.config import get_config, is_ours, task_backends
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
 from django_rtq.inspector.server_info import problems_of
-from django_rtq.middleware import chain
+from django_rtq.middleware import check as check_chain
 from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.tasks.limits_of import check_functions
 from django_rtq.tasks.registry import all_tasks
@@ -72,7 +72,7 @@ def check_middleware(**kwargs: Any) -> list[CheckMessage]:
         return []  # reported as rtq.E001
     kinds = {task.is_async for task in all_tasks().values() if not task.internal}
     try:
-        chain.check(config.middleware, has_functions=False in kinds, has_coroutines=True in kinds)
+        check_chain(config.middleware, has_functions=False in kinds, has_coroutines=True in kinds)
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E007")]
     return []
@@ -176,14 +176,14 @@ def check_tables(databases: Collection[str] | None = None, **kwargs: Any) -> lis
         needed = {outbox_database() or "", *(str(task.exactly_once) for task in all_tasks().values())}
     except ConfigurationError:
         return []  # reported as rtq.E001
-    found: list[CheckMessage] = []
+    problems: list[CheckMessage] = []
     for alias in sorted(needed.intersection(databases or ())):
         try:
             is_missing = _has_unapplied(alias)
         except DatabaseFailure:
             continue  # it cannot be reached: migrate says so
         if is_missing:
-            found.append(
+            problems.append(
                 Warning(
                     f"Migrations of django_rtq were not applied to the database {alias!r}, which "
                     'RTQ["OUTBOX"] or a task with exactly_once uses: its jobs fail until they are.',
@@ -191,7 +191,7 @@ def check_tables(databases: Collection[str] | None = None, **kwargs: Any) -> lis
                     id="rtq.W005",
                 )
             )
-    return found
+    return problems
 
 
 def _has_unapplied(alias: str) -> bool:

@@ -166,7 +166,7 @@ class JobFailed(JobError):
 
 
 class ResultTimeout(JobError, TimeoutError):
-    """The job was not over in time. It goes on."""
+    """The job was not over in time. It continues."""
 
 
 class LeaseNotExpired(RTQError):

@@ -1,4 +1,4 @@
-"""JobHandle: what delay() returns. Reads the state and the result of a job from Redis."""
+"""JobHandle: what delay() returns. Reads the state and the result of a job from Redis, wherever it was moved (D110)."""
 
 from __future__ import annotations
 
@@ -180,8 +180,8 @@ def _over(timeout: float, details: JobDetails, position: QueuePosition) -> JobDe
     if details.state.is_final:
         return details
     reason = waiting_reason(details, position)
-    place = f"it is {details.state} in {details.queue}.{reason and ' '}{reason}"
-    raise ResultTimeout(details.id, f"is not over after {timeout:g} s: {place}")
+    where = f"it is {details.state} in {details.queue}.{reason and ' '}{reason}"
+    raise ResultTimeout(details.id, f"is not over after {timeout:g} s: {where}")
 
 
 def _why_failed(details: JobDetails) -> str:

@@ -1,7 +1,7 @@
 """Tasks of this package: work that takes too long for a web request, and the deletion of old rows.
 
-They are internal: whoever enqueues them has checked a permission. So nobody can enqueue or edit their jobs in forms,
-schedules or commands: see registry.get_public_task().
+They are internal: the code that enqueues them has checked a permission. So nobody can enqueue or edit their jobs in
+forms, schedules or commands: see registry.get_public_task().
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from typing import Any
 
 from django_rtq import signals
 from django_rtq.exceptions import TaskNotFound
+from django_rtq.jobs.failure import format_error
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about, about_jobs
-from django_rtq.jobs.tracebacks import format_error
 from django_rtq.redaction import Secrets
 
 logger = logging.getLogger("django_rtq")

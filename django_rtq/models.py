@@ -2,7 +2,8 @@
 
 Schedules created in the admin are rows in the database. Jobs, queues and workers exist in Redis only: their models
 give the admin pages a content type, permissions, a URL and an entry in the app list, and are never queried. Their
-names are short because Django builds URLs from them (D58).
+names are short because Django builds URLs, names of URLs and permissions from them, which people write down. Why models
+at all: D40.
 """
 
 from __future__ import annotations
@@ -23,9 +24,8 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.broker.task_backends import place_of, places
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
-from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, schedule_from_row
-from django_rtq.scheduler.sync import sync_rows
-from django_rtq.schedules.schedule import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
+from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, schedule_from_row, sync_rows
+from django_rtq.schedules import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
 from django_rtq.tasks import exactly_once, registry
 from django_rtq.tasks.new_jobs import check_call
 from django_rtq.tasks.options.values import client_name, queue_name

@@ -1,4 +1,4 @@
-"""Redacts secrets of jobs on pages, in commands and in logs. The data in Redis is not changed.
+"""Redacts secrets of jobs on pages, in commands and in logs. The data in Redis is not changed (D55).
 
 1. Arguments are redacted by name, as Django does with settings on its error pages (DEFAULT_EXCEPTION_REPORTER_FILTER).
    Positional arguments have the names of the parameters of the task. If this process does not know the task, all of
@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.jobs.dead_letters import DeadGroup
-from django_rtq.jobs.tracebacks import format_error
+from django_rtq.jobs.failure import format_error
 from django_rtq.tasks.registry import known_task
 
 HIDDEN = "********************"
@@ -47,10 +47,10 @@ def hidden(value: Any, name: str = "") -> Any:
 def hidden_args(task: str, args: Any, *, shows_unknown: bool = False) -> list[Any]:
     """Positional arguments, redacted by the names of the parameters of the task."""
     given = args if isinstance(args, list) else [args]
-    known = known_task(task)
-    if known is None:
+    registered = known_task(task)
+    if registered is None:
         return [hidden(value) if shows_unknown else HIDDEN for value in given]
-    names = known.parameter_names
+    names = registered.parameter_names
     return [hidden(value, names[i] if i < len(names) else "") for i, value in enumerate(given)]
 
 
@@ -78,8 +78,8 @@ class Secrets:
         given = args if isinstance(args, list) else [args]
         values = [*_hidden_in(given, hidden_args(task, given, shows_unknown=shows_unknown))]
         values += _hidden_in(kwargs, hidden(kwargs))
-        found = {text for value in values for text in _written(value)} if values else set()
-        return cls(sorted(found, key=len, reverse=True))
+        texts_of_values = {text for value in values for text in _written(value)} if values else set()
+        return cls(sorted(texts_of_values, key=len, reverse=True))
 
     def hide(self, text: str) -> str:
         """The text with the secrets replaced."""
@@ -115,13 +115,13 @@ class Secrets:
     def _redacted_copy(self, error: BaseException) -> BaseException:
         made: dict[int, BaseException] = {}
         chain: list[BaseException] = []
-        found: list[BaseException | None] = [error]
-        while found:
-            link = found.pop()
+        links: list[BaseException | None] = [error]
+        while links:
+            link = links.pop()
             if link is not None and id(link) not in made:
                 made[id(link)] = _like(link, self)
                 chain.append(link)
-                found += (link.__cause__, link.__context__)
+                links += (link.__cause__, link.__context__)
         for link in chain:
             copy = made[id(link)]
             copy.__cause__, copy.__context__ = made.get(id(link.__cause__)), made.get(id(link.__context__))
@@ -231,7 +231,7 @@ def _like(error: BaseException, secrets: Secrets) -> BaseException:
     try:
         text = _formatted(error, chain=False) if hasattr(error, "exceptions") else str(error)
         notes = [secrets.hide(str(note)) for note in notes] if isinstance(notes, list) else []
-    except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__, and this process has to go on
+    except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__, and this process has to continue
         text, notes = f"<its message could not be made: {type(trouble).__name__}>", []
     copy: BaseException = type(kind.__name__, (Exception,), names)(secrets.hide(text))
     copy.__traceback__ = error.__traceback__

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.inspector.inspector import get_inspector
+from hatch_build import compile_catalogs
 from testproject.mariadb_server import MariaDBUnavailable, PrivateMariaDB
 from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
 from testproject.redis_server import PrivateRedis
@@ -22,6 +23,7 @@ from tests.support.snapshots import is_foreign
 from tests.support.waiting import wait_until
 
 stop_passing_on_ignored_signals()
+compile_catalogs()
 # A busy machine is slow at times: limits of the time that an example takes, or its making, would fail tests by chance.
 settings.register_profile(
     "rtq",

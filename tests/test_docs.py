@@ -33,6 +33,7 @@ from tests.markdown import ROOT, anchors, blocks, cells, read, rows, section
 
 ROOT_PAGES = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")]
 PAGES = [*ROOT_PAGES, *sorted((ROOT / "docs").rglob("*.md"))]
+DECISIONS = "docs/contributing/decisions.md"
 COMMANDS = sorted(name for name, app in get_commands().items() if app == "django_rtq")
 
 
@@ -328,13 +329,21 @@ def test_every_guarantee_names_its_tests():
 
 
 def test_every_decision_has_its_four_parts():
-    text = read("docs/decisions.md")
+    text = read(DECISIONS)
     numbers = [int(number) for number in re.findall(r"^## D(\d+) ", text, re.M)]
     assert numbers == sorted(set(numbers))
     starts = [found.start() for found in re.finditer(r"^## D", text, re.M)]
     for start, end in pairwise([*starts, len(text)]):
         parts = re.findall(r"^- \*\*(.*?)\*\*:", text[start:end], re.M)
         assert parts == ["Question", "Choice", "Rejected", "Would change our mind"], text[start : start + 40]
+
+
+def test_every_decision_is_named_from_the_code_that_it_governs():
+    decisions = set(re.findall(r"^## (D\d+) ", read(DECISIONS), re.M))
+    files = [path for kind in ("py", "lua") for path in (ROOT / "django_rtq").rglob(f"*.{kind}")]
+    named = {name for path in [*files, ROOT / "pyproject.toml"] for name in re.findall(r"\bD\d+\b", path.read_text())}
+    assert decisions - named == set(), "name them where they hold, or say it there instead"
+    assert named - decisions == set(), "these are no decisions"
 
 
 def test_the_readme_names_figures_and_make_targets_that_exist():

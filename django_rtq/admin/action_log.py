@@ -1,6 +1,7 @@
 """Writes actions to Django's admin log, and reads them: who did what, when, with how many jobs.
 
-One action is one entry, also if it is about many jobs. Its message is JSON, so that entries can be filtered.
+One action is one entry, also if it is about many jobs. Its message is JSON, so that entries can be filtered. A
+table of our own would be a second log beside Django's, which projects read and export already.
 """
 
 from __future__ import annotations
@@ -98,10 +99,10 @@ def log_action(
 
 def read_log(wanted: LogFilter, *, limit: int, before: int = 0) -> list[LoggedAction]:
     """The newest entries that match, with ids below `before` if it is given."""
-    found, texts = _matching(wanted).select_related("user", "content_type").order_by("-pk"), list(_texts(wanted))
+    matching, texts = _matching(wanted).select_related("user", "content_type").order_by("-pk"), list(_texts(wanted))
     entries: list[LoggedAction] = []
     while len(entries) < limit:
-        rows = list((found.filter(pk__lt=before) if before else found)[:limit])
+        rows = list((matching.filter(pk__lt=before) if before else matching)[:limit])
         # Compared once more, because SQLite ignores case.
         entries += [_read(row) for row in rows if all(text in row.change_message for text in texts)]
         if len(rows) < limit:
@@ -120,8 +121,8 @@ def _matching(wanted: LogFilter) -> QuerySet[LogEntry]:
         *_KINDS, apps.get_model("django_rtq", "Schedule"), for_concrete_models=False
     )
     ours = Q(content_type__in=[kind.pk for kind in kinds.values()])
-    found: QuerySet[LogEntry] = LogEntry.objects.filter(ours, *_conditions(wanted))
-    return found
+    entries: QuerySet[LogEntry] = LogEntry.objects.filter(ours, *_conditions(wanted))
+    return entries
 
 
 def _texts(wanted: LogFilter) -> Iterator[str]:
@@ -146,20 +147,15 @@ def _conditions(wanted: LogFilter) -> Iterator[Q]:
 
 
 def _read(entry: LogEntry) -> LoggedAction:
-    """An entry. Its message may be any JSON: others write entries about our models, too."""
-    try:
-        said = json.loads(entry.change_message)
-    except (ValueError, RecursionError):
-        said = None
-    is_ours = isinstance(said, dict)
-    facts: dict[str, Any] = said if isinstance(said, dict) else {}
+    ours = _facts_of(entry)
+    facts = ours or {}
     jobs, count = facts.get("jobs"), facts.get("count")
     return LoggedAction(
         id=entry.pk,
         at=entry.action_time,
         user=entry.user.get_username(),
         action=_text(facts.get("action")) or _FLAGS.get(entry.action_flag, ""),
-        text=_text(facts.get("text")) if is_ours else _message_of(entry),
+        text=_message_of(entry) if ours is None else _text(facts.get("text")),
         kind=entry.content_type.model if entry.content_type else "",
         subject=entry.object_id or "",
         queue=_text(facts.get("queue")),
@@ -168,6 +164,15 @@ def _read(entry: LogEntry) -> LoggedAction:
         jobs=[_text(job_id) for job_id in jobs if _text(job_id)] if isinstance(jobs, list) else [],
         count=count if type(count) is int else None,
     )
+
+
+def _facts_of(entry: LogEntry) -> dict[str, Any] | None:
+    """What our message says. None if it is not ours: others write entries about our models, too, in any JSON."""
+    try:
+        facts = json.loads(entry.change_message)
+    except (ValueError, RecursionError):
+        return None
+    return facts if isinstance(facts, dict) else None
 
 
 def _text(value: object) -> str:

@@ -132,9 +132,9 @@ def restore_secrets(value: Any, shown: Any, old: Any) -> Any:
     """The edited value, with the original secrets in place of the ones that are still hidden."""
     if value == shown and shown != old:
         return old
-    if isinstance(value, dict) and isinstance(shown, dict) and isinstance(old, dict):
+    if all(isinstance(version, dict) for version in (value, shown, old)):
         return {key: restore_secrets(v, shown[key], old[key]) if key in old else v for key, v in value.items()}
-    if isinstance(value, list) and isinstance(shown, list) and isinstance(old, list):
+    if all(isinstance(version, list) for version in (value, shown, old)):
         return [restore_secrets(v, shown[i], old[i]) if i < len(old) else v for i, v in enumerate(value)]
     return value
 

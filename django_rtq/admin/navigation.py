@@ -27,10 +27,10 @@ class NavigationLink(NamedTuple):
 
 def navigation_links(request: HttpRequest, site: AdminSite, current_opts: Any) -> list[NavigationLink]:
     """Links to the entries that are registered on this site and that this user may see."""
-    found = []
-    known = apps.get_app_config("django_rtq").models
+    links = []
+    models_of_menu = apps.get_app_config("django_rtq").models
     for name in _ENTRIES:
-        model = known.get(name.lower())
+        model = models_of_menu.get(name.lower())
         if model is None or not site.is_registered(model):
             continue
         opts = model._meta
@@ -39,7 +39,7 @@ def navigation_links(request: HttpRequest, site: AdminSite, current_opts: Any) -
         except NoReverseMatch:
             continue
         if site.get_model_admin(model).has_view_permission(request):
-            found.append(
+            links.append(
                 NavigationLink(
                     capfirst(str(opts.verbose_name_plural)),
                     url,
@@ -47,7 +47,7 @@ def navigation_links(request: HttpRequest, site: AdminSite, current_opts: Any) -
                     str(opts.model_name),
                 )
             )
-    return found
+    return links
 
 
 def search_url(request: HttpRequest, site: AdminSite) -> str:

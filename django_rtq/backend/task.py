@@ -1,6 +1,7 @@
 """RTQTask: what @django.tasks.task makes of a function when the backend is ours.
 
-Beside it there is a task of this package, `rtq_task`: that is what workers run, and what pages and commands show.
+Beside it there is a task of this package, `rtq_task`: that is what workers run, and what pages and commands show
+(D66).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from django.dispatch import receiver
 from django_rtq.backend.compat import DjangoTask, normalize_json, task_backends
 from django_rtq.broker.task_backends import backends_in, is_in
 from django_rtq.handle import JobHandle
-from django_rtq.schedules.schedule import Schedule
+from django_rtq.schedules import Schedule
 from django_rtq.tasks.task import Task
 
 if TYPE_CHECKING:

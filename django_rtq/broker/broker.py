@@ -21,9 +21,8 @@ from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promote
 from django_rtq.broker.messages import ClaimResult, HeartbeatResult, earliest_seconds, read_cancel_requests
 from django_rtq.broker.producer import Producer
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
-from django_rtq.broker.redis.commands import Argument, Command
+from django_rtq.broker.redis.commands import Argument, Command, checked
 from django_rtq.broker.redis.settings import read_connection_settings
-from django_rtq.broker.redis.steps import checked
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
@@ -34,7 +33,7 @@ from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import PARK_SECONDS, Job
 from django_rtq.jobs.record import Header, read_head, read_record
-from django_rtq.threads.shared_property import shared_property
+from django_rtq.threads import shared_property
 
 if TYPE_CHECKING:
     from django_rtq.broker.redis.token_waits import TokenWaits
@@ -120,7 +119,7 @@ class Broker(Producer):
         settlements: Mapping[str, Settlement] | None = None,
         aside: Collection[tuple[str, str]] = (),
     ) -> ClaimResult:
-        """Claim jobs from the first queues that have any, and settle finished jobs, in one round trip.
+        """Claim jobs from the first queues that have any, and settle finished jobs, in one round trip (D73).
 
         Claims up to `wanted` jobs, AT_ONCE at most; 0: only settles. `idle` is the number of slots if no job runs in
         any of them, else 0: jobs that have crashed a worker run alone (D47). No jobs of the clients in `aside` are
@@ -203,8 +202,8 @@ class Broker(Producer):
         """Note that this worker claimed a job whose task it does not know. Returns the last failures of the job."""
         arguments = (job_id, task, worker, round(PARK_SECONDS * 1000))
         command = SCRIPTS["note_unknown_task"].call(self.keys.of(queue), arguments)
-        found: bytes = self.redis.execute_one(command, resend=True)
-        return found
+        failures: bytes = self.redis.execute_one(command, resend=True)
+        return failures
 
     # -- for supervisors
 
@@ -219,10 +218,10 @@ class Broker(Producer):
         """The jobs that Redis says a worker holds: by queue, id -> attempt."""
         commands = [("HGETALL", self.keys.of(name).running(worker)) for name in queues]
         replies = self.redis.execute(commands, resend=True)
-        found = [zip(reply[::2], reply[1::2], strict=True) for reply in replies]
+        held_by_queue = [zip(reply[::2], reply[1::2], strict=True) for reply in replies]
         return {
             name: {job_id: int(held.split(b" ")[0]) for job_id, held in pairs}
-            for name, pairs in zip(queues, found, strict=True)
+            for name, pairs in zip(queues, held_by_queue, strict=True)
         }
 
     def find_running(self, worker: str, queues: Sequence[str], job_id: str) -> Job | None:
@@ -256,8 +255,8 @@ class Broker(Producer):
         and promotes due jobs, in case the scheduler that was woken for them is dead. It notices when Redis has lost its
         data, and reads what the `keeper` has to know. Raises FormatMismatch.
         """
-        # First: whoever cancels a running job asks the script, then reads here which supervisor to wake. If the info
-        # came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
+        # First: a caller that cancels a running job asks the script, then reads here which supervisor to wake. If the
+        # info came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
         info = self.maintenance.info_commands(workers)
         commands = [*info, *self.renew_commands(queues, list(workers))]
         if promote:

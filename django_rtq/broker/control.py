@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest, read_cancel_requests
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.redis.steps import Steps, checked
+from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.jobs.job import StrEnum
 
 KEPT_MS = 3_600_000  # a command, and a token; a supervisor that has not read them for so long is dead
@@ -46,7 +45,7 @@ def send_command(broker: Broker, supervisor: str, command: WorkerCommand, *, by:
 
 
 def send_commands(broker: Broker, supervisors: Sequence[str], command: WorkerCommand, *, by: str = "") -> None:
-    """The same for several supervisors, in one round trip."""
+    """Store a command for several supervisors and wake them, in one round trip."""
     commands: list[Command] = []
     for supervisor in supervisors:
         text = f"{command.value} {by}".rstrip()
@@ -57,15 +56,15 @@ def send_commands(broker: Broker, supervisors: Sequence[str], command: WorkerCom
 
 def read_last_commands(broker: Broker, supervisors: Sequence[str]) -> dict[str, WorkerCommand]:
     """The last commands for some supervisors, if there were any in the last hour."""
-    found = broker.redis.execute([("GET", broker.keys.control(each)) for each in supervisors], resend=True)
-    return {each: Order.read(text).command for each, text in zip(supervisors, found, strict=True) if text}
+    orders = broker.redis.execute([("GET", broker.keys.control(supervisor)) for supervisor in supervisors], resend=True)
+    return {supervisor: Order.read(text).command for supervisor, text in zip(supervisors, orders, strict=True) if text}
 
 
 def wake_supervisor_of(broker: Broker, worker: str) -> Steps[None]:
     """Let the supervisor of a worker read its cancel requests now, if it is known. Raises BrokerError."""
-    (found,) = checked((yield [_supervisor_command(broker, worker)]))
-    if found:
-        checked((yield _wake_commands(broker, found.decode())))
+    (supervisor,) = checked((yield [_supervisor_command(broker, worker)]))
+    if supervisor:
+        checked((yield _wake_commands(broker, supervisor.decode())))
 
 
 def _wake_commands(broker: Broker, supervisor: str) -> list[Command]:
@@ -84,8 +83,8 @@ def read_commands(
 
 def supervisor_of(broker: Broker, worker: str) -> str:
     """The name of a worker's supervisor; "" if it is unknown."""
-    found = broker.redis.execute_one(_supervisor_command(broker, worker), resend=True)
-    return found.decode() if found else ""
+    supervisor = broker.redis.execute_one(_supervisor_command(broker, worker), resend=True)
+    return supervisor.decode() if supervisor else ""
 
 
 def _supervisor_command(broker: Broker, worker: str) -> Command:

@@ -55,12 +55,12 @@ def enqueue_calls(
     answers: list[list[str] | BrokerError] = [[] for _ in calls]
     for trip in _trips(_parts(keys, calls, drop_mode)):
         for part, reply in zip(trip, redis.execute_each([part.command for part in trip], resend=True), strict=True):
-            for place, owner in enumerate(part.owners):
-                known = answers[owner]
+            for number, owner in enumerate(part.owners):
+                answer = answers[owner]
                 if isinstance(reply, BrokerError):
                     answers[owner] = reply
-                elif not isinstance(known, BrokerError):
-                    known.append(reply[place].decode())
+                elif not isinstance(answer, BrokerError):
+                    answer.append(reply[number].decode())
             if not isinstance(reply, BrokerError) and len(reply) > len(part.owners):
                 dropped.setdefault(part.queue, []).extend(word.decode() for word in reply[len(part.owners) :])
     return answers

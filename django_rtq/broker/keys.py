@@ -1,6 +1,7 @@
 """The names of all keys, and nowhere else.
 
-All keys of a queue share one hash tag, so that a queue is one slot of a Redis Cluster.
+All keys of a queue share one hash tag, so that a queue is one slot of a Redis Cluster. A call of a script declares the
+tag only (D62).
 """
 
 from __future__ import annotations
@@ -52,21 +53,27 @@ class QueueKeys:
     progress = Key("hash", "id -> when (ms) and what progress the job reported, JSON")
     log = Key("list", "the last lines that a job logged; expires", per="id")
     logged = Key("list", "ids of jobs with lines that are over, and not dead, in the order of their ends; expires")
+    # For jobs that were delayed, retried or requeued, and callers with a wrong clock: an entry for each is too much
+    # memory.
     waiting_since = Key("hash", "id -> since when it waits, ms; only where its id does not tell")
     dead = Key("zset", "id -> time of death, ms")
 
-    # Deleted by a person who may undo it; expires
+    # Deleted by a person who may undo it; expires (D113)
     undo = Key("list", "a text for each job: its place, id, record, and what lay beside it", per="token")
     undos = Key("hash", "token -> bytes of its list, or -1: too many; token reply -> the last reply of restore")
 
-    # Waiting for a worker
+    # Waiting for a worker. Each priority in use is a band with a ring and lanes of its own: bands are strict, turns are
+    # taken within one (D20).
     bands = Key("zset", "band -> rank; the bands that have work")
     ring = Key("zset", "client -> turn; the clients that have work, lowest turn first", per="band")
     lane = Key("list", "ids of one client, first in first out", per="band:client")
+    # A zset, as its first entry gives the age of the oldest job; repair_lanes finds all lanes by it.
     lanes = Key("zset", "band:client -> since when its first job waits, ms")
     turn = Key("string", "the last turn number given out")
+    # Claims skip these ids: LREM would take as long as the lane is, and block the server.
     cancelled_in_lane = Key("hash", "id -> lane; cancelled jobs whose id is still in a lane")
     work_signal = Key("zset", "one member while there is something to claim; workers block on it")
+    # Jobs of paused tasks are moved aside, into `scheduled` (D99).
     paused = Key("hash", "queue -> since when it is paused, ms; task:<name> -> number, since when (ms), who")
 
     # Limits; they exist only where there are any
@@ -89,6 +96,7 @@ class QueueKeys:
     # Waiting for a time
     scheduled = Key("zset", "id -> due, ms")
     retrying = Key("zset", "id -> due, ms; the jobs of `scheduled` that have failed")
+    # With it clients take turns when more jobs fall due than one call takes (D51).
     scheduled_by_client = Key(
         "zset", "client -> when promote looks at it next, ms; + ':' and client, zset: id -> due, ms"
     )
@@ -110,12 +118,14 @@ class QueueKeys:
     )
 
     # Finished
+    # Nearly all outcomes are dropped from the front of a list, which costs a fifth of a zset; trim moves what gets old.
     results = Key(
         "hash", "id -> when the job finished (ms), for how many ms its outcome is kept, and the outcome, JSON"
     )
     recent_results = Key("list", "ids of the latest outcomes, in the order in which the jobs finished")
     result_times = Key("zset", "id -> when it finished, ms; those with an outcome that trim has moved out of the list")
     result_expiry = Key("zset", "id -> when its outcome expires, ms; of the same jobs")
+    # Two sets that rotate, instead of a time for each id (D7).
     finished = Key("set", "ids of the jobs that finished since the last rotation")
     finished_before = Key("set", "ids of the jobs that finished between the last two rotations")
     no_outcome = Key("list", "those ids of `finished` that have no outcome")
@@ -124,6 +134,7 @@ class QueueKeys:
     finished_signal = Key("list", "one member after the end of a job that somebody waits for; expires", per="id")
 
     # Unique jobs
+    # Names the job. A job holds it only as long as it exists, so what a torn log leaves behind excludes nobody (D28).
     unique = Key("string", "id of the job that holds this digest; expires", per="digest")
     digests = Key("hash", "id -> until when it holds a digest, for how many ms, the digest, and its successor's id")
 

@@ -1,4 +1,8 @@
-"""Changes the limits of queues and clients that claims keep to: see lua/lib/limits.lua and limit_sources.lua."""
+"""Changes the limits of queues and clients that claims keep to: see lua/lib/limits.lua and limit_sources.lua.
+
+Only claims know limits (D83). Weights are strides of turns (D86), by jobs or by time (D96). What limits cost, and why
+small hashes are kept from being small: D103.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,7 @@ from typing import Any
 
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.redis.client import RedisClient, as_dict, clock_ms
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.redis.steps import checked
+from django_rtq.broker.redis.commands import Command, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.conf.config import Config
 from django_rtq.conf.queue_options import LIMIT_KINDS
@@ -59,7 +62,7 @@ class LimitStore:
         self._config = config
 
     def change(self, queue: str, changes: Mapping[str, str]) -> None:
-        """Change the texts of sources: see set_limits.lua. Then let those clients go on that may."""
+        """Change the texts of sources: see set_limits.lua. Then let those blocked clients continue that may."""
         keys = self._keys.of(queue)
         arguments = [text for change in changes.items() for text in change]
         if not self._redis.execute_one(SCRIPTS["set_limits"].call(keys, arguments), resend=True):
@@ -114,7 +117,7 @@ class LimitStore:
                 return True
 
     def digest(self, queue: str) -> str:
-        """The same for the same limits in the settings; "": there are none."""
+        """A digest of the limits in the settings; "": there are none."""
         said = [*sorted(self._entries(queue).items()), self._config.queue(queue).limits_of]
         return hashlib.sha1(repr(said).encode(), usedforsecurity=False).hexdigest()[:12] if any(said) else ""
 
@@ -123,7 +126,7 @@ class LimitStore:
         return SCRIPTS["apply_settings"].call(self._keys.of(queue), (expected, stamp, *texts))
 
     def _check_blocked(self, keys: QueueKeys) -> None:
-        """Let those blocked clients go on that may."""
+        """Let those blocked clients continue that may."""
         clients = self._redis.execute_one(("HKEYS", keys.blocked), resend=True)
         parts = [clients[start : start + AT_ONCE] for start in range(0, len(clients), AT_ONCE)]
         self._redis.execute([SCRIPTS["check_blocked"].call(keys, part) for part in parts], resend=True)
@@ -146,7 +149,8 @@ class LimitStore:
 class SettingsKeeper:
     """Keeps the limits of a worker's settings in Redis, from its start on: also after Redis has lost its data.
 
-    Workers with other settings may run: see Stamp.wins_over().
+    Workers with other settings may run: see Stamp.wins_over(). The processes of a worker store none: a replaced one
+    would take the limits of a deploy back.
     """
 
     def __init__(self, store: LimitStore, keys: Keys, config: Config, queues: Sequence[str]) -> None:

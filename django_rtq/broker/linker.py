@@ -1,7 +1,7 @@
 """Puts a Lua script together with the functions that it uses of its parts.
 
-Redis creates all functions of a script anew in each call, so what a script does not use would cost time (decision
-"Scripts, not Redis functions"). Steps:
+Redis creates all functions of a script anew in each call, so what a script does not use would cost time. Redis functions would
+not (D132). Steps:
 
 1. split each part into definitions: functions and constants;
 2. find those that the script reaches through calls;

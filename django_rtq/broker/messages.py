@@ -49,13 +49,13 @@ def queue_full(
     queue: str, jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str], handles: Sequence[Any] = ()
 ) -> QueueFull | None:
     """The error for jobs that did not fit, by the answers of scripts; None: all fitted."""
-    refused = [place for place, answer in enumerate(answers) if is_refusal(answer)]
+    refused = [first for first, answer in enumerate(answers) if is_refusal(answer)]
     if not refused:
         return None
-    place = next(place for place in refused if answers[place] != "full")  # says why: the others were to come with it
-    _, scope, waiting, limit = answers[place].split(" ")
+    first = next(first for first in refused if answers[first] != "full")  # says why: the others were to come with it
+    _, scope, waiting, limit = answers[first].split(" ")
     stored = [None if is_refusal(answer) else handle for answer, handle in zip(answers, handles, strict=False)]
-    return QueueFull(queue, jobs[place].client if scope == "client" else None, int(waiting), int(limit), stored)
+    return QueueFull(queue, jobs[first].client if scope == "client" else None, int(waiting), int(limit), stored)
 
 
 def is_refusal(answer: str) -> bool:

@@ -1,4 +1,4 @@
-"""The part of the Broker that enqueues jobs, for threads and for coroutines."""
+"""The part of the Broker that enqueues jobs, for threads and for coroutines. What an enqueue costs Redis: D69."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django_rtq.broker.limits import LimitStore
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.messages import NewJob, UniqueJob, as_unique
 from django_rtq.broker.redis.client import RedisClient
-from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.redis.connections import (
     ConnectionSettings,
     check_server_mode,
@@ -22,7 +22,6 @@ from django_rtq.broker.redis.connections import (
     is_too_old_for,
     version_in,
 )
-from django_rtq.broker.redis.steps import Steps, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.stored_format import check_format, format_commands
 from django_rtq.conf.config import Config
@@ -30,7 +29,7 @@ from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import made_ms, new_job_ids
 from django_rtq.jobs.outcome import DROPPED
 from django_rtq.jobs.record import write_record
-from django_rtq.threads.shared_property import shared_property
+from django_rtq.threads import shared_property
 
 if TYPE_CHECKING:
     from django_rtq.broker.redis.async_client import AsyncRedisClient

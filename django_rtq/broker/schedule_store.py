@@ -69,10 +69,10 @@ class ScheduleStore:
     def read(self) -> StoredSchedules:
         """Read the whole copy."""
         flat = self._redis.execute_one(("HGETALL", self._key), resend=True)
-        found = as_dict(flat)
-        version = found.pop(_VERSION, b"")
+        fields = as_dict(flat)
+        version = fields.pop(_VERSION, b"")
         self.set_version(version)
-        texts = {name.decode(): value.decode() for name, value in found.items()}
+        texts = {name.decode(): value.decode() for name, value in fields.items()}
         rows = {name[len(_ROW) :]: _parse_row(text) for name, text in texts.items() if name.startswith(_ROW)}
         switches = {name[len(_SWITCH) :]: text for name, text in texts.items() if name.startswith(_SWITCH)}
         self._last_read = StoredSchedules(version=version, rows=rows, switches=switches)
@@ -157,7 +157,7 @@ class ScheduleStore:
         return clock_ms(time), dict(zip(queues, map(_parse_states, replies), strict=True)), version
 
     def forget(self, queue: str, names: Sequence[str]) -> None:
-        """Delete the states of schedules. A schedule that is declared again begins anew."""
+        """Delete the states of schedules. A schedule that is declared again starts from the beginning."""
         self._redis.execute_one(("HDEL", self._keys.of(queue).schedules, *names), resend=True)
 
 

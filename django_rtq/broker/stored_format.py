@@ -1,6 +1,9 @@
-"""The format of what Redis holds: a number in the key `<prefix>:format`, which whoever uses Redis first writes.
+"""The format of what Redis holds: a number in the key `<prefix>:format`, which the first user of Redis writes.
 
 Behind the number is an id of the data, made with it. Another id later: Redis has lost its data in between.
+
+Compared where packets are sent anyway: at the first use of a queue, at each sign-on and heartbeat. In each script it
+would cost every enqueue and claim.
 
 A change of keys or records that former versions cannot read raises FORMAT, and comes with code that takes the former
 format over, or with the words in docs/redis.md#format that say what to do.
@@ -55,9 +58,9 @@ def note_loss(redis: RedisClient, keys: Keys, data_id: str) -> None:
 
 def check_types(redis: RedisClient, keys: Keys, queues: Iterable[str]) -> None:
     """Raises FormatMismatch if keys of these queues hold something else than this version stores there."""
-    found = [(key, keys.of(queue)) for queue in queues for key in _PLAIN_KEYS]
-    types = redis.execute([("TYPE", _name(*place)) for place in found], resend=True)
-    for (key, of_queue), kind in zip(found, types, strict=True):
+    keys_of_queues = [(key, keys.of(queue)) for queue in queues for key in _PLAIN_KEYS]
+    types = redis.execute([("TYPE", _name(*key_of_queue)) for key_of_queue in keys_of_queues], resend=True)
+    for (key, of_queue), kind in zip(keys_of_queues, types, strict=True):
         if kind.decode() not in ("none", key.kind):
             raise FormatMismatch(
                 f"Redis holds a {kind.decode()} in the key {_name(key, of_queue).decode()}, where this version of "

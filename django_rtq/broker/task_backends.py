@@ -1,4 +1,4 @@
-"""Which Redis a backend in TASKS uses: RTQ["REDIS"], or that of its OPTIONS."""
+"""Which Redis a backend in TASKS uses: RTQ["REDIS"], or that of its OPTIONS (D93)."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def backends_in(place: str) -> list[str]:
 
 def queues_in(place: str) -> set[str]:
     """The queues that TASKS names for backends in this place. Raises ConfigurationError."""
-    known = task_backends()
-    return {name for alias in backends_in(place) for name in known[alias]["QUEUES"]}
+    backends = task_backends()
+    return {name for alias in backends_in(place) for name in backends[alias]["QUEUES"]}
 
 
 def config_of(backend: str) -> Config:
@@ -115,7 +115,7 @@ def _address(backend: str) -> tuple[str, str]:
 
 
 def _our_backends() -> list[str]:
-    return [alias for alias, each in task_backends().items() if is_ours(each)]
+    return [alias for alias, backend in task_backends().items() if is_ours(backend)]
 
 
 def _backends_with_redis() -> list[str]:

@@ -1,4 +1,8 @@
-"""Blocks until a job finishes, in any process, without polling."""
+"""Blocks until a job finishes, in any process, without polling.
+
+Register, block, read: one packet on a connection that is kept. If the job is over, the script leaves a token, so that
+nothing blocks. Asking first would be a round trip more for each job that is not over, which is the usual case.
+"""
 
 from __future__ import annotations
 

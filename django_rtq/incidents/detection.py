@@ -1,4 +1,4 @@
-"""Finds all incidents in the data of the overview. Reads nothing itself but the lag of the outbox."""
+"""Finds all incidents in the data of the overview. Reads nothing itself but the lag of the outbox (D94)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import islice
 
 from django_rtq.conf.config import get_config
-from django_rtq.incidents.code import several_projects, unknown_tasks
 from django_rtq.incidents.incident import Incident, Severity
 from django_rtq.incidents.queues import (
     busy_clients,
@@ -27,7 +26,9 @@ from django_rtq.incidents.workers import (
     lost_workers,
     missing_workers,
     quiet_workers,
+    several_projects,
     silent_workers,
+    unknown_tasks,
 )
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.overview import Overview
@@ -76,19 +77,19 @@ def find_incidents(
     oldest_seconds: float | None = None,
 ) -> list[Incident]:
     """All incidents, the worst first. `oldest_seconds` replaces that of the settings."""
-    found: list[Incident] = []
-    for incidents in (*(detect(overview) for detect in _DETECTORS), long_waits(overview, oldest_seconds)):
-        found += islice(incidents, MAX_OF_DETECTOR)
-    found += [*_server(overview), *_clock(overview), *_data_loss(overview), *_outbox(overview, lag)]
+    incidents: list[Incident] = []
+    for of_detector in (*(detect(overview) for detect in _DETECTORS), long_waits(overview, oldest_seconds)):
+        incidents += islice(of_detector, MAX_OF_DETECTOR)
+    incidents += [*_server(overview), *_clock(overview), *_data_loss(overview), *_outbox(overview, lag)]
     if schedules is not None:
-        found += [*islice(missed_schedules(overview, schedules), MAX_OF_DETECTOR), *invalid_schedules(schedules)]
+        incidents += [*islice(missed_schedules(overview, schedules), MAX_OF_DETECTOR), *invalid_schedules(schedules)]
     options = get_config().incident_options
-    found = [
-        replace(each, severity=Severity.CRITICAL) if each.kind in options.critical else each
-        for each in found
-        if each.kind not in options.ignore
+    reported = [
+        replace(incident, severity=Severity.CRITICAL) if incident.kind in options.critical else incident
+        for incident in incidents
+        if incident.kind not in options.ignore
     ]
-    return sorted(found, key=lambda each: _ORDER.index(each.severity))
+    return sorted(reported, key=lambda incident: _ORDER.index(incident.severity))
 
 
 def _server(overview: Overview) -> Iterator[Incident]:

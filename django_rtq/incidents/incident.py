@@ -1,4 +1,4 @@
-"""One incident, as a value."""
+"""One incident, as a value, and what it says in the language of the reader."""
 
 from __future__ import annotations
 
@@ -9,11 +9,154 @@ from datetime import datetime, timezone
 from typing import Any
 
 from django.utils.timezone import localtime
+from django.utils.translation import gettext, gettext_lazy, ngettext_lazy
 from django.utils.translation import gettext as _
 
 from django_rtq.formatting import format_duration, format_number
-from django_rtq.incidents.texts import DURATIONS, sentence
+from django_rtq.inspector.server_info import PROBLEMS
 from django_rtq.jobs.job import StrEnum
+
+#: Placeholders that stand for seconds.
+DURATIONS = ("duration",)
+
+#: The sentence of each kind, and sentences that some incidents add. `number` chooses between singular and plural.
+TEXTS: dict[str, Any] = {
+    "no_worker": gettext_lazy("No worker is running, so no jobs are processed. Start one:"),
+    "queue_unserved": ngettext_lazy(
+        "Queue %(name)s: %(count)s job waits, and no worker serves the queue. Start one:",
+        "Queue %(name)s: %(count)s jobs wait, and no worker serves the queue. Start one:",
+        "number",
+    ),
+    "queues_without_worker": gettext_lazy(
+        "No worker serves these queues, which tasks or settings declare: %(names)s. Start one:"
+    ),
+    "workers_quiet": ngettext_lazy(
+        "All workers of %(names)s are quiet: they claim no jobs, and %(count)s job waits.",
+        "All workers of %(names)s are quiet: they claim no jobs, and %(count)s jobs wait.",
+        "number",
+    ),
+    "worker_lost": ngettext_lazy(
+        "Host %(host)s: %(count)s worker has stopped responding (%(worker)s).",
+        "Host %(host)s: %(count)s workers have stopped responding, %(worker)s among them.",
+        "number",
+    ),
+    "worker_silent": ngettext_lazy(
+        "Host %(host)s: %(count)s idle worker has stopped asking for work (%(worker)s).",
+        "Host %(host)s: %(count)s idle workers have stopped asking for work, %(worker)s among them.",
+        "number",
+    ),
+    "worker_crash_loop": gettext_lazy(
+        "Host %(host)s: the processes of a worker crash before they run a job (%(reason)s), so it waits before it "
+        "starts others. Its log says why."
+    ),
+    "host_without_worker": gettext_lazy("Host %(host)s: no worker is alive."),
+    "task_failing": gettext_lazy("%(task)s in queue %(name)s is failing: %(failed)s of its last %(runs)s runs."),
+    "dead_letters": ngettext_lazy(
+        "Queue %(name)s: %(count)s job died in the last hour. Dead letters now: %(dead)s.",
+        "Queue %(name)s: %(count)s jobs died in the last hour. Dead letters now: %(dead)s.",
+        "number",
+    ),
+    "job_hung": ngettext_lazy(
+        "%(count)s job seems to hang: %(task)s in queue %(name)s, running for %(duration)s.",
+        "%(count)s jobs seem to hang. The longest: %(task)s in queue %(name)s, running for %(duration)s.",
+        "number",
+    ),
+    "long_wait": gettext_lazy("Queue %(name)s: the oldest job has been waiting for %(duration)s."),
+    "falling_behind": gettext_lazy(
+        "Queue %(name)s is falling behind: its oldest job has been waiting for %(duration)s, and waits are growing."
+    ),
+    "busy_client": gettext_lazy(
+        "Queue %(name)s: client %(client)s took %(share)s %% of the work of the last hour, and others wait. The oldest "
+        "job has been waiting for %(duration)s."
+    ),
+    "no_scheduler": gettext_lazy(
+        "Queue %(name)s: no scheduler is running, so its scheduled jobs and retries do not start. Were all workers "
+        "started with --no-scheduler?"
+    ),
+    "jobs_lost_place": ngettext_lazy(
+        "Queue %(name)s: %(count)s job has a record, but no place in Redis, because its append-only file was cut off. "
+        "Workers look for such jobs, and queue them again.",
+        "Queue %(name)s: %(count)s jobs have a record, but no place in Redis, because its append-only file was cut "
+        "off. Workers look for such jobs, and queue them again.",
+        "number",
+    ),
+    "schedule_missed": ngettext_lazy(
+        "Queue %(name)s: %(count)s schedule was due and started no job: %(schedule)s.",
+        "Queue %(name)s: %(count)s schedules were due and started no job, %(schedule)s among them.",
+        "number",
+    ),
+    "schedule_invalid": ngettext_lazy(
+        "%(count)s schedule cannot run: %(schedule)s. %(error)s.",
+        "%(count)s schedules cannot run, %(schedule)s among them. %(error)s.",
+        "number",
+    ),
+    "queue_paused": gettext_lazy("Queue %(name)s is paused."),
+    "task_paused": ngettext_lazy(
+        "Task %(task)s is paused in %(queues)s, and holds %(count)s job.",
+        "Task %(task)s is paused in %(queues)s, and holds %(count)s jobs.",
+        "number",
+    ),
+    "task_unknown": ngettext_lazy(
+        "Queue %(name)s: %(count)s job waits, because workers that took it do not know its task %(task)s: %(worker)s.",
+        "Queue %(name)s: %(count)s jobs wait, because workers that took them do not know their task %(task)s: "
+        "%(worker)s.",
+        "number",
+    ),
+    "several_projects": gettext_lazy(
+        "Workers of several projects take jobs from each other, because all use this Redis with the prefix "
+        '%(prefix)s: %(names)s. Set another RTQ["PREFIX"] or database in each project.'
+    ),
+    "client_paused": ngettext_lazy(
+        "Client %(client)s is paused in %(queues)s, and holds %(count)s job.",
+        "Client %(client)s is paused in %(queues)s, and holds %(count)s jobs.",
+        "number",
+    ),
+    "outbox_lag": ngettext_lazy(
+        "%(count)s job waits in the outbox, for %(duration)s. Is a worker or scheduler running with this database, and "
+        "does its log name an error?",
+        "%(count)s jobs wait in the outbox, the oldest for %(duration)s. Is a worker or scheduler running with this "
+        "database, and does its log name an error?",
+        "number",
+    ),
+    "outbox_unknown": gettext_lazy("The database did not say how many jobs wait in the outbox: %(error)s"),
+    "clock_behind": gettext_lazy(
+        "The clock of the Redis server was set back and is %(duration)s behind. Until it has caught up, time passes 10 "
+        "percent more slowly for jobs."
+    ),
+    "data_lost": gettext_lazy(
+        "Redis lost its data: the jobs, results and dead letters of before are gone. Limits that were set at run time "
+        "are gone, too; those of the settings are stored again."
+    ),
+    # Beside the sentence of a kind
+    "declare_task": gettext_lazy(
+        "Start workers with the code that declares the task, in an app of INSTALLED_APPS or in a module of "
+        'RTQ["TASK_MODULES"]. Jobs that have waited for %(duration)s are dead.'
+    ),
+    "new_version": gettext_lazy("It began after the start of version %(version)s."),
+    "newest_error": gettext_lazy("Latest error: %(error)s."),
+    "newest_failure": gettext_lazy("Latest: %(task)s, %(error)s."),
+    "scheduler_missing": gettext_lazy("No scheduler is running for this queue. Start one:"),
+    "scheduler_fails": gettext_lazy(
+        "A scheduler is running for this queue: its log says why, or it runs another version of the project."
+    ),
+    "paused_by": gettext_lazy("Paused by %(user)s."),
+    "asked_by": gettext_lazy("Asked by %(user)s."),
+    "wake_them": gettext_lazy("Wake them:"),
+    "reclaim": gettext_lazy("Running jobs that will be reclaimed shortly: %(jobs)s."),
+    "no_reclaim": gettext_lazy(
+        "Running jobs that are reclaimed when a worker of these queues has started: %(jobs)s (%(names)s)."
+    ),
+    "no_jobs": gettext_lazy("No job was running there."),
+    "jobs_waiting": gettext_lazy("Waiting: %(waiting)s (clients: %(clients)s)."),
+}
+
+_translated = gettext  # of texts that are marked elsewhere
+
+
+def sentence(name: str, shown: Mapping[str, Any]) -> str:
+    """The sentence of a kind of incident, or one of the others."""
+    text = TEXTS.get(name)
+    return str((_translated(PROBLEMS[name.removeprefix("redis_")]) if text is None else text) % shown)
 
 
 class Severity(StrEnum):
@@ -67,7 +210,7 @@ class Incident:
 
     @property
     def id(self) -> str:
-        """The same for as long as it is the same incident."""
+        """Kind and subject, which stay the same as long as the incident lasts."""
         client = "" if self.client is None else f"={self.client}"
         return "\n".join((self.kind, self.queue, self.task, client, self.host))
 
@@ -119,13 +262,13 @@ class Incident:
     @classmethod
     def load(cls, text: str) -> Incident:
         """From what dump() made, also that of another version of this package."""
-        found = {name: value for name, value in json.loads(text).items() if name in _STORED}
-        since = found.pop("since", None)
+        stored = {name: value for name, value in json.loads(text).items() if name in _STORED}
+        since = stored.pop("since", None)
         return cls(
             **{
-                **found,
-                "severity": Severity(found["severity"]),
-                "also": tuple(found.get("also", ())),
+                **stored,
+                "severity": Severity(stored["severity"]),
+                "also": tuple(stored.get("also", ())),
                 "since": None if since is None else datetime.fromtimestamp(since, timezone.utc),
             }
         )

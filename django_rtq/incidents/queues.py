@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,7 +10,7 @@ from django_rtq.conf.config import get_config
 from django_rtq.formatting import format_number
 from django_rtq.incidents.incident import Action, Incident, Severity
 from django_rtq.incidents.workers import short_name
-from django_rtq.inspector.details import ClientPause, JobDetails
+from django_rtq.inspector.details import ClientPause, JobDetails, QueueDetails
 from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.metrics.task_failures import LATELY, LEAST_IN_A_ROW, Runs, TaskFailures
 from django_rtq.inspector.metrics.time_series import Series
@@ -32,13 +32,13 @@ MAX_MESSAGE = 160  # characters of an error message
 def failing_tasks(overview: Overview) -> Iterator[Incident]:
     """Tasks of whose last runs many failed."""
     least = get_config().incident_options.failure_rate
-    found = [
+    failing = [
         (row, task, runs)
         for row in overview.queues
         for task, failures in row.task_failures.items()
         if (runs := failing_runs(overview.now, row, task, failures)).rate >= least
     ]
-    for row, task, runs in sorted(found, key=lambda each: -each[2].failed):
+    for row, task, runs in sorted(failing, key=lambda entry: -entry[2].failed):
         yield _failing(overview, row, task, runs)
 
 
@@ -65,24 +65,27 @@ def _failing(overview: Overview, row: QueueRow, task: str, runs: Runs) -> Incide
     error_class, error = _error_of(newest)
     since, began_earlier = _fails_since(row, task)
     version = None if began_earlier else version_before(overview, since)
-    return Incident(
-        kind="task_failing",
-        severity=Severity.CRITICAL if runs.rate >= VERY_HIGH_RATE else Severity.WARNING,
+    values = {"task": short_name(task), "failed": runs.failed, "runs": runs.runs, "version": version, **error}
+    return _of_queue(
+        row.details,
+        "task_failing",
+        Severity.CRITICAL if runs.rate >= VERY_HIGH_RATE else Severity.WARNING,
         since=since,
         began_earlier=began_earlier,
-        queue=row.details.name,
         task=task,
         error_class=error_class,
-        values={
-            "task": short_name(task),
-            "name": row.details.name,
-            "failed": runs.failed,
-            "runs": runs.runs,
-            **({"version": version} if version else {}),
-            **error,
-        },
-        also=(*(("new_version",) if version else ()), *(("newest_error",) if error else ())),
+        values={name: value for name, value in values.items() if value is not None},
+        also=tuple(name for name, holds in (("new_version", version), ("newest_error", error)) if holds),
         actions=(Action.SHOW_DEAD, Action.REQUEUE) if is_dead else (Action.SHOW_RETRYING,),
+    )
+
+
+def _of_queue(
+    queue: QueueDetails, kind: str, severity: Severity, *, values: Mapping[str, Any] | None = None, **rest: Any
+) -> Incident:
+    """An incident of a queue, whose text names the queue."""
+    return Incident(
+        kind=kind, severity=severity, queue=queue.name, values={"name": queue.name, **(values or {})}, **rest
     )
 
 
@@ -90,7 +93,7 @@ def _fails_since(row: QueueRow, task: str) -> tuple[datetime | None, bool]:
     """Since when a task fails, and whether that may be longer. Not known if other tasks of its queue fail, too."""
     if row.task_failures[task].in_a_row:
         return row.task_failures[task].since, False
-    of_queue = sum(each.failed for each in row.tasks.values())
+    of_queue = sum(metrics.failed for metrics in row.tasks.values())
     of_task = row.tasks.get(task, TaskMetrics())
     return streak(row.series, "failed") if of_task.failed >= MOST_FAILURES * of_queue else (None, False)
 
@@ -106,18 +109,18 @@ def version_before(overview: Overview, since: datetime | None) -> str | None:
 def new_dead_letters(overview: Overview) -> Iterator[Incident]:
     """Queues with dead letters in which jobs died in the last hour."""
     least = get_config().incident_options.dead_letters
-    found = [(row, _in_an_hour(row.series, "dead")) for row in overview.queues if row.details.dead]
-    for row, died in sorted((pair for pair in found if pair[1] >= least), key=lambda pair: -pair[1]):
+    died = [(row, _in_an_hour(row.series, "dead")) for row in overview.queues if row.details.dead]
+    for row, count in sorted((pair for pair in died if pair[1] >= least), key=lambda pair: -pair[1]):
         since, began_earlier = streak(row.series, "dead")
         _, error = _error_of(row.newest_dead)
         task = {"task": short_name(row.newest_dead.task)} if row.newest_dead is not None else {}
-        yield Incident(
-            kind="dead_letters",
-            severity=Severity.WARNING,
+        yield _of_queue(
+            row.details,
+            "dead_letters",
+            Severity.WARNING,
             since=since,
             began_earlier=began_earlier,
-            queue=row.details.name,
-            values={"name": row.details.name, "count": died, "dead": row.details.dead, **task, **error},
+            values={"count": count, "dead": row.details.dead, **task, **error},
             also=("newest_failure",) if error and task else (),
             actions=(Action.SHOW_DEAD, Action.REQUEUE),
         )
@@ -126,26 +129,24 @@ def new_dead_letters(overview: Overview) -> Iterator[Incident]:
 def long_waits(overview: Overview, oldest_seconds: float | None = None) -> Iterator[Incident]:
     """Queues whose oldest job has been waiting for longer than the caller or the settings say, or that fall behind."""
     most = get_config().incident_options.oldest_seconds if oldest_seconds is None else oldest_seconds
-    waiting = [row for row in overview.queues if row.details.oldest_seconds is not None and not row.details.paused]
+    waits = [
+        (row, row.details.oldest_seconds)
+        for row in overview.queues
+        if row.details.oldest_seconds is not None and not row.details.paused
+    ]
     idle = [  # which is an incident of its own
-        *unserved([row.details.name for row in waiting], overview.workers),
+        *unserved([row.details.name for row, _ in waits], overview.workers),
         *quiet_queues(overview.workers),
     ]
-    waiting = [row for row in waiting if row.details.name not in idle]
-    for row in sorted(waiting, key=lambda row: -(row.details.oldest_seconds or 0)):
-        is_late = (row.details.oldest_seconds or 0) > most
-        if is_late or is_falling_behind(row):
-            yield Incident(
-                kind="long_wait" if is_late else "falling_behind",
-                severity=Severity.WARNING,
-                since=overview.ago(row.details.oldest_seconds),
-                queue=row.details.name,
-                values={
-                    "name": row.details.name,
-                    "duration": row.details.oldest_seconds,
-                    "waiting": row.details.queued,
-                    "clients": row.details.clients,
-                },
+    for row, seconds in sorted(waits, key=lambda pair: -pair[1]):
+        is_late = seconds > most
+        if row.details.name not in idle and (is_late or is_falling_behind(row)):
+            yield _of_queue(
+                row.details,
+                "long_wait" if is_late else "falling_behind",
+                Severity.WARNING,
+                since=overview.ago(seconds),
+                values={"duration": seconds, "waiting": row.details.queued, "clients": row.details.clients},
                 also=("jobs_waiting",),
                 actions=(Action.SHOW_QUEUE,),
             )
@@ -158,17 +159,13 @@ def busy_clients(overview: Overview) -> Iterator[Incident]:
         if row.busiest is None or row.busiest.share < most:
             continue
         if (waits := row.busiest.others_wait_seconds) >= GROWING_SECONDS:
-            yield Incident(
-                kind="busy_client",
-                severity=Severity.WARNING,
-                queue=row.details.name,
+            share = round(100 * row.busiest.share)
+            yield _of_queue(
+                row.details,
+                "busy_client",
+                Severity.WARNING,
                 client=row.busiest.client,
-                values={
-                    "name": row.details.name,
-                    "client": row.busiest.client[:80] or "–",  # noqa: RUF001
-                    "share": round(100 * row.busiest.share),
-                    "duration": waits,
-                },
+                values={"client": _client_name(row.busiest.client), "share": share, "duration": waits},
                 actions=(Action.SHOW_CLIENT,),
             )
 
@@ -176,100 +173,83 @@ def busy_clients(overview: Overview) -> Iterator[Incident]:
 def missing_schedulers(overview: Overview) -> Iterator[Incident]:
     """Queues with delayed jobs for which no scheduler runs. Without any worker, that is said alone."""
     unscheduled = set(overview.unscheduled) if overview.living else set()
-    for details in (row.details for row in overview.queues):
-        if details.name in unscheduled and details.needs_scheduler:
-            yield Incident(
-                kind="no_scheduler",
-                severity=Severity.CRITICAL,
-                since=overview.ago(details.scheduler_seconds),
-                queue=details.name,
-                values={"name": details.name},
+    for queue in (row.details for row in overview.queues):
+        if queue.name in unscheduled and queue.needs_scheduler:
+            yield _of_queue(
+                queue,
+                "no_scheduler",
+                Severity.CRITICAL,
+                since=overview.ago(queue.scheduler_seconds),
                 actions=(Action.SHOW_WORKERS,),
-                command=f"python manage.py rtq_scheduler --queues {details.name}",
+                command=f"python manage.py rtq_scheduler --queues {queue.name}",
             )
 
 
 def lost_places(overview: Overview) -> Iterator[Incident]:
-    """Queues with jobs that are in no place, as an append-only file that was cut off leaves them."""
-    for details in (row.details for row in overview.queues):
-        if details.lost:
-            yield Incident(
-                kind="jobs_lost_place",
-                severity=Severity.WARNING,
-                since=overview.ago(details.lost_seconds),
-                queue=details.name,
-                values={"name": details.name, "count": details.lost},
-                actions=(Action.SHOW_WORKERS,),
-            )
+    """Queues with jobs that are in no place, as an append-only file that was cut off leaves them (D123)."""
+    for queue in (row.details for row in overview.queues):
+        if queue.lost:
+            since, values = overview.ago(queue.lost_seconds), {"count": queue.lost}
+            actions = (Action.SHOW_WORKERS,)
+            yield _of_queue(queue, "jobs_lost_place", Severity.WARNING, since=since, values=values, actions=actions)
 
 
 def paused_queues(overview: Overview) -> Iterator[Incident]:
     """Paused queues."""
-    for details in (row.details for row in overview.queues):
-        if details.paused:
-            yield Incident(
-                kind="queue_paused",
-                severity=Severity.WARNING,
-                since=overview.ago(details.paused_seconds),
-                queue=details.name,
-                values={"name": details.name},
-                actions=(Action.SHOW_QUEUE, Action.RESUME),
-            )
+    for queue in (row.details for row in overview.queues):
+        if queue.paused:
+            since, actions = overview.ago(queue.paused_seconds), (Action.SHOW_QUEUE, Action.RESUME)
+            yield _of_queue(queue, "queue_paused", Severity.WARNING, since=since, actions=actions)
 
 
 def paused_tasks(overview: Overview) -> Iterator[Incident]:
     """Paused tasks, one incident for all queues."""
-    found: dict[str, list[tuple[str, TaskPause]]] = {}
-    for details in (row.details for row in overview.queues):
-        for pause in details.paused_tasks:
+    pauses: dict[str, list[tuple[str, TaskPause]]] = {}
+    for queue in (row.details for row in overview.queues):
+        for pause in queue.paused_tasks:
             if not pause.is_over:
-                found.setdefault(pause.task, []).append((details.name, pause))
-    for task, pauses in sorted(found.items()):
-        longest = max((pause for _, pause in pauses), key=lambda pause: pause.seconds or 0)
-        yield Incident(
-            kind="task_paused",
-            severity=Severity.WARNING,
-            since=overview.ago(longest.seconds),
-            task=task,
-            values={
-                "task": short_name(task),
-                "queues": _queues_by_jobs((queue, pause.held) for queue, pause in pauses),
-                "count": sum(pause.held for _, pause in pauses),
-                **({"user": longest.by[:80]} if longest.by else {}),
-            },
-            also=("paused_by",) if longest.by else (),
-        )
+                pauses.setdefault(pause.task, []).append((queue.name, pause))
+    for task, of_task in sorted(pauses.items()):
+        yield _paused(overview, of_task, task=task, kind="task_paused", severity=Severity.WARNING)
 
 
 def paused_clients(overview: Overview) -> Iterator[Incident]:
     """Paused clients, one incident for all queues."""
-    found: dict[str, list[tuple[str, ClientPause]]] = {}
-    for details in (row.details for row in overview.queues):
-        for pause in details.paused_clients:
-            found.setdefault(pause.client, []).append((details.name, pause))
-    for client, pauses in sorted(found.items(), key=lambda pair: -sum(pause.held for _, pause in pair[1])):
-        longest = max((pause for _, pause in pauses), key=lambda pause: pause.seconds)
-        yield Incident(
-            kind="client_paused",
-            severity=Severity.INFO,
-            since=overview.ago(longest.seconds),
-            client=client,
-            values={
-                "client": client[:80] or "–",  # noqa: RUF001
-                "queues": _queues_by_jobs((queue, pause.held) for queue, pause in pauses),
-                "count": sum(pause.held for _, pause in pauses),
-                **({"user": longest.by[:80]} if longest.by else {}),
-            },
-            also=("paused_by",) if longest.by else (),
-            actions=(Action.SHOW_CLIENT,),
-        )
+    pauses: dict[str, list[tuple[str, ClientPause]]] = {}
+    for queue in (row.details for row in overview.queues):
+        for pause in queue.paused_clients:
+            pauses.setdefault(pause.client, []).append((queue.name, pause))
+    for client, of_client in sorted(pauses.items(), key=lambda pair: -sum(pause.held for _, pause in pair[1])):
+        actions = (Action.SHOW_CLIENT,)
+        yield _paused(overview, of_client, client=client, kind="client_paused", severity=Severity.INFO, actions=actions)
+
+
+def _paused(overview: Overview, pauses: Sequence[tuple[str, TaskPause | ClientPause]], **rest: Any) -> Incident:
+    """An incident of a task or client that is paused in some queues."""
+    longest = max((pause for _, pause in pauses), key=lambda pause: pause.seconds or 0)
+    subject = {"client": _client_name(rest["client"])} if "client" in rest else {"task": short_name(rest["task"])}
+    return Incident(
+        since=overview.ago(longest.seconds),
+        values={
+            **subject,
+            "queues": _queues_by_jobs((queue, pause.held) for queue, pause in pauses),
+            "count": sum(pause.held for _, pause in pauses),
+            **({"user": longest.by[:80]} if longest.by else {}),
+        },
+        also=("paused_by",) if longest.by else (),
+        **rest,
+    )
+
+
+def _client_name(client: str) -> str:
+    return client[:80] or "–"  # noqa: RUF001
 
 
 def _queues_by_jobs(held: Iterable[tuple[str, int]]) -> str:
     """Names of queues, those that hold most jobs first; those that hold none only if all do."""
-    pairs = sorted(held, key=lambda pair: (-pair[1], pair[0]))
-    some = [pair for pair in pairs if pair[1]] or pairs
-    names = [f"{queue} ({format_number(jobs)})" if jobs and len(some) > 1 else queue for queue, jobs in some]
+    most_first = sorted(held, key=lambda pair: (-pair[1], pair[0]))
+    named = [pair for pair in most_first if pair[1]] or most_first
+    names = [f"{queue} ({format_number(jobs)})" if jobs and len(named) > 1 else queue for queue, jobs in named]
     return ", ".join([*names[:MAX_QUEUES], *["…"][: len(names) > MAX_QUEUES]])
 
 
@@ -294,11 +274,11 @@ def streak(series: Series, name: str) -> tuple[datetime | None, bool]:
     """
     numbers, gap = series.of(name), max(1, STREAK_MINUTES * 60 // series.step_seconds)
     first = None
-    for place in range(series.steps - 1, -1, -1):
-        if first is not None and first - place > gap:
+    for step in range(series.steps - 1, -1, -1):
+        if first is not None and first - step > gap:
             break
-        if numbers[place]:
-            first = place
+        if numbers[step]:
+            first = step
     if first is None:
         return None, False
     return series.begins_at + timedelta(seconds=first * series.step_seconds), first <= gap

@@ -1,4 +1,7 @@
-"""Incidents of schedules: a slot has passed and started no job, or a schedule is invalid."""
+"""Incidents of schedules: a slot has passed and started no job, or a schedule is invalid.
+
+Readers compute missed slots as schedulers do: Lua knows no cron, and a dead scheduler writes nothing.
+"""
 
 from __future__ import annotations
 

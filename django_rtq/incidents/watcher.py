@@ -19,7 +19,7 @@ from django_rtq.incidents.incident import Incident
 from django_rtq.incidents.schedules import known_schedules
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.signals import incident_closed, incident_opened
-from django_rtq.threads.loop import Loop
+from django_rtq.threads import Loop
 from django_rtq.transactions.outbox import outbox_lag
 
 logger = logging.getLogger("django_rtq")
@@ -51,9 +51,9 @@ class IncidentWatcher(Loop):
     def _look(self) -> None:
         overview = self._inspector.overview.read()
         with view_backend(self._broker.backend):
-            found = find_incidents(overview, outbox_lag(), known_schedules())[:MAX_TRACKED]
+            incidents = find_incidents(overview, outbox_lag(), known_schedules())[:MAX_TRACKED]
         opened, closed = self._broker.maintenance.track_incidents(
-            {incident.id: incident.dump() for incident in found},
+            {incident.id: incident.dump() for incident in incidents},
             seen_ms=round(overview.now.timestamp() * 1000),
             gap_ms=round(INTERVAL_SECONDS * 500),
             token=uuid.uuid4().hex,

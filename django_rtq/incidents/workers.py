@@ -1,4 +1,4 @@
-"""Incidents of workers: none is there, they are lost or silent, or their jobs seem to hang."""
+"""Incidents of workers: none is there, they are lost or silent, or their jobs seem to hang, they run other code."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from django_rtq.tasks.registry import all_tasks, declared_queues
 
 SILENT_SECONDS = 60.0  # an idle worker asks for work every few seconds
 MAX_NAMED = 5  # queues in one text
+MAX_CODE_NAMED = 3  # projects, hosts and workers in one text
+DEPLOY_SECONDS = 300.0  # in a rolling deploy, older workers meet jobs of new tasks for a while
 COMMAND = "python manage.py rtq_worker"
 
 
@@ -44,12 +46,7 @@ def quiet_workers(overview: Overview) -> Iterator[Incident]:
     if not names:
         return
     jobs = sum(waiting_jobs(row.details) for row in overview.queues if row.details.name in names)
-    # A queue is quiet since the last of its workers is.
-    last = [
-        min((worker for worker in overview.living if name in worker.queues), key=lambda each: each.quiet_seconds or 0.0)
-        for name in names
-    ]
-    longest = max(last, key=lambda worker: worker.quiet_seconds or 0.0)
+    longest = max((_last_to_be_quiet(overview, name) for name in names), key=_quiet_seconds)
     are_all = all(worker.is_quiet for worker in overview.living)
     yield Incident(
         kind="workers_quiet",
@@ -64,6 +61,15 @@ def quiet_workers(overview: Overview) -> Iterator[Incident]:
         actions=(Action.SHOW_WORKERS,),
         command=f"python manage.py rtq_workers wake {'--all' if are_all else f'--queue {names[0]}'}",
     )
+
+
+def _last_to_be_quiet(overview: Overview, queue: str) -> WorkerDetails:
+    """A queue is quiet since the last of its workers is."""
+    return min((worker for worker in overview.living if queue in worker.queues), key=_quiet_seconds)
+
+
+def _quiet_seconds(worker: WorkerDetails) -> float:
+    return worker.quiet_seconds or 0.0
 
 
 def waiting_jobs(queue: QueueDetails) -> int:
@@ -94,7 +100,7 @@ def _unserved(overview: Overview, queue: QueueDetails) -> Incident:
     if gone is not None and gone <= get_config().lease_seconds:
         since = None  # a scheduler keeps contact
     else:
-        since = min((each for each in (gone, queue.oldest_seconds) if each is not None), default=None)
+        since = min((seconds for seconds in (gone, queue.oldest_seconds) if seconds is not None), default=None)
     return Incident(
         kind="queue_unserved",
         severity=Severity.CRITICAL,
@@ -114,8 +120,8 @@ def lost_workers(overview: Overview) -> Iterator[Incident]:
         jobs = sum(worker.held for worker in workers)
         queues = [name for name in alone if any(name in worker.queues and worker.held for worker in workers)]
         also = ("no_jobs",) if not jobs else ("no_reclaim",) if queues else ("reclaim",)
-        found = _of_host("worker_lost", Severity.CRITICAL, host, workers, overview.ago(longest))
-        yield replace(found, values={**found.values, "jobs": jobs, "names": _names(sorted(queues))}, also=also)
+        lost = _of_host("worker_lost", Severity.CRITICAL, host, workers, overview.ago(longest))
+        yield replace(lost, values={**lost.values, "jobs": jobs, "names": _names(sorted(queues))}, also=also)
 
 
 def silent_workers(overview: Overview) -> Iterator[Incident]:
@@ -143,24 +149,21 @@ def is_silent(worker: WorkerDetails) -> bool:
 def host_incidents(overview: Overview, host: str) -> list[Incident]:
     """What is wrong with the workers of one host."""
     own = [worker for worker in overview.workers if worker.host == host]
-    found = [
-        *(each for each in lost_workers(overview) if each.host == host),
-        *(each for each in silent_workers(overview) if each.host == host),
-    ]
+    incidents = [incident for incident in (*lost_workers(overview), *silent_workers(overview)) if incident.host == host]
     if all(worker.is_lost for worker in own):
         values = {"host": host}
-        found.insert(0, Incident(kind="host_without_worker", severity=Severity.CRITICAL, host=host, values=values))
-    return found
+        incidents.insert(0, Incident(kind="host_without_worker", severity=Severity.CRITICAL, host=host, values=values))
+    return incidents
 
 
 def hung_jobs(overview: Overview) -> Iterator[Incident]:
     """Tasks with jobs that run longer than their time limit, or much longer than usual."""
-    found: dict[tuple[str, str], list[RunningJob]] = {}
+    hung: dict[tuple[str, str], list[RunningJob]] = {}
     for worker in overview.workers:
         for job in worker.running:
             if is_hung(job):
-                found.setdefault((job.queue, job.task), []).append(job)
-    for (queue, task), jobs in sorted(found.items(), key=lambda pair: -max(job.seconds for job in pair[1])):
+                hung.setdefault((job.queue, job.task), []).append(job)
+    for (queue, task), jobs in sorted(hung.items(), key=lambda pair: -max(job.seconds for job in pair[1])):
         longest = max(jobs, key=lambda job: job.seconds)
         values = {"task": short_name(task), "name": queue, "count": len(jobs), "duration": longest.seconds}
         yield Incident(
@@ -195,10 +198,10 @@ def short_name(name: str) -> str:
 
 
 def _by_host(workers: Iterable[WorkerDetails]) -> list[tuple[str, list[WorkerDetails]]]:
-    found: dict[str, list[WorkerDetails]] = {}
+    by_host: dict[str, list[WorkerDetails]] = {}
     for worker in workers:
-        found.setdefault(worker.host, []).append(worker)
-    return sorted(found.items())
+        by_host.setdefault(worker.host, []).append(worker)
+    return sorted(by_host.items())
 
 
 def _of_host(
@@ -216,3 +219,46 @@ def _of_host(
         values={"host": host, "count": len(workers), "worker": f"{host}:{workers[0].pid}"[:80]},
         actions=(Action.SHOW_WORKERS,),
     )
+
+
+def unknown_tasks(overview: Overview) -> Iterator[Incident]:
+    """Tasks of jobs that came to workers which do not know them, those with most jobs first."""
+    unknown = [(row.details.name, task) for row in overview.queues for task in row.unknown_tasks]
+    for queue, task in sorted(unknown, key=lambda pair: -pair[1].jobs):
+        is_deploy = task.since is not None and (overview.now - task.since).total_seconds() < DEPLOY_SECONDS
+        yield Incident(
+            kind="task_unknown",
+            severity=Severity.WARNING if is_deploy else Severity.CRITICAL,
+            since=task.since,
+            queue=queue,
+            task=task.task,
+            values={
+                "task": task.task[:200],
+                "name": queue,
+                "count": task.jobs,
+                "worker": _first_names([name.rpartition(":")[0][:80] for name in task.workers]),
+                "duration": get_config().unknown_task_timeout,
+            },
+            also=("declare_task",),
+            actions=(Action.SHOW_RETRYING, Action.SHOW_WORKERS),
+        )
+
+
+def several_projects(overview: Overview) -> Iterator[Incident]:
+    """Workers of several projects: they take jobs from each other."""
+    hosts: dict[str, set[str]] = {}
+    for worker in overview.workers:
+        if worker.project and not worker.is_lost:
+            hosts.setdefault(worker.project, set()).add(worker.host)
+    if len(hosts) > 1:
+        projects = [f"{project} ({_first_names(sorted(names))})"[:200] for project, names in sorted(hosts.items())]
+        yield Incident(
+            kind="several_projects",
+            severity=Severity.CRITICAL,
+            values={"names": _first_names(projects), "prefix": get_config().prefix},
+            actions=(Action.SHOW_WORKERS,),
+        )
+
+
+def _first_names(names: Sequence[str]) -> str:
+    return ", ".join([*names[:MAX_CODE_NAMED], *["…"][: len(names) > MAX_CODE_NAMED]])

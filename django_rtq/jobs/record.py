@@ -1,10 +1,10 @@
 """The stored record of a job: the only module that reads it, or writes a part of it.
 
 A record is a header line and a JSON object: ``<priority> <max_crashes> <ready_ms> <expires_ms> <client>\\n{"task":…}``.
-Scripts write the header, except that of a large record, and read it (read_header in lua/lib/prelude.lua). They do not
-parse the JSON. What changes during
-the life of a job is stored in other keys. A ``+`` after the priority marks a job that was delayed, in a queue with
-delayed_first.
+Scripts write the header, except that of a large record, and read it (read_header in lua/lib/prelude.lua): its times are
+by the clock of the server. They do not parse the JSON: cjson turns [] into {} and loses digits. A hash for each job
+would take more memory. What changes during the life of a job is stored in other keys. A ``+`` after the priority marks
+a job that was delayed, in a queue with delayed_first.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ def read_leniently(record: bytes) -> tuple[Header | None, dict[str, Any]]:
 def read_head(head: bytes) -> tuple[Header | None, str]:
     """Header and task name from the first bytes of a record; None and "" for what cannot be read."""
     line, _, body = head.partition(b"\n")
-    found = _TASK.match(body.decode(errors="replace"))
-    return _read_header(line), serializer.unquoted(found[1]) if found else ""
+    task = _TASK.match(body.decode(errors="replace"))
+    return _read_header(line), serializer.unquoted(task[1]) if task else ""
 
 
 def _read_header(line: bytes) -> Header | None:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from django_rtq.exceptions import RTQError
-from django_rtq.schedules.schedule import schedule_from_settings
+from django_rtq.schedules import schedule_from_settings
 from django_rtq.tasks import registry
 from django_rtq.tasks.new_jobs import check_call
 

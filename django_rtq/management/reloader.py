@@ -1,7 +1,8 @@
 """rtq_worker --reload: runs the worker as a subprocess, and starts it again when Python code of the project changes.
 
 This process never imports changed code, so an error in it ends only the subprocess. The next change starts it again.
-`watchfiles.run_process` is not used: it kills a process 5 seconds after Ctrl-C, and does not end when the process does.
+`watchfiles.run_process` is not used: it kills a process 5 seconds after Ctrl-C, and does not end when the process
+does (D134).
 """
 
 from __future__ import annotations

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
 from django_rtq import signals
-from django_rtq.broker.broker import Broker
+from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.broker.messages import is_refusal, queue_full
 from django_rtq.broker.schedule_store import StoredSchedules, read_switch
 from django_rtq.broker.task_backends import is_in, places
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 from django_rtq.handle import JobHandle
-from django_rtq.schedules.schedule import Schedule, cron, every, schedule_from_settings
+from django_rtq.schedules import Schedule, cron, every, schedule_from_settings
 from django_rtq.tasks import registry
 from django_rtq.tasks.django_tasks import on_backend
 from django_rtq.tasks.limits_of import limit_functions, meet_clients
@@ -157,7 +157,7 @@ def declared_schedules(config: Config) -> list[ScheduledTask]:
 def _deletions_of_rows() -> list[ScheduledTask]:
     """Schedules that delete old rows of tasks with exactly_once, in the queues of these tasks: they have workers."""
     tasks = [task for task in registry.all_tasks().values() if task.exactly_once]
-    found = {
+    deletions = {
         (place, task.queue, task.exactly_once) for task in tasks for place in places() if is_in(task.backend, place)
     }
     return [
@@ -170,7 +170,7 @@ def _deletions_of_rows() -> list[ScheduledTask]:
                 overlap="skip",
             ),
         )
-        for place, queue, database in found
+        for place, queue, database in deletions
     ]
 
 
@@ -186,3 +186,48 @@ def _schedule_from_settings(name: str, options: Mapping[str, Any]) -> ScheduledT
     except (TaskNotFound, InvalidTask, TypeError) as error:
         raise ConfigurationError(f'RTQ["SCHEDULES"][{name!r}]: {error}') from error
     return ScheduledTask(task=task, schedule=schedule, source="settings")
+
+
+Rows = Mapping[str, Mapping[str, Any]]
+
+MAX_ROUNDS = 10  # a process that changes rows faster than that also syncs them
+
+
+def sync_rows(read: Callable[[], Rows], place: str = "", *, is_dry_run: bool = False) -> int:
+    """Make a Redis hold these rows of the database and no others, but for those whose tasks have another Redis.
+
+    The database is the source of truth, and schedulers read the copy (D34). If two processes do this at the same time,
+    the last one to write also sees what the other one stored.
+
+    Returns the number of changes. Raises BrokerError. `read` is called again after each change, until it returns what
+    Redis holds. A dry run only counts.
+    """
+    store, changed = get_broker(place).schedules, 0
+    for _ in range(MAX_ROUNDS):
+        stored = store.read().rows
+        wanted = {name: row for name, row in read().items() if _belongs(row, place)}
+        changes: dict[str, Mapping[str, Any] | None] = {name: None for name in stored.keys() - wanted.keys()}
+        changes |= {name: row for name, row in wanted.items() if stored.get(name) != row}
+        changed += len(changes)
+        if not changes or is_dry_run:
+            break
+        store.update(changes, wake=_queues_of(changes.items()))
+    return changed
+
+
+def _belongs(row: Mapping[str, Any], place: str) -> bool:
+    """Internal tasks are not stored: schedulers of an older version would run them."""
+    name = str(row.get("task"))
+    task = registry.known_task(name)
+    return not registry.is_internal(name) and is_in("" if task is None else task.backend, place)
+
+
+def _queues_of(rows: Iterable[tuple[str, Mapping[str, Any] | None]]) -> set[str]:
+    """The queues whose schedulers have to be woken. A deleted schedule is noticed when it is due."""
+    queues = set()
+    for name, row in rows:
+        try:
+            queues |= {schedule_from_row(name, row).task.queue} if row else set()
+        except (TaskNotFound, InvalidTask, TypeError, ValueError):
+            continue  # a task of a newer version of the project: its schedulers get the change with the next heartbeat
+    return queues

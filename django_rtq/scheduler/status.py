@@ -63,40 +63,40 @@ def read_schedules(place: str, *, keep: Keep | None = None, with_jobs: bool = Tr
 
     Two more if rows were changed since this process read them. Raises BrokerError and ConfigurationError.
     """
-    declared, found = schedules_in(place, get_config()), ScheduleSet(entries=[], broken={})
+    declared, schedules = schedules_in(place, get_config()), ScheduleSet(entries=[], broken={})
 
     def queues_of(stored: StoredSchedules) -> set[str]:
-        nonlocal found
-        found = load_schedules(declared, stored)
+        nonlocal schedules
+        schedules = load_schedules(declared, stored)
         if keep is not None:
-            found = replace(found, entries=list(filter(keep, found.entries)))
-        return _queues_of(found.entries)
+            schedules = replace(schedules, entries=list(filter(keep, schedules.entries)))
+        return _queues_of(schedules.entries)
 
     stored, now_ms, states = get_broker(place).schedules.look(queues_of)
-    valid = _statuses_in(place, found.entries, now_ms, states, with_jobs=with_jobs)
-    return KnownSchedules(valid=valid, broken=found.broken, rows=stored.rows)
+    valid = _statuses_in(place, schedules.entries, now_ms, states, with_jobs=with_jobs)
+    return KnownSchedules(valid=valid, broken=schedules.broken, rows=stored.rows)
 
 
 def read_all_schedules(keep: Keep) -> KnownSchedules:
     """read_schedules() of every Redis of the project."""
-    each = [read_schedules(place, keep=keep) for place in places()]
+    schedules_by_place = [read_schedules(place, keep=keep) for place in places()]
     return KnownSchedules(
-        valid=[status for known in each for status in known.valid],
-        broken={name: why for known in each for name, why in known.broken.items()},
-        rows={name: row for known in each for name, row in known.rows.items()},
+        valid=[status for schedules in schedules_by_place for status in schedules.valid],
+        broken={name: why for schedules in schedules_by_place for name, why in schedules.broken.items()},
+        rows={name: row for schedules in schedules_by_place for name, row in schedules.rows.items()},
     )
 
 
 def row_statuses(rows: Mapping[str, Mapping[str, Any]]) -> RowStatuses:
     """The status of each row of the database, by name. Raises BrokerError and ConfigurationError."""
-    found = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
-    entries = [entry for entry in found.entries if entry.source == "admin"]
+    schedules = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
+    entries = [entry for entry in schedules.entries if entry.source == "admin"]
     stored: dict[str, Any] = {}
     for place in {"", *(place_of(entry.task.backend) for entry in entries)}:
         stored |= get_broker(place).schedules.read().rows
     return RowStatuses(
         valid=schedule_statuses(entries),
-        broken=found.broken,
+        broken=schedules.broken,
         in_redis=frozenset(name for name, row in rows.items() if stored.get(name) == row),
     )
 
@@ -106,12 +106,12 @@ def schedule_statuses(entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
     by_place: dict[str, list[ScheduledTask]] = {}
     for entry in entries:
         by_place.setdefault(place_of(entry.task.backend), []).append(entry)
-    found = [
+    statuses = [
         status
         for place, group in by_place.items()
         for status in _statuses_in(place, group, *get_broker(place).schedules.states(sorted(_queues_of(group))))
     ]
-    return sorted(found, key=lambda status: status.entry.name)
+    return sorted(statuses, key=lambda status: status.entry.name)
 
 
 def _queues_of(entries: Iterable[ScheduledTask]) -> set[str]:
@@ -126,13 +126,13 @@ def _statuses_in(
     *,
     with_jobs: bool = True,
 ) -> list[ScheduleStatus]:
-    known = [states[entry.task.queue].get(entry.name) for entry in entries]
-    jobs = [state.last_job if state and state.last_job != "-" else "" for state in known]
+    states_of_entries = [states[entry.task.queue].get(entry.name) for entry in entries]
+    jobs = [state.last_job if state and state.last_job != "-" else "" for state in states_of_entries]
     asked = {(entry.task.queue, job) for entry, job in zip(entries, jobs, strict=True) if job and with_jobs}
-    found = get_inspector(place).states_of(sorted(asked)) if asked else {}
+    job_states = get_inspector(place).states_of(sorted(asked)) if asked else {}
     return [
-        _status(place, entry, state, job, found.get((entry.task.queue, job), ""), now_ms)
-        for entry, state, job in zip(entries, known, jobs, strict=True)
+        _status(place, entry, state, job, job_states.get((entry.task.queue, job), ""), now_ms)
+        for entry, state, job in zip(entries, states_of_entries, jobs, strict=True)
     ]
 
 

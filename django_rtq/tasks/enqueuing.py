@@ -18,8 +18,7 @@ from django_rtq.handle import JobHandle
 from django_rtq.tasks.limits_of import ameet_clients, limit_functions, meet_clients
 from django_rtq.tasks.new_jobs import new_job, new_unique_job
 from django_rtq.tasks.room import await_room, wait_for_room
-from django_rtq.transactions.debug_warning import warn_if_in_transaction
-from django_rtq.transactions.on_commit import defer, has_block, has_transaction, store_instead
+from django_rtq.transactions.on_commit import defer, has_block, has_transaction, store_instead, warn_if_in_transaction
 from django_rtq.transactions.rules import database_to_await, ignores_transactions, integrations_wait
 
 if TYPE_CHECKING:

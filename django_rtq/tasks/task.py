@@ -14,7 +14,7 @@ from django_rtq.conf.config import get_config
 from django_rtq.exceptions import InvalidTask
 from django_rtq.handle import JobHandle
 from django_rtq.jobs.context import JobContext
-from django_rtq.schedules.schedule import Schedule, schedules_option
+from django_rtq.schedules import Schedule, schedules_option
 from django_rtq.tasks.apply_async import CeleryOptions, apply_async
 from django_rtq.tasks.declaration import aliases_option, check_function, name_option, shown_attributes, task_repr
 from django_rtq.tasks.django_tasks import as_django_task

@@ -11,12 +11,12 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.conf.config import get_config
 from django_rtq.handle import JobHandle
-from django_rtq.middleware.chain import can_wrap, wrap
+from django_rtq.middleware import can_wrap, wrap
 from django_rtq.tasks.enqueuing import asend, send, waits_by_default
 from django_rtq.transactions.rules import database_to_await, outbox_database
 
 if TYPE_CHECKING:
-    from django_rtq.schedules.schedule import Schedule
+    from django_rtq.schedules import Schedule
     from django_rtq.tasks.task import Task
 
 Arguments = tuple[Sequence[Any], dict[str, Any]]

@@ -81,12 +81,14 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
         `run_after`: as given to using(); None: without a delay.
         """
         wanted = JobFilter(task, **details)
-        found = [job for job in self if wanted.matches(job)]
-        if times is None and not found:
+        matching = [job for job in self if wanted.matches(job)]
+        if times is None and not matching:
             raise AssertionError(f"{wanted} was not enqueued. {self._listing()}")
-        if times is not None and len(found) != times:
-            raise AssertionError(f"{wanted} was enqueued {_times(len(found))}, not {_times(times)}. {self._listing()}")
-        return found
+        if times is not None and len(matching) != times:
+            raise AssertionError(
+                f"{wanted} was enqueued {_times(len(matching))}, not {_times(times)}. {self._listing()}"
+            )
+        return matching
 
     def assert_not_enqueued(
         self,

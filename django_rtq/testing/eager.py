@@ -113,8 +113,8 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         return [self._enqueue_unique(queue, job) for job in jobs]
 
     def _enqueue_unique(self, queue: str, job: UniqueJob) -> str:
-        place = queue, job.digest
-        owner = self._owners.get(place)
+        queue_and_digest = queue, job.digest
+        owner = self._owners.get(queue_and_digest)
         if owner is not None and job.on_conflict == "rerun":
             word = "after" if owner.successor is None else "duplicate"
             owner.successor = job
@@ -125,11 +125,11 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         while next_job is not None:
             owner = _UniqueOwner(next_job.id)
             if next_job.digest and next_job.until == "done":
-                self._owners[place] = owner
+                self._owners[queue_and_digest] = owner
             try:
                 self._run(queue, next_job)
             finally:
-                self._owners.pop(place, None)
+                self._owners.pop(queue_and_digest, None)
             next_job = owner.successor
         return "ok"
 

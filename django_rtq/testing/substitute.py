@@ -1,4 +1,4 @@
-"""Takes the place of Redis for producers and handles while captured() or eager() is active."""
+"""Takes the place of Redis for producers and handles while captured() or eager() is active (D75)."""
 
 from __future__ import annotations
 

@@ -18,6 +18,6 @@ def with_advice(error: Exception, alias: str = "default") -> str:
 
 
 def advised(error: Error, alias: str) -> Error:
-    """The same error with the message of with_advice()."""
+    """A copy of the error with the message of with_advice(); the error itself if there is no advice."""
     text = with_advice(error, alias)
     return error if text == str(error) else type(error)(text)

@@ -5,6 +5,11 @@
 3. the transaction commits, and Django runs what was registered, in that order
 4. the first call that is run sends the jobs of all that Django is about to run, in one round trip to each Redis
 5. each call learns the answers, which may name duplicates of unique jobs
+
+One function for all jobs would be dropped by a rollback to a savepoint with all of them, or with none. Django does not
+say which function is the last: the first one reads its list, and only if its own entry is gone from there.
+
+Warns while DEBUG is on about jobs that are sent although a transaction is open.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from django_rtq.transactions.outbox import delete_or_log, store
 from django_rtq.transactions.rules import outbox_database
 
 logger = logging.getLogger("django_rtq")
+_warned: set[str] = set()  # names of tasks for which a warning was logged
 
 
 class Finish(Protocol):
@@ -105,7 +111,8 @@ class _Deferred:
             return []
         if any(_deferred(entry) is self for entry in self.hooks.latest):
             return []  # not the list that Django works through: a savepoint was rolled back later
-        return [each for each in map(_deferred, self.hooks.latest) if each is not None and not each.is_done]
+        later = map(_deferred, self.hooks.latest)
+        return [deferred for deferred in later if deferred is not None and not deferred.is_done]
 
     def __repr__(self) -> str:
         return f"<{len(self.call.jobs)} job(s) for queue {self.call.queue}>"
@@ -120,39 +127,64 @@ def _send(calls: Sequence[_Deferred]) -> None:
     """Send all. Raises the first error of jobs that are not in the outbox, after the others have been finished."""
     refused: list[tuple[_Deferred, BrokerError | QueueFull]] = []
     in_redis: list[str] = []
-    for each, answers in zip(calls, _answers(calls), strict=True):
+    for deferred, answers in zip(calls, _answers(calls), strict=True):
         if isinstance(answers, BrokerError):
-            refused.append((each, answers))
+            refused.append((deferred, answers))
             continue
-        each.is_done = True
-        each.finish(answers, is_stored=each.is_stored)
-        if full := queue_full(each.call.queue, each.call.jobs, answers):
-            refused.append((each, full))
-        if each.is_stored:
-            in_redis += [job.id for job, answer in zip(each.call.jobs, answers, strict=True) if not is_refusal(answer)]
+        deferred.is_done = True
+        deferred.finish(answers, is_stored=deferred.is_stored)
+        jobs = deferred.call.jobs
+        if full := queue_full(deferred.call.queue, jobs, answers):
+            refused.append((deferred, full))
+        if deferred.is_stored:
+            in_redis += [job.id for job, answer in zip(jobs, answers, strict=True) if not is_refusal(answer)]
     if in_redis:
         delete_or_log(calls[0].alias, in_redis)
-    for each, error in refused:
-        if not each.is_stored:
-            raise error
-        if not each.is_done:
-            each.is_done = True
-            each.finish(None, is_stored=True)
     if refused:
-        extra = about_jobs([job.id for each, _ in refused for job in each.call.jobs])
-        text = "Redis did not accept the jobs of a transaction; they wait in the outbox: %s"
-        logger.warning(text, refused[0][1], extra=extra)
+        _leave_in_outbox(refused)
+
+
+def _leave_in_outbox(refused: Sequence[tuple[_Deferred, BrokerError | QueueFull]]) -> None:
+    """Finish the calls that Redis has refused. Raises the first error of jobs that are not in the outbox."""
+    for deferred, error in refused:
+        if not deferred.is_stored:
+            raise error
+        if not deferred.is_done:
+            deferred.is_done = True
+            deferred.finish(None, is_stored=True)
+    extra = about_jobs([job.id for deferred, _ in refused for job in deferred.call.jobs])
+    text = "Redis did not accept the jobs of a transaction; they wait in the outbox: %s"
+    logger.warning(text, refused[0][1], extra=extra)
 
 
 def _answers(calls: Sequence[_Deferred]) -> list[list[str] | BrokerError]:
     """The answers to each call, or why its jobs are not in Redis, or may not be."""
     answers: dict[int, list[str] | BrokerError] = {}
     by_broker: dict[Broker, list[int]] = {}
-    for number, each in enumerate(calls):
-        by_broker.setdefault(get_broker(each.call.backend), []).append(number)
+    for number, deferred in enumerate(calls):
+        by_broker.setdefault(get_broker(deferred.call.backend), []).append(number)
     for broker, numbers in by_broker.items():
         try:
             answers.update(zip(numbers, broker.enqueue_calls([calls[number].call for number in numbers]), strict=True))
         except BrokerError as error:
             answers.update(dict.fromkeys(numbers, error))
     return [answers[number] for number in range(len(calls))]
+
+
+def warn_if_in_transaction(task: str) -> None:
+    """Log a warning, once for each task, if the transaction of any database is open in this thread."""
+    if task in _warned:
+        return
+    for connection in connections.all(initialized_only=True):
+        if connection.in_atomic_block:
+            _warned.add(task)
+            # Not with the module `warnings`: once for each task, whatever the filters, and never an exception.
+            logger.warning(
+                "A job of %s was sent while a transaction of the database %r is open: a worker may run it before the "
+                "commit, and it runs after a rollback, too. Use delay_on_commit(), or set "
+                'RTQ["ENQUEUE_ON_COMMIT"] = True. If it is meant, say so: @task(on_commit=False) or '
+                "using(on_commit=False). This warning comes once for each task, and only while DEBUG is on.",
+                task,
+                connection.alias,
+            )
+            return

@@ -4,7 +4,8 @@
 2. after the commit the same process sends the jobs to Redis and deletes their rows
 3. if that process was killed or Redis did not respond, the relay of a scheduler does so later: see relay.py
 
-A job has its id from the start, and sending it twice makes one job (G8).
+A job has its id from the start, and sending it twice makes one job (G8). A mark "is being sent" in the row would be one
+UPDATE more for each commit, and say nothing after a kill.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ GRACE_SECONDS = 5.0  # for the process that has inserted a row; then relays take
 AT_ONCE = 500  # rows of one DELETE
 MOST_COUNTED = 100_000
 
-#: The format of rows: what is in the column `job`. Whoever changes it takes over rows of the former number, or says in
+#: The format of rows: what is in the column `job`. A change takes over rows of the former number, or says in
 #: the changelog what to do with them.
 FORMAT = 1
 
@@ -140,7 +141,7 @@ def read_call(queue: str, job: str, row_format: int = FORMAT) -> EnqueueCall:
 
 
 def _with_absolute_times(job: AnyJob) -> AnyJob:
-    """The same job with times that count from the call, not from when it arrives in Redis."""
+    """A copy of the job with times that count from the call, not from when it arrives in Redis."""
     if not job.due.startswith("+") and not job.expires.startswith("+"):
         return job
     made = made_ms(job.id)

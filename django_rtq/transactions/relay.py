@@ -24,7 +24,7 @@ from django_rtq.broker.task_backends import place_of
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, ConfigurationError, QueueFull
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.threads.loop import Loop
+from django_rtq.threads import Loop
 from django_rtq.transactions.migrating import with_advice
 from django_rtq.transactions.outbox import delete, outbox_rows, read_call, rows_of
 from django_rtq.transactions.rules import outbox_database
@@ -53,7 +53,7 @@ class OutboxRelay(Loop):
     def tick(self) -> float:
         """Move the rows that are due."""
         try:
-            found = relay(self._broker, self._alias)
+            moved = relay(self._broker, self._alias)
         except Error as error:
             if not self._has_failed:
                 logger.warning(
@@ -62,7 +62,7 @@ class OutboxRelay(Loop):
             self._has_failed = True
             return INTERVAL_SECONDS
         self._has_failed = False
-        return 0.0 if found == ROWS_AT_ONCE else INTERVAL_SECONDS
+        return 0.0 if moved == ROWS_AT_ONCE else INTERVAL_SECONDS
 
 
 def relays(broker: Broker) -> list[OutboxRelay]:
@@ -96,17 +96,9 @@ def relay(broker: Broker, alias: str) -> int:
 
 def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
     rows = [_Row(*values) for values in due.values_list(*_Row._fields)[:ROWS_AT_ONCE]]
-    calls: list[tuple[_Row, EnqueueCall]] = []
-    refused: list[tuple[_Row, Exception]] = []
-    accepted: list[tuple[_Row, str]] = []
-    for row in rows:
-        try:
-            place_of(row.backend)
-            calls.append((row, read_call(row.queue, row.job, row.format)))
-        except (ValueError, ConfigurationError) as problem:  # the latter: TASKS has no such backend
-            refused.append((row, problem))
+    calls, refused = _read_calls(rows)
     calls, ended = _without_ended(broker, calls)
-    accepted += [(row, "exists") for row in ended]
+    accepted = [(row, "exists") for row in ended]
     for (row, call), answer in zip(calls, _send(broker, [call for _, call in calls]), strict=True):
         if isinstance(answer, BrokerError):
             refused.append((row, answer))
@@ -121,6 +113,19 @@ def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
     return len(rows)
 
 
+def _read_calls(rows: Sequence[_Row]) -> tuple[list[tuple[_Row, EnqueueCall]], list[tuple[_Row, Exception]]]:
+    """The calls of these rows, and the rows that cannot be read, with the reason."""
+    calls: list[tuple[_Row, EnqueueCall]] = []
+    refused: list[tuple[_Row, Exception]] = []
+    for row in rows:
+        try:
+            place_of(row.backend)
+            calls.append((row, read_call(row.queue, row.job, row.format)))
+        except (ValueError, ConfigurationError) as problem:  # the latter: TASKS has no such backend
+            refused.append((row, problem))
+    return calls, refused
+
+
 def _without_ended(
     broker: Broker, calls: Sequence[tuple[_Row, EnqueueCall]]
 ) -> tuple[list[tuple[_Row, EnqueueCall]], list[_Row]]:
@@ -130,19 +135,19 @@ def _without_ended(
     outcome is known for longer.
     """
     before_ms = time.time_ns() // 1_000_000 - RECENT_MS
-    known = broker.maintenance.find_known([row.job_id for row, _ in calls if made_ms(row.job_id) < before_ms])
-    return [each for each in calls if each[0].job_id not in known], [row for row, _ in calls if row.job_id in known]
+    ended = broker.maintenance.find_known([row.job_id for row, _ in calls if made_ms(row.job_id) < before_ms])
+    return [pair for pair in calls if pair[0].job_id not in ended], [row for row, _ in calls if row.job_id in ended]
 
 
 def _send(broker: Broker, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
     """Send all together. Those of a part that was refused are sent one by one, because one of them may be the cause."""
     answers = broker.enqueue_calls(calls)
-    for place, answer in enumerate(answers):
+    for number, answer in enumerate(answers):
         if isinstance(answer, BrokerError):
-            (alone,) = broker.enqueue_calls([calls[place]])
+            (alone,) = broker.enqueue_calls([calls[number]])
             if isinstance(alone, BrokerUnavailable | BrokerFull):
                 raise alone  # Redis accepts nothing at the moment
-            answers[place] = alone
+            answers[number] = alone
     return answers
 
 

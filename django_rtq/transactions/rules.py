@@ -23,7 +23,7 @@ def ignores_transactions() -> bool:
 
 @lru_cache(maxsize=1)
 def integrations_wait() -> bool:
-    """Whether jobs of integrations (TASKS, EMAIL_BACKEND) wait for the commit: no setting says when they are sent."""
+    """Whether jobs of integrations (TASKS, EMAIL_BACKEND) wait for the commit while no setting says it (D122)."""
     config = get_config()
     return config.enqueue_on_commit is None and not config.outbox
 

@@ -1,8 +1,8 @@
-"""The clients whose jobs have lately crashed processes of this worker: they step aside while others have jobs.
+"""The clients whose jobs have lately crashed processes of this worker: they step aside while others have jobs (D128).
 
 A process that dies costs the time of a fork, which others must not pay again and again. So after a crash no process
-claims further jobs of that client for a moment, which doubles while the crashes go on; and until it has not crashed for
-a while, few processes do. None of this holds while nobody else has jobs: then its own jobs do not wait.
+claims further jobs of that client for a moment, which doubles while the crashes continue; and until it has not crashed
+for a while, few processes do. None of this holds while nobody else has jobs: then its own jobs do not wait.
 
 The supervisor writes, and its processes read it before each claim, in memory that they share.
 """
@@ -65,9 +65,9 @@ class CrashingClients:
     def _write(self) -> None:
         newest = list(self._crashes.items())[-MAX_CLIENTS:]
         self._crashes = dict(newest)
-        rows = [(client, each.paused_until, each.forgotten_at) for client, each in newest]
+        rows = [(client, crashes.paused_until, crashes.forgotten_at) for client, crashes in newest]
         text = json.dumps(rows, ensure_ascii=False).encode()
-        until = max((each.forgotten_at for _, each in newest), default=-math.inf)
+        until = max((crashes.forgotten_at for _, crashes in newest), default=-math.inf)
         _HEAD.pack_into(self._memory, 0, self._written + 1, until, 0)
         self._memory[_HEAD.size : _HEAD.size + len(text)] = text
         self._written += 2

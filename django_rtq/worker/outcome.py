@@ -10,9 +10,8 @@ from typing import Any
 
 from django_rtq import signals
 from django_rtq.exceptions import Bury, Retry, TaskNotFound
-from django_rtq.jobs.failure import Failure
+from django_rtq.jobs.failure import Failure, format_error
 from django_rtq.jobs.job import PARK_SECONDS, Job
-from django_rtq.jobs.tracebacks import format_error
 from django_rtq.tasks.options.backoff import delay_seconds
 from django_rtq.tasks.task import Task
 from django_rtq.validation import TEN_YEARS
@@ -58,7 +57,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTask:
-    """The task is not registered in this process. The session calls decide_unknown() for it."""
+    """The task is not registered in this process. The session calls decide_unknown() for it (D17)."""
 
     error: TaskNotFound
 

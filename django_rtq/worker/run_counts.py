@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import TypeVar
 
-from django_rtq.broker.metrics.histogram import counter_name
+from django_rtq.broker.histogram import counter_name
 from django_rtq.broker.redis.commands import Argument
 
 _MAX_PER_CALL = 500  # counters or clients per script call

@@ -346,22 +346,22 @@ class Entries:
 
     def finished(self) -> list[Finished]:
         """The jobs that are over. Redis may have some of the outcomes already."""
-        found = [Finished(self._id_of(entry), ACKED, TOMBSTONE_MS, True, 0, b"") for entry in self._entries(_DONE)]
+        finished = [Finished(self._id_of(entry), ACKED, TOMBSTONE_MS, True, 0, b"") for entry in self._entries(_DONE)]
         for verb in range(ACKED, CANCELLED + 1):
             for entry in self._entries(verb):
                 outcome = _OUTCOME.unpack_from(self._memory, self._outcome + _OUTCOME.size * entry)
                 at, length, ms, is_counted, attempt = outcome if verb != ACKED else (*outcome[:3], True, 0)
                 text = self._memory[at : at + length]
-                found.append(Finished(self._id_of(entry), verb, ms, bool(is_counted), attempt, text))
-        return found
+                finished.append(Finished(self._id_of(entry), verb, ms, bool(is_counted), attempt, text))
+        return finished
 
     def _entries(self, status: int) -> list[int]:
         statuses, sought = self._memory[_STATUS : self._once], bytes([status])
-        found, entry = [], statuses.find(sought)
+        entries, entry = [], statuses.find(sought)
         while entry >= 0:
-            found.append(entry)
+            entries.append(entry)
             entry = statuses.find(sought, entry + 1)
-        return found
+        return entries
 
     def _names(self, entries: Sequence[int]) -> list[str]:
         return [name for entry in entries if (name := self._id_of(entry).decode(errors="replace"))]

@@ -1,8 +1,8 @@
 """The memory that a worker process shares with its supervisor.
 
 The process writes which jobs it has claimed, and their status (shared_entries.py). When it dies, the supervisor settles
-the jobs that are over, counts a crash for those that were running, and gives back the rest (G2, G5). There is no lock:
-each field has one writer.
+the jobs that are over, counts a crash for those that were running, and gives back the rest (G2, G5; D54). There is no
+lock: each field has one writer.
 
     0    name of the worker    1 byte of length, then text
     64   jobs done             unsigned, 8 bytes

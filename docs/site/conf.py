@@ -46,7 +46,7 @@ NAVIGATION = {
         "coming-from",
     ],
     "Using it": [
-        "tasks", "limits", "middleware", "transactions", "async", "testing", "periodic", "exactly-once", "django-tasks",
+        "tasks", "limits", "middleware", "transactions", "async", "testing", "periodic", "exactly-once", "mail", "django-tasks",
         "admin",
     ],
     "Running it": ["settings", "worker", "monitoring", "incidents", "redis"],
@@ -59,8 +59,8 @@ author = "django_rtq contributors"
 release = version = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "index"
-FOR_CONTRIBUTORS = {DOCS / "decisions.md"}  # no pages of the site
-exclude_patterns = [path.name for path in FOR_CONTRIBUTORS]
+FOR_CONTRIBUTORS = DOCS / "contributing"  # no pages of the site
+exclude_patterns = [FOR_CONTRIBUTORS.name]
 
 myst_heading_anchors = 4  # the anchors that links in the pages use
 myst_url_schemes = {"http": None, "https": None, "source": "{{path}}"}
@@ -103,7 +103,7 @@ def with_copies(app, docname, text, scheme=""):
 
     def copied(match):
         file = (page.parent / match[1]).resolve()
-        if not file.is_file() or (file.is_relative_to(DOCS) and file not in FOR_CONTRIBUTORS):
+        if not file.is_file() or (file.is_relative_to(DOCS) and not file.is_relative_to(FOR_CONTRIBUTORS)):
             return match[0]
         copy = Path("source", f"{file.relative_to(DOCS.parent)}.txt")
         (app.outdir / copy).parent.mkdir(parents=True, exist_ok=True)

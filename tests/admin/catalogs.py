@@ -63,6 +63,12 @@ def key_of(entry):
     return Text(entry.msgctxt or "", entry.msgid, entry.msgid_plural or "")
 
 
+@cache
+def translated(language):
+    """The keys of the texts that have a translation. The others are in English on the pages."""
+    return {key_of(entry) for entry in catalog(language) if all(translations_of(entry)) and not entry.fuzzy}
+
+
 def translations_of(entry):
     """The translation, or all its plural forms."""
     return list(entry.msgstr_plural.values()) if entry.msgid_plural else [entry.msgstr]
@@ -83,7 +89,12 @@ def said_by(html):
 
 def left_in_english(html, language):
     """Texts of a page that are in English although the catalog has a translation."""
-    return {text for text in said_by(html) if any(pattern.fullmatch(text) for pattern in _english(language))}
+    return {
+        text
+        for text in said_by(html)
+        if any(pattern.fullmatch(text) for pattern in _english(language))
+        and not any(pattern.fullmatch(text) for pattern in _not_translated(language))
+    }
 
 
 def write_marks(folder):
@@ -110,19 +121,27 @@ def not_marked(html):
 
 @cache
 def _english(language):
-    return [re.compile(pattern) for pattern in _english_patterns(language)]
+    entries = [entry for entry in catalog(language) if key_of(entry) in translated(language)]
+    texts = [(text, entry) for entry in entries for text in (entry.msgid, entry.msgid_plural) if text]
+    return _patterns(text for text, entry in texts if text not in translations_of(entry))
 
 
-def _english_patterns(language):
-    for entry in catalog(language):
-        for text in filter(None, (entry.msgid, entry.msgid_plural)):
-            if text in translations_of(entry):
-                continue
-            for piece in _TAG.split(text):
-                parts = _PLACEHOLDER.split(piece.strip())
-                # Two letters beside a placeholder, as in "… of …", stand in many a text that is not ours.
-                if re.search(r"[A-Za-z]{3}" if len(parts) > 1 else r"[A-Za-z]{2}", " ".join(parts)):
-                    yield ".+?".join(map(re.escape, parts))
+@cache
+def _not_translated(language):
+    missing = marked_texts() - translated(language)
+    return _patterns(text for key in missing for text in (key.text, key.plural) if text)
+
+
+def _patterns(texts):
+    return [re.compile(pattern) for text in texts for pattern in _patterns_of(text)]
+
+
+def _patterns_of(text):
+    for piece in _TAG.split(text):
+        parts = _PLACEHOLDER.split(piece.strip())
+        # Two letters beside a placeholder, as in "… of …", stand in many a text that is not ours.
+        if re.search(r"[A-Za-z]{3}" if len(parts) > 1 else r"[A-Za-z]{2}", " ".join(parts)):
+            yield ".+?".join(map(re.escape, parts))
 
 
 def _in_python(path):

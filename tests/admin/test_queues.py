@@ -8,9 +8,9 @@ from django.contrib.admin.models import LogEntry
 from django.test import override_settings
 
 from django_rtq.admin import permissions
+from django_rtq.admin.display import jobs as job_table
 from django_rtq.admin.display import overview
 from django_rtq.admin.display.charts.history import SPANS, history_charts
-from django_rtq.admin.display.jobs import table as job_table
 from django_rtq.inspector import shared_overview
 from tests.admin.conftest import body, logged, text
 from tests.admin.test_dead_letters import said

@@ -17,8 +17,8 @@ from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule
 from django_rtq.redaction import HIDDEN
-from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.scheduler.registry import ScheduledTask, declared_schedules
+from django_rtq.scheduler.scheduler import Dispatcher
 from django_rtq.scheduler.status import ScheduleStatus
 from django_rtq.tasks import registry
 from tests.admin.conftest import body

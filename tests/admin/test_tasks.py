@@ -9,7 +9,7 @@ from django_rtq.admin import permissions
 from django_rtq.admin.display.paged_list import ListParams
 from django_rtq.admin.pages import tasks
 from django_rtq.admin.pages.bulk import pages as bulk_pages
-from django_rtq.broker.metrics.histogram import bucket_of
+from django_rtq.broker.histogram import bucket_of
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.jobs.job import JobState

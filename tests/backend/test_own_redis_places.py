@@ -16,8 +16,8 @@ from django_rtq.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.internal_tasks import delete_committed_jobs
 from django_rtq.models import CommittedJob, Schedule, sync_schedules
-from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.scheduler.registry import declared_schedules, schedules_in
+from django_rtq.scheduler.scheduler import Dispatcher
 from django_rtq.scheduler.status import row_statuses
 from django_rtq.tasks.registry import declared_queues
 from django_rtq.testing import captured, drain, eager, private_redis

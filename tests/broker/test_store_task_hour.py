@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_rtq.broker.metrics import task_days
-from django_rtq.broker.metrics.histogram import bucket_of
+from django_rtq.broker import maintenance
+from django_rtq.broker.histogram import bucket_of
 from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.scheduler.scheduler import Scheduler
 from tests.broker.test_task_metrics import tell
@@ -99,7 +99,7 @@ def test_an_hour_that_is_stored_again_replaces_its_line(redis, broker, keys, hou
 
 
 def test_of_too_many_tasks_those_with_most_runs_are_kept(broker, hour, count, kept, monkeypatch):
-    monkeypatch.setattr(task_days, "MAX_TASKS", 3)
+    monkeypatch.setattr(maintenance, "MAX_TASKS", 3)
     count(hour - 1, {f"{kind} task{n}": n for n in range(10) for kind in ("done", "failed", "retried")})
 
     store_task_hours(broker)

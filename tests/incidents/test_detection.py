@@ -8,7 +8,7 @@ from django.utils import translation
 
 from django_rtq.conf.incident_options import KINDS
 from django_rtq.incidents import Severity, read_incidents
-from django_rtq.incidents.texts import TEXTS
+from django_rtq.incidents.incident import TEXTS
 from django_rtq.inspector.server_info import PROBLEMS
 from django_rtq.transactions.outbox import OutboxLag
 from tests.incidents.overviews import ago, incidents, kinds, minutes, row

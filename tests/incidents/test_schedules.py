@@ -12,8 +12,8 @@ from django_rtq.incidents.schedules import known_schedules
 from django_rtq.models import Schedule
 from django_rtq.monitoring.health import health_view
 from django_rtq.monitoring.prometheus.snapshot import read_snapshot
-from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.scheduler.registry import declared_schedules
+from django_rtq.scheduler.scheduler import Dispatcher
 from django_rtq.tasks import registry
 from tests.incidents.overviews import overview, row, worker
 from tests.support.jobs import QUEUE

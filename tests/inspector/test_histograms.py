@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from django_rtq.broker.metrics.histogram import bucket_of
+from django_rtq.broker.histogram import bucket_of
 from django_rtq.inspector.metrics.histograms import bars
 
 

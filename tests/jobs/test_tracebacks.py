@@ -8,8 +8,8 @@ import traceback
 
 import pytest
 
-from django_rtq.jobs import tracebacks
-from django_rtq.jobs.tracebacks import format_error
+from django_rtq.jobs import failure
+from django_rtq.jobs.failure import format_error
 
 
 def caught(function):
@@ -113,5 +113,5 @@ def test_no_line_of_source_is_compiled(monkeypatch):
 def test_no_file_is_looked_up_again(monkeypatch):
     error = caught(with_cause)
     format_error(error, error.__traceback__)
-    monkeypatch.setattr(tracebacks.linecache, "checkcache", lambda *names: pytest.fail("it asks the system"))
+    monkeypatch.setattr(failure.linecache, "checkcache", lambda *names: pytest.fail("it asks the system"))
     format_error(error, error.__traceback__)

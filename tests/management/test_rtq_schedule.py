@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from django_rtq import cron, every, task
 from django_rtq.broker.settlement import Settlement
-from django_rtq.scheduler.dispatcher import Dispatcher
+from django_rtq.scheduler.scheduler import Dispatcher
 from django_rtq.tasks import registry
 from tests.management.commands import run
 from tests.support.claims import take

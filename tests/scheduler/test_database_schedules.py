@@ -6,9 +6,8 @@ from django_rtq import every, task
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.internal_tasks import run_bulk_action
-from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.scheduler.registry import declared_schedules, load_schedules
-from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.scheduler.scheduler import Dispatcher, Scheduler
 from django_rtq.tasks import registry
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from tests.support.jobs import QUEUE, claim_all

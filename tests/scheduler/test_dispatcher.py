@@ -10,8 +10,7 @@ from django_rtq import every, signals, task
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
-from django_rtq.scheduler.dispatcher import OUTDATED_MS, Dispatcher
-from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.scheduler.scheduler import OUTDATED_MS, Dispatcher, Scheduler
 from django_rtq.tasks import registry
 from tests.support.claims import take_all
 from tests.support.jobs import QUEUE, claim_all

@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq import cron, every, task
 from django_rtq.exceptions import InvalidTask
-from django_rtq.schedules.schedule import schedule_from_settings
+from django_rtq.schedules import schedule_from_settings
 
 
 @pytest.mark.parametrize(

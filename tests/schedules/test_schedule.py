@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from django_rtq import cron, every
-from django_rtq.schedules.schedule import MAX_MISSED
+from django_rtq.schedules import MAX_MISSED
 
 DAY_MS = 86_400_000
 MINUTE = timedelta(minutes=1)

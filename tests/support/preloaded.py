@@ -12,5 +12,5 @@ import django_rtq.checks
 import django_rtq.logs
 import django_rtq.management.command
 import django_rtq.monitoring
-import django_rtq.scheduler.dispatcher
+import django_rtq.scheduler.scheduler
 import django_rtq.worker.supervisor.supervisor

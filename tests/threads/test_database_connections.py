@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 from django.db import connection, connections
 
-from django_rtq.threads import database_connections
-from django_rtq.threads.loop import Loop
+from django_rtq import threads
+from django_rtq.threads import Loop
 from tests.support.waiting import PATIENCE, wait_until
 
 
@@ -43,7 +43,7 @@ def unblocked(blocker):
 @pytest.fixture
 def database(django_db_blocker):
     """Threads may ask the database, and what they open is noticed."""
-    database_connections.watch()
+    threads.watch_database_connections()
     with unblocked(django_db_blocker):
         yield
 
@@ -58,7 +58,7 @@ def test_what_a_thread_has_opened_is_closed(database):
     def act():
         query()
         before = open_connections()
-        database_connections.close_opened()
+        threads.close_opened_connections()
         return len(before), open_connections()
 
     assert in_thread(act) == (1, [])  # a database in memory stays open, but nobody has it any more
@@ -68,17 +68,17 @@ def test_it_can_be_opened_again(database):
     def act():
         for _ in range(2):
             query()
-            database_connections.close_opened()
+            threads.close_opened_connections()
         return open_connections()
 
     assert in_thread(act) == []
 
 
 def test_where_nothing_was_opened_nobody_looks(database, monkeypatch):
-    monkeypatch.setattr(database_connections, "close_all", lambda: 1 / 0)
+    monkeypatch.setattr(threads, "close_database_connections", lambda: 1 / 0)
 
     in_thread(query)
-    assert in_thread(database_connections.close_opened) is None
+    assert in_thread(threads.close_opened_connections) is None
 
 
 def test_a_transaction_that_was_left_open_is_not_met_again(database):
@@ -87,7 +87,7 @@ def test_a_transaction_that_was_left_open_is_not_met_again(database):
 
         transaction.atomic().__enter__()
         query()
-        database_connections.close_all()
+        threads.close_database_connections()
         return connection.in_atomic_block
 
     assert in_thread(act) is False
@@ -102,7 +102,7 @@ def test_a_connection_that_cannot_be_closed_is_dropped(database, caplog):
             raise OSError("the server is gone")
 
         ours.close = fail
-        database_connections.close_all()
+        threads.close_database_connections()
         del ours.close
         kept.close()
         return open_connections()
@@ -157,7 +157,7 @@ def test_pools_are_closed(monkeypatch):
 
     handler = Handler(pooled=Pooled())
     handler.settings = settings
-    monkeypatch.setattr(database_connections, "connections", handler)
-    database_connections.close_pools()
+    monkeypatch.setattr(threads, "connections", handler)
+    threads.close_connection_pools()
 
     assert closed == ["pooled"]

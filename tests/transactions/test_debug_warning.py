@@ -7,7 +7,7 @@ from django.db import transaction
 from django.test import override_settings
 
 from django_rtq import internal_tasks
-from django_rtq.transactions import debug_warning
+from django_rtq.transactions import on_commit
 from tests.app.tasks import note, sleep
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
 @pytest.fixture
 def warnings(caplog, monkeypatch):
     """The warnings so far."""
-    monkeypatch.setattr(debug_warning, "_warned", set())
+    monkeypatch.setattr(on_commit, "_warned", set())
     with override_settings(DEBUG=True), caplog.at_level(logging.WARNING, "django_rtq"):
         yield lambda: [record.getMessage() for record in caplog.records]
 

@@ -9,7 +9,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_rtq.admin.display.jobs.running import running_by_worker
+from django_rtq.admin.display.jobs import running_by_worker
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.formatting import format_duration, format_number
 from django_rtq.inspector.details import WorkerDetails
@@ -65,28 +65,28 @@ def host_state(host: HostDetails) -> tuple[str, str]:
 
 
 def _what_is_left(host: HostDetails) -> list[str]:
-    found = []
+    reasons = []
     if host.held:
         text = ngettext("%(count)s job still runs on it.", "%(count)s jobs still run on it.", host.held)
-        found.append(text % {"count": format_number(host.held)})
+        reasons.append(text % {"count": format_number(host.held)})
     if working := len(host.workers) - host.quiet:
         text = ngettext(
             "%(count)s process has not said yet that it is quiet.",
             "%(count)s processes have not said yet that they are quiet.",
             working,
         )
-        found.append(text % {"count": format_number(working)})
+        reasons.append(text % {"count": format_number(working)})
     if host.lost:
         text = ngettext("%(count)s process is not responding.", "%(count)s processes are not responding.", host.lost)
-        found.append(text % {"count": format_number(host.lost)})
+        reasons.append(text % {"count": format_number(host.lost)})
     if host.unknown:
         text = ngettext(
             "%(count)s process has not said yet on which host it runs.",
             "%(count)s processes have not said yet on which host they run.",
             host.unknown,
         )
-        found.append(text % {"count": format_number(host.unknown)})
-    return found
+        reasons.append(text % {"count": format_number(host.unknown)})
+    return reasons
 
 
 def _summary(host: HostDetails) -> str:
@@ -110,6 +110,6 @@ def _facts(host: HostDetails) -> list[tuple[str, str]]:
         ("rtq_worker", format_number(host.rtq_workers)),
         (_("Slots"), _busy_text(host)),
         (_("Memory"), filesizeformat(host.memory_bytes)),
-        *((title, ", ".join(clean_text(each, 40) for each in found)) for title, found in versions),
+        *((title, ", ".join(clean_text(version, 40) for version in names)) for title, names in versions),
         (_("Uptime"), format_duration(host.up_seconds)),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -19,15 +19,14 @@ _ZERO = '<td class="rtq-zero">0</td>'
 
 def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> list[dict[str, Any]]:
     """The totals of all queues, for the top of the page."""
-    details = [row.details for row in overview.queues]
-    dead = sum(queue.dead for queue in details)
-    oldest = max((queue.oldest_seconds for queue in details if queue.oldest_seconds is not None), default=None)
+    dead = _sum_of(overview, "dead")
+    oldest = _longest(row.details.oldest_seconds for row in overview.queues)
     cells = [
-        _total(_("Queued"), sum(queue.queued for queue in details)),
-        {"title": _("Oldest wait"), "text": format_duration(oldest), "css": "" if oldest else "rtq-zero"},
-        _total(_("Scheduled"), sum(queue.scheduled for queue in details)),
-        _total(_("Retrying"), sum(queue.retrying for queue in details)),
-        _total(_("Running"), sum(queue.running for queue in details), url("job_changelist")),
+        _total(_("Queued"), _sum_of(overview, "queued")),
+        _cell(_("Oldest wait"), format_duration(oldest), "" if oldest else "rtq-zero"),
+        _total(_("Scheduled"), _sum_of(overview, "scheduled")),
+        _total(_("Retrying"), _sum_of(overview, "retrying")),
+        _total(_("Running"), _sum_of(overview, "running"), url("job_changelist")),
         _total(_("Dead"), dead, url("deadletter_changelist"), "rtq-is-bad" if dead else ""),
         _total(_("Workers"), len(overview.living), url("worker_changelist")),
         _scheduler(overview),
@@ -41,26 +40,39 @@ def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> li
         cells.append(_total(_("Outbox"), lag.jobs))
     server = overview.server
     if server.used_memory:
-        cells.append({"title": f"{server.name.title()} {server.version}", "text": _size(server.used_memory), "css": ""})
+        cells.append(_cell(f"{server.name.title()} {server.version}", _size(server.used_memory)))
     return cells
+
+
+def _sum_of(overview: Overview, name: str) -> int:
+    return sum(getattr(row.details, name) for row in overview.queues)
+
+
+def _cell(title: str, text: str, css: str = "") -> dict[str, Any]:
+    return {"title": title, "text": text, "css": css}
 
 
 def _scheduler(overview: Overview) -> dict[str, Any]:
     """Whether a scheduler looks for due jobs in every queue. No number that changes while it does."""
     title, missing = _("Scheduler"), overview.unscheduled
     if overview.scheduler_seconds is None or not overview.queues:
-        return {"title": title, "text": format_duration(None), "css": "rtq-zero"}
+        return _cell(title, format_duration(None), "rtq-zero")
     late = [row.details for row in overview.queues if row.details.name in missing and row.details.needs_scheduler]
     if late:
-        seconds = max((queue.scheduler_seconds for queue in late if queue.scheduler_seconds is not None), default=None)
-        text = _("never") if seconds is None else _("%(duration)s ago") % {"duration": format_duration(seconds)}
-        return {"title": title, "text": text, "css": "rtq-is-warn"}
+        return _cell(title, _ago_text(_longest(queue.scheduler_seconds for queue in late)), "rtq-is-warn")
     if len(missing) == len(overview.queues):
-        text = _("%(duration)s ago") % {"duration": format_duration(overview.scheduler_seconds)}
-        return {"title": title, "text": text, "css": ""}
+        return _cell(title, _ago_text(overview.scheduler_seconds))
     if missing:
-        return {"title": title, "text": _("alive; none for %(names)s") % {"names": names_text(missing, 3)}, "css": ""}
-    return {"title": title, "text": _("alive"), "css": ""}
+        return _cell(title, _("alive; none for %(names)s") % {"names": names_text(missing, 3)})
+    return _cell(title, _("alive"))
+
+
+def _longest(durations: Iterable[float | None]) -> float | None:
+    return max((seconds for seconds in durations if seconds is not None), default=None)
+
+
+def _ago_text(seconds: float | None) -> str:
+    return _("never") if seconds is None else _("%(duration)s ago") % {"duration": format_duration(seconds)}
 
 
 def rows(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ def pretty_json(value: Any, max_length: int = MAX_VALUE_LENGTH) -> str:
 def named_arguments(job: JobDetails) -> list[tuple[str, Any]]:
     """The arguments of a redacted job, with the names of the task's parameters."""
     names = list(parameter_names(job.task)[: len(job.args)])
-    names += [str(place + 1) for place in range(len(names), len(job.args))]
+    names += [str(number + 1) for number in range(len(names), len(job.args))]
     kwargs: Any = job.kwargs  # Redis may hold any JSON
     pairs = [*zip(names, job.args, strict=True), *(kwargs.items() if isinstance(kwargs, dict) else [("**", kwargs)])]
     return [(clean_text(name, 200), value) for name, value in pairs]
@@ -61,8 +61,8 @@ def arguments_text(job: JobDetails, max_length: int = 80) -> str:
 
 def parameter_names(task: str) -> Sequence[str]:
     """The names of a task's parameters. Empty if the task is not registered in this process."""
-    known = known_task(task)
-    return () if known is None else known.parameter_names
+    registered = known_task(task)
+    return () if registered is None else registered.parameter_names
 
 
 def short_id(job_id: str) -> str:

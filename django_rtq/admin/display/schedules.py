@@ -34,7 +34,7 @@ _SOURCES = {
 
 def overviews_of(statuses: Iterable[ScheduleStatus]) -> dict[str, Overview]:
     """The overview of the Redis of each schedule, at most a second old. Raises BrokerError."""
-    return {place: get_inspector(place).shared_overview.read() for place in {each.place for each in statuses}}
+    return {place: get_inspector(place).shared_overview.read() for place in {status.place for status in statuses}}
 
 
 def declared_rows(url: PageUrl | None) -> list[dict[str, Any]]:
@@ -44,9 +44,12 @@ def declared_rows(url: PageUrl | None) -> list[dict[str, Any]]:
 
 def task_rows(task: str, url: PageUrl, schedules_url: str) -> list[dict[str, Any]]:
     """A row for each schedule of a task. Raises BrokerError and ConfigurationError."""
-    known = read_all_schedules(lambda entry: entry.task.name == task)
-    broken = {name: why for name, why in known.broken.items() if known.rows[name].get("task") == task}
-    rows = [*(_broken_row(name, known.rows[name], why) for name, why in broken.items()), *_rows(known.valid, url)]
+    schedules = read_all_schedules(lambda entry: entry.task.name == task)
+    broken = {name: why for name, why in schedules.broken.items() if schedules.rows[name].get("task") == task}
+    rows = [
+        *(_broken_row(name, schedules.rows[name], why) for name, why in broken.items()),
+        *_rows(schedules.valid, url),
+    ]
     for row in rows if schedules_url else ():
         row["url"] = f"{schedules_url}?{urlencode({'q': row['name']})}"
     return rows

@@ -15,8 +15,7 @@ from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.bulk_texts import purge_consequence
-from django_rtq.admin.display.client_list import ClientListParams, list_context
-from django_rtq.admin.display.limits import client_rows, limit_label
+from django_rtq.admin.display.clients import ClientListParams, client_rows, limit_label, list_context
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import client_consequence, client_question, no_client_jobs_text
 from django_rtq.admin.forms import LimitsForm
@@ -53,8 +52,8 @@ class ClientAdmin(BulkPages):
     def clients(self, request: HttpRequest) -> HttpResponse:
         """The clients of all queues: sorted, searched and paged."""
         params = ClientListParams.read(request.GET)
-        found = get_inspector().client_list.read().page(**params.selection)
-        context = list_context(params, found, lambda query: self.url("client_changelist", query=query))
+        page = get_inspector().client_list.read().page(**params.selection)
+        context = list_context(params, page, lambda query: self.url("client_changelist", query=query))
         return self.render(
             request, "clients.html", {"title": _("Clients"), "most_length": MAX_CLIENT_LENGTH, **context}
         )
@@ -62,13 +61,13 @@ class ClientAdmin(BulkPages):
     def client(self, request: HttpRequest) -> HttpResponse:
         """One client in all queues."""
         name = _client_of(request.GET)
-        found = [each for each in get_inspector().clients.get(name) if each.is_known]
+        in_queues = [in_queue for in_queue in get_inspector().clients.get(name) if in_queue.is_known]
         context = {
             "title": _("Client %(name)s") % {"name": _shown(name)},
             "name": name,
-            "rows": client_rows(found),
-            "is_paused": bool(found) and all(each.pause for each in found),
-            "has_waiting": any(each.queued or each.scheduled for each in found),
+            "rows": client_rows(in_queues),
+            "is_paused": bool(in_queues) and all(in_queue.pause for in_queue in in_queues),
+            "has_waiting": any(in_queue.queued or in_queue.scheduled for in_queue in in_queues),
             "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
         }
         context |= self.recent_actions(request, LogFilter(client=name))
@@ -131,8 +130,8 @@ class ClientAdmin(BulkPages):
         queue, name = _queue_of(data), _client_of(data)
         if request.method == "POST":
             return self._purge(request, queue, name)
-        (found,) = get_inspector().clients.get(name, [queue])
-        waiting = found.queued + found.scheduled
+        (in_queue,) = get_inspector().clients.get(name, [queue])
+        waiting = in_queue.queued + in_queue.scheduled
         question = ngettext(
             "This deletes %(count)d job of client %(name)s that is waiting in queue %(queue)s.",
             "This deletes %(count)d jobs of client %(name)s that are waiting in queue %(queue)s.",
@@ -256,8 +255,8 @@ def _queues_of(request: HttpRequest) -> list[str]:
 def _limits_of(queue: str, name: str, scope: str) -> Limits:
     if scope == "queue":
         return get_inspector().limits.read(queue).queue
-    (found,) = get_inspector().clients.get(name, [queue])
-    return found.own if scope == "client" else found.default
+    (in_queue,) = get_inspector().clients.get(name, [queue])
+    return in_queue.own if scope == "client" else in_queue.default
 
 
 def _shown(name: str) -> str:

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from django_rtq import models
-from django_rtq.admin.display.dead_groups import group_row
+from django_rtq.admin.display.jobs import group_row
 from django_rtq.admin.pages.bulk.pages import BulkPages
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.formatting import format_number
@@ -32,15 +32,15 @@ class DeadLetterAdmin(BulkPages):
     def groups(self, request: HttpRequest) -> HttpResponse:
         """Dead letters grouped by task and error, the latest group first."""
         dead_letters = get_inspector().dead_letters
-        found = dead_letters.all_groups(GROUPED_PER_QUEUE)
-        groups = [(queue, group) for queue, of_queue in found.items() for group in of_queue.groups]
+        groups_of_queues = dead_letters.all_groups(GROUPED_PER_QUEUE)
+        groups = [(queue, group) for queue, of_queue in groups_of_queues.items() for group in of_queue.groups]
         groups.sort(key=lambda pair: pair[1].last_at, reverse=True)
         context = {
             "title": _("Dead letters"),
             "groups": [
                 group_row(queue, group, self.url) for queue, group in dead_letters.with_messages(groups[:MAX_GROUPS])
             ],
-            "found_text": _found_text(found.values()),
+            "found_text": _found_text(groups_of_queues.values()),
         }
         return self.render(request, "dead.html", context)
 

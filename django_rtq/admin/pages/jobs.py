@@ -15,8 +15,7 @@ from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.bulk_texts import move_consequence
 from django_rtq.admin.display.charts.time_bar import time_bar
-from django_rtq.admin.display.jobs.running import busiest_first, running_by_worker
-from django_rtq.admin.display.jobs.timeline import steps
+from django_rtq.admin.display.jobs import busiest_first, running_by_worker, steps
 from django_rtq.admin.display.paged_list import ListParams, paged_context
 from django_rtq.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
@@ -88,8 +87,8 @@ class JobAdmin(BulkPages):
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """The page of a job."""
         may_edit = request.user.has_perm(permissions.EDIT)
-        found, position = get_inspector().find_with_position(job_id, query_params.get_queue_name(request.GET) or None)
-        job = redacted(found, shows_unknown=may_edit)
+        details, position = get_inspector().find_with_position(job_id, query_params.get_queue_name(request.GET) or None)
+        job = redacted(details, shows_unknown=may_edit)
         context = {
             "title": _("Job %(id)s") % {"id": clean_text(job.id, 40)},
             "breadcrumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],

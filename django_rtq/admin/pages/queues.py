@@ -18,7 +18,7 @@ from django_rtq.admin.display.bulk_texts import purge_consequence
 from django_rtq.admin.display.charts.history import SPANS, Span, deploy_events, history_charts, span_links
 from django_rtq.admin.display.charts.time_chart import Event
 from django_rtq.admin.display.incidents import health_of
-from django_rtq.admin.display.jobs.table import PAGE_SIZE, JobTable
+from django_rtq.admin.display.jobs import PAGE_SIZE, JobTable
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.pages.bulk.pages import BulkPages, purge_fields, purge_query
 from django_rtq.admin.pages.page_admin import Route

@@ -110,10 +110,10 @@ class ScheduleAdmin(admin.ModelAdmin):
         wanted = query_params.get_text(request.GET, SEARCH_VAR).casefold()
         url = partial(page_url, self.admin_site.name) if request.user.has_perm(permissions.VIEW) else None
         try:
-            found = declared_rows(url)
+            declared = declared_rows(url)
         except RTQError:  # the list says it: see attach_status()
             return {}
-        rows = [row for row in found if any(wanted in row[name].casefold() for name in ("name", "task", "queue"))]
+        rows = [row for row in declared if any(wanted in row[name].casefold() for name in ("name", "task", "queue"))]
         return {"schedule_rows": rows[:MAX_SHOWN], "more_schedules": max(0, len(rows) - MAX_SHOWN)}
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:

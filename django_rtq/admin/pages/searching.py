@@ -1,4 +1,7 @@
-"""The search over all queues and states: reads the query, and makes the table of what was found."""
+"""The search over all queues and states: reads the query, and makes the table of what was found.
+
+Nothing is indexed for it (D106).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from django_rtq.admin import query_params
-from django_rtq.admin.display.jobs.table import PAGE_SIZE, search_row
+from django_rtq.admin.display.jobs import PAGE_SIZE, search_row
 from django_rtq.admin.display.texts import LIST_LABELS
 from django_rtq.admin.filters import query_of_search
 from django_rtq.admin.urls import PageUrl
@@ -30,7 +33,7 @@ class JobSearch:
     text: str
     cursor: str
     seen: int = 0  # jobs that were looked at for the pages before
-    is_stopped: bool = False  # the browser does not go on by itself until there is a match
+    is_stopped: bool = False  # the browser does not continue by itself until there is a match
     query: Selection | None = None  # None: there is none, or it is wrong
     error: str = ""
 
@@ -60,10 +63,10 @@ class JobSearch:
 
     def context(self, url: PageUrl) -> dict[str, Any]:
         """The context of the template."""
-        error, found = self.error, None
+        error, result = self.error, None
         if self.query:
             try:
-                found = search(get_inspector(), self.query, self.cursor, PAGE_SIZE)
+                result = search(get_inspector(), self.query, self.cursor, PAGE_SIZE)
             except QueryError as unknown:
                 error = str(unknown)
         return {
@@ -72,7 +75,7 @@ class JobSearch:
             "search_error": error,
             "examples": _examples(),
             "job_rows": [],
-            **(self._found(found, url) if found else {}),
+            **(self._found(result, url) if result else {}),
         }
 
     def _found(self, found: Found, url: PageUrl) -> dict[str, Any]:

@@ -14,18 +14,19 @@ from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.charts.history import Span, span_links
-from django_rtq.admin.display.dead_groups import group_row
+from django_rtq.admin.display.jobs import group_row
 from django_rtq.admin.display.paged_list import paged_context
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.schedules import task_rows
-from django_rtq.admin.display.task_list import TaskListParams, listed_tasks
-from django_rtq.admin.display.task_page import (
+from django_rtq.admin.display.tasks import (
     MAX_QUEUES_NAMED,
     MAX_QUEUES_SHOWN,
     TASK_SPANS,
     PausedTask,
+    TaskListParams,
     charts,
     histograms,
+    listed_tasks,
     metrics_cells,
     number_text,
     paused_tasks,
@@ -71,15 +72,15 @@ class TaskAdmin(BulkPages):
     def tasks(self, request: HttpRequest) -> HttpResponse:
         """The tasks that are registered in this process or have metrics: sorted, searched and paged."""
         metrics, queues = get_inspector().tasks.all(METRICS_HOURS)
-        known, paused, params = all_tasks(), paused_tasks(queues), TaskListParams.read(request.GET)
-        internal = {name for name, task in known.items() if task.internal}
-        names = listed_tasks(params, {*known, *metrics, *paused}, internal, metrics)
+        registered, paused, params = all_tasks(), paused_tasks(queues), TaskListParams.read(request.GET)
+        internal = {name for name, task in registered.items() if task.internal}
+        names = listed_tasks(params, {*registered, *metrics, *paused}, internal, metrics)
         shown = params.of(names)
         context = {
             "title": _("Tasks"),
             "here": request.get_full_path(),
-            "rows": [_row(name, known.get(name), metrics.get(name), paused.get(name)) for name in shown],
-            "has_tasks": bool(known or metrics or paused),
+            "rows": [_row(name, registered.get(name), metrics.get(name), paused.get(name)) for name in shown],
+            "has_tasks": bool(registered or metrics or paused),
             "matching": len(names),
             "span_text": _("Metrics of the last %(hours)d hours.") % {"hours": METRICS_HOURS},
             **paged_context(
@@ -92,38 +93,33 @@ class TaskAdmin(BulkPages):
         """One task: its runs, its jobs in all queues, its dead letters. A task that nobody knows is not found."""
         chosen = query_params.get_choice(request.GET, "span", TASK_SPANS, "24h")
         span = TASK_SPANS[chosen]
-        found, task, paused = _find(name, span)
-        shown = shown_queues(found, task.queue if task else "")
+        details, task, paused = _find(name, span)
+        shown = shown_queues(details, task.queue if task else "")
         which = {"queues": "all"} if query_params.get_choice(request.GET, "queues", ("all",), "") else {}
         most = len(shown) if which else MAX_QUEUES_SHOWN
         context = {
             "title": _("Task %(name)s") % {"name": clean_text(name, 300).rpartition(".")[2]},
             "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
             "task_name": name,
-            "is_registered": task is not None,
-            "may_be_enqueued": task is not None and not task.internal,
-            "may_be_paused": task is None or not task.internal,
-            "signature": inspect.signature(task.func) if task else "",
-            "description": inspect.getdoc(task.func) or "" if task else "",
-            "options": ", ".join(task_options(task)) if task else "",
+            **_code_facts(task),
             "span_title": span.title,
             "spans": span_links(
                 TASK_SPANS, chosen, lambda key: self.url("registeredtask_change", name, query={"span": key, **which})
             ),
-            "totals": totals(found.total),
+            "totals": totals(details.total),
             "paused": paused,
-            "is_paused": paused is not None and len(paused.queues) == len(found.queues),
+            "is_paused": paused is not None and len(paused.queues) == len(details.queues),
             "state_titles": state_titles(),
-            "queue_rows": queue_rows(found, shown[:most], self.url),
+            "queue_rows": queue_rows(details, shown[:most], self.url),
             "other_queues": len(shown[most:]),
             "chosen_span": chosen,
-            "is_cut": any(queue.cut for queue in found.queues),
-            "has_waiting": any(queue.waiting or queue.is_cut for queue in found.queues),
-            "has_dead": any(queue.dead or "dead" in queue.cut for queue in found.queues),
-            "groups": [group_row(queue, group, self.url) for queue, group in found.groups[:MAX_GROUPS]],
-            "older_groups": max(0, len(found.groups) - MAX_GROUPS),
-            "charts": charts(found, span),
-            "histograms": histograms(found),
+            "is_cut": any(queue.cut for queue in details.queues),
+            "has_waiting": any(queue.waiting or queue.is_cut for queue in details.queues),
+            "has_dead": any(queue.dead or "dead" in queue.cut for queue in details.queues),
+            "groups": [group_row(queue, group, self.url) for queue, group in details.groups[:MAX_GROUPS]],
+            "older_groups": max(0, len(details.groups) - MAX_GROUPS),
+            "charts": charts(details, span),
+            "histograms": histograms(details),
             "schedules_title": _("Schedules"),
             "schedule_rows": self._schedules(request, name),
             **self.recent_actions(request, LogFilter(task=name)),
@@ -259,12 +255,24 @@ def _find(name: str, span: Span = TASK_SPANS["24h"]) -> tuple[TaskDetails, Task[
     """A task: its jobs and runs, itself if it is registered, and its pause. Raises Http404 if nobody knows it."""
     if "\0" in name:  # PostgreSQL could not store it in the log
         raise Http404
-    found = get_inspector().tasks.get(name, span.minutes // 60, step=span.step // 60, compare=span.compares)
+    details = get_inspector().tasks.get(name, span.minutes // 60, step=span.step // 60, compare=span.compares)
     task = all_tasks().get(name)
-    paused = paused_tasks([each.queue for each in found.queues]).get(name)
-    if task is None and not found.is_known and paused is None:
+    paused = paused_tasks([in_queue.queue for in_queue in details.queues]).get(name)
+    if task is None and not details.is_known and paused is None:
         raise Http404
-    return found, task, paused
+    return details, task, paused
+
+
+def _code_facts(task: Task[Any, Any] | None) -> dict[str, Any]:
+    """What the page says of the function. None: the task is not registered here."""
+    return {
+        "is_registered": task is not None,
+        "may_be_enqueued": task is not None and not task.internal,
+        "may_be_paused": task is None or not task.internal,
+        "signature": inspect.signature(task.func) if task else "",
+        "description": inspect.getdoc(task.func) or "" if task else "",
+        "options": ", ".join(task_options(task)) if task else "",
+    }
 
 
 def _queue_of(request: HttpRequest) -> str | None:

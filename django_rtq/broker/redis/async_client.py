@@ -1,7 +1,7 @@
 """Sends commands for coroutines: calls of one event loop that come together are sent together.
 
-No thread is used, but to connect: redis-py connects as it does for threads, and the connection is then used by one
-packet after the other, in whichever event loop.
+Why not redis.asyncio: D82. No thread is used, but to connect: redis-py connects as it does for threads, and the
+connection is then used by one packet after the other, in whichever event loop.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import redis
 from redis import exceptions as redis_exceptions
 
 from django_rtq.broker.redis.client import connect_error, translate_error, translated, with_scripts
-from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.redis.nonblocking import aexchange, prepare, resolve
 from django_rtq.broker.redis.sentinel import is_current
 from django_rtq.broker.redis.speedups import FewIdleConnections, pack
-from django_rtq.broker.redis.steps import Steps, checked
 from django_rtq.exceptions import BrokerUnavailable
 
 T = TypeVar("T")
@@ -87,7 +86,7 @@ class AsyncConnections:
         while True:
             connection = self._connections.take_idle()
             if connection is None:
-                # The thread keeps it for whoever is first: this coroutine may be cancelled meanwhile.
+                # The thread keeps it for the first caller: this coroutine may be cancelled meanwhile.
                 await asyncio.to_thread(self._connect)
                 continue
             try:

@@ -42,7 +42,7 @@ class BlockingReader:
         self._on_connect = on_connect
         self._connection: Any = None
         self._is_waiting = False  # BZPOPMIN was sent, and has no reply yet
-        self.token_key: bytes | None = None  # where the last token was taken from; whoever uses it sets it to None
+        self.token_key: bytes | None = None  # where the last token was taken from; its user sets it to None
 
     def connect(self) -> None:
         """Connect, if need be, and call `on_connect` then. Raises BrokerUnavailable."""

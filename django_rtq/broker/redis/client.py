@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+import socket
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import redis
 from redis import exceptions as redis_exceptions
 from redis.sentinel import MasterNotFoundError
 
-from django_rtq.broker.redis.commands import Command, script_of
-from django_rtq.broker.redis.diagnosis import wrong_address
+from django_rtq.broker.redis.commands import Command, Steps, script_of
 from django_rtq.broker.redis.hooks import command_hooks, run_hooked
 from django_rtq.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
-from django_rtq.broker.redis.steps import Steps
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
 
+PROBE_SECONDS = 0.5
+_CLOSED = re.compile(r"closed by server|reset by peer|while reading from", re.IGNORECASE)
+_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_ca_path")
+_SSL_REQUEST = b"\0\0\0\x08\x04\xd2\x16\x2f"  # of PostgreSQL, which answers S or N
 # Replies of a server that will work again soon: after a restart, during a failover, while a script blocks it, or while
 # its disk is full.
 # redis-py removes the code of an error that it has a class for; Redis before 7 puts it into the error of a script.
@@ -43,8 +47,79 @@ _FULL = re.compile(r"(?:^| -)OOM\b")
 T = TypeVar("T")
 
 
+def wrong_address(pool: redis.ConnectionPool, error: Exception) -> str | None:
+    """What is wrong in RTQ["REDIS"], after this error of connecting; None: nothing that is certain.
+
+    Waiting does not fix an address or a file that is wrong. Called after connecting has failed only.
+    """
+    options = pool.connection_kwargs
+    if isinstance(error, MasterNotFoundError):
+        return _unknown_service(pool, str(error))
+    for name in _FILES:
+        if options.get(name) and not os.access(options[name], os.R_OK):
+            return f'RTQ["REDIS"] has {name}={options[name]!r}, a file that does not exist or cannot be read.'
+    address = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
+    if isinstance(error, redis_exceptions.InvalidResponse):
+        return f'RTQ["REDIS"] leads to {address}, where no Redis answers, but another server. Check host and port.'
+    if not isinstance(error, redis_exceptions.ConnectionError) or not _CLOSED.search(str(error)):
+        return None
+    if "path" in options or "ssl_cert_reqs" in options:
+        return None  # a Unix socket, or TLS already
+    if _speaks_tls(options):
+        return f'RTQ["REDIS"] leads to {address}, which speaks TLS. Write rediss:// (for Sentinels "ssl": True).'
+    if _is_postgresql(options):
+        return f'RTQ["REDIS"] leads to {address}, where PostgreSQL answers, no Redis. Check host and port.'
+    return None
+
+
+def _unknown_service(pool: Any, text: str) -> str | None:
+    """Whether Sentinels answer that do not know the service."""
+    if text.count(" - ") >= len(pool.sentinel_manager.sentinels):
+        return None  # none has answered
+    for sentinel in pool.sentinel_manager.sentinels:
+        try:
+            names = sentinel.sentinel_masters()
+        except (redis_exceptions.RedisError, OSError):
+            continue
+        if pool.service_name in names:
+            return None
+        known_names = ", ".join(sorted(names)) or "none"
+        return f'The Sentinels do not know the service {pool.service_name!r} in RTQ["REDIS"]. They know: {known_names}.'
+    return None
+
+
+def _connect(options: Mapping[str, Any]) -> socket.socket:
+    return socket.create_connection((options.get("host", "localhost"), options.get("port", 6379)), PROBE_SECONDS)
+
+
+def _speaks_tls(options: Mapping[str, Any]) -> bool:
+    import ssl  # a plain connection does not need it
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nothing is sent
+    try:
+        with _connect(options) as plain, context.wrap_socket(plain):
+            return True
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")  # it wants another version, or a certificate of ours
+    except OSError:
+        return False
+
+
+def _is_postgresql(options: Mapping[str, Any]) -> bool:
+    try:
+        with _connect(options) as connection:
+            connection.sendall(_SSL_REQUEST)
+            return connection.recv(1) in (b"S", b"N")
+    except OSError:
+        return False
+
+
 class RedisClient:
-    """Sends commands over the connections of one pool. Any thread may use it."""
+    """Sends commands over the connections of one pool. Any thread may use it.
+
+    redis-py repeats no command. This does, once after a lost connection, for those that are safe to repeat (`resend`).
+    """
 
     def __init__(self, pool: redis.ConnectionPool) -> None:
         self._pool = pool
@@ -127,7 +202,7 @@ class RedisClient:
             )
         except (redis_exceptions.RedisError, OSError) as error:
             self._connections.drop(connection)
-            self._connections.close_idle()  # they are as old: whoever tries again needs a new one
+            self._connections.close_idle()  # they are as old: another try needs a new one
             raise translate_error(error) from error
         except BaseException:
             # A reply may be on its way: it must not be taken for the reply to another command.
@@ -185,17 +260,17 @@ def load_scripts(commands: Sequence[Command], *, also: Sequence[Command] = ()) -
 
 def translated(replies: Sequence[Any], connections: IdleConnections) -> list[Any]:
     """The replies with errors as BrokerError. After some of them a new connection may find the new primary."""
-    found = []
+    checked_replies = []
     for reply in replies:
         if isinstance(reply, redis_exceptions.RedisError):
             error = translate_error(reply)
             error.__cause__ = reply
-            found.append(error)
+            checked_replies.append(error)
             if isinstance(error, BrokerUnavailable):
                 connections.close_idle()
         else:
-            found.append(reply)
-    return found
+            checked_replies.append(reply)
+    return checked_replies
 
 
 def send(connection: Any, commands: Sequence[Command]) -> None:
@@ -265,7 +340,7 @@ def translate_error(error: BaseException) -> BrokerError:
         return BrokerRefused(f'Redis refused the credentials in RTQ["REDIS"]: {text}')
     if _REFUSED.search(text):
         return BrokerRefused(f'Redis cannot be used as RTQ["REDIS"] says: {text}')
-    if isinstance(error, MasterNotFoundError):  # its text goes on with what each Sentinel said, in full
+    if isinstance(error, MasterNotFoundError):  # its text continues with what each Sentinel said, in full
         head, _, errors = text.partition(" : ")
         return _connection_lost(f"No Sentinel names a master: {head}{'. Not all Sentinels answer' if errors else ''}")
     if isinstance(error, redis_exceptions.ConnectionError | OSError):

@@ -1,8 +1,16 @@
-"""Redis commands as values, and the scripts that are called by their SHA."""
+"""Redis commands as values, the scripts that are called by their SHA, and operations of several round trips.
+
+An operation is a generator (`Steps`), which yields commands and is sent the replies: sync and async clients run the
+same ones. `replies = yield commands`: one round trip, which may be repeated when its reply was lost. A command that was
+refused has its BrokerError in its place.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from django_rtq.exceptions import BrokerError
 
 Argument = bytes | str | int | float
 Command = tuple[Argument, ...] | bytes  # bytes: packed already, in the form in which it is sent
@@ -37,3 +45,15 @@ def name_of(command: Command) -> str:
     first = command.split(b"\r\n", 3)[2] if isinstance(command, bytes) else command[0]
     name = first.decode() if isinstance(first, bytes) else str(first)
     return f"EVALSHA {script_of(command).name}" if name == "EVALSHA" else name
+
+
+T = TypeVar("T")
+Steps = Generator[Sequence[Command], list[Any], T]
+
+
+def checked(replies: list[Any]) -> list[Any]:
+    """The replies. Raises the first BrokerError among them."""
+    for reply in replies:
+        if isinstance(reply, BrokerError):
+            raise reply
+    return replies

@@ -203,8 +203,8 @@ def is_too_old_for(hello: Any) -> bool:
 def version_in(info: Any) -> str:
     """The version of Redis in the reply to INFO; "" if it refused, or does not say."""
     text = b"" if isinstance(info, BrokerError) else info
-    found = re.search(rb"^redis_version:(\S+)", text, re.MULTILINE)
-    return found[1].decode() if found else ""
+    version = re.search(rb"^redis_version:(\S+)", text, re.MULTILINE)
+    return version[1].decode() if version else ""
 
 
 def check_server_version(version: str) -> None:

@@ -40,7 +40,7 @@ def prepare(connection: Any) -> bool:
 async def aexchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
     """Send commands over one connection and read a reply for each; errors are replies.
 
-    Whoever cancels it has to drop the connection: replies may be on their way.
+    A caller that cancels it has to drop the connection: replies may be on their way.
     """
     if not hasattr(connection, "rtq_reader"):
         return await asyncio.to_thread(exchange, connection, commands)

@@ -1,4 +1,7 @@
-"""Masters behind Sentinels: finds the master, and moves all connections of a process when it changes."""
+"""Masters behind Sentinels: finds the master, and moves all connections of a process when it changes.
+
+Connections that ask one by one could lead to two masters, of which the former still accepts writes that get lost.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +43,14 @@ class SentinelService:
         timeouts = {"socket_timeout": SENTINEL_SECONDS, "socket_connect_timeout": SENTINEL_SECONDS}
         # With the default of redis-py 8 an unreachable Sentinel would be asked eleven times.
         ours = {"retry": no_retry(), "protocol": 2, "decode_responses": False}
-        known = {}
+        forced = {}
         if self.force_master_ip is not None:  # the first releases of redis-py 5 do not know it
-            known["force_master_ip"] = self.force_master_ip
+            forced["force_master_ip"] = self.force_master_ip
         return Sentinel(  # type: ignore[no-untyped-call]
             list(self.addresses),
             min_other_sentinels=self.min_other_sentinels,
             sentinel_kwargs={**timeouts, **self.arguments, **ours},
-            **known,
+            **forced,
         )
 
 

@@ -86,7 +86,7 @@ def _check_arguments(connection_settings: ConnectionSettings) -> None:
 
 def caches_in(connection_settings: ConnectionSettings) -> list[str]:
     """The aliases of CACHES in the same database as the queues: their cache.clear() would delete all jobs."""
-    found = []
+    aliases = []
     for alias in caches:
         try:
             client = _client_of_cache(caches[alias])
@@ -94,8 +94,8 @@ def caches_in(connection_settings: ConnectionSettings) -> list[str]:
         except Exception:  # noqa: BLE001 - a cache that cannot be opened deletes nothing
             continue
         if shared:
-            found.append(alias)
-    return found
+            aliases.append(alias)
+    return aliases
 
 
 def _place(connection_settings: ConnectionSettings) -> str:
@@ -163,14 +163,14 @@ def _from_alias(alias: str, db: int | None) -> ConnectionSettings:
             f"{name}, but its backend {type(caches[alias]).__name__} is not one of Redis. Name an alias of "
             "django-redis or of Django's own RedisCache, or write a URL."
         )
-    found = _from_client(client, name)
-    if db is None or db == found.db:
+    of_cache = _from_client(client, name)
+    if db is None or db == of_cache.db:
         wrong = 'RTQ["DB"] is not set' if db is None else f'RTQ["DB"] is {db}, the database of that cache'
         raise ConfigurationError(
             f"{name}, and {wrong}. cache.clear() is FLUSHDB: it would delete all jobs along with the cache, "
-            f'which is in database {found.db}. Set RTQ["DB"] to another number, for example {found.db + 1}.'
+            f'which is in database {of_cache.db}. Set RTQ["DB"] to another number, for example {of_cache.db + 1}.'
         )
-    return replace(found, db=db)
+    return replace(of_cache, db=db)
 
 
 def _client_of_cache(cache: Any) -> Any:
@@ -287,14 +287,14 @@ def _behind_sentinels(connection_settings: ConnectionSettings, pool: SentinelCon
         has_tls = issubclass(connection_class, SSLConnection)
         connection_class = SentinelManagedSSLConnection if has_tls else SentinelManagedConnection
     manager = pool.sentinel_manager
-    known = [sentinel.connection_pool.connection_kwargs for sentinel in manager.sentinels]
+    sentinels = [sentinel.connection_pool.connection_kwargs for sentinel in manager.sentinels]
     arguments = manager.sentinel_kwargs.items()
     return replace(
         connection_settings,
         connection_class=connection_class,
         arguments={key: value for key, value in connection_settings.arguments.items() if key not in ("host", "port")},
         sentinel=SentinelService(
-            addresses=tuple((options["host"], int(options["port"])) for options in known),
+            addresses=tuple((options["host"], int(options["port"])) for options in sentinels),
             service=pool.service_name,
             arguments={key: value for key, value in arguments if not key.startswith(("socket_", "retry"))},
             min_other_sentinels=manager.min_other_sentinels,

@@ -36,7 +36,7 @@ def pack(command: Command) -> bytes:
 
 
 class TextCommand:
-    """Serializes commands that begin with the same arguments and go on with plain text.
+    """Serializes commands that begin with the same arguments and continue with plain text.
 
     Gain: 2.7 µs for each enqueue command, a quarter less than with hiredis: the first arguments are packed once.
     Plain way: pack(), which is needed for text that is not ASCII.
@@ -112,7 +112,7 @@ class IdleConnections:
 
 
 class FewIdleConnections(IdleConnections):
-    """The same for commands that are rare: keeps few connections, and none that was idle for long."""
+    """Idle connections for commands that are rare: keeps few, and none that was idle for long."""
 
     def take(self, *, is_checked: bool) -> Any:
         """A connection that nobody uses. One that was idle for long may be dead without our knowledge: it is closed."""

@@ -115,8 +115,8 @@ class _Reader:
             self._read = {}
 
     async def _read_once(self) -> None:
-        known = self._read | self._added
-        self._read, self._added = {key: known[key] for key in self.waits}, {}
+        tokens = self._read | self._added
+        self._read, self._added = {key: tokens[key] for key in self.waits}, {}
         seconds = THREAD_SECONDS if self._connections.needs_threads else BLOCK_SECONDS
         (reply,) = await self._connections.round_trip([("BLPOP", *self._read, self._own.key, seconds)])
         if isinstance(reply, Exception):

@@ -10,7 +10,7 @@ from typing import Any
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
 
-_TAGS = ("date", "datetime", "time", "decimal", "uuid")  # see jobs/json_types.py
+_TAGS = ("date", "datetime", "time", "decimal", "uuid")  # see jobs/serializer.py
 
 Leaf = tuple[tuple[str, ...], Any]  # names from the outermost on, and a value that is no container
 

@@ -13,8 +13,7 @@ from typing import Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import wake_supervisor_of
 from django_rtq.broker.keys import read_queue_names
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.redis.steps import Steps, checked
+from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, WrongState

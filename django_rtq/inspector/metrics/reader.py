@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.metrics.histogram import percentile
+from django_rtq.broker.histogram import percentile
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 

@@ -21,7 +21,7 @@ from django_rtq.management.worker_setup import (
     warn_about_unknown_queues,
 )
 from django_rtq.scheduler.scheduler import Scheduler
-from django_rtq.threads.loop import Loop, stop_all
+from django_rtq.threads import Loop, stop_all
 from django_rtq.transactions.relay import relays
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.worker.supervisor.wakeup import stop_signals

@@ -10,7 +10,7 @@ from itertools import accumulate
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from django_rtq.broker.metrics.histogram import upper_bound
+from django_rtq.broker.histogram import upper_bound
 from django_rtq.broker.task_backends import view_backend
 from django_rtq.incidents import Incident
 from django_rtq.inspector.details import WorkerDetails

@@ -30,7 +30,7 @@ from django_rtq.scheduler.registry import ScheduledTask, load_schedules, schedul
 if TYPE_CHECKING:
     from sentry_sdk._types import MonitorConfig
 
-    from django_rtq.schedules.schedule import Schedule
+    from django_rtq.schedules import Schedule
     from django_rtq.tasks.task import Task
 
 #: True: monitor all schedules. A mapping: these, with what their monitors get beside the schedule. False: none.

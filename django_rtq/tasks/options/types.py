@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, TypedDict
 from uuid import UUID
 
-from django_rtq.schedules.schedule import Schedule
+from django_rtq.schedules import Schedule
 from django_rtq.tasks.options.backoff import Backoff
 from django_rtq.tasks.options.uniqueness import OnConflict, UniqueOption, Until
 from django_rtq.tasks.options.values import Moment

@@ -1,5 +1,7 @@
 """Collects what jobs log, and sends it: with their outcomes, and while they run.
 
+A handler of the root logger would miss loggers that do not propagate, so:
+
 1. the record factory of `logging` makes a record in the context of a job: its text is kept in memory
 2. a thread sends what the running jobs have logged, a quarter of a second after the first line
 3. when a job ends, the session sends the rest together with its outcome, in front of it
@@ -22,9 +24,9 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, TimeLimitExceeded
 from django_rtq.jobs.context import current_run
+from django_rtq.jobs.failure import format_error
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.log_lines import MAX_LINES, write_line
-from django_rtq.jobs.tracebacks import format_error
 from django_rtq.redaction import CUT_AT_START, HIDDEN, Secrets, hidden
 from django_rtq.worker.outcome import Acked, Cancelled, Expired, Outcome
 from django_rtq.worker.process.run import Run
@@ -221,11 +223,11 @@ def _line_of(record: logging.LogRecord) -> _Line:
 
 
 def _secrets_of(run: Run) -> Secrets:
-    found: Secrets | None = run.log_secrets
-    if found is None:
+    secrets: Secrets | None = run.log_secrets
+    if secrets is None:
         job = run.job
-        found = run.log_secrets = Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers})
-    return found
+        secrets = run.log_secrets = Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers})
+    return secrets
 
 
 def _written(run: Run, line: _Line, of_run: Secrets) -> str:

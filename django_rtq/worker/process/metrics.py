@@ -1,4 +1,7 @@
-"""Metrics of runs, as a process counts them. They are sent at most once a second, with outcomes."""
+"""Metrics of runs, as a process counts them. They are sent at most once a second, with outcomes.
+
+Samples in Redis would be a write for each job; counting in the scripts one command more for each task.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from math import frexp
 
-from django_rtq.broker.metrics.histogram import BUCKETS, bucket_of
+from django_rtq.broker.histogram import BUCKETS, bucket_of
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.run_counts import QueueCounts, dump_counts

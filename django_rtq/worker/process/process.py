@@ -2,7 +2,7 @@
 
 1. sign on
 2. settle finished jobs and claim the next ones, in one round trip
-3. run them; if there are none, block until there is work
+3. run them; if there are none, block until there is work: the wait and the claim are one packet (D43)
 4. at a stop signal, or when the process is to be replaced: settle, release jobs that have not started, sign off
 
 While Redis is unreachable it retries. What it finishes meanwhile is settled afterwards.
@@ -15,17 +15,18 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import ClaimResult
+from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.exceptions import BrokerError
-from django_rtq.threads.loop import ReconnectDelay, log_trouble
-from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_RECYCLED
+from django_rtq.threads import ReconnectDelay, log_trouble
 from django_rtq.worker.memory import memory_bytes
-from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.options import EXIT_DONE, EXIT_RECYCLED, WorkerOptions
 from django_rtq.worker.os_signals import ignore_signal
 from django_rtq.worker.process.job_logs import collect_logs
 from django_rtq.worker.process.run import runs_of
@@ -33,7 +34,6 @@ from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
 from django_rtq.worker.process.running.runner import Runner, exit_out_of_memory
 from django_rtq.worker.process.running.threaded_runner import make_runner
 from django_rtq.worker.process.session import WorkerSession
-from django_rtq.worker.process.work_signals import WorkSignalReader
 from django_rtq.worker.shared_memory import SharedState
 
 logger = logging.getLogger("django_rtq")
@@ -43,6 +43,37 @@ IDLE_SECONDS = 5.0  # between two signs of life; while jobs run, also between tw
 MAX_SETTLE_TRIES = 3  # to release jobs that have not started, before it exits
 _SLICE_SECONDS = 0.1
 _MAX_PAUSE_SECONDS = 0.5  # between two tries to settle, before it exits
+
+
+class WorkSignalReader(BlockingReader):
+    """Takes work signals. Each is there for one idle worker: who takes it and does other work has to put it back."""
+
+    def __init__(self, broker: Broker, queues: Sequence[str], *, on_connect: Callable[[], None]) -> None:
+        self._broker = broker
+        self._queues = {broker.keys.of(queue).work_signal: queue for queue in queues}
+        super().__init__(broker.connection_settings, list(self._queues), role="worker-wait", on_connect=on_connect)
+
+    @property
+    def has_token(self) -> bool:
+        """Whether a signal was taken since the last claim."""
+        return self.token_key is not None
+
+    def return_signal(self, fetched: ClaimResult, queues: Sequence[str]) -> None:
+        """Put back the signal that was taken last, if the claim from these queues did not come to its queue."""
+        key, self.token_key = self.token_key, None
+        if key is not None and fetched.claimed:
+            queue, last = self._queues[key], fetched.claimed[-1].queue
+            if queues.index(queue) > queues.index(last):
+                with suppress(BrokerError):  # the next heartbeat sets it, too
+                    self._broker.return_work_signal(queue)
+
+    def leave(self) -> None:
+        """Stop waiting: leave signals to other workers, also one that has just come."""
+        with suppress(BrokerError):
+            if self.is_waiting and self.wait(0) and self.token_key is not None:
+                self._broker.return_work_signal(self._queues[self.token_key])
+        self.token_key = None
+        self.close()
 
 
 class _Wake(BaseException):

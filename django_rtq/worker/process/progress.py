@@ -1,4 +1,7 @@
-"""Writes the progress that jobs report to Redis."""
+"""Writes the progress that jobs report to Redis, in the background: a loop of a million steps must not wait for Redis.
+
+It writes the latest report of each job. Skipping calls that come too soon would lose the last one before a long step.
+"""
 
 from __future__ import annotations
 

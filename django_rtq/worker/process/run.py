@@ -166,8 +166,8 @@ def runs_of(claimed: Claimed, worker: str) -> list[Run]:
     """The jobs of one claim in a queue."""
     queue, now_ms, counts = claimed.queue, claimed.now_ms, claimed.counts
     return [
-        Run(queue, job_id, record, worker=worker, now_ms=now_ms, counts=counts.get(place, (0, 0)))
-        for place, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True))
+        Run(queue, job_id, record, worker=worker, now_ms=now_ms, counts=counts.get(number, (0, 0)))
+        for number, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True))
     ]
 
 

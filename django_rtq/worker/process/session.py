@@ -8,7 +8,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from django_rtq import signals
@@ -16,13 +16,13 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import ClaimResult
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
-from django_rtq.worker.exit_codes import EXIT_FORKED
+from django_rtq.threads import ReconnectDelay
+from django_rtq.worker.options import EXIT_FORKED
 from django_rtq.worker.outcome import Acked, Outcome, UnknownTask
 from django_rtq.worker.process.job_logs import JobLogs
 from django_rtq.worker.process.metrics import RunMetrics
 from django_rtq.worker.process.outcome_recorder import OutcomeRecorder, decide_unknown_task, send_outcome
 from django_rtq.worker.process.progress import ProgressReports
-from django_rtq.worker.process.reconciler import Reconciler
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.shared_entries import MAX_ID_BYTES
 from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState
@@ -31,8 +31,80 @@ CHECK_AGAIN_SECONDS = 5.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
 
 
+class Reconciler:
+    """Calls `reconcile` once per lease time while the worker has jobs, and at once if there is a reason.
+
+    Redis may lose its last writes in a restart, or in a failover to a replica that lags. Then the processing list has
+    jobs again that are over. The lease of this worker is renewed, so nobody else would reclaim them.
+
+    The thread starts with the first job. Without jobs it sleeps without a timer: an idle worker costs no CPU time.
+    """
+
+    def __init__(self, reconcile: Callable[[], None], has_jobs: Callable[[], bool], *, lease_seconds: float) -> None:
+        self._reconcile = reconcile
+        self._has_jobs = has_jobs
+        self._lease_seconds = lease_seconds
+        self._backoff = ReconnectDelay(lease_seconds)
+        self._wake_event = threading.Event()
+        self._is_asleep = True  # without a timer
+        self._had_jobs = False  # since the last time
+        self._is_due = False
+        self._is_stopped = False
+        self._thread: threading.Thread | None = None
+
+    def note_jobs(self) -> None:
+        """The worker has jobs. Called after each claim, so it does next to nothing while the thread is awake."""
+        self._had_jobs = True
+        if self._is_asleep:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="rtq-reconciler", daemon=True)
+                self._thread.start()
+            self._wake_event.set()
+
+    def reconcile_soon(self) -> None:
+        """There is a reason to compare now."""
+        self._is_due = True
+        self._wake_event.set()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._is_stopped = True
+        self._wake_event.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        seconds = self._lease_seconds
+        while True:
+            # A worker that had jobs will have more. If the thread slept at once, each claim would wake it.
+            had_jobs, self._had_jobs = self._had_jobs, False
+            self._is_asleep = True
+            if self._is_due or had_jobs or self._has_jobs():  # last, because of note_jobs() in another thread
+                self._is_asleep = False
+            is_over = not self._wake_event.wait(None if self._is_asleep else seconds)
+            self._wake_event.clear()
+            if self._is_stopped:
+                return
+            if is_over or self._is_due:
+                seconds = self._reconcile_now()
+
+    def _reconcile_now(self) -> float:
+        """Returns the seconds until the next comparison."""
+        self._is_due = False
+        try:
+            self._reconcile()
+        except BrokerError:
+            self._is_due = True
+            return self._backoff.next_seconds()
+        self._backoff.reset()
+        return self._lease_seconds
+
+
 class WorkerSession:
-    """The jobs of one worker name: claimed, settled, released. Any thread may use it."""
+    """The jobs of one worker name: claimed, settled, released. Any thread may use it.
+
+    A job with max_crashes=0 is settled by itself, and never released once it has started (D26).
+    """
 
     def __init__(self, broker: Broker, shared: SharedState, queues: Sequence[str], *, base_name: str) -> None:
         self._broker = broker
@@ -354,9 +426,10 @@ class WorkerSession:
             self._is_uncertain = False
 
     def reconcile_held(self) -> None:
-        """The same, at any time and in any thread, but only while jobs are held.
+        """Release jobs of our processing list that we do not hold. Any thread may call it.
 
-        Otherwise a claim of an idle worker may be blocking in the server, and its jobs would be released.
+        Does nothing while no job is held: the claim of an idle worker may be blocking in the server, and its jobs would
+        be released.
         """
         with self._round_trip:
             if self._held:

@@ -18,12 +18,12 @@ from functools import partial
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.metrics.histogram import counter_name
+from django_rtq.broker.histogram import counter_name
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.tasks import registry
-from django_rtq.threads.loop import Loop, log_trouble
+from django_rtq.threads import Loop, log_trouble
 from django_rtq.worker.crashing_clients import ClientOfQueue
 from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
 from django_rtq.worker.run_counts import QueueCounts, load_counts
@@ -139,16 +139,7 @@ class CrashRecovery(Loop):
             self._broker.settle(process.worker, queue, Settlement(metrics=metrics))
             del process.counts[queue]
         self._progress_at = time.monotonic()
-        for job_id in process.overdue:
-            try:
-                self._record_timeout(process.worker, job_id, send_later)
-            except BrokerError:
-                raise
-            except Exception:  # e.g. of the task's `backoff`: it must not keep other jobs from being reclaimed
-                text = "job %s: cannot decide what follows from its time limit, so it counts a crash"
-                logger.exception(text, job_id, extra=about_jobs([job_id]))
-                process.crashed = [*{*process.crashed, job_id}]
-            self._progress_at = time.monotonic()
+        self._record_timeouts(process, send_later)
         for queue in self._queues:
             taken = self._broker.reclaim_child(queue, process.worker, process.crashed)
             self._progress_at = time.monotonic()
@@ -166,6 +157,18 @@ class CrashRecovery(Loop):
         }
         self._note_crash(clients)
         self._progress_at = time.monotonic()
+
+    def _record_timeouts(self, process: _CrashedProcess, send_later: list[SendSignals]) -> None:
+        for job_id in process.overdue:
+            try:
+                self._record_timeout(process.worker, job_id, send_later)
+            except BrokerError:
+                raise
+            except Exception:  # e.g. of the task's `backoff`: it must not keep other jobs from being reclaimed
+                text = "job %s: cannot decide what follows from its time limit, so it counts a crash"
+                logger.exception(text, job_id, extra=about_jobs([job_id]))
+                process.crashed = [*{*process.crashed, job_id}]
+            self._progress_at = time.monotonic()
 
     def _record_timeout(self, worker: str, job_id: str, send_later: list[SendSignals]) -> None:
         """Settle a job that was killed for its time limit as failed, as if it had raised TimeLimitExceeded."""

@@ -40,20 +40,25 @@ def settle_finished(
         settlement = Settlement()
         for job in unreported:
             _add(settlement, job, job.text or _lost_failure(job, worker))
-        if unreported and counts is not None:
+        if not unreported:
+            continue
+        if counts is not None:
             of_queue = counts.pop(queue, None) or QueueCounts()
-            for job, (_, task) in zip(unreported, broker.heads(queue, [job.job_id for job in unreported]), strict=True):
-                for name in _COUNTED.get(job.verb, ()) if task else ():
-                    of_queue.tasks[task].outcomes[name] += 1
+            _count(broker, queue, unreported, of_queue)
             settlement.metrics = list(of_queue.calls())
-        if unreported:
-            broker.settle(worker, queue, settlement)
-            logger.info("settled finished jobs of worker %s: %d", worker, len(unreported))
-            for job in unreported:
-                if job.verb == ACKED and is_result_lost(job.text):
-                    job_id = job.job_id.decode(errors="replace")
-                    extra = about_jobs([job_id], queue=queue)
-                    logger.warning("job %s succeeded, but its result is lost", job_id, extra=extra)
+        broker.settle(worker, queue, settlement)
+        logger.info("settled finished jobs of worker %s: %d", worker, len(unreported))
+        for job in unreported:
+            if job.verb == ACKED and is_result_lost(job.text):
+                job_id = job.job_id.decode(errors="replace")
+                extra = about_jobs([job_id], queue=queue)
+                logger.warning("job %s succeeded, but its result is lost", job_id, extra=extra)
+
+
+def _count(broker: Broker, queue: str, jobs: Sequence[Finished], counts: QueueCounts) -> None:
+    for job, (_, task) in zip(jobs, broker.heads(queue, [job.job_id for job in jobs]), strict=True):
+        for name in _COUNTED.get(job.verb, ()) if task else ():
+            counts.tasks[task].outcomes[name] += 1
 
 
 def _add(settlement: Settlement, job: Finished, text: bytes) -> None:

@@ -1,6 +1,7 @@
 """The heartbeat of a supervisor: renews the leases of its processes, and reclaims jobs with expired leases.
 
 It runs in the supervisor because a job that holds the interpreter lock (GIL) would block a thread of its own process.
+After an outage of Redis leases are longer (D50). What an idle worker sends in a minute: D68.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from django_rtq.broker.stored_format import check_types
 from django_rtq.conf.config import project_name
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.threads.loop import Loop
+from django_rtq.threads import Loop
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState
@@ -84,18 +85,10 @@ class Heartbeat(Loop):
 
     def tick(self) -> float:
         """Renew, in one round trip. Reclaim only if a lease has expired."""
-        interval = self._interval
         started, processes = time.monotonic(), self._processes()
         # Read before the infos: a process that takes its name during this tick is in the next one, which comes soon.
-        is_starting = any(not shared.worker for _, shared in processes)
-        infos = {
-            shared.worker: self._worker_info(pid, shared)
-            for pid, shared in processes
-            if shared.worker and not _looks_frozen(shared)
-        }
-        self._update_stand_in()
-        if self._stand_in:
-            infos[self._stand_in] = {**self._common_info(), "slots": 0, "crash_loop": self._crash_loop}
+        interval = self._interval if all(shared.worker for _, shared in processes) else START_SECONDS
+        infos = self._infos(processes)
         try:
             earliest, promoted, requests, unknown, lost = self._broker.heartbeat(
                 self._queues, infos, self._audit_cursors, promote=self._promotes, keeper=self._keeper
@@ -118,9 +111,19 @@ class Heartbeat(Loop):
             self._warn_of_other_projects()
             self._has_looked_for_projects = True
         self._keep_limits()
-        if is_starting:
-            interval = START_SECONDS
         return interval if earliest is None else min(interval, earliest + 0.01)
+
+    def _infos(self, processes: Sequence[tuple[int, SharedState]]) -> dict[str, dict[str, Argument]]:
+        """By worker: those of the processes that are not frozen, and of the one that stands in for a crash loop."""
+        infos = {
+            shared.worker: self._worker_info(pid, shared)
+            for pid, shared in processes
+            if shared.worker and not _looks_frozen(shared)
+        }
+        self._update_stand_in()
+        if self._stand_in:
+            infos[self._stand_in] = {**self._common_info(), "slots": 0, "crash_loop": self._crash_loop}
+        return infos
 
     def _warn_of_other_projects(self) -> None:
         others = self._broker.other_projects(project_name())

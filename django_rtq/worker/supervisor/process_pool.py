@@ -17,10 +17,9 @@ from typing import NoReturn
 
 from django_rtq.broker.broker import Broker
 from django_rtq.conf.config import Config
-from django_rtq.threads import database_connections
+from django_rtq.threads import close_connection_pools, close_database_connections
 from django_rtq.worker.crashing_clients import CrashingClients
-from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_RECYCLED
-from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.options import EXIT_DONE, EXIT_FAILED, EXIT_RECYCLED, WorkerOptions
 from django_rtq.worker.process.process import WorkerProcess
 from django_rtq.worker.shared_memory import SharedState
 
@@ -87,7 +86,7 @@ class ProcessPool:
     def prepare(self) -> None:
         """Freeze the heap before the first fork, so that garbage collection in processes copies less of it."""
         _ = self._broker, _libc()
-        database_connections.close_all()
+        close_database_connections()
         gc.collect()
         gc.freeze()
 
@@ -101,8 +100,8 @@ class ProcessPool:
         shared.is_quiet = self.is_quiet
         parent = os.getpid()
         # The process must not share our connections, nor write our buffered output a second time.
-        database_connections.close_all()
-        database_connections.close_pools()
+        close_database_connections()
+        close_connection_pools()
         _flush()
         # Block signals until the process has its own handlers: with our handlers they would be lost.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -143,10 +142,10 @@ class ProcessPool:
         own = {process.pid for process in self.processes}
         with suppress(OSError):  # there are none, or waitid() is not available
             # Not the children of other threads: a signal receiver there may wait for a program that it has started.
-            while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _WNOTHREAD):
-                if found.si_pid in own:
+            while exited := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _WNOTHREAD):
+                if exited.si_pid in own:
                     return  # one of ours has exited just now: the next reap() returns it
-                os.waitpid(found.si_pid, os.WNOHANG)
+                os.waitpid(exited.si_pid, os.WNOHANG)
 
     def _run_child(self, shared: SharedState, parent: int) -> NoReturn:
         code = EXIT_FAILED

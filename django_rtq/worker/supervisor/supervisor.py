@@ -5,7 +5,9 @@
 3. when a process dies: reclaim its jobs at once, and fork a replacement
 4. kill a process whose job ignores its time limit
 5. at the first signal: let running jobs finish; at a second one, or after the drain time: kill the processes and give
-   their jobs back
+   their jobs back (D13)
+
+The main thread never waits for Redis (D52).
 
 It runs no jobs, so a job cannot block it. Only the relay of an outbox opens database connections, in its own thread
 and for one tick each.
@@ -18,6 +20,8 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
@@ -25,24 +29,65 @@ from django_rtq.broker.control import WorkerCommand
 from django_rtq.incidents.watcher import watchers
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.scheduler.scheduler import Scheduler
-from django_rtq.threads.loop import Loop, pause_loops, stop_all
+from django_rtq.threads import Loop, pause_loops, stop_all
 from django_rtq.transactions.relay import relays
-from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_OK
-from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_OK, WorkerOptions
+from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.supervisor.control import ControlListener
 from django_rtq.worker.supervisor.crash_recovery import STOP_REPLY_TIMEOUT_SECONDS, CrashRecovery
 from django_rtq.worker.supervisor.fork_schedule import Crash, ForkSchedule
-from django_rtq.worker.supervisor.health_file import HealthFile
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
 from django_rtq.worker.supervisor.wakeup import Wakeup
 from django_rtq.worker.supervisor.watchdog import Watchdog
 
+TOUCH_SECONDS = 2.0  # between two touches of the health file
 logger = logging.getLogger("django_rtq")
 
 CHECK_SECONDS = 0.5  # between two checks of time limits
 FORK_CHECK_SECONDS = 0.05  # the same, while a fork is due
 PAUSE_SECONDS = 0.1  # how long one try to fork waits for the loops to pause; it blocks the main thread
+
+
+class HealthFile:
+    """The file that rtq_worker touches while all is well, for probes. Main thread only. Does nothing without a path."""
+
+    def __init__(
+        self, path: str, *, pool: ProcessPool, forks: ForkSchedule, heartbeat: Heartbeat, lease_seconds: float
+    ) -> None:
+        self._path = Path(path) if path else None
+        self._pool, self._forks, self._heartbeat = pool, forks, heartbeat
+        self._lease_seconds = lease_seconds
+        self._next_touch = 0.0  # time.monotonic()
+        self._has_failed = False
+
+    def update(self) -> None:
+        """Touch the file, every few seconds, if all is well."""
+        now = time.monotonic()
+        if self._path is None or now < self._next_touch or not self.is_well:
+            return
+        self._next_touch = now + TOUCH_SECONDS
+        try:
+            self._path.touch()
+        except OSError as error:
+            if not self._has_failed:
+                logger.warning("the health file %s cannot be written: %s", self._path, error)
+            self._has_failed = True
+
+    def remove(self) -> None:
+        """Delete the file: at the start, where a killed worker may have left it, and at the end."""
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink()
+
+    @property
+    def is_well(self) -> bool:
+        """Whether all processes are there and none is frozen, and Redis has answered within the last lease."""
+        processes = self._pool.processes
+        if not processes or self._forks.pending or any(process.shared.revoked is Revoked.ALL for process in processes):
+            return False
+        answered_at = self._heartbeat.last_success_at
+        return answered_at > 0 and time.monotonic() - answered_at < self._lease_seconds
 
 
 class Supervisor:
@@ -236,20 +281,8 @@ class Supervisor:
         return self._drain_until is not None
 
     def _handle_signals(self) -> None:
-        if self._signals and not self._is_draining:
-            logger.info(
-                "worker %s stopping: running jobs have %g s to finish; a second signal gives them back at once",
-                self._options.name, self._options.drain_seconds,
-            )  # fmt: skip
-            self._drain()
-        if self._fork_schedule.should_give_up and not self._is_draining:
-            logger.error("worker %s gives up: its processes die before they claim jobs", self._options.name)
-            self._cannot_start = True
-            self._drain()
-        if self._heartbeat.mismatch and not self._is_draining:
-            logger.error("worker %s stops: %s", self._options.name, self._heartbeat.mismatch)
-            self._cannot_start = True
-            self._drain()
+        if not self._is_draining and self._must_stop():
+            self._drain_until = time.monotonic() + self._options.drain_seconds
         if self._is_draining:
             self._fork_schedule.clear()
             for process in self._process_pool.processes:
@@ -258,8 +291,21 @@ class Supervisor:
         if is_over or len(self._signals) > 1:
             self._kill_all()
 
-    def _drain(self) -> None:
-        self._drain_until = time.monotonic() + self._options.drain_seconds
+    def _must_stop(self) -> bool:
+        """Whether there is a reason to stop, which is logged."""
+        if self._signals:
+            logger.info(
+                "worker %s stopping: running jobs have %g s to finish; a second signal gives them back at once",
+                self._options.name, self._options.drain_seconds,
+            )  # fmt: skip
+            return True
+        if self._fork_schedule.should_give_up:
+            logger.error("worker %s gives up: its processes die before they claim jobs", self._options.name)
+            self._cannot_start = True
+        elif self._heartbeat.mismatch:
+            logger.error("worker %s stops: %s", self._options.name, self._heartbeat.mismatch)
+            self._cannot_start = True
+        return self._cannot_start
 
     def _kill_all(self) -> None:
         self._crash_recovery.reply_timeout_seconds = STOP_REPLY_TIMEOUT_SECONDS

@@ -50,7 +50,7 @@ class Wakeup:
 
 def stop_signals() -> list[signal.Signals]:
     """The signals that stop a worker or a scheduler."""
-    found = [signal.SIGTERM, signal.SIGINT]
+    stop = [signal.SIGTERM, signal.SIGINT]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # sent when the terminal closes; nohup ignores it
-        found.append(signal.SIGHUP)
-    return found
+        stop.append(signal.SIGHUP)
+    return stop

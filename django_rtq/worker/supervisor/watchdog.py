@@ -22,7 +22,7 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import Settlement
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.threads.loop import Loop
+from django_rtq.threads import Loop
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import settle_finished
@@ -98,15 +98,18 @@ class Watchdog(Loop):
             observed.running, observed.running_since = running, now
         elif running[1] and now - observed.running_since >= SLOW_SECONDS and observed.released != shared.claim_number:
             self._release_rest(pid, shared, observed, send_later)
-        if shared.alive_at != observed.alive_at or shared.alive_at == math.inf or running[1]:
+        if self._is_frozen(shared, observed, now) and shared.worker not in ("", observed.reclaimed):
+            self._reclaim(pid, shared, observed, send_later)
+
+    def _is_frozen(self, shared: SharedState, observed: _Observed, now: float) -> bool:
+        """Whether a process that runs no job has given no sign of life for a lease."""
+        if shared.alive_at != observed.alive_at or shared.alive_at == math.inf or observed.running[1]:
             observed.alive_at, observed.silent_seconds = shared.alive_at, 0.0
         else:
             # Limited, because this process may have been frozen as well.
             observed.silent_seconds += min(now - observed.checked_at, 2 * self.interval)
         observed.checked_at = now
-        is_frozen = observed.silent_seconds > self._broker.config.lease_seconds
-        if is_frozen and shared.worker not in ("", observed.reclaimed):
-            self._reclaim(pid, shared, observed, send_later)
+        return observed.silent_seconds > self._broker.config.lease_seconds
 
     # -- a job that holds the interpreter lock
 

@@ -92,6 +92,29 @@ def test_the_alert_rules_are_valid():
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+CRASHES = {
+    "exp_labels": {"severity": "warning", "task": "shop.resize"},
+    "exp_annotations": {"summary": "Task shop.resize: worker processes died three times in 15 minutes while it ran."},
+}
+
+
+@needs_prometheus
+@pytest.mark.parametrize(("crashes", "alerts"), [(1, []), (2, []), (3, [CRASHES])])
+def test_a_task_that_crashes_again_and_again_is_an_alert(tmp_path, crashes, alerts):
+    series = {"series": 'rtq_task_runs_crashed_total{task="shop.resize"}', "values": f"0x10 {crashes}x5"}
+    rule_test = {"eval_time": "15m", "alertname": "RTQTaskCrashes", "exp_alerts": alerts}
+    shutil.copy(RULES, tmp_path / "alerts.yml")
+    whole = {
+        "rule_files": ["alerts.yml"],
+        "tests": [{"interval": "1m", "input_series": [series], "alert_rule_test": [rule_test]}],
+    }
+    (tmp_path / "test.yml").write_text(json.dumps(whole))
+    checked = subprocess.run(
+        ["promtool", "test", "rules", "test.yml"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
 def yaml_of_the_page(name):
     """A YAML file that the page shows."""
     found = [code for _, code in blocks(section(read("docs/monitoring.md"), "## Prometheus"), "yaml")]

@@ -7,8 +7,7 @@ import pytest
 
 from django_rtq import JobState, signals
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.exit_codes import EXIT_DONE
-from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.options import EXIT_DONE, WorkerOptions
 from django_rtq.worker.process.process import WorkerProcess
 from django_rtq.worker.shared_memory import SharedState
 from tests.app import tasks

@@ -7,7 +7,7 @@ import pytest
 from django_rtq import signals
 from django_rtq.broker.redis.speedups import _is_open
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.process.reconciler import Reconciler
+from django_rtq.worker.process.session import Reconciler
 from tests.support.jobs import QUEUE
 from tests.support.waiting import wait_until
 from tests.worker.claimed_runs import DONE, claim, enqueue

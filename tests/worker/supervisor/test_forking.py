@@ -6,8 +6,7 @@ import signal
 
 import pytest
 
-from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_DONE, EXIT_RECYCLED
-from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_DONE, EXIT_RECYCLED, WorkerOptions
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor import fork_schedule
 from django_rtq.worker.supervisor import supervisor as module

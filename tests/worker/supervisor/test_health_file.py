@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from django_rtq.worker.shared_entries import Revoked
-from django_rtq.worker.supervisor import health_file
-from django_rtq.worker.supervisor.health_file import HealthFile
+from django_rtq.worker.supervisor import supervisor
+from django_rtq.worker.supervisor.supervisor import HealthFile
 from tests.app import tasks
 from tests.markdown import read
 from tests.support.redis_server import UNREACHABLE
@@ -22,7 +22,7 @@ NOW = 1000.0
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     """Makes a health file at time 1000, with Redis heard of then and one process, unless something is changed."""
-    monkeypatch.setattr(health_file.time, "monotonic", lambda: NOW)
+    monkeypatch.setattr(supervisor.time, "monotonic", lambda: NOW)
 
     def make(*, path=tmp_path / "health", answered_at=NOW - 1, revoked=(Revoked.NOTHING,), pending=0):
         processes = [SimpleNamespace(shared=SimpleNamespace(revoked=each)) for each in revoked]
@@ -63,7 +63,7 @@ def test_it_is_touched_every_two_seconds(made, tmp_path, monkeypatch):
     path.unlink()
     file.update()
     assert not path.exists()
-    monkeypatch.setattr(health_file.time, "monotonic", lambda: NOW + health_file.TOUCH_SECONDS)
+    monkeypatch.setattr(supervisor.time, "monotonic", lambda: NOW + supervisor.TOUCH_SECONDS)
     file.update()
     assert path.exists()
 
@@ -71,7 +71,7 @@ def test_it_is_touched_every_two_seconds(made, tmp_path, monkeypatch):
 def test_a_file_that_cannot_be_written_is_logged_once(made, tmp_path, monkeypatch, caplog):
     file = made(path=tmp_path / "nowhere" / "health")
     file.update()
-    monkeypatch.setattr(health_file.time, "monotonic", lambda: NOW + health_file.TOUCH_SECONDS)
+    monkeypatch.setattr(supervisor.time, "monotonic", lambda: NOW + supervisor.TOUCH_SECONDS)
     file.update()
     assert [line.message.partition(" cannot")[0] for line in caplog.records] == [
         f"the health file {tmp_path / 'nowhere' / 'health'}"

@@ -44,7 +44,7 @@ SPANS: Mapping[str, Span] = {
 
 def span_links(spans: Mapping[str, Span], chosen: str, url: Callable[[str], str]) -> list[dict[str, Any]]:
     """Links to the spans of a page."""
-    return [{"title": each.title, "url": url(key), "is_current": key == chosen} for key, each in spans.items()]
+    return [{"title": span.title, "url": url(key), "is_current": key == chosen} for key, span in spans.items()]
 
 
 def history_charts(series: Sequence[Series], span: Span, events: Iterable[Event] = ()) -> list[dict[str, Any]]:

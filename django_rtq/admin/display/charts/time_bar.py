@@ -75,6 +75,11 @@ def _marks(job: JobDetails, now: datetime) -> Iterator[tuple[str, datetime]]:
             yield waits, attempt.started_at
             yield "failed", attempt.ended_at
             waits = "retry"
+    yield from _last_marks(job, now, waits)
+
+
+def _last_marks(job: JobDetails, now: datetime, waits: str) -> Iterator[tuple[str, datetime]]:
+    """Those after the last failure."""
     if job.state is JobState.RUNNING and job.claimed_at is not None:
         yield waits, job.claimed_at
         yield "run", now

@@ -39,8 +39,8 @@ class Steps:
 
     def place_of(self, moment: datetime) -> float | None:
         """Where a moment is, in steps; None if it is outside. The step that is not over yet is at the end."""
-        place = (moment - self.begins_at).total_seconds() / self.seconds
-        return min(place, float(self.number)) if 0 <= place <= self.number + 1 else None
+        step = (moment - self.begins_at).total_seconds() / self.seconds
+        return min(step, float(self.number)) if 0 <= step <= self.number + 1 else None
 
 
 class Event(NamedTuple):
@@ -67,8 +67,8 @@ def time_chart(
     """
     heights = _heights(steps, shown)
     top, note = _scale(heights, steps, write)
-    found = _within(steps, events)
-    marks = [Mark(place, f"{time_text(steps, place)} {event.text}", event.css) for place, event in found]
+    placed_events = _within(steps, events)
+    marks = [Mark(step, f"{time_text(steps, step)} {event.text}", event.css) for step, event in placed_events]
     label = _("%(title)s from %(from)s to %(to)s. The data table has the values.") % {
         "title": title,
         "from": time_text(steps, 0),
@@ -77,13 +77,13 @@ def time_chart(
     return {
         "name": name,
         "title": title,
-        "key": [{"title": each.title, "css": each.css} for each in shown],
+        "key": [{"title": shape.title, "css": shape.css} for shape in shown],
         "svg": draw(label, top, shown, tips=_tips(steps, shown, write, marks), marks=marks),
         "heights": [write(top), write(top / 2), write(0)],
         "ticks": _ticks(steps),
         "zone": f"{steps.moment(steps.number):%Z}",
         "note": note,
-        "labels": _labels(steps, found),
+        "labels": _labels(steps, placed_events),
         "has_marks": bool(marks),
         "rows": _rows(steps, shown, write, marks),
     }
@@ -94,7 +94,7 @@ def _tips(
 ) -> list[str]:
     """What is said of each step: its values, and what was marked then."""
     tips = [
-        SEPARATOR.join([time_text(steps, i), *(f"{each.title} {_text(each.values[i], write)}" for each in shown)])
+        SEPARATOR.join([time_text(steps, i), *(f"{shape.title} {_text(shape.values[i], write)}" for shape in shown)])
         for i in range(steps.number)
     ]
     for mark in marks:
@@ -105,15 +105,15 @@ def _tips(
 def _within(steps: Steps, events: Iterable[Event]) -> list[tuple[float, Event]]:
     """The events within the time of the chart, and where they are."""
     places = ((steps.place_of(event.at), event) for event in events)
-    return [(place, event) for place, event in places if place is not None]
+    return [(step, event) for step, event in places if step is not None]
 
 
-def _labels(steps: Steps, found: Iterable[tuple[float, Event]]) -> list[dict[str, str]]:
+def _labels(steps: Steps, placed_events: Iterable[tuple[float, Event]]) -> list[dict[str, str]]:
     """The labels of events for which there is room, the latest first: where they are, in percent, and what they say."""
     labels: list[dict[str, str]] = []
     free = 100.0  # percent from the left, where no label is yet
-    for place, event in sorted(found, key=lambda pair: -pair[0]):
-        percent = 100 * place / steps.number
+    for step, event in sorted(placed_events, key=lambda pair: -pair[0]):
+        percent = 100 * step / steps.number
         left = min(max(0.0, percent - _LABEL_PERCENT / 2), 100.0 - _LABEL_PERCENT)
         anchor = "start" if left == 0 else "end" if left == 100.0 - _LABEL_PERCENT else "middle"
         right = percent + {"start": _LABEL_PERCENT, "middle": _LABEL_PERCENT / 2, "end": 0.0}[anchor]
@@ -158,13 +158,13 @@ def _ticks(steps: Steps) -> list[dict[str, str]]:
     first = steps.moment(0)
     midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
     passed = int((first - midnight).total_seconds())
-    found = []
+    ticks = []
     for second in range(-passed % every or every, whole, every):
         moment = steps.moment(second / steps.seconds)
         if 0.04 < second / whole < 0.96:
             text = date_format(moment, "H:i" if every < _DAY else "D j" if every == _DAY else "j M")
-            found.append({"percent": f"{100 * second / whole:.1f}", "text": text})
-    return found
+            ticks.append({"percent": f"{100 * second / whole:.1f}", "text": text})
+    return ticks
 
 
 def _rows(
@@ -175,7 +175,7 @@ def _rows(
     return [
         (
             time_text(steps, i),
-            [_text(_mean(each.values[i : i + every]), write) for each in shown],
+            [_text(_mean(shape.values[i : i + every]), write) for shape in shown],
             [mark.title for mark in marks if i <= min(mark.step, steps.number - 1) < i + every],
         )
         for i in range(0, steps.number, every)

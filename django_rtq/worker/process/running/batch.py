@@ -1,7 +1,8 @@
 """How many jobs to claim at once: a batch of very short ones, otherwise one.
 
 Round trips cost far more than short jobs, so short jobs are claimed in batches. But no job may wait for a slow one:
-after 5 ms the finished jobs of the batch are acknowledged, and the jobs behind the slow one are given back (G2).
+after 5 ms the finished jobs of the batch are acknowledged, and the jobs after the slow one are given back (G2).
+The age of the batch is measured, not that of a job: many jobs, none of them slow, may take long together.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from django_rtq.exceptions import BrokerError
-from django_rtq.threads.loop import ReconnectDelay
+from django_rtq.threads import ReconnectDelay
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_entries import MAX_BATCH
 from django_rtq.worker.shared_memory import SharedState

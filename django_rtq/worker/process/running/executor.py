@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import contextvars
 import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,15 +24,16 @@ from django_rtq import signals
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import JobCancelled, PayloadError, TaskNotFound
 from django_rtq.jobs import serializer
-from django_rtq.jobs.context import CurrentRun, Interruptible, current_run
+from django_rtq.jobs.context import CurrentRun, Interruptible, current_run, running
+from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about
 from django_rtq.jobs.outcome import write_succeeded
+from django_rtq.middleware import wrap
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, UnknownTask, decide, task_traceback
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.running.interrupts import CoroutineInterrupts
 from django_rtq.worker.process.running.isolation import Isolation
-from django_rtq.worker.process.running.middleware import RunMiddleware
 from django_rtq.worker.shared_memory import SharedState
 
 logger = logging.getLogger("django_rtq")
@@ -40,6 +42,46 @@ Limit = Callable[[float | None, bytes], AbstractContextManager[Interruptible | N
 
 _NOTHING_KEPT = Acked("")
 _SIZE_ADVICE = "Store it and return a key, or set result_ttl=0."
+
+
+class RunMiddleware:
+    """RTQ["MIDDLEWARE"] around the functions of tasks. Any thread may use it."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self._wrapped: dict[Callable[[Job], Any], Callable[[Job], Any]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def call(self) -> Callable[[Job], Any]:
+        """Runs the job whose run is the current one: a function. Raises ConfigurationError.
+
+        Takes a lock, so no time limit may interrupt it.
+        """
+        return self._wrap(_call_task)
+
+    @property
+    def acall(self) -> Callable[[Job], Any]:
+        """Runs the job whose run is the current one: a coroutine function. Raises ConfigurationError."""
+        return self._wrap(_acall_task)
+
+    def _wrap(self, innermost: Callable[[Job], Any]) -> Callable[[Job], Any]:
+        """Calls the factories once."""
+        with self._lock:
+            if innermost not in self._wrapped:
+                self._wrapped[innermost] = wrap(self._paths, "run", innermost)
+            return self._wrapped[innermost]
+
+
+def _call_task(job: Job) -> Any:
+    """Call the function of a task. Middleware may have changed the arguments."""
+    run: Any = running()
+    args = (run.context, *job.args) if run.task.takes_context else job.args
+    return run.task.body(*args, **job.kwargs)
+
+
+async def _acall_task(job: Job) -> Any:
+    return await _call_task(job)
 
 
 class Executor:

@@ -17,7 +17,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from django_rtq.exceptions import JobCancelled, TimeLimitExceeded
-from django_rtq.threads.binary_semaphore import BinarySemaphore
+from django_rtq.threads import BinarySemaphore
 
 
 class MainThreadInterrupts:
@@ -46,7 +46,7 @@ class MainThreadInterrupts:
             self._disarm()
 
     def end(self) -> None:
-        """Do not interrupt the run any more, though its block goes on."""
+        """Do not interrupt the run any more, though its block continues."""
         self.__exit__()
 
     def cancel(self, job_id: bytes) -> None:
@@ -173,7 +173,7 @@ class _Run:
             raise TimeLimitExceeded(limit_message(self._seconds)) from None
 
     def end(self) -> None:
-        """Do not interrupt the run any more, though its block goes on. Raises the exception if it is pending."""
+        """Do not interrupt the run any more, though its block continues. Raises the exception if it is pending."""
         self.__exit__(None)
         self.is_ended = True
 

@@ -1,4 +1,7 @@
-"""Isolates jobs from each other: context variables and database connections."""
+"""Isolates jobs from each other: context variables and database connections.
+
+Connections are managed as around a request, but only after a job has opened one: otherwise it would cost for nothing.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import connections
 
 from django_rtq.conf.config import Config
-from django_rtq.threads.binary_semaphore import BinarySemaphore
+from django_rtq.threads import BinarySemaphore
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
@@ -36,7 +36,7 @@ def make_runner(config: Config, shared: SharedState, session: WorkerSession, con
 
 
 class ClaimAhead:
-    """How many jobs to claim before there are slots for them: while jobs are short, as many as there are slots.
+    """How many jobs to claim before there are slots for them (D95): while jobs are short, as many as there are slots.
 
     Then a slot takes its next job at once, instead of waiting for a round trip.
     """

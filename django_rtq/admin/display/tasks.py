@@ -1,28 +1,35 @@
-"""The page of a task: totals, charts by the hour, and its jobs in each queue."""
+"""The list of tasks, and the page of a task: totals, charts by the hour, and its jobs in each queue."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
-from django_rtq.admin.display.charts.histograms import histogram
 from django_rtq.admin.display.charts.history import SPANS, Span, deploy_events, outcome_bands
 from django_rtq.admin.display.charts.svg import Line
 from django_rtq.admin.display.charts.time_chart import Steps, time_chart
+from django_rtq.admin.display.paged_list import ListParams
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import LIST_LABELS, schedule_text
 from django_rtq.admin.urls import PageUrl
 from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, format_percent, names_text
 from django_rtq.inspector.details import QueueDetails
+from django_rtq.inspector.metrics.histograms import Bar, bars
 from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.task_details import TaskDetails, TaskInQueue
 from django_rtq.jobs.aliases import names_of
 from django_rtq.tasks.task import Task
 
+WIDTH, HEIGHT = 600, 120  # of a histogram
+_SVG = (
+    '<svg class="rtq-chart rtq-bars" viewBox="0 0 {} {}" role="img" aria-label="{}" preserveAspectRatio="none">{}</svg>'
+)
 MAX_QUEUES_NAMED = 5
 MAX_QUEUES_SHOWN = 10  # in the table of jobs, unless all are asked for
 _HOUR = 60  # minutes
@@ -30,6 +37,76 @@ _OUTCOMES = ("done", "failed", "crashed")
 #: How far the charts of a task look back. Its counters are kept by the hour.
 TASK_SPANS = {"24h": replace(SPANS["24h"], step=_HOUR), "7d": SPANS["7d"], "30d": SPANS["30d"]}
 STATES = ("queued", "scheduled", "retrying", "running", "dead")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskListParams(ListParams):
+    """What the URL of the list says."""
+
+    TITLES = {
+        "name": gettext_lazy("Task"),
+        "done": gettext_lazy("Done"),
+        "failed": gettext_lazy("Failed"),
+        "failure_rate": gettext_lazy("Failure rate"),
+        "run_p50": gettext_lazy("Run p50"),
+        "run_p95": gettext_lazy("Run p95"),
+        "wait_p50": gettext_lazy("Wait p50"),
+        "wait_p95": gettext_lazy("Wait p95"),
+    }
+    FIRST = "name"
+
+
+def listed_tasks(
+    params: TaskListParams, names: Collection[str], internal: Collection[str], metrics: Mapping[str, TaskMetrics]
+) -> list[str]:
+    """The tasks whose names contain what is searched, in the order of the list; by name, ours behind the project's."""
+    search = params.search.casefold()
+    matching = sorted((name for name in names if search in name.casefold()), key=lambda name: (name in internal, name))
+    if params.sort == params.NAME:
+        return matching[::-1] if params.is_reversed else matching
+    figures = {name: getattr(of_task, params.sort) for name, of_task in metrics.items()}
+    counted = [name for name in matching if figures.get(name) is not None]
+    counted.sort(key=figures.__getitem__, reverse=not params.is_reversed)
+    return [*counted, *(name for name in matching if figures.get(name) is None)]
+
+
+def histogram(name: str, title: str, buckets: Mapping[int, int], *, per_second: int = 1) -> dict[str, Any]:
+    """A histogram for the template `_histogram.html`. `per_second`: how many units of the buckets are a second."""
+    drawn_bars = bars(buckets)
+    if not drawn_bars:
+        return {"name": name, "title": title, "is_empty": True}
+    return {
+        "name": name,
+        "title": title,
+        "svg": _svg(drawn_bars, title),
+        "from_text": format_duration(drawn_bars[0].lower / per_second),
+        "to_text": format_duration(drawn_bars[-1].upper / per_second),
+        "top_text": _("highest bar: %(count)s") % {"count": format_number(max(bar.number for bar in drawn_bars))},
+        "rows": [
+            (
+                format_duration(bar.lower / per_second),
+                format_duration(bar.upper / per_second),
+                format_number(bar.number),
+            )
+            for bar in drawn_bars
+            if bar.number
+        ],
+    }
+
+
+def _svg(drawn_bars: Sequence[Bar], label: str) -> SafeString:
+    top, step = max(bar.number for bar in drawn_bars), WIDTH / len(drawn_bars)
+    drawn = format_html_join(
+        "",
+        '<rect x="{}" y="{}" width="{}" height="{}"/>',
+        (
+            (f"{number * step:.1f}", f"{HEIGHT - height:.1f}", f"{max(1.0, step - 2):.1f}", f"{height:.1f}")
+            for number, bar in enumerate(drawn_bars)
+            if bar.number
+            for height in [max(1.0, bar.number / top * (HEIGHT - 2))]
+        ),
+    )
+    return format_html(_SVG, WIDTH, HEIGHT, label, drawn)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,18 +128,18 @@ class PausedTask:
 
 def paused_tasks(queues: Iterable[QueueDetails]) -> dict[str, PausedTask]:
     """The tasks that are paused in these queues, by name."""
-    found: dict[str, PausedTask] = {}
+    paused: dict[str, PausedTask] = {}
     for queue in queues:
         for pause in queue.paused_tasks:
             if not pause.is_over:
-                one = found.setdefault(
+                one = paused.setdefault(
                     pause.task, PausedTask(queues=[], held=0, held_in={}, state=clean_text(pause.text, 200))
                 )
                 one.queues.append(queue.name)
                 one.held += pause.held
                 if pause.held:
                     one.held_in[queue.name] = pause.held
-    return found
+    return paused
 
 
 def task_options(task: Task[Any, Any]) -> Iterator[str]:
@@ -109,13 +186,16 @@ def charts(task: TaskDetails, span: Span) -> list[dict[str, Any]]:
     """Runs by outcome, and percentiles of run and wait times. Of steps of some hours, only those that are over."""
     shown = [step.metrics for step in task.steps][: None if span.step == _HOUR else -1]
     steps = Steps(begins_at=task.steps[0].begins_at, seconds=60 * span.step, number=len(shown))
-    bands = outcome_bands(*(_per_hour([getattr(each, name) for each in shown], span) for name in _OUTCOMES))
+    bands = outcome_bands(*(_per_hour([getattr(in_hour, name) for in_hour in shown], span) for name in _OUTCOMES))
     events, before = deploy_events(task.deploys), []
     if task.before:
         runs = [step.metrics.done + step.metrics.failed for step in task.before]
         before = [Line(_("a week before"), "rtq-line-before", _per_hour(runs[: len(shown)], span))]
     run_times, waits = (
-        [Line(name, f"rtq-line-{name}", [getattr(each, f"{kind}_{name}") for each in shown]) for name in ("p50", "p95")]
+        [
+            Line(name, f"rtq-line-{name}", [getattr(in_hour, f"{kind}_{name}") for in_hour in shown])
+            for name in ("p50", "p95")
+        ]
         for kind in ("run", "wait")
     )
     return [
@@ -136,21 +216,25 @@ def histograms(task: TaskDetails) -> list[dict[str, Any]]:
 def shown_queues(task: TaskDetails, home: str) -> list[TaskInQueue]:
     """The queues that have jobs of the task or where it is paused, and its own: first where it is paused, then those
     with most jobs."""
-    shown = [each for each in task.queues if each or each.queue.name == home or _pause_in(task.name, each)]
-    return sorted(shown, key=lambda each: (not _pause_in(task.name, each), -each.jobs))
+    shown = [
+        in_queue
+        for in_queue in task.queues
+        if in_queue or in_queue.queue.name == home or _pause_in(task.name, in_queue)
+    ]
+    return sorted(shown, key=lambda in_queue: (not _pause_in(task.name, in_queue), -in_queue.jobs))
 
 
 def queue_rows(task: TaskDetails, shown: Iterable[TaskInQueue], url: PageUrl) -> list[dict[str, Any]]:
     """A row for each of these queues."""
     return [
         {
-            "name": found.queue.name,
-            "url": url("queue_change", found.queue.name),
-            "is_paused": found.queue.paused,
-            "pause": _pause_in(task.name, found),
-            "cells": [_cell(task.name, found, state, url) for state in STATES],
+            "name": in_queue.queue.name,
+            "url": url("queue_change", in_queue.queue.name),
+            "is_paused": in_queue.queue.paused,
+            "pause": _pause_in(task.name, in_queue),
+            "cells": [_cell(task.name, in_queue, state, url) for state in STATES],
         }
-        for found in shown
+        for in_queue in shown
     ]
 
 

@@ -1,8 +1,10 @@
-"""The table of a queue's jobs in one state: filtered, and one page at a time."""
+"""Jobs: tables of those in one state, by page; those that run, by worker; one timeline; dead letters by error."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
@@ -10,17 +12,20 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.admin import query_params
-from django_rtq.admin.display.sanitize import arguments_text, short_id
+from django_rtq.admin.display.sanitize import arguments_text, clean_text, short_id
 from django_rtq.admin.display.texts import LIST_LABELS, STATE_LABELS
 from django_rtq.admin.filters import filter_query, read_filter
 from django_rtq.admin.urls import PageUrl
-from django_rtq.formatting import format_number
+from django_rtq.conf.config import get_config
+from django_rtq.formatting import format_duration, format_number
+from django_rtq.incidents.workers import is_hung, time_limit_of
 from django_rtq.inspector.actions import VERBS
-from django_rtq.inspector.details import JobDetails, QueueDetails
+from django_rtq.inspector.details import JobDetails, QueueDetails, RunningJob, WorkerDetails
+from django_rtq.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.inspector.jobs.job_refs import LISTS, JobPage
 from django_rtq.jobs.job import JobState
-from django_rtq.redaction import redacted
+from django_rtq.redaction import group_message, redacted
 
 PAGE_SIZE = 25  # jobs
 MAX_REFRESHED = 2000  # jobs that an automatic refresh may search through
@@ -182,3 +187,138 @@ _EMPTY_TEXTS = {
     "dead": gettext_lazy("All failed jobs are being retried or have been dealt with."),
     "finished": gettext_lazy("Finished jobs stay here until their results expire (RESULT_TTL)."),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One point of the timeline of a job."""
+
+    title: str
+    at: datetime | None = None
+    text: str = ""
+    css: str = ""
+    is_now: bool = False
+
+
+def steps(job: JobDetails) -> list[Step]:
+    """Enqueued, ready, each stored failure, and the current state."""
+    return [*_beginning(job), *_failures(job), _present(job)]
+
+
+def _beginning(job: JobDetails) -> Iterator[Step]:
+    if job.made_at is not None:
+        yield Step(title=_("enqueued"), at=job.made_at)
+    if job.ready_at and job.made_at and (job.ready_at - job.made_at).total_seconds() > 1:
+        yield Step(title=_("scheduled start"), at=job.ready_at)
+
+
+def _failures(job: JobDetails) -> Iterator[Step]:
+    for attempt in job.attempts:
+        yield Step(
+            title=_("attempt %(number)s failed") % {"number": attempt.number or "?"},
+            at=attempt.ended_at,
+            text=clean_text(attempt.error_class, 200).rpartition(".")[2],
+            css="rtq-bad",
+        )
+
+
+def _present(job: JobDetails) -> Step:
+    title, css = str(STATE_LABELS[job.state]), ""
+    at, text = None, ""
+    if job.state is JobState.RUNNING:
+        at = job.claimed_at
+        text = _("attempt %(number)s, on %(worker)s") % {
+            "number": job.attempt,
+            "worker": clean_text(job.worker, 60),
+        }
+        if job.is_stopping:
+            text = _("%(attempt)s; asked to stop") % {"attempt": text}
+    elif job.state in (JobState.SCHEDULED, JobState.RETRYING):
+        at, css = job.due_at, "rtq-later"
+        title = _("next attempt due") if job.state is JobState.RETRYING else _("due")
+        title = _("its task is paused") if job.is_held else title
+    elif job.state is JobState.DEAD:
+        at, css = job.died_at, "rtq-bad"
+    elif job.state is JobState.SUCCEEDED:
+        at, css = job.finished_at, "rtq-good"
+    elif job.is_dropped:
+        at, text = job.finished_at, _("dropped: its queue was full, and a later job took its place")
+    return Step(title=title, at=at, text=text, css=css, is_now=True)
+
+
+def group_row(queue: str, group: DeadGroup, url: PageUrl) -> dict[str, Any]:
+    """A row of the template `_groups.html`."""
+    # Without both names a filter would match other groups as well.
+    is_known = bool(group.task and group.error_class)
+    query = {"queue": queue, "task": group.task, "error": group.error_class}
+    return {
+        "queue": queue,
+        "group": group,
+        "message": _message_of(group),
+        "url": url("queue_change", queue, query={"state": "dead", **query, "queue": ""}),
+        "task_url": url("registeredtask_change", group.task) if group.task else "",
+        "requeue_url": url("deadletter_requeue_all", query=query) if is_known else "",
+        "discard_url": url("deadletter_discard_all", query=query) if is_known else "",
+    }
+
+
+def _message_of(group: DeadGroup) -> str:
+    message = group_message(group)
+    return (
+        _("Message not shown because the arguments are very long. Open a job to see it.")
+        if message is None
+        else message
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerJobs:
+    """The running jobs of one worker."""
+
+    worker: WorkerDetails
+    is_lost: bool
+    text: str
+    rows: list[dict[str, Any]]
+
+
+def busiest_first(workers: Sequence[WorkerDetails]) -> list[WorkerDetails]:
+    """Workers with running jobs: lost workers first, then by the longest-running job."""
+    busy = [worker for worker in workers if worker.running]
+    return sorted(busy, key=lambda worker: (not worker.is_lost, -max(job.seconds for job in worker.running)))
+
+
+def running_by_worker(workers: Sequence[WorkerDetails]) -> list[WorkerJobs]:
+    """Workers with running jobs, in the order of busiest_first()."""
+    return [
+        WorkerJobs(
+            worker=worker,
+            is_lost=worker.is_lost,
+            text=_lease_text(worker),
+            rows=[_running_row(job) for job in sorted(worker.running, key=lambda job: -job.seconds)],
+        )
+        for worker in busiest_first(workers)
+    ]
+
+
+def _lease_text(worker: WorkerDetails) -> str:
+    left = worker.lease_left_seconds
+    if left < 0:
+        return _("lease expired %(seconds)d s ago") % {"seconds": -left}
+    return _("lease expires in %(seconds)d s") % {"seconds": left}
+
+
+def _running_row(job: RunningJob) -> dict[str, Any]:
+    return {"job": job, "short_id": short_id(job.id), "warning": running_job_warning(job)}
+
+
+def running_job_warning(job: RunningJob) -> str:
+    """Why a running job looks hung. "" if it does not."""
+    if not is_hung(job):
+        return ""
+    limit = time_limit_of(job)
+    if limit is not None and job.seconds > limit:
+        return _("over its time limit of %(limit)g s") % {"limit": limit}
+    if job.usual_seconds is not None:
+        return _("much longer than usual (%(usual)s)") % {"usual": format_duration(job.usual_seconds)}
+    longest = get_config().incident_options.running_seconds
+    return _("running for over %(duration)s without a time limit") % {"duration": format_duration(longest)}

@@ -1,4 +1,4 @@
-"""The list of clients: what its URL says, and what the template shows."""
+"""The list of clients: what its URL says, and what the template shows. The limits of a client."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.admin.display.paged_list import ListParams, paged_context
-from django_rtq.formatting import format_duration
+from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.formatting import format_duration, format_number
 from django_rtq.inspector.clients.client_list import STATES, ClientPage
+from django_rtq.inspector.clients.client_states import ClientInQueue
+from django_rtq.inspector.clients.limits import Limit, Limits
 from django_rtq.inspector.clients.queue_clients import MOST
 
 _TITLES = {
@@ -73,3 +76,51 @@ def list_context(
         else "",
         "most": MOST,
     }
+
+
+#: What people call a limit.
+LIMIT_LABELS = {
+    "max_running": gettext_lazy("Running jobs"),
+    "rate": gettext_lazy("Starts"),
+    "burst": gettext_lazy("Starts at once"),
+    "weight": gettext_lazy("Weight"),
+    "max_waiting": gettext_lazy("Waiting jobs"),
+    "fair_by": gettext_lazy("Turns by"),
+}
+
+
+def limit_label(name: str) -> str:
+    """The label of a limit."""
+    return str(LIMIT_LABELS.get(name, name))
+
+
+def limit_text(limit: Limit) -> str:
+    """The value of a limit."""
+    if limit.value is None:
+        return _("no limit")
+    return format_number(limit.value) if isinstance(limit.value, int) else str(limit.value)
+
+
+def limit_rows(limits: Limits, own: Limits | None = None) -> list[dict[str, str]]:
+    """A row for each limit: its label, its value, and where it comes from. `own`: those of the client itself."""
+    rows = []
+    for name, limit in limits.items():
+        source = _("settings") if limit.is_from_settings else _("set at run time")
+        source = "limits_of" if limit.is_from_function else source  # the name of the option
+        if own is not None and name not in own:
+            source = _("%(source)s, for each client") % {"source": source}
+        rows.append({"label": limit_label(name), "value": limit_text(limit), "source": source})
+    return rows
+
+
+def client_rows(clients: list[ClientInQueue]) -> list[dict[str, Any]]:
+    """A row for each queue of a client."""
+    return [
+        {
+            "client": client,
+            "state": clean_text(client.reason, 300),
+            "limits": limit_rows(client.in_force, client.own),
+            "waiting": client.queued + client.scheduled,
+        }
+        for client in clients
+    ]

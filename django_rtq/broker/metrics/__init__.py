@@ -1,1 +1,0 @@
-"""What jobs took and how they ended, as it lies in Redis."""

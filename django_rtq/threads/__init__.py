@@ -1,1 +1,0 @@
-"""Our background threads, and their database connections."""
