@@ -46,8 +46,8 @@ NAVIGATION = {
         "coming-from",
     ],
     "Using it": [
-        "tasks", "limits", "middleware", "transactions", "async", "testing", "periodic", "exactly-once", "mail", "django-tasks",
-        "admin",
+        "tasks", "limits", "middleware", "transactions", "async", "testing", "periodic", "exactly-once", "mail",
+        "django-tasks", "admin",
     ],
     "Running it": ["settings", "worker", "monitoring", "incidents", "redis"],
     "Public API": ["api", "site/signatures", "site/exceptions", "site/testing"],
