@@ -13,7 +13,7 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-web screenshots diagram test test-all test-databases coverage lint format format-check types check matrix bench bench-rivals clean redis
+.PHONY: help demo demo-web screenshots diagram docs test test-all test-databases coverage lint format format-check types check matrix bench bench-rivals clean redis
 
 help:  ## List the targets
 	@echo "make TARGET     (options: PYTHON=python3.12 VENV=.venv)"
@@ -30,6 +30,12 @@ screenshots: $(VENV)/.dev redis  ## Make the screenshots in docs/ again (needs C
 
 diagram: $(BIN)/python  ## Draw docs/images/packages.svg from the import contract
 	@$(BIN)/python docs/diagram.py
+
+docs: $(VENV)/.docs  ## Build the documentation site in build/site, and check its links
+	@rm -rf build/site
+	@$(BIN)/python -m sphinx -q -W --keep-going -c docs/site docs build/site
+	@$(BIN)/python docs/site/check.py build/site
+	@echo "built: build/site/index.html"
 
 # Tests that failed are run once more, alone. The names of those that passed then are reported, and kept in this file.
 export RTQ_SECOND_TRY ?= /dev/null
@@ -108,6 +114,11 @@ $(VENV)/.run: pyproject.toml $(wildcard django_rtq/locale/*/LC_MESSAGES/*.po) | 
 $(VENV)/.bench: pyproject.toml | $(VENV)/.run
 	@echo "installing a PostgreSQL driver into $(VENV)"
 	@$(PIP) install --editable '.[bench]' || echo "no driver: jobs with PostgreSQL will not be measured"
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.run
+	@echo "installing Sphinx into $(VENV)"
+	@$(PIP) install --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.run

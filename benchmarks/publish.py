@@ -33,14 +33,7 @@ GROUPS = {
     "idle": ("idle", "memory"),
     "observers": ("observers",),
 }
-README_FIGURES = """
-    drain.one_client drain.results drain.results_vs_none drain.two_processes_vs_one drain.many_clients_vs_one
-    enqueue.delay enqueue.many_1000 producers.vs_rpush_1 ordinary.6ms_redis_cpu ordinary.6ms_commands
-    threads.2ms_16_share
-    database.postgres_new_vs_kept latency.p50 latency.p50_vs_baseline latency.p99 get.p50 get.p50_vs_parts
-    payload.in_100kb_vs_push queues.100_commands delayed.p50 delayed.flood unique.cost_vs_plain fairness.last_place
-    memory.waiting_job idle.round_trips idle.cpu admin.page_overview admin.click
-""".split()
+README_FIGURES = ("fairness.last_place", "drain.results", "latency.p50")
 # What one Redis carries: a figure whose Redis CPU is known -> the kind of job.
 CAPACITY = {
     "drain.one_client": "no-op jobs in batches, results off",
@@ -96,7 +89,7 @@ def _own_tables(run: Run, awake: Run | None) -> dict[str, str]:
     """By the names of their marks."""
     tables = {"machine": _machine(run), "readme": _readme(run), "capacity": _capacity(run), "advice": _advice(run)}
     tables["missed"] = _missed(run, awake)
-    pages = re.compile(r"admin\.page_(?!\w+_(trips|kb|script)$)")
+    pages = re.compile(r"admin\.(click$|page_(?!\w+_(trips|kb|script)$))")
     tables["pages"] = _figures(run, None, [name for name in run["figures"] if pages.match(name)])
     for name, groups in GROUPS.items():
         names = [figure for figure in run["figures"] if figure.partition(".")[0] in groups]
@@ -121,11 +114,11 @@ def _figures(run: Run, awake: Run | None, names: list[str]) -> str:
 
 
 def _readme(run: Run) -> str:
-    rows = [["figure", "median", "unit", "target", "what it is"]]
+    rows = [["figure", "median", "unit", "what it is", "measured by"]]
     for name in README_FIGURES:
         if figure := run["figures"].get(name):
-            row = [f"`{name}`", number(figure["median"]), figure["unit"], _target(figure), FIGURES[name].description]
-            rows.append(row)
+            command = f'`make bench ARGS="--only {name.partition(".")[0]}"`'
+            rows.append([f"`{name}`", number(figure["median"]), figure["unit"], FIGURES[name].description, command])
     return f"{_machine(run)} Ratios hold on other machines, too; absolute figures do not.\n\n{_table(rows)}"
 
 
