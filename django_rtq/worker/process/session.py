@@ -286,13 +286,13 @@ class WorkerSession:
         one that may claim again first, alone, then of any."""
         aside = self._shared.clients_aside() if wanted else []
         fetched = self._broker.claim(self.worker, likely, wanted, settlements=settlements, idle=idle, aside=aside)
-        if fetched.found or not wanted or not (others or aside):
+        if not wanted or not (others or aside):
             return fetched
         tries = [(others, aside)]
         if aside:
             tries += [((*likely, *others), aside[1:]), ((*likely, *others), [])]
         for queues, left_out in tries:
-            if queues and not fetched.claimed and fetched.statuses <= {"ok"}:
+            if queues and not fetched.found and fetched.statuses <= {"ok"}:
                 more = self._broker.claim(self.worker, queues, wanted, idle=idle, aside=left_out)
                 fetched = replace(more, stale=fetched.stale, error=fetched.error or more.error)
         return fetched

@@ -264,10 +264,15 @@ IN_OTHER_FUNCTIONS = {
     "lib/failures": (
         ("an_older_failure_of_the_kind_will_do", "class, start_of_newest(lines), true)", "class, 1, true)"),
     ),
-    "lib/full": (
+    "lib/limits": (
         ("one_of_several_is_full", "if room > 0 or q.rates", "if room <= 0 then return true end\n    if q.rates"),
         ("rates_wake_nobody", ' or q.rates["client:" .. clients[i]] then', " then"),
         ("a_rate_of_the_queue_wakes_nobody", "<= 0 and not q.rates.queue then return true", "<= 0 then return true"),
+        ("paused_clients_start", "are_paused[i] and 0 or", ""),
+        ("clients_have_no_limit_of_their_own", "values_of(own, of.clients)", "default"),
+        ("clients_have_no_default", "values_of(own, of.clients) or default", "values_of(own) or ''"),
+        ("who_waits_for_a_place_waits_for_its_rate", "if rate and rooms[i] > 0 then", "if rate then"),
+        ("queue_without_rate", "return math.min(room, rate.room),", "return room,"),
     ),
     "lib/held_jobs": (
         ("jobs_behind_others_are_held", "      if not number then break end\n", "      number = number or 100\n"),
@@ -295,13 +300,6 @@ IN_OTHER_FUNCTIONS = {
         ),
         ("counts_outlast_limits", 'redis.call("DEL", q.running_counts, q.rate_times', 'redis.call("DEL", q.rate_times'),
         ("rates_outlast_limits", ", q.rate_times, q.next_starts)\n  elseif", ")\n  elseif"),
-    ),
-    "lib/limits": (
-        ("paused_clients_start", "are_paused[i] and 0 or", ""),
-        ("clients_have_no_limit_of_their_own", "values_of(own, of.clients)", "default"),
-        ("clients_have_no_default", "values_of(own, of.clients) or default", "values_of(own) or ''"),
-        ("who_waits_for_a_place_waits_for_its_rate", "if rate and rooms[i] > 0 then", "if rate then"),
-        ("queue_without_rate", "return math.min(room, rate.room),", "return room,"),
     ),
     "lib/moving": (
         ("the_dead_expire_there", 'string.format(" %.0f 0 ", now) or "%3"', '"%3" or "%3"'),
@@ -407,16 +405,10 @@ IN_OTHER_FUNCTIONS = {
         ),
         ("ends_are_not_charged", "if there == 2 then charge_ended(", "if false then charge_ended("),
     ),
-    "lib/running_list": (
+    "lib/search_steps": (
         ("who_was_claimed_with_the_last_is_left_out", "claimed == last and running[i] > at[2]", "false"),
         ("who_was_claimed_with_the_last_is_found_again", "claimed == last and running[i] > at[2]", "claimed == last"),
         ("running_jobs_end_with_the_first_step", 'return #held > most and "more" or "all"', 'return "all"'),
-    ),
-    "lib/schedule": (
-        ("retry_wakes_no_scheduler", "if due < next_due then", "if false then"),
-        ("looked_at_too_late", '"LT", due, client', "due, client"),
-    ),
-    "lib/search_steps": (
         ("retrying_jobs_are_scheduled_ones", "known[i].is_seen or not is_meant", "known[i].is_seen"),
         ("all_delayed_jobs_are_searched_for_a_client", 'state ~= "dead" and of_client ~= ""', "false"),
         ("no_retrying_job_is_known", 'state == "retrying" and q.retrying or q.scheduled', "q.scheduled"),
@@ -429,6 +421,10 @@ IN_OTHER_FUNCTIONS = {
         ("who_is_due_with_the_last_is_left_out", "(not is_falling and id <= at[2]))", "(not is_falling))"),
         ("lists_end_with_the_first_step", 'return #places == most and "more" or "all", places', 'return "all", places'),
         ("lists_never_end_at_one_client", "#at == 3 or #at == 6)", "#at == 3)"),
+    ),
+    "lib/schedule": (
+        ("retry_wakes_no_scheduler", "if due < next_due then", "if false then"),
+        ("looked_at_too_late", '"LT", due, client', "due, client"),
     ),
     "lib/settle": (
         ("claim_without_ownership_check", "if held[i] then", 'held[i] = held[i] or ""\n    if true then'),

@@ -1,12 +1,12 @@
-"""Mistakes that rules make and that are not tried, because nothing can find them, by the reason."""
+"""Mistakes that rules make and that are not tried, most of them because nothing can find them, by the reason."""
 
 from __future__ import annotations
 
 REASONS: dict[str, tuple[str, ...]] = {
     "A loop does not end: everybody would notice, and these tests would wait.": (
         "lib/dropping make_room: [not drop_oldest(q, drops, rooms, of_client and client, now) -> false]",
-        "lib/turn_heap sift: [heap[1] -> true]",
-        "lib/turn_heap sift: [heap[i] = c -> nothing]",
+        "lib/weighted_turns sift: [heap[1] -> true]",
+        "lib/weighted_turns sift: [heap[i] = c -> nothing]",
         'purge find_lane: [redis.call("EXISTS", q.lane .. band .. ":" .. client) == 1 -> true]',
     ),
     "A limit of size: one more or one less is as good.": (
@@ -22,6 +22,9 @@ REASONS: dict[str, tuple[str, ...]] = {
     "The text of a queue has no weight.": (
         'lib/limit_sources set_limit: [field == "clients" or string.find(field, "client:", 1, true) == 1 -> true]',
     ),
+    "tests/broker/test_clients_aside.py finds it, which is not named after a script.": (
+        "lib/turns first_clients: [n = q.aside and n + q.aside.n or n -> nothing]",
+    ),
     "It reads or computes more, with the same result.": (
         "lib/promote due_by_turns: [moments[known[i]] = known[i + 1] -> nothing]",
         "lib/promote due_by_turns: [not moments[id] -> true]",
@@ -31,7 +34,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         'renew : [redis.call("EXISTS", q.cancel_requests) == 1 -> true]',
     ),
     "Two clients have not the same name.": (
-        "lib/turn_heap is_before: (string.byte(one, i) or -1)[ < -> <= ](string.byte(two, i) or -1)",
+        "lib/weighted_turns is_before: (string.byte(one, i) or -1)[ < -> <= ](string.byte(two, i) or -1)",
     ),
     "It marks them again, which changes nothing.": (
         'lib/weights mark_newcomers: tonumber(redis.call("GET", q.turn) or 0)[ > -> >= ]tonumber(NEWCOMERS)',
