@@ -68,7 +68,7 @@ FIGURES = {
     "unique.cost_vs_plain": Figure("ratio", "a duplicate of a unique job to a plain call", Target("<=", 1.3)),
     "unique.jobs": Figure("jobs", "jobs created by 500 equal calls of a unique task", Target("<=", 1)),
     **rate("drain.one_client", "no-op jobs, one process, no results", Target(">", 57_600)),
-    **rate("drain.results", "the same with results kept, the default", Target(">", 47_000)),
+    **rate("drain.results", "no-op jobs, one process, with results kept, the default", Target(">", 47_000)),
     **rate("drain.many_clients", "as the first, for 1,000 clients"),
     **rate("drain.two_processes", "as the first, two processes"),
     **rate("drain.two_processes_results", "the same with results kept"),
