@@ -17,6 +17,7 @@ import django_rtq
 from django_rtq import JobState
 from django_rtq.exceptions import BrokerUnavailable, ConfigurationError, InvalidTask, PayloadError
 from django_rtq.mail import EmailBackend, read_message, send_email, write_message
+from django_rtq.tasks.registry import declared_queues
 from django_rtq.testing import captured, drain, eager, private_redis
 
 LOCMEM = "django.core.mail.backends.locmem.EmailBackend"
@@ -141,6 +142,11 @@ def test_the_settings_and_a_message_have_options():
         mail.send_mail("Hello", "Text", None, ["ada@example.org"])
     assert [(job.queue, job.client, job.priority) for job in jobs] == [("mail", "acme", 5), ("mail", "", 1)]
     assert "rtq_options" not in str(jobs[0].kwargs)
+
+
+def test_workers_are_expected_to_serve_the_queue_of_the_settings():
+    with with_options(queue_name="letters"):
+        assert "letters" in declared_queues("")
 
 
 def test_an_option_that_does_not_exist_is_named():

@@ -124,5 +124,6 @@ def declared_queues(backend: str | None = None) -> list[str]:
     """
     place, config = place_of(viewed_backend() if backend is None else backend), get_config()
     of_tasks = {task.queue for task in _tasks.values() if not task.internal and is_in(task.backend, place)}
-    named = of_tasks | queues_in(place) | (set() if place else set(config.queues))
+    of_settings = set() if place else {*config.queues, *filter(None, [config.email.get("queue_name")])}
+    named = of_tasks | queues_in(place) | of_settings
     return sorted(named or ([] if place else [config.default_queue]))
