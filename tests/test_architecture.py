@@ -62,3 +62,9 @@ def test_no_modules_import_each_other_in_a_circle():
         left = {name: imported for name, imported in left.items() if name not in free}
 
     assert sorted(left) == []  # these import each other, or what does
+
+
+def test_ci_names_folders_of_tests_that_exist():
+    named = re.findall(r"\btests/[a-z/]+(?=\s)", (ROOT / ".ci" / "run").read_text())
+    assert named
+    assert [path for path in named if not (ROOT / path / "__init__.py").exists()] == []
