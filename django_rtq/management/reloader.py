@@ -40,7 +40,7 @@ def run_with_reload(arguments: Sequence[str], say: Callable[[str], object]) -> i
     previous = signal.signal(signal.SIGTERM, exit_now)
     process, is_reported = _start(arguments), False
     try:
-        for changes in watch(*code_roots(), watch_filter=PythonFilter(), rust_timeout=CHECK_MS, yield_on_timeout=True):
+        for changes in watch(*watched(), watch_filter=PythonFilter(), rust_timeout=CHECK_MS, yield_on_timeout=True):
             if changes:
                 say(f"{_shown({path for _, path in changes})} changed: restarting")
                 _stop(process)
@@ -82,6 +82,17 @@ def code_roots() -> list[Path]:
             if not _is_installed(path, folder, installed):
                 roots.add(folder)
     return sorted(root for root in roots if not any(other in root.parents for other in roots))
+
+
+def watched() -> list[Path]:
+    """What is in these folders, but for virtual environments and hidden folders, which have too many files."""
+    return [path for root in code_roots() for path in sorted(root.iterdir()) if _is_code(path)]
+
+
+def _is_code(path: Path) -> bool:
+    if path.is_dir():
+        return not (path.name.startswith(".") or path.name in SKIPPED or (path / "pyvenv.cfg").exists())
+    return path.suffix == ".py"
 
 
 def _is_installed(file: Path, folder: Path, installed: Iterable[Path]) -> bool:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from types import ModuleType
 
 import pytest
@@ -93,11 +94,26 @@ def manage(project):
     yield start
     for process in started:
         process.terminate()
-        process.communicate(timeout=PATIENCE)
+        try:
+            process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
 
 
 def enqueue(manage, call):
     assert manage("shell", "-v", "0", "-c", f"from shop import tasks; tasks.{call}").wait(PATIENCE) == 0
+
+
+def wait_for_line(process, text):
+    def read():
+        for line in process.stdout:
+            if text in line:
+                break
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(PATIENCE)
+    assert not reader.is_alive(), f"it has not said: {text}"
 
 
 def run_job(manage, name):
@@ -112,13 +128,9 @@ def test_a_syntax_error_ends_the_worker_and_the_next_change_brings_it_back(manag
     assert run_job(manage, project / "one") == "first"
 
     (project / "shop/tasks.py").write_text("def (\n")
-    for line in worker.stdout:
-        if "waiting for a change of code" in line:
-            break
+    wait_for_line(worker, "waiting for a change of code")
     (project / "shop/tasks.py").write_text(TASKS % "second")
-    for line in worker.stdout:
-        if "starting: queues" in line:
-            break
+    wait_for_line(worker, "starting: queues")
 
     assert run_job(manage, project / "two") == "second"
     worker.send_signal(signal.SIGTERM)
@@ -132,9 +144,7 @@ def test_a_running_job_finishes_before_the_restart(manage, project):
     wait_until((project / "one.began").exists)
 
     (project / "shop/tasks.py").write_text(TASKS % "second")
-    for line in worker.stdout:
-        if "changed: restarting" in line:
-            break
+    wait_for_line(worker, "changed: restarting")
     gate.touch()
 
     wait_until(name.exists)
@@ -146,3 +156,14 @@ def test_a_worker_that_ends_by_itself_ends_the_reloader_with_it(manage):
     worker = manage("rtq_worker", "--reload", "--burst")
 
     assert worker.wait(PATIENCE) == 0
+
+
+def test_virtual_environments_and_hidden_folders_are_not_watched(tmp_path, monkeypatch):
+    for folder in ("shop", ".tox", "node_modules", "env"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    for file in ("conf.py", "README.md"):
+        (tmp_path / file).touch()
+    monkeypatch.setattr(reloader, "code_roots", lambda: [tmp_path])
+
+    assert reloader.watched() == [tmp_path / "conf.py", tmp_path / "shop"]
