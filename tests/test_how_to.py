@@ -305,6 +305,7 @@ NEEDS = {
     "wagtail": ["wagtail"],
 }
 MORE_SETTINGS = {
+    "mail-after-commit": 'MAILERS = {"default": {}}\n',  # Django 6.1 warns without it
     "polling-view": """
 INSTALLED_APPS += ["django.contrib.sessions", "rest_framework"]
 MIDDLEWARE = [
