@@ -16,6 +16,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from testproject.server_process import end_with_parent
+
 START_SECONDS = 15.0
 STOP_SECONDS = 10.0
 PORTS_TRIED = 5  # another program may take a free port before the server does
@@ -157,6 +159,7 @@ class PrivateRedis:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C goes to this process only, which stops the server last
+                preexec_fn=end_with_parent(signal.SIGKILL),  # noqa: PLW1509 - takes no locks; a script may never end
             )
         try:
             self._wait_until_ready(self._process)
