@@ -1,0 +1,50 @@
+"""Fixtures: the version before this one and this one, with the same project, Redis and database."""
+
+import sys
+
+import pytest
+from django.test import override_settings
+
+from django_rtq.broker.broker import get_broker
+from testproject.redis_server import PrivateRedis
+from tests.markdown import ROOT
+from tests.support.redis_server import Redis
+from tests.upgrade.versions import Version, base, install
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Where jobs leave notes and find gates."""
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def server():
+    """A server of this test alone. The broker and the inspector of this process use it, too."""
+    with PrivateRedis() as server, override_settings(RTQ={"REDIS": server.url}):
+        yield server
+        get_broker().close()
+
+
+@pytest.fixture
+def client(server):
+    with Redis.from_url(server.url, protocol=2) as client:
+        yield client
+
+
+@pytest.fixture
+def new(folder, server):
+    """This version."""
+    version = Version("new", sys.executable, [str(ROOT)], folder, server.url)
+    yield version
+    version.close()
+
+
+@pytest.fixture
+def old(folder, server, tmp_path):
+    """The version before. Its environment is made for each test."""
+    python = install(tmp_path / "environment", base())
+    version = Version("old", python, [], folder, server.url)
+    yield version
+    version.close()

