@@ -13,7 +13,7 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-web screenshots diagram docs test test-all test-databases coverage lint format format-check types check matrix bench bench-rivals clean redis
+.PHONY: help demo demo-web screenshots diagram docs test test-all test-databases coverage lint format format-check types check matrix dist release bench bench-rivals clean redis
 
 help:  ## List the targets
 	@echo "make TARGET     (options: PYTHON=python3.12 VENV=.venv)"
@@ -75,6 +75,14 @@ check: format-check lint  ## Run all checks and all tests
 matrix: $(VENV)/.dev redis  ## Run the tests on each installed Python and each Django
 	$(BIN)/tox run $(ARGS)
 
+dist: $(VENV)/.release  ## Build the wheel and the source distribution in dist/, and check them
+	@rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+
+release: $(VENV)/.dev redis  ## Check, commit and tag a version; push nothing (VERSION=0.2.0)
+	@$(BIN)/python .ci/release.py $(VERSION)
+
 bench: $(VENV)/.bench redis  ## Run the benchmarks (ARGS="--only drain latency")
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
@@ -119,6 +127,11 @@ $(VENV)/.bench: pyproject.toml | $(VENV)/.run
 $(VENV)/.docs: pyproject.toml | $(VENV)/.run
 	@echo "installing Sphinx into $(VENV)"
 	@$(PIP) install --editable '.[docs]'
+	@touch $@
+
+$(VENV)/.release: pyproject.toml | $(VENV)/.run
+	@echo "installing build and twine into $(VENV)"
+	@$(PIP) install --editable '.[release]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.run

@@ -1,6 +1,7 @@
 """The wheel and the source distribution have all files of the package, and no others."""
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import django_rtq
+import hatch_build
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = django_rtq.__version__
@@ -48,13 +50,50 @@ def wheel(shelf):
         yield wheel
 
 
+# What is in the wheel: kinds of files, and where. Python code is everywhere.
+KINDS = {
+    "django_rtq/broker/lua": {".lua"},
+    "django_rtq/locale": {".mo"},
+    "django_rtq/static": {".css", ".js"},
+    "django_rtq/templates": {".html"},
+    "django_rtq": {".py", ".typed"},
+}
+
+
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
 
     assert names == {name for name in sources() if not name.endswith(".po")}
+    for name in names:
+        kinds = next(kinds for folder, kinds in KINDS.items() if name.startswith(f"{folder}/"))
+        assert Path(name).suffix in kinds, name
     assert "django_rtq/py.typed" in names
     assert len([name for name in names if name.endswith(".mo")]) == 2
     assert len([name for name in names if name.endswith(".lua")]) == len(LUA) > 20
+
+
+def test_the_wheel_is_small(shelf):
+    assert (shelf / f"django_rtq-{VERSION}-py3-none-any.whl").stat().st_size <= 950_000
+
+
+def test_packages_name_no_address_that_nobody_has_entered(wheel):
+    assert "\nProject-URL: " not in wheel.read(f"django_rtq-{VERSION}.dist-info/METADATA").decode()
+
+
+def test_the_address_of_the_repository_is_entered_once():
+    entered = {"repository": "https://git.example/us/django_rtq"}
+    metadata = {"version": "1.2.3"}
+
+    hatch_build.AddressHook(str(ROOT), entered).update(metadata)
+
+    assert metadata["urls"]["Source"] == "https://git.example/us/django_rtq"
+    assert metadata["urls"]["Changelog"] == "https://git.example/us/django_rtq/blob/v1.2.3/CHANGELOG.md"
+    readme = metadata["readme"]["text"]
+    assert "](https://git.example/us/django_rtq/blob/v1.2.3/docs/why.md)" in readme
+    assert 'src="https://git.example/us/django_rtq/raw/v1.2.3/docs/images/' in readme
+    links = re.findall(r"\]\(([^)]+)\)", readme)
+    assert len(links) == len(re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text()))
+    assert all(link.startswith(("https://", "#")) for link in links)
 
 
 def test_the_wheel_names_its_needs_and_its_licence(wheel):
