@@ -375,3 +375,11 @@ def test_the_readme_names_the_versions_that_are_tested():
     djangos = re.findall(r'"Framework :: Django :: (\d\.\d)"', text)
     versions = section(read("README.md"), "## Versions")
     assert f"Python {pythons[0]} to {pythons[-1]}, Django {djangos[0]} to {djangos[-1]}" in versions
+
+
+def test_the_compatibility_page_names_each_version_that_is_supported():
+    versions = re.findall(
+        r'"(?:Programming Language|Framework) :: (Python|Django) :: (\d\.\d+)"', read("pyproject.toml")
+    )
+    named = [row[0] for row in rows(section(read("docs/compatibility.md"), "## Python, Django, Redis"))]
+    assert sorted(named) == sorted(map(" ".join, versions))

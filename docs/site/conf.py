@@ -49,7 +49,7 @@ NAVIGATION = {
         "tasks", "limits", "middleware", "transactions", "async", "testing", "periodic", "exactly-once", "mail",
         "django-tasks", "admin",
     ],
-    "Running it": ["settings", "worker", "monitoring", "incidents", "redis"],
+    "Running it": ["settings", "worker", "monitoring", "incidents", "redis", "compatibility"],
     "Public API": ["api", "site/signatures", "site/exceptions", "site/testing"],
     "Explanation": ["why", "guarantees", "lifecycle", "architecture", "performance"],
 }  # fmt: skip
