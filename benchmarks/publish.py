@@ -1,4 +1,4 @@
-"""Writes measured figures into docs/performance.md and README.md: python -m benchmarks.publish FILE…
+"""Writes measured figures into the pages that show them: python -m benchmarks.publish FILE…
 
 The files are those of --json: of `make bench` or `make bench-rivals`, each with or without --awake. Each table is
 written between its marks: <!-- figures: NAME --> and <!-- /figures -->. Tables without a file stay as they are.
@@ -34,6 +34,15 @@ GROUPS = {
     "observers": ("observers",),
 }
 README_FIGURES = ("fairness.last_place", "drain.results", "latency.p50")
+# What users look for, for docs/performance.md; benchmarks/FIGURES.md has all of them.
+OVERVIEW = (
+    *("drain.one_client", "drain.results", "drain.many_clients", "drain.two_processes", "clients.100000"),
+    *("retries.once", "enqueue.delay", "enqueue.coroutines", "enqueue.many_1000", "ordinary.6ms"),
+    *("ordinary.6ms_16_threads", "coroutines.50ms_500", "database.postgres", "latency.p50", "latency.p99"),
+    *("delayed.p50", "get.p50", "fairness.last_place", "weights.drain_vs_none", "limits.drain_vs_none"),
+    *("observers.opentelemetry_vs_none", "observers.sentry_vs_none", "admin.page_overview", "idle.round_trips"),
+    *("idle.cpu", "idle.pss", "memory.waiting_job"),
+)
 # What one Redis carries: a figure whose Redis CPU is known -> the kind of job.
 CAPACITY = {
     "drain.one_client": "no-op jobs in batches, results off",
@@ -73,7 +82,7 @@ def main(files: list[str]) -> None:
         tables |= _own_tables(own[0], awake[0] if kept and awake else None)
     for run in rivals:
         tables |= _rival_tables(run)
-    for page in (ROOT / "docs" / "performance.md", ROOT / "README.md"):
+    for page in (ROOT / "benchmarks" / "FIGURES.md", ROOT / "docs" / "performance.md", ROOT / "README.md"):
         page.write_text(fill(page.read_text(), tables))
 
 
@@ -89,6 +98,7 @@ def _own_tables(run: Run, awake: Run | None) -> dict[str, str]:
     """By the names of their marks."""
     tables = {"machine": _machine(run), "readme": _readme(run), "capacity": _capacity(run), "advice": _advice(run)}
     tables["missed"] = _missed(run, awake)
+    tables["overview"] = _overview(run, awake)
     pages = re.compile(r"admin\.(click$|page_(?!\w+_(trips|kb|script)$))")
     tables["pages"] = _figures(run, None, [name for name in run["figures"] if pages.match(name)])
     for name, groups in GROUPS.items():
@@ -148,6 +158,16 @@ def _missed(run: Run, awake: Run | None) -> str:
     return _table(rows)
 
 
+def _overview(run: Run, awake: Run | None) -> str:
+    """The figures that users look for, without targets and costs."""
+    rows = [["figure", "median", *(["cores awake"] if awake else []), "unit", "what it is"]]
+    for name in OVERVIEW:
+        if figure := run["figures"].get(name):
+            middle = [_median(awake, name)] if awake else []
+            rows.append([f"`{name}`", number(figure["median"]), *middle, figure["unit"], FIGURES[name].description])
+    return _table(rows)
+
+
 def _capacity(run: Run) -> str:
     """How many jobs a second take one core of Redis."""
     rows = [["kind of job", "Redis µs per job", "of which in scripts", "commands per job", "jobs/s that fill one core"]]
@@ -172,14 +192,14 @@ def _rival_tables(run: Run) -> dict[str, str]:
     """By the names of their marks; those of a run with cores kept awake end with _awake."""
     suffix = "_awake" if run["machine"]["idle cores"] == "kept awake" else ""
     return {
-        f"rivals{suffix}": f"{_machine(run)}\n\n{_overview(run)}",
+        f"rivals{suffix}": f"{_machine(run)}\n\n{_beside(run)}",
         f"rivals_costs{suffix}": _costs(run),
         f"faster{suffix}": _faster(run),
         "contenders": _contenders(run),
     }
 
 
-def _overview(run: Run) -> str:
+def _beside(run: Run) -> str:
     """A line for each work, a column for each contender."""
     names = list(run["contenders"])
     rows = [["work", "unit", *(CONTENDERS[name].title for name in names), "to the best of the others"]]

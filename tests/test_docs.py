@@ -33,7 +33,7 @@ from testproject.shop.models import Customer, Order, Tenant
 from tests.markdown import ROOT, anchors, blocks, cells, read, rows, section
 
 ROOT_PAGES = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")]
-PAGES = [*ROOT_PAGES, *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*ROOT_PAGES, *sorted((ROOT / "benchmarks").glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 DECISIONS = "docs/contributing/decisions.md"
 COMMANDS = sorted(name for name, app in get_commands().items() if app == "django_rtq")
 
