@@ -104,7 +104,7 @@ class CatalogWarning(UserWarning):
 
 def warn_of(texts, what):
     if texts:
-        warnings.warn(f"{what}, see docs/admin.md: {sorted(texts)}", CatalogWarning, stacklevel=2)
+        warnings.warn(f"{what}, see CONTRIBUTING.md: {sorted(texts)}", CatalogWarning, stacklevel=2)
 
 
 @pytest.mark.filterwarnings("default::tests.admin.test_translations.CatalogWarning")
