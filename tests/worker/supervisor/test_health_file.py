@@ -141,7 +141,7 @@ def probe(path):
     """The probe of the documentation, for this file."""
     (command,) = {
         line.partition('"sh", "-c", "')[2].partition('"]')[0]
-        for line in read("docs/worker.md").splitlines()
+        for line in read("docs/how-to/run-workers.md").splitlines()
         if '"sh", "-c"' in line
     }
     return command.replace("/tmp/rtq-health", str(path))
