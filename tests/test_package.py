@@ -63,7 +63,7 @@ KINDS = {
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
 
-    assert names == {name for name in sources() if not name.endswith(".po")}
+    assert names == {name for name in sources() if not name.endswith((".po", ".md"))}
     for name in names:
         kinds = next(kinds for folder, kinds in KINDS.items() if name.startswith(f"{folder}/"))
         assert Path(name).suffix in kinds, name
