@@ -10,6 +10,36 @@ from tests.support.projects import SETTINGS, pytest_arguments, run_python, write
 pytestmark = pytest.mark.long
 
 PAGE = read("docs/monitoring.md")
+LOGS_TEST = """
+import json
+import logging
+
+from django_rtq.testing import eager
+from shop.tasks import send_receipt
+
+
+def test_the_lines_of_a_job_say_which_job_it_is(monkeypatch):
+    lines = []
+    (handler,) = [handler for handler in logging.getLogger().handlers if handler.filters]
+    monkeypatch.setattr(handler, "emit", lambda record: lines.append(json.loads(handler.format(record))))
+    with eager():
+        job = send_receipt.delay(7)
+    logging.getLogger("shop").info("no job runs")
+
+    assert lines == [
+        {
+            "level": "INFO",
+            "logger": "shop",
+            "message": "sending the receipt of order 7",
+            "job_id": job.id,
+            "task": "shop.tasks.send_receipt",
+            "queue": "mail",
+            "client": "acme",
+            "attempt": 1,
+        },
+        {"level": "INFO", "logger": "shop", "message": "no job runs"},
+    ]
+"""
 STRUCTLOG_TEST = """
 import json
 
@@ -113,7 +143,7 @@ def passed(folder, files):
 def test_the_examples_of_logging_pass(tmp_path):
     files = files_of("## Logs")
     del files["shop/structured.py"]
-    assert passed(tmp_path, files)
+    assert passed(tmp_path, {**files, "shop/test_logs.py": LOGS_TEST})
 
 
 def test_the_example_of_structlog_passes(tmp_path):
