@@ -17,8 +17,8 @@ def test_the_architecture_page_names_files_that_exist():
         assert (ROOT / path).exists() or (ROOT / "django_rtq" / path).exists(), path
 
 
-def test_the_architecture_page_names_every_package_and_module_of_the_top_level():
-    packages = section(read("docs/architecture.md"), "## Packages")
+def test_the_contributing_page_names_every_package_and_module_of_the_top_level():
+    packages = section(read("CONTRIBUTING.md"), "## Packages")
     for path in (ROOT / "django_rtq").iterdir():
         is_package = path.is_dir() and any(path.glob("*.py")) and path.name not in ("migrations", "templatetags")
         if is_package or (path.suffix == ".py" and path.stem != "__init__"):

@@ -263,7 +263,6 @@ def test_every_command_is_documented_with_its_options(name):
     text = section(read("docs/worker.md"), f"## {name}")
     said = set(re.findall(r"`(--[a-z-]+)", "\n".join(row[0] for row in rows(text))))
     assert said == own_options(name)
-    assert name in cells(section(read("docs/index.md"), "### Commands"))
 
 
 def test_every_script_is_in_the_readme_of_the_scripts():
