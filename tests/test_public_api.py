@@ -23,9 +23,9 @@ PRIVATE = {
 
 
 def names(heading):
-    """The names in all columns but the last."""
-    cells = [cell for row in rows(section(PAGE, heading)) for cell in row[:-1]]
-    return [name for cell in cells for name in re.findall(r"`(\w+)(?:\(\))?`", cell)]
+    """The names in the first columns of the table, or in the text if there is none."""
+    text = section(PAGE, heading)
+    return [name for part in [row[0] for row in rows(text)] or [text] for name in re.findall(r"`(\w+)(?:\(\))?`", part)]
 
 
 def test_what_can_be_imported_from_the_package_is_on_the_page():
