@@ -20,6 +20,11 @@ RTQError
 │   ├── DuplicateJob        delay(): a job like it exists, and unique_on_conflict is "raise"
 │   ├── JobFailed           JobHandle.get(): the job is dead, cancelled or expired
 │   └── ResultTimeout       JobHandle.get(): the job is not over yet
+├── WorkflowError           about one workflow; has its workflow_id
+│   ├── InvalidWorkflow     a step that cannot be added, or too many
+│   ├── WorkflowNotFound    unknown id, or it ended longer ago than WORKFLOW_TTL
+│   ├── WorkflowFailed      Workflow.get(): it has failed, is cancelled, or is blocked by dead jobs
+│   └── WorkflowTimeout     Workflow.get(): it is not over yet
 ├── WorkerNotFound          no worker with this name is known
 ├── WorkerLost              a run that ended with its process; never raised, recorded as the failure of a job
 ├── LeaseNotExpired         the jobs of a worker cannot be reclaimed: it may still be working
@@ -188,6 +193,39 @@ class TooManyPausedTasks(RTQError):
 
 class WorkerLost(RTQError):
     """A run ended with its process or machine. Never raised: recorded as the failure of the job."""
+
+
+class WorkflowError(RTQError):
+    """About one workflow."""
+
+    def __init__(self, workflow_id: str, message: str) -> None:
+        super().__init__(f"Workflow {workflow_id} {message}")
+        self.workflow_id = workflow_id
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, (type(self), self.args, self.workflow_id)
+
+
+def _made_again(kind: type[WorkflowError], args: tuple[Any, ...], workflow_id: str) -> WorkflowError:
+    error = kind.__new__(kind, *args)
+    error.args, error.workflow_id = args, workflow_id
+    return error
+
+
+class InvalidWorkflow(WorkflowError, ValueError):
+    """A step that cannot be added to a workflow, or too many. Nothing was stored."""
+
+
+class WorkflowNotFound(WorkflowError, LookupError):
+    """No workflow has this id, or it ended longer ago than RTQ["WORKFLOW_TTL"]."""
+
+
+class WorkflowFailed(WorkflowError):
+    """The workflow has failed, is cancelled, or is blocked by dead jobs. The message has some of their errors."""
+
+
+class WorkflowTimeout(WorkflowError, TimeoutError):
+    """The workflow is not over yet."""
 
 
 class WorkerNotFound(RTQError, LookupError):

@@ -102,7 +102,7 @@ class JobHandle(Generic[T_co]):
         JobFailed when it is dead, cancelled or expired; JobNotFound when it was deleted or its result has expired;
         BrokerUnavailable. A job that calls get() keeps its worker slot: do not wait for jobs of the same queue.
         """
-        _check_timeout(timeout)
+        check_timeout(timeout)
         inspector = self._inspector()
         details = self._final() or inspector.wait(self.id, self.queue_name, timeout)
         if details is None and timeout:
@@ -111,7 +111,7 @@ class JobHandle(Generic[T_co]):
 
     async def aget(self, timeout: float | None = None) -> T_co:
         """get() for coroutines. Any number of them share a few connections while they wait."""
-        _check_timeout(timeout)
+        check_timeout(timeout)
         inspector = self._inspector()
         details = self._final() or await inspector.await_end(self.id, self.queue_name, timeout)
         if details is None and timeout:
@@ -168,7 +168,8 @@ class JobHandle(Generic[T_co]):
         return f"<JobHandle {self.id} in {self.queue_name}>"
 
 
-def _check_timeout(timeout: Any) -> None:
+def check_timeout(timeout: Any) -> None:
+    """Raises ValueError for what is no number of seconds."""
     if timeout is not None and not (isinstance(timeout, int | float) and math.isfinite(timeout)):
         raise ValueError(f"timeout is {timeout!r}, but has to be a number of seconds, or None to wait without a limit.")
 

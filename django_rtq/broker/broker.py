@@ -5,6 +5,7 @@ Every method may be repeated when its reply was lost. The header of each script 
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.stored_format import check_format, format_commands, note_loss
 from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
 from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers
+from django_rtq.broker.workflows import Advance, WorkflowStore, read_advance
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import PARK_SECONDS, Job, made_ms
@@ -49,6 +51,8 @@ from django_rtq.threads import shared_property
 if TYPE_CHECKING:
     from django_rtq.broker.redis.async_client import AsyncRedisClient
     from django_rtq.broker.redis.token_waits import TokenWaits
+
+logger = logging.getLogger("django_rtq")
 
 RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes longer than most
 LARGE_CHARACTERS = 4000  # bodies that Lua does not join with their headers
@@ -90,6 +94,7 @@ class Broker:
         self.schedules = ScheduleStore(self.redis, self.keys, self.drop_mode)
         self._data_id = ""  # of the data in Redis, as the last heartbeat found it
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
+        self.workflows = WorkflowStore(self.redis, self.keys, config)
 
     @shared_property
     def async_redis(self) -> AsyncRedisClient:
@@ -255,10 +260,19 @@ class Broker:
         while True:
             calls = settlement_calls(settlements, self.keys, worker, max_results=self.config.max_results, but=acked)
             commands = [command for _, command in calls]
+            members = [
+                call
+                for queue, settlement in settlements.items()
+                for call in self.workflows.advance_commands(queue, settlement.ended_members())
+            ]
+            commands += [command for _, command in members]
             if wanted:
                 commands.append(self.claim_command(worker, queues, wanted, idle=idle, acked=acked, aside=aside))
             replies = self.redis.execute_each(commands)
             result.add_settled([(whose, reply) for (whose, _), reply in zip(calls, replies, strict=False)])
+            advances = [
+                read_advance(flow, reply) for (flow, _), reply in zip(members, replies[len(calls) :], strict=False)
+            ]
             if not acked or not isinstance(replies[-1], BrokerError):
                 break
             acked = {}  # A queue that refuses its outcomes must not hold up the others: settle each by itself.
@@ -266,7 +280,16 @@ class Broker:
             settlements[queue].clear("ack")
         if wanted:
             result.add_claim(queues, replies[-1])
+        if advances:
+            self._follow(advances)
         return result
+
+    def _follow(self, advances: Sequence[Advance]) -> None:
+        """Let workflows go on."""
+        try:
+            self.workflows.follow(advances)
+        except BrokerError as error:  # the jobs are settled; the next heartbeat does the rest
+            logger.warning("what follows in workflows starts with the next heartbeat: %s", error)
 
     def settle(self, worker: str, queue: str, settlement: Settlement) -> list[str]:
         """Ack, retry, bury, release, expire, stop. Returns the ids that the worker no longer held (G4)."""
@@ -385,6 +408,7 @@ class Broker:
         if promote:
             commands += [self.maintenance.promote_command(queue) for queue in queues]
         commands += [self.maintenance.repair_command(queue, cursors[queue]) for queue in queues]
+        commands.append(self.workflows.traces_command(queues))
         commands += [("SADD", self.keys.queues, *queues), self.schedules.version_command]
         kept = keeper.commands if keeper else []
         # A full server refuses the info, but no script.
@@ -396,12 +420,15 @@ class Broker:
         promoted = {queue: promoted_ids(_raise_error(next(left))) for queue in queues} if promote else {}
         repaired = {queue: _raise_error(next(left)) for queue in queues}
         cursors.update({queue: cursor for queue, (cursor, _) in repaired.items()})
+        has_members = bool(_raise_error(replies[len(commands) - 3]))
         self.schedules.set_version(_raise_error(version))
         if keeper:
             keeper.read(replies[len(replies) - len(kept) :])
         unknown = {name.decode() for _, names, _ in renewed for name in names}
         lost = {queue: number for queue, (_, number) in repaired.items() if number}
-        return HeartbeatResult(earliest_seconds(renewed), promoted, read_cancel_requests(renewed), unknown, lost)
+        return HeartbeatResult(
+            earliest_seconds(renewed), promoted, read_cancel_requests(renewed), unknown, lost, has_members
+        )
 
     def _watch_data(self, data_id: str) -> None:
         """Note when Redis has lost its data since the last heartbeat."""

@@ -155,6 +155,24 @@ class QueueKeys:
         "hash", "task -> since and until when (ms), slice, jobs in it, jobs in the one before, the latest workers"
     )
 
+    # Workflows: of members in any queue, how they ended, until their workflow knows it
+    ended_members = Key("hash", "id -> done and the outcome if other steps need it, dead, gone, or open: requeued")
+    # The rest of a workflow is of the default queue only. A step is a number; a part of one "step:place of its first
+    # member".
+    workflow = Key("hash", "what is known of a workflow and its steps: see workflow_steps.lua", per="id")
+    workflows = Key("zset", "id -> when something happened in the workflow last, ms")
+    workflow_keys = Key("hash", "name, newline, key -> id of the latest workflow with that key")
+    workflow_steps = Key("zset", "step -> number of its first member", per="id")
+    open_steps = Key("set", "steps that are not over", per="id")
+    dead_steps = Key("set", "steps that are blocked by dead members", per="id")
+    step_waits = Key("set", "steps that a step waits for", per="id:step")
+    members = Key("string", "bitmap: members of a step that ended so: done, dead or gone", per="id:step:how")
+    waiting_members = Key("hash", "part -> calls of its members, which have no jobs yet", per="id")
+    starting_parts = Key("zset", "part -> number of its first member; those that are to be enqueued", per="id")
+    step_results = Key("hash", "number of a member -> its outcome, JSON; of steps whose results others take", per="id")
+    workflow_signal = Key("list", "one member after the end of a workflow; expires", per="id")
+    unstarted = Key("zset", "id -> when it came so far, ms; workflows with parts to enqueue, or that are not whole yet")
+
     # Of the default queue only, and only if somebody listens; expires
     incidents = Key("hash", "id -> state (seen, open, closed), token of the call, JSON; '' -> the last view")
 

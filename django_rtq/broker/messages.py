@@ -158,6 +158,7 @@ class HeartbeatResult(NamedTuple):
     cancel_requests: list[CancelRequest]  # for jobs of the workers whose leases were renewed
     unknown: set[str]  # workers whose leases have expired: they were not renewed, and their jobs are others' now
     lost: dict[str, int]  # queue -> how many jobs are in no place, -1: unknown; only those to be repaired
+    has_members: bool = False  # workflows may have to hear of members that have ended, or have parts to start
 
 
 def read_cancel_requests(renewed: Iterable[Any]) -> list[CancelRequest]:

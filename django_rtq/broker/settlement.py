@@ -16,14 +16,22 @@ _ACK_WIDTH = 3  # arguments of one job in `ack`
 _WIDTHS = {
     "note_times": 2,  # before the others
     "ack": _ACK_WIDTH,
+    "ack_members": _ACK_WIDTH,
     "expire": 3,
     "finish_cancel": 3,
     "retry": 5,
     "bury": 3,
     "release": 1,
 }  # arguments of one job
-_OUTCOMES = ("ack", "retry", "bury", "expire", "finish_cancel")
-_STATES = {"ack": "succeeded", "expire": "expired", "finish_cancel": "cancelled"}  # in which `finish` leaves their jobs
+_OUTCOMES = ("ack", "ack_members", "retry", "bury", "expire", "finish_cancel")
+_MEMBERS_END = ("ack_members", "retry", "bury", "expire", "finish_cancel", "release")  # some had a cancel request
+_MEMBER = (b"8", "8")  # the version of the ids of members
+_STATES = {
+    "ack": "succeeded",
+    "ack_members": "succeeded",
+    "expire": "expired",
+    "finish_cancel": "cancelled",
+}  # in which `finish` leaves their jobs
 
 
 class Report(NamedTuple):
@@ -47,6 +55,7 @@ class Settlement:
     logs: list[Sequence[Argument]] = field(default_factory=list)
     note_times: list[Argument] = field(default_factory=list)  # of queues whose clients take turns by time
     ack: list[Argument] = field(default_factory=list)
+    ack_members: list[Argument] = field(default_factory=list)  # of workflows, which have to know it
     expire: list[Argument] = field(default_factory=list)
     finish_cancel: list[Argument] = field(default_factory=list)
     retry: list[Argument] = field(default_factory=list)
@@ -60,11 +69,14 @@ class Settlement:
     @property
     def has_outcomes(self) -> bool:
         """Whether it holds outcomes of runs."""
-        return bool(self.ack or self.retry or self.bury or self.expire or self.finish_cancel)
+        return bool(self.ack or self.ack_members or self.retry or self.bury or self.expire or self.finish_cancel)
 
     def add_ack(self, job_id: Argument, keep_ms: int, outcome: bytes) -> None:
         """add() for a success: most jobs end so."""
-        self.ack += (job_id, keep_ms, outcome)
+        if job_id[12:13] in _MEMBER:  # type: ignore[index]
+            self.ack_members += (job_id, keep_ms, outcome)
+        else:
+            self.ack += (job_id, keep_ms, outcome)
 
     def add(self, report: Report, job_id: Argument, client: Argument = UNKNOWN_CLIENT) -> None:
         """Add what became of the run of a job."""
@@ -73,6 +85,8 @@ class Settlement:
             self.retry += (job_id, ms, int(is_counted), text, client)
         elif verb == "bury":
             self.bury += (job_id, int(is_counted), text)
+        elif verb == "ack":
+            self.add_ack(job_id, ms, text)
         else:
             getattr(self, verb).extend((job_id, ms, text))
 
@@ -106,6 +120,13 @@ class Settlement:
         for arguments in self.metrics:
             yield "metrics", SCRIPTS["add_metrics"].call(keys, arguments)
 
+    def ended_members(self) -> Iterator[bytes]:
+        """The ids of jobs of workflows whose runs are over."""
+        for verb in _MEMBERS_END:
+            for job_id in getattr(self, verb)[:: _WIDTHS[verb]]:
+                if job_id[12:13] in _MEMBER:
+                    yield _as_bytes(job_id)
+
     def clear(self, verb: str) -> None:
         """Remove the outcomes of one verb, which Redis has stored."""
         getattr(self, verb).clear()
@@ -115,6 +136,7 @@ class Settlement:
         return Settlement(
             note_times=self.note_times + later.note_times,
             ack=self.ack + later.ack,
+            ack_members=self.ack_members + later.ack_members,
             expire=self.expire + later.expire,
             finish_cancel=self.finish_cancel + later.finish_cancel,
             retry=self.retry + later.retry,

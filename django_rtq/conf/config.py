@@ -148,6 +148,10 @@ class Config:
     exactly_once_max_result_bytes: int = option(65_536, _COUNT_OR_ZERO, unit="bytes")
     #: Maximum size of the arguments of a job, and of a result, in bytes of JSON.
     max_payload_bytes: int = option(1024 * 1024, _COUNT, unit="bytes")
+    #: Seconds that a workflow is kept after its end, with the results of its steps.
+    workflow_ttl: float = option(604_800.0, _NOT_NEGATIVE, unit="seconds")
+    #: The largest result of a job that another step of its workflow takes, as JSON.
+    max_step_result_bytes: int = option(65_536, _COUNT, unit="bytes")
     #: Seconds that a job waits for a worker that knows its task, before it is dead.
     unknown_task_timeout: float = option(86_400.0, _NOT_NEGATIVE, unit="seconds")
     #: A worker process that uses more memory is replaced after its job; None: no limit.

@@ -143,8 +143,8 @@ def moment(ms: int | None) -> datetime | None:
 
 
 def made_at(job_id: str) -> datetime | None:
-    """The time in an id of new_job_id(); None for other ids."""
-    if len(job_id) != 32 or job_id[12] != "7":
+    """The time in an id of new_job_id(), or of a job of a workflow; None for other ids."""
+    if len(job_id) != 32 or job_id[12] not in "78":
         return None
     try:
         return _from_timestamp(int(job_id[:12], 16) / 1000, _UTC)

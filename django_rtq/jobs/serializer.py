@@ -95,15 +95,30 @@ def loads(text: str | bytes) -> Any:
     return value
 
 
-def check_size(task: str, subject: str, text: str, limit: int, advice: str) -> None:
-    """Raises PayloadTooLarge for JSON of more bytes than RTQ["MAX_PAYLOAD_BYTES"]. `subject`: "the result has"."""
+def check_size(task: str, subject: str, text: str, limit: int, advice: str, setting: str = "MAX_PAYLOAD_BYTES") -> None:
+    """Raises PayloadTooLarge for JSON of more bytes than a setting allows. `subject`: "the result has"."""
     if len(text) * 4 <= limit:
         return  # a character has at most four bytes, and to count them takes longer
     size = len(text.encode())
     if size > limit:
-        raise PayloadTooLarge(
-            f'{task}: {subject} {size:,} bytes as JSON, but RTQ["MAX_PAYLOAD_BYTES"] is {limit:,}. {advice}'
-        )
+        raise PayloadTooLarge(f'{task}: {subject} {size:,} bytes as JSON, but RTQ["{setting}"] is {limit:,}. {advice}')
+
+
+class ResultOf(str):
+    """The result of a job of a workflow, as an argument of a later one: it is put in its place when that one runs.
+
+    As text it says so, to people who look at the arguments.
+    """
+
+    workflow: str
+    number: int  # of the job, or of the first one, in its workflow
+    size: int  # -1: it is one result; else so many, as an iterable
+
+    def __new__(cls, workflow: str, number: int, size: int = -1) -> ResultOf:
+        what = "result of job" if size < 0 else f"results of {size} jobs from job"
+        made = super().__new__(cls, f"<{what} {number} of workflow {workflow}>")
+        made.workflow, made.number, made.size = workflow, number, size
+        return made
 
 
 def unquoted(text: str) -> str:
@@ -120,6 +135,7 @@ def unquoted(text: str) -> str:
 # lists, dictionaries and special types cost a Python call each.
 
 TAG = "$rtq"
+RESULT_TAG = b'{"$rtq":["result",'  # how a ResultOf begins
 
 #: Nested lists and dictionaries. Each takes up to three levels of JSON, far from Python's recursion limit of 1,000.
 MAX_DEPTH = 100
@@ -232,6 +248,7 @@ _CONVERTERS: dict[type, Callable[[Any, int], Any]] = {
     date: lambda value, depth: _tagged("date", date.isoformat(value)),
     timedelta: lambda value, depth: _tagged("timedelta", value.days, value.seconds, value.microseconds),
     Decimal: _convert_decimal,
+    ResultOf: lambda value, depth: _tagged("result", value.workflow, value.number, value.size),
     UUID: lambda value, depth: _tagged("uuid", UUID.__str__(value)),
     Promise: lambda value, depth: str(value),
     # Subclasses only; the encoder in C writes their plain value.
@@ -261,6 +278,7 @@ _RESTORERS: dict[str, Callable[..., Any]] = {
     "timedelta": timedelta,
     "decimal": Decimal,
     "uuid": UUID,
+    "result": ResultOf,
 }
 
 

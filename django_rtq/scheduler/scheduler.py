@@ -165,6 +165,7 @@ class Scheduler(Loop):
             return 0.0
         if time.monotonic() >= self._next_cleanup:
             self._forget_unused_queues()
+            self._broker.workflows.forget_old()
         return min(wait for wait in (seconds, until_slot, MAX_WAIT_SECONDS) if wait is not None)
 
     def _rewrite_log(self) -> None:

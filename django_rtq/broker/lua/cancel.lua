@@ -1,10 +1,10 @@
 -- cancel: cancel a job that waits, or ask a running one to stop.
 -- queued, scheduled, retrying -> cancelled; running -> asked to stop: cancelled, unless it succeeds before it stops
--- uses: prelude schedule lanes workers outcomes known_ids
+-- uses: prelude schedule lanes workers outcomes known_ids members
 -- keys: jobs scheduled dead cancelled_in_lane failures crashes errors waiting_since retrying results
 --       recent_results finished finished_before no_outcome workers clock scratch stats running_of waiters
 --       finished_signal due_signal digests unique cancel_requests progress result_times result_expiry
---       scheduled_by_client log lanes lane bands ring
+--       scheduled_by_client log lanes lane bands ring ended_members
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept
@@ -42,6 +42,7 @@ local band, client = read_header(record)
 local is_scheduled = redis.call("ZSCORE", q.scheduled, id)
 if not is_scheduled then redis.call("HSET", q.cancelled_in_lane, id, band .. ":" .. client) end
 store_outcomes(q, { id, keep_ms, outcome }, { 1 }, most, now)
+note_members(q, { id }, "gone")
 delete_jobs(q, { id })
 expire_logs(q, { id }, keep_ms)
 if is_scheduled then unschedule(q, client, { id }) else trim_cancelled(q, band .. ":" .. client, now) end

@@ -1,10 +1,10 @@
 -- cancel_client_jobs: cancel the queued and scheduled jobs of a client that were made up to a moment, as their ids say. What
 -- a torn log has left out of the index of the client's scheduled jobs stays.
 -- queued, scheduled, retrying -> cancelled
--- uses: prelude schedule outcomes waiting
+-- uses: prelude schedule outcomes waiting members
 -- keys: jobs lanes scheduled cancelled_in_lane failures crashes errors waiting_since retrying clock scratch stats lane
 --       waiters finished_signal due_signal digests unique cancel_requests progress scheduled_by_client bands blocked
---       results recent_results finished no_outcome result_times result_expiry log
+--       results recent_results finished no_outcome result_times result_expiry log ended_members
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] client      its name
 -- ARGV[3] until_ms    the moment
@@ -35,6 +35,7 @@ local function cancel(ids, lane)
   if #cancelled == 0 then return cancelled end
   if lane then redis.call("HSET", q.cancelled_in_lane, unpack(noted)) end
   store_outcomes(q, list, places, most, now)
+  note_members(q, cancelled, "gone")
   delete_jobs(q, cancelled)
   expire_logs(q, cancelled, keep_ms)
   count(q.stats, now, "cancelled", #cancelled)

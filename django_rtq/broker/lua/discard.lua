@@ -1,8 +1,8 @@
 -- discard: delete dead letters, or set them aside for a while, from where `restore` puts them back.
 -- dead -> gone
--- uses: prelude outcomes undo
+-- uses: prelude outcomes undo members
 -- keys: dead jobs failures crashes errors waiting_since retrying clock scratch stats waiters finished_signal
---       scheduled due_signal digests unique cancel_requests progress scheduled_by_client undo undos log
+--       scheduled due_signal digests unique cancel_requests progress scheduled_by_client undo undos log ended_members
 -- ARGV[1] latest      jobs that died later are left alone, ms
 -- ARGV[2] undo        "": they cannot be restored. Or "<token> <for how many ms> <jobs> <bytes that may be set aside>"
 -- ARGV[...] ids       at most 100
@@ -23,6 +23,7 @@ if #dead == 0 then return dead end
 local gone = undo == "" and dead or { unpack(dead, 1, count_copied(q, dead)) }
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if undo ~= "" then set_aside(q, undo, gone, places) end
+note_members(q, gone, "gone")
 delete_jobs(q, gone)
 expire_logs(q, gone, log_ms(undo))
 redis.call("ZREM", q.dead, unpack(gone))

@@ -4,7 +4,7 @@
 -- keys: running jobs failures crashes errors waiting_since retrying results recent_results finished
 --       no_outcome clock scratch stats waiters finished_signal scheduled due_signal digests unique
 --       cancel_requests progress result_times result_expiry scheduled_by_client
---       limits running_counts blocked rate_times next_starts job_times bands turn work_signal ring lane
+--       limits running_counts blocked rate_times next_starts job_times bands turn work_signal ring lane ended_members
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] state       "succeeded"; "expired": nobody started them before they expired; "cancelled": they were asked to
 --                     stop, and did
@@ -17,4 +17,4 @@ local q, most, state, jobs = named(), tonumber(ARGV[1]), ARGV[2], ARGV
 local now = now_ms(q.clock)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-return finish_runs(q, jobs, 3, #jobs, most, now, state)
+return finish_members(q, jobs, 3, #jobs, most, now, state)

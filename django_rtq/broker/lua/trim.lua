@@ -1,9 +1,9 @@
 -- trim: delete outcomes and dead letters that are too old or too many.
 -- dead -> gone
--- uses: prelude known_ids retention outcomes
+-- uses: prelude known_ids retention outcomes members
 -- keys: results recent_results finished finished_before no_outcome no_outcome_before dead jobs failures
 --       crashes errors waiting_since retrying clock scratch waiters finished_signal scheduled due_signal
---       digests unique cancel_requests progress result_times result_expiry scheduled_by_client log
+--       digests unique cancel_requests progress result_times result_expiry scheduled_by_client log ended_members
 -- ARGV[1] max_dead    dead letters to keep
 -- ARGV[2] dead_ms     how long to keep them
 -- ARGV[3] limit       dead letters in this call, at most 100
@@ -21,6 +21,7 @@ local over = math.min(redis.call("ZCARD", q.dead) - max_dead, limit)
 local dead = over > 0 and redis.call("ZRANGE", q.dead, 0, over - 1)
   or redis.call("ZRANGEBYSCORE", q.dead, "-inf", now - dead_ms, "LIMIT", 0, limit)
 if #dead > 0 then
+  note_members(q, dead, "gone")
   delete_jobs(q, dead)
   expire_logs(q, dead, 0)
   redis.call("ZREM", q.dead, unpack(dead))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from contextvars import Context
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from django_rtq.broker.messages import Claimed
+from django_rtq.broker.workflows import is_member, keeps_result
 from django_rtq.conf.config import Config
 from django_rtq.jobs.context import Interruptible, JobContext
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.outcome import write_call, write_details
 from django_rtq.jobs.record import read_call, read_record
+from django_rtq.jobs.serializer import RESULT_TAG
 from django_rtq.tasks import registry
 from django_rtq.tasks.task import Task
 from django_rtq.worker.process.progress import ProgressWriter
@@ -36,6 +39,7 @@ class Run:
     variables: Context | None = None  # of its function, and of the receivers of its signals
     log_lines: deque[Any] | None = None  # what it has logged and nobody has sent; None: nothing so far
     log_over_ms: int | None = None  # how long its lines are kept, if the job is over
+    takes_results = False  # its arguments have results of other steps of its workflow
     log_secrets: Any = None  # what is redacted in its lines, once it was needed
 
     def __init__(
@@ -70,12 +74,31 @@ class Run:
         self.may_run_once = max_crashes == b"0"
         if self.options or self.client:
             _check(self.options, self.client)
+        if is_member(self.job_id):
+            self.takes_results = RESULT_TAG in self.record
         task = registry.find_registered(self.task_name)
         if task is None:
             task = registry.get_task(self.task_name)
             self.task_name = task.name  # the record may have an alias
         self.task = task
         self.is_open = True
+
+    def call_args(self) -> Sequence[Any]:
+        """The positional arguments of its function. Gets those that are results of other steps of its workflow.
+
+        Then it raises BrokerError, and WrongState for a result that was lost.
+        """
+        if self.takes_results:
+            from django_rtq.workflows.results import resolve
+
+            self.args, self.kwargs = resolve(self.progress.backend if self.progress else "", self.args, self.kwargs)
+            self.takes_results = False
+        return (self.context, *self.args) if self.task.takes_context else self.args
+
+    @property
+    def keeps_result(self) -> bool:
+        """Whether other steps of its workflow take its result."""
+        return keeps_result(self.job_id)
 
     @property
     def id(self) -> str:

@@ -90,7 +90,7 @@ class Heartbeat(Loop):
         interval = self._interval if all(shared.worker for _, shared in processes) else START_SECONDS
         infos = self._infos(processes)
         try:
-            earliest, promoted, requests, unknown, lost = self._broker.heartbeat(
+            earliest, promoted, requests, unknown, lost, has_members = self._broker.heartbeat(
                 self._queues, infos, self._audit_cursors, promote=self._promotes, keeper=self._keeper
             )
         except FormatMismatch as error:
@@ -105,6 +105,8 @@ class Heartbeat(Loop):
         self._on_cancel_requests(requests)
         for queue, number in lost.items():
             self._repair_jobs(queue, number)
+        if has_members:
+            self._broker.workflows.sweep(self._queues)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
         if not self._has_looked_for_projects:

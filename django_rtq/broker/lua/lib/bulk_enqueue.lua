@@ -1,5 +1,5 @@
 -- bulk_enqueue: plan the writes for many new jobs.
--- uses: schedule enqueue waiting
+-- uses: prelude schedule enqueue waiting
 
 local FIELDS = 8
 
@@ -22,11 +22,11 @@ local function plan_lane(plan, id, band, client, front, now)
   ids[#ids + 1] = id
 end
 
--- Plan each job that is not known yet, and fits: into a lane, or into `scheduled`.
-local function plan_jobs(q, jobs, known, now)
+-- Plan each job that is not known yet, and fits: into a lane, or into `scheduled`. `is_accepted`: they fit, whatever waits.
+local function plan_jobs(q, jobs, known, now, is_accepted)
   local plan = { at = string.format("%.0f", now), answers = {}, lanes = {}, later = {}, later_of = {}, since = {}, records = {} }
   local later, records = plan.later, plan.records
-  local rooms = redis.call("EXISTS", q.waiting_limits) == 1 and {}
+  local rooms = not is_accepted and redis.call("EXISTS", q.waiting_limits) == 1 and {}
   for i = FIRST, #jobs, FIELDS do
     local id, band, max_crashes, client, due, expires, front, body = unpack(jobs, i, i + FIELDS - 1)
     local full = rooms and not known[id] and take_place(q, rooms, client)
@@ -63,4 +63,38 @@ local function schedule_many(q, entries, of_clients)
   redis.call("ZADD", q.scheduled_by_client, "LT", unpack(looks))
   for client, theirs in pairs(of_clients) do redis.call("ZADD", q.scheduled_by_client .. ":" .. client, unpack(theirs)) end
   if earliest < next_due then redis.call("ZADD", q.due_signal, 0, "due") end
+end
+
+-- index_lane() for many lanes.
+local function index_lanes(q, lanes, at)
+  local turn, heads, rings = redis.call("INCRBY", q.turn, #lanes) - #lanes, {}, {}
+  for i, lane in ipairs(lanes) do
+    heads[#heads + 1], heads[#heads + 2] = at, lane.band .. ":" .. lane.client
+    local places = rings[lane.band] or {}
+    rings[lane.band] = places
+    places[#places + 1], places[#places + 2] = turn + i, lane.client
+  end
+  redis.call("ZADD", q.lanes, "NX", unpack(heads))
+  for band, places in pairs(rings) do
+    redis.call("ZADD", q.bands, band, band)
+    redis.call("ZADD", q.ring .. band, "NX", unpack(places))
+  end
+  redis.call("ZADD", q.work_signal, "0", "work")
+end
+
+-- Add the planned jobs.
+local function add_planned(q, plan, now)
+  if #plan.lanes > 0 then index_lanes(q, plan.lanes, plan.at) end
+  if #plan.since > 0 then redis.call("HSET", q.waiting_since, unpack(plan.since)) end
+  for _, lane in ipairs(plan.lanes) do
+    local name = q.lane .. lane.band .. ":" .. lane.client
+    if #lane.last > 0 then redis.call("RPUSH", name, unpack(lane.last)) end
+    if #lane.first > 0 then redis.call("LPUSH", name, unpack(lane.first)) end
+  end
+  if #plan.later > 0 then schedule_many(q, plan.later, plan.later_of) end
+  if #plan.records > 0 then
+    -- The records last: a torn log then leaves ids without a record, which are dropped, but no job outside of all lanes.
+    redis.call("HSET", q.jobs, unpack(plan.records))
+    count(q.stats, now, "enqueued", #plan.records / 2)
+  end
 end

@@ -3,7 +3,7 @@
 -- the first there; or the last, if that waits longer, because others were put in front of it. Jobs that wait for their
 -- time, or for the next attempt, are not dropped. Dropped jobs end as cancelled.
 -- created when first called
--- uses: prelude lanes outcomes waiting
+-- uses: prelude lanes outcomes waiting members
 
 local MORE = 100 -- ids that one call may remove, beside one for each of its own jobs (rule 6)
 
@@ -34,6 +34,7 @@ end
 -- Cancel a job that waits in a lane, and stays there until it is removed: claims skip ids without a record.
 local function cancel_dropped(q, drops, id, record, now)
   store_outcomes(q, { id, drops.keep_ms, with_task(drops.outcome, record) }, { 1 }, drops.most, now)
+  note_members(q, { id }, "gone")
   delete_jobs(q, { id })
   count(q.stats, now, "dropped", 1)
   drops.ids[#drops.ids + 1] = id

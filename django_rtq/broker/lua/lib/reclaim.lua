@@ -1,5 +1,5 @@
 -- reclaim: take jobs back from a dead worker, and count the runs that crashed.
--- uses: prelude lanes unique outcomes settle failures metrics running_counts
+-- uses: prelude lanes unique outcomes settle failures metrics running_counts members
 
 -- Count a crashed run for its queue and its task, in place of the dead worker.
 local function count_crash(q, record, end_name, now)
@@ -28,6 +28,7 @@ local function record_crash(q, id, record, worker, now)
   local is_dead = crashes > max_crashes
   count_crash(q, record, is_dead and "dead" or "retried", now)
   if not is_dead then return false end
+  note_members(q, { id }, "dead")
   redis.call("ZADD", q.dead, now, id)
   notify_waiters(q, { id })
   release_unique(q, { id })

@@ -1,5 +1,5 @@
 -- requeue: queue dead letters again.
--- uses: lanes unique
+-- uses: lanes unique members
 
 -- Whether a job is dead, and died no later than `latest`.
 local function died_until(q, id, latest)
@@ -20,6 +20,7 @@ local function requeue_job(q, id, body, now)
   redis.call("HDEL", q.failures, id)
   redis.call("HDEL", q.crashes, id)
   push_back(q, id, fresh, now)
+  note_members(q, { id }, "open")
   redis.call("ZREM", q.dead, id) -- last: a torn log may cost a second run, not a job
   return true
 end

@@ -1,5 +1,5 @@
 -- restore: put back jobs that an undo has set aside.
--- uses: prelude lanes schedule unique undo known_ids task_pauses
+-- uses: prelude lanes schedule unique undo known_ids task_pauses members
 
 local RESTORED_BYTES = 200000 -- in one call: Redis serves nobody else meanwhile
 
@@ -61,10 +61,12 @@ local function restore_job(q, parts, now)
   if not state then return nil end
   if redis.call("HEXISTS", q.jobs, id) == 1 or is_finished(q, id) then return id end
   if state == "dead" then
+    note_members(q, { id }, "dead")
     redis.call("ZADD", q.dead, at, id)
     put_beside(q, parts)
     redis.call("HSET", q.jobs, id, record)
   elseif restore_waiting(q, parts, state, tonumber(at), now) then
+    note_members(q, { id }, "open")
     redis.call("HSET", q.jobs, id, record)
     put_beside(q, parts)
   else

@@ -1,5 +1,5 @@
 -- settle: end runs of a worker. A job with a cancel request does not run again, however its run ends.
--- uses: prelude outcomes running_counts
+-- uses: prelude outcomes running_counts members
 
 -- Split a list in which every `step`-th entry is an id, from `first` to `last` if given. Returns the positions of ids that
 -- the worker holds, the stale ids, and the entries of the processing list.
@@ -22,7 +22,8 @@ local function split_held(running, list, step, first, last)
   return mine, stale, entries
 end
 
--- Finish the jobs in a part of a list: id, ms to keep, outcome in turn. Returns the stale ids.
+-- Finish the jobs in a part of a list, none of which belongs to a workflow: id, ms to keep, outcome in turn. Returns the stale
+-- ids.
 local function finish_runs(q, list, first, last, most, now, field)
   local mine, stale, entries = split_held(q.running, list, 3, first, last)
   if #mine == 0 then return stale end
@@ -32,6 +33,16 @@ local function finish_runs(q, list, first, last, most, now, field)
   redis.call("HDEL", q.running, unpack(ids)) -- last: a torn log may cost a second run, not a job
   if q.has_limits ~= false then count_ended(q, entries) end
   return stale
+end
+
+-- finish_runs() of jobs that may belong to workflows.
+local function finish_members(q, list, first, last, most, now, field)
+  local mine = split_held(q.running, list, 3, first, last)
+  for _, i in ipairs(mine) do
+    local is_kept = field == "succeeded" and string.byte(list[i], 17) == 57
+    note_members(q, { list[i] }, field ~= "succeeded" and "gone" or is_kept and "done " .. list[i + 2] or "done")
+  end
+  return finish_runs(q, list, first, last, most, now, field)
 end
 
 -- The ids at these positions of a list.
@@ -53,6 +64,7 @@ local function finish_cancelled(q, ids, now)
         count(q.stats, now, "cancelled", 1)
         ended[ids[i]] = true
       end
+      note_members(q, { ids[i] }, "gone")
       delete_jobs(q, { ids[i] })
     end
   end

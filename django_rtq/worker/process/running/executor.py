@@ -126,7 +126,7 @@ class Executor:
         limit = run.time_limit(self._config)
         started = time.perf_counter()
         try:
-            args = (run.context, *run.args) if task.takes_context else run.args
+            args = run.call_args()
             around = (
                 self._middleware.call if self._middleware is not None else None
             )  # before the limit: it takes a lock
@@ -162,7 +162,7 @@ class Executor:
             self._set_kill_deadline(limit, run.entry)
         started = time.perf_counter()
         try:
-            args = (run.context, *run.args) if task.takes_context else run.args
+            args = await sync_to_async(run.call_args)() if run.takes_results else run.call_args()
             called = task.body(*args, **run.kwargs) if self._middleware is None else self._middleware.acall(run.job)
             result = await self.coroutines.limited(called, limit, run.job_id)
         except MemoryError:
@@ -190,11 +190,11 @@ class Executor:
         return decide(run.task, error, failures=run.failures, max_attempts=run.max_attempts(self._config))
 
     def _succeeded(self, run: Run, result: Any) -> Outcome:
-        if not run.result_ttl(self._config):
+        if not run.result_ttl(self._config) and not run.keeps_result:
             return _NOTHING_KEPT
         try:
             text = "null" if result is None else serializer.dumps(result, what=f"the result of {run.task_name}")
-            serializer.check_size(run.task_name, "the result has", text, self._config.max_payload_bytes, _SIZE_ADVICE)
+            self._check_size(run, text)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - e.g. a lazy string whose function fails
@@ -202,6 +202,13 @@ class Executor:
                 return self._failed_after_commit(run, run.committed, error)
             return Buried(error)  # another run would return the same result
         return self._acked(run, text)
+
+    def _check_size(self, run: Run, text: str) -> None:
+        limit, name, advice = self._config.max_payload_bytes, "MAX_PAYLOAD_BYTES", _SIZE_ADVICE
+        if run.keeps_result and self._config.max_step_result_bytes < limit:
+            limit, name = self._config.max_step_result_bytes, "MAX_STEP_RESULT_BYTES"
+            advice = "Another step of its workflow takes it: store it and return a key."
+        serializer.check_size(run.task_name, "the result has", text, limit, advice, name)
 
     def _failed_after_commit(self, run: Run, result: str, error: BaseException) -> Outcome:
         """A job of a task with exactly_once has succeeded when it has committed, whatever fails after that."""

@@ -1,0 +1,62 @@
+-- advance_workflow: take note of members that have ended, and start what follows. There are two queues: the default one, and that
+-- of the members.
+-- uses: prelude workflow_steps members
+-- keys: ended_members workflow workflows workflow_steps open_steps dead_steps step_waits members step_results starting_parts
+--       unstarted workflow_signal clock scratch
+-- ARGV[1] id          of the workflow
+-- ARGV[...] ids       of its members, at most 500; of those that have not ended nothing is noted
+--
+-- returns {what is new: "ended", "blocked", "cancel": it is to be cancelled, or ""; its name; then parts that are to be enqueued,
+--         and their queues, in turn, at most 16}; {"missing"}: there is no such workflow
+-- sent twice: nothing is new the second time; parts that are not enqueued yet are returned again
+
+local q, target, id, ids = named(), named(2), ARGV[1], { select(2, unpack(ARGV)) }
+local now, flow = now_ms(q.clock), find_workflow(q, id)
+local touched, steps = {}, {}
+
+-- The step with this member, and the number of its first one.
+local function find_step(number)
+  for _, step in ipairs(steps) do
+    if number >= step.first and number < step.first + step.size then return step end
+  end
+  local order = q.workflow_steps .. id
+  local name, first = unpack(redis.call("ZREVRANGEBYSCORE", order, number, "-inf", "WITHSCORES", "LIMIT", 0, 1))
+  local size = tonumber(redis.call("HGET", flow.hash, "size:" .. name))
+  local has_failed = redis.call("EXISTS", bits_of(flow, name, "dead"), bits_of(flow, name, "gone")) > 0
+  local step = { name = name, first = tonumber(first), size = size, has_failed = has_failed }
+  steps[#steps + 1] = step
+  return step
+end
+
+-- Set the bit that says how a member ended, and clear the others.
+local function note_end(step, place, how)
+  if how ~= "open" then redis.call("SETBIT", bits_of(flow, step.name, how), place, 1) end
+  step.has_failed = step.has_failed or how == "dead" or how == "gone"
+  if not step.has_failed then return end
+  for _, other in ipairs({ "dead", "gone" }) do
+    if other ~= how then redis.call("SETBIT", bits_of(flow, step.name, other), place, 0) end
+  end
+end
+
+local noted = {}
+redis.call("DEL", q.scratch) -- lets a full server be drained
+for i, note in ipairs(read_notes(target, ids)) do
+  local number = note and tonumber(string.sub(ids[i], -6), 16)
+  if note then noted[#noted + 1] = ids[i] end
+  if note and flow then
+    local how, outcome = string.match(note, "^(%l+) ?(.*)$")
+    local step = find_step(number)
+    note_end(step, number - step.first, how)
+    if outcome ~= "" then redis.call("HSET", q.step_results .. id, number, outcome) end
+    touched[step.name] = true
+  end
+end
+local is_cancelled = false
+for _, step in ipairs(steps) do
+  if touched[step.name] and count_step(flow, step.name, now) then is_cancelled = true end
+end
+local news = flow and update_state(flow, now)
+drop_notes(target, noted) -- last: a torn log lets all of this be done again
+if not flow then return { "missing" } end
+if is_cancelled and news == "" then news = "cancel" end
+return add_starting(flow, { news, redis.call("HGET", flow.hash, "name") })

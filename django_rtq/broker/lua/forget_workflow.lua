@@ -1,0 +1,33 @@
+-- forget_workflow: delete a workflow that is over, or that was never sent as a whole. Its jobs stay.
+-- uses: prelude
+-- keys: workflow workflows workflow_keys workflow_steps open_steps dead_steps step_waits members waiting_members
+--       starting_parts step_results workflow_signal unstarted clock scratch
+-- ARGV[1] id          of the workflow
+-- ARGV[2] latest      only if nothing happened in it later, ms
+--
+-- returns "forgotten", "open" if it is not over, or something happened later, or "missing"
+-- sent twice: "missing", and nothing changes
+
+local q, id, latest = named(), ARGV[1], tonumber(ARGV[2])
+local hash, now = q.workflow .. id, now_ms(q.clock)
+local state, steps, key = unpack(redis.call("HMGET", hash, "state", "steps", "key"))
+local since = redis.call("ZSCORE", state == "making" and q.unstarted or q.workflows, id)
+
+redis.call("DEL", q.scratch) -- lets a full server be drained
+if not state then
+  redis.call("ZREM", q.workflows, id)
+  redis.call("ZREM", q.unstarted, id)
+  return "missing"
+end
+if state == "running" or state == "blocked" or tonumber(since or 0) > latest or now < latest then return "open" end
+if key and redis.call("HGET", q.workflow_keys, key) == id then redis.call("HDEL", q.workflow_keys, key) end
+for step = 0, (steps or 0) - 1 do
+  local bits = q.members .. id .. ":" .. step .. ":"
+  redis.call("UNLINK", q.step_waits .. id .. ":" .. step, bits .. "done", bits .. "dead", bits .. "gone")
+end
+redis.call("UNLINK", q.workflow_steps .. id, q.open_steps .. id, q.dead_steps .. id, q.waiting_members .. id,
+  q.starting_parts .. id, q.step_results .. id, q.workflow_signal .. id)
+redis.call("ZREM", q.unstarted, id)
+redis.call("ZREM", q.workflows, id)
+redis.call("UNLINK", hash) -- last: after a torn log it is deleted again
+return "forgotten"

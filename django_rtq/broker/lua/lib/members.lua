@@ -1,0 +1,22 @@
+-- members: jobs that belong to a workflow. When they end it is noted in their queue, for advance_workflow.
+--
+-- The id of a member is a UUID of version 8, where other jobs have 7: 12 digits of time, "8", 3 digits of the workflow, "9" if
+-- other steps take its result, else "8", 9 digits of the workflow, and 6 of its number.
+-- created when first called
+
+-- Note how those of these jobs that are members have ended, or that they are "open" again.
+local function note_members(q, ids, how)
+  for _, id in ipairs(ids) do
+    if string.byte(id, 13) == 56 then redis.call("HSET", q.ended_members, id, how) end
+  end
+end
+
+-- How these members have ended, false for those of which nothing is noted.
+local function read_notes(q, ids)
+  return #ids > 0 and redis.call("HMGET", q.ended_members, unpack(ids)) or {}
+end
+
+-- The workflow knows how these members have ended.
+local function drop_notes(q, ids)
+  if #ids > 0 then redis.call("HDEL", q.ended_members, unpack(ids)) end
+end

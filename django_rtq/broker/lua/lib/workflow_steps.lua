@@ -1,0 +1,129 @@
+-- workflow_steps: the steps of a workflow, and what follows when all members of one have ended.
+--
+-- Fields of `workflow`: name, client, key, token, made, ended (ms), state, on_dead, steps: their number, on_death: the step that
+-- starts at the first death, told: it has started. Of step <n>: task:<n>, queue:<n>, size:<n>, first:<n>: the number of its
+-- first member, keep:<n>: its results are kept, parts:<n>: places of the first members of its parts, after:<n> and next:<n>:
+-- numbers of steps, with an "e" if the end is enough, state:<n>, ends:<n>: how many are done, dead, gone; and of each part
+-- that has started at:<part>, ms.
+--
+-- Which members have ended is kept, and never only how many: each function may be called again with what it was told before.
+
+local SIGNAL_MS = 60000
+local STARTS_AT_ONCE = 16 -- parts in one reply
+local FINAL = { succeeded = true, failed = true, cancelled = true }
+
+-- A workflow: its id, keys and state.
+local function open_workflow(q, id)
+  local state, on_dead = unpack(redis.call("HMGET", q.workflow .. id, "state", "on_dead"))
+  return {
+    q = q, id = id, hash = q.workflow .. id, state = state, on_dead = on_dead, open = q.open_steps .. id,
+    dead = q.dead_steps .. id, starting = q.starting_parts .. id,
+  }
+end
+
+-- The same; nil if it is not there, or was not sent as a whole.
+local function find_workflow(q, id)
+  local flow = open_workflow(q, id)
+  if flow.state and flow.state ~= "making" then return flow end
+end
+
+local function bits_of(flow, step, how)
+  return flow.q.members .. flow.id .. ":" .. step .. ":" .. how
+end
+
+-- A step is over. Its followers start or are skipped, and so on.
+local function finish_step(flow, step, how, now)
+  local todo = { { step, how } }
+
+  local function start(next)
+    local state, size, first, parts = unpack(redis.call("HMGET", flow.hash, "state:" .. next, "size:" .. next,
+      "first:" .. next, "parts:" .. next))
+    if state ~= "waiting" then return end
+    for place in string.gmatch(parts, "%d+") do
+      redis.call("ZADD", flow.starting, first + place, next .. ":" .. place)
+    end
+    redis.call("ZADD", flow.q.unstarted, now, flow.id)
+    redis.call("HSET", flow.hash, "state:" .. next, "started")
+    if size == "0" then todo[#todo + 1] = { next, "succeeded" } end
+  end
+
+  if how == "start" then
+    start(step)
+    table.remove(todo, 1)
+  end
+  while #todo > 0 do
+    local over, ending = unpack(table.remove(todo))
+    if redis.call("SISMEMBER", flow.open, over) == 1 then
+      redis.call("HSET", flow.hash, "state:" .. over, ending)
+      if ending ~= "succeeded" then redis.call("HSET", flow.hash, "lost", "1") end
+      redis.call("UNLINK", flow.q.step_waits .. flow.id .. ":" .. over)
+      for next, is_end_enough in string.gmatch(redis.call("HGET", flow.hash, "next:" .. over), "(%d+)(e?)") do
+        local waits = flow.q.step_waits .. flow.id .. ":" .. next
+        if ending == "succeeded" or is_end_enough == "e" then
+          redis.call("SREM", waits, over)
+          if redis.call("EXISTS", waits) == 0 then start(next) end
+        else
+          todo[#todo + 1] = { next, "skipped" }
+        end
+      end
+      redis.call("SREM", flow.open, over) -- last: after a torn log all of this is done again
+    end
+  end
+end
+
+-- Count the members of a step by their ends, and finish it if these are all.
+local function count_step(flow, step, now)
+  local size, on_death = unpack(redis.call("HMGET", flow.hash, "size:" .. step, "on_death"))
+  local done, dead, gone = redis.call("BITCOUNT", bits_of(flow, step, "done")),
+    redis.call("BITCOUNT", bits_of(flow, step, "dead")), redis.call("BITCOUNT", bits_of(flow, step, "gone"))
+  redis.call("HSET", flow.hash, "ends:" .. step, done .. " " .. dead .. " " .. gone)
+  if FINAL[flow.state] then return end
+  if dead > 0 and on_death then finish_step(flow, on_death, "start", now) end
+  if dead > 0 and flow.on_dead == "block" and step ~= on_death then
+    redis.call("SADD", flow.dead, step)
+  else
+    redis.call("SREM", flow.dead, step)
+  end
+  if flow.on_dead == "go_on" then gone = gone + dead end
+  if done + gone == tonumber(size) then finish_step(flow, step, gone == 0 and "succeeded" or "failed", now) end
+  return dead > 0 and flow.on_dead == "cancel" and step ~= on_death
+end
+
+-- Wake who waits for the workflow.
+local function send_signal(flow)
+  local signal = flow.q.workflow_signal .. flow.id
+  redis.call("UNLINK", signal)
+  redis.call("LPUSH", signal, "over")
+  redis.call("PEXPIRE", signal, SIGNAL_MS)
+end
+
+-- End a workflow. Its waiting members never start.
+local function end_workflow(flow, state, now)
+  redis.call("HSET", flow.hash, "ended", string.format("%.0f", now), "state", state)
+  send_signal(flow)
+  flow.state = state
+end
+
+-- Bring the state of a workflow up to date. Returns what is new: "ended", "blocked", or "".
+local function update_state(flow, now)
+  if FINAL[flow.state] then return "" end
+  redis.call("ZADD", flow.q.workflows, now, flow.id)
+  if redis.call("EXISTS", flow.open) == 0 then
+    end_workflow(flow, redis.call("HEXISTS", flow.hash, "lost") == 1 and "failed" or "succeeded", now)
+    return "ended"
+  end
+  local state = redis.call("EXISTS", flow.dead) == 1 and "blocked" or "running"
+  if state == flow.state then return "" end
+  redis.call("HSET", flow.hash, "state", state)
+  if state == "blocked" then send_signal(flow) else redis.call("UNLINK", flow.q.workflow_signal .. flow.id) end
+  return state == "blocked" and "blocked" or ""
+end
+
+-- Append parts that are to be enqueued to a reply, each with its queue.
+local function add_starting(flow, reply)
+  for _, part in ipairs(redis.call("ZRANGE", flow.starting, 0, STARTS_AT_ONCE - 1)) do
+    reply[#reply + 1] = part
+    reply[#reply + 1] = redis.call("HGET", flow.hash, "queue:" .. string.match(part, "^%d+"))
+  end
+  return reply
+end

@@ -1,0 +1,48 @@
+-- start_members: enqueue the members of a part of a step. There are two queues: the default one, and that of the step.
+-- — -> queued, or scheduled when it has a time
+-- uses: prelude bulk_enqueue known_ids
+-- keys: clock jobs finished finished_before cancelled_in_lane scheduled bands turn lanes waiting_since work_signal
+--       due_signal ring lane stats scheduled_by_client waiting_limits dead running_counts blocked workflow
+--       waiting_members starting_parts unstarted
+-- ARGV[1] id          of the workflow
+-- ARGV[2] part        "step:place of its first member"
+--
+-- returns how many were enqueued
+-- sent twice: 0 the second time, and nothing changes
+
+local q, target, id, part = named(), named(2), ARGV[1], ARGV[2]
+local now, hash, starting = now_ms(q.clock), q.workflow .. id, q.starting_parts .. id
+local CALL = "(%S*) (%d+) (%S*) (%S*) (%S*) ([^\n]*)\n([^\n]*)\n"
+
+-- When the part was enqueued first: its ids have this time, also if a torn log lets it be enqueued again.
+local function started_at()
+  redis.call("HSETNX", hash, "at:" .. part, string.format("%.0f", now))
+  return redis.call("HGET", hash, "at:" .. part)
+end
+
+-- The jobs of the part, as arguments of enqueue_many.
+local function read_jobs(calls)
+  local step, place = string.match(part, "^(%d+):(%d+)$")
+  local first, keep = unpack(redis.call("HMGET", hash, "first:" .. step, "keep:" .. step))
+  local jobs, number = { "" }, first + place
+  local head = string.format("%012x8%s%s%s", started_at(), string.sub(id, 1, 3), keep == "1" and "9" or "8", string.sub(id, 4))
+  for band, max_crashes, due, expires, front, client, body in string.gmatch(calls, CALL) do
+    local n = #jobs
+    jobs[n + 1], jobs[n + 2], jobs[n + 3], jobs[n + 4] = head .. string.format("%06x", number), band, max_crashes, client
+    jobs[n + 5], jobs[n + 6], jobs[n + 7], jobs[n + 8] = due, expires, front, body
+    number = number + 1
+  end
+  return jobs
+end
+
+local calls, added = redis.call("HGET", q.waiting_members .. id, part), 0
+if calls then
+  local jobs = read_jobs(calls)
+  local plan = plan_jobs(target, jobs, find_known(target, ids_of(jobs)), now, true)
+  add_planned(target, plan, now)
+  added = #plan.records / 2
+end
+redis.call("HDEL", q.waiting_members .. id, part)
+redis.call("ZREM", starting, part)
+if redis.call("EXISTS", starting) == 0 then redis.call("ZREM", q.unstarted, id) end
+return added

@@ -1,0 +1,64 @@
+-- store_workflow: store a part of a new workflow; with the last part it begins.
+-- uses: prelude workflow_steps
+-- keys: workflow workflows workflow_keys workflow_steps open_steps dead_steps step_waits waiting_members
+--       starting_parts unstarted clock workflow_signal
+-- ARGV[1] id          of the workflow
+-- ARGV[2] token       of its maker
+-- ARGV[3] is_last     "1": it is whole now
+-- ARGV[4] key         name, newline, key; "": it is not unique
+-- ARGV[5] pairs       number of texts in `list` that are fields and values of the workflow
+-- ARGV[...] list      these, then parts and the calls of their members in turn: the first line of each has the band, max_crashes,
+--                     due, expires and front of the job, as in enqueue_many, and its client; the second one the body
+--
+-- returns {"ok"}, with "last" then parts and their queues in turn: those to be enqueued; {"duplicate", id} of the workflow with
+--         that key that is not over; {"taken"}: another workflow has this id
+-- sent twice: nothing changes the second time, and more parts are to be enqueued if there are any left
+
+local q, id, token, is_last, key, pairs_end, list = named(), ARGV[1], ARGV[2], ARGV[3] == "1", ARGV[4], 5 + ARGV[5], ARGV
+local now, hash = now_ms(q.clock), q.workflow .. id
+local MOST_VALUES = 4000 -- in one command
+
+-- The workflow that keeps this one from being made.
+local function find_other()
+  local other = key ~= "" and redis.call("HGET", q.workflow_keys, key)
+  if not other or other == id then return nil end
+  local state = redis.call("HGET", q.workflow .. other, "state")
+  return state and not FINAL[state] and other or nil
+end
+
+-- It is whole: prepare its steps, and start those that wait for no other.
+local function begin()
+  local flow, on_death, first = open_workflow(q, id), redis.call("HGET", hash, "on_death"), {}
+  for step = 0, redis.call("HGET", hash, "steps") - 1 do
+    local number, after = unpack(redis.call("HMGET", hash, "first:" .. step, "after:" .. step))
+    redis.call("ZADD", q.workflow_steps .. id, number, step)
+    if tostring(step) ~= on_death then
+      redis.call("SADD", flow.open, step)
+      if after == "" then first[#first + 1] = step end
+    end
+    for other in string.gmatch(after, "%d+") do redis.call("SADD", q.step_waits .. id .. ":" .. step, other) end
+  end
+  for _, step in ipairs(first) do finish_step(flow, step, "start", now) end
+  redis.call("ZADD", q.workflows, now, id)
+  if redis.call("EXISTS", flow.starting) == 0 then redis.call("ZREM", q.unstarted, id) end
+  redis.call("HSET", hash, "made", string.format("%.0f", now), "state", "running") -- a torn log: it is not whole
+  update_state(flow, now)
+end
+
+local known = redis.call("HGET", hash, "token")
+if known and known ~= token then return { "taken" } end
+local state = known and redis.call("HGET", hash, "state")
+local other = not known and find_other()
+if other then return { "duplicate", other } end
+if state == false or state == "making" then
+  redis.call("ZADD", q.unstarted, now, id)
+  redis.call("HSET", hash, "token", token, "state", "making")
+  if key ~= "" then redis.call("HSET", q.workflow_keys, key, id) end
+  for first = 6, pairs_end, MOST_VALUES do
+    redis.call("HSET", hash, unpack(list, first, math.min(first + MOST_VALUES - 1, pairs_end)))
+  end
+  for place = pairs_end + 1, #list, 2 do redis.call("HSET", q.waiting_members .. id, list[place], list[place + 1]) end
+  if is_last then begin() end
+end
+local flow = is_last and find_workflow(q, id)
+return flow and add_starting(flow, { "ok", redis.call("HGET", hash, "state") }) or { "ok", "" }

@@ -1,0 +1,355 @@
+"""workflow(): collects the steps of a workflow in a block, and sends them when the block ends."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
+
+from asgiref.sync import sync_to_async
+from django.db import transaction
+
+from django_rtq.broker.broker import broker_of
+from django_rtq.broker.messages import NewJob
+from django_rtq.broker.redis.commands import Argument
+from django_rtq.broker.workflows import NewWorkflow, new_workflow_id
+from django_rtq.exceptions import BrokerError, ConfigurationError, InvalidWorkflow
+from django_rtq.jobs.serializer import ResultOf
+from django_rtq.tasks.calls import client_name, new_job
+from django_rtq.tasks.enqueuing import checked_calls
+from django_rtq.tasks.task import Calls, Task
+from django_rtq.transactions.on_commit import has_transaction
+from django_rtq.transactions.rules import OnCommit, database_to_await, outbox_database
+from django_rtq.workflows.handle import Workflow
+from django_rtq.workflows.results import StepResults, references_in
+
+MAX_STEPS = 1_000
+MAX_EDGES = 10_000
+MAX_MEMBERS = 16_000_000
+MAX_NAME = 100  # characters, of names and keys
+PART = 500  # members that one call of a script enqueues
+PART_BYTES = 250_000  # of calls, more than one in a part
+OnDead = Literal["block", "cancel", "go_on"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
+
+
+class AnyStep:
+    """A step of a workflow: one call, or many."""
+
+    def __init__(self, flow: WorkflowBuilder, number: int, first: int, size: int, task: str) -> None:
+        self.flow, self.number, self.first, self.size, self.task = flow, number, first, size, task
+        self.keeps = False
+
+    def _reference(self, size: int) -> ResultOf:
+        self.flow.keep(self)
+        return ResultOf(self.flow.id, self.first, size)
+
+    def __repr__(self) -> str:
+        return f"<step {self.number} of workflow {self.flow.name}: {self.task}, {self.size}>"
+
+
+class Step(AnyStep, Generic[R_co]):
+    """A step of one call."""
+
+    @property
+    def result(self) -> R_co:
+        """What the call will return: as an argument of a later step, which then waits for it."""
+        return cast(R_co, self._reference(-1))
+
+
+class Steps(AnyStep, Generic[R_co]):
+    """A step of many calls."""
+
+    @property
+    def results(self) -> StepResults[R_co]:
+        """What the calls will return, in their order: as an argument of a later step, which then waits for all."""
+        return cast("StepResults[R_co]", self._reference(self.size))
+
+
+class After:
+    """Adds steps that wait for others."""
+
+    def __init__(self, flow: WorkflowBuilder, after: Mapping[int, str]) -> None:
+        self._flow, self._after = flow, after
+
+    @overload
+    def add(self, task: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> Step[T]: ...
+
+    @overload
+    def add(self, task: Task[P, R], *args: P.args, **kwargs: P.kwargs) -> Step[R]: ...
+
+    def add(self, task: Task[P, Any], *args: P.args, **kwargs: P.kwargs) -> Step[Any]:
+        """Add a step of one call. It starts when the steps whose results it takes, and those of after(), are over."""
+        step: Step[Any] = self._flow.add_step(Step, task, [(args, kwargs)], self._after)
+        return step
+
+    @overload
+    def map(self, task: Task[[T], Coroutine[Any, Any, R]], values: Iterable[T]) -> Steps[R]: ...
+
+    @overload
+    def map(self, task: Task[[T], R], values: Iterable[T]) -> Steps[R]: ...
+
+    def map(self, task: Task[Any, Any], values: Iterable[Any]) -> Steps[Any]:
+        """Add a step of one call for each value. It reads them once."""
+        step: Steps[Any] = self._flow.add_step(Steps, task, (((value,), {}) for value in values), self._after)
+        return step
+
+    @overload
+    def add_many(self, task: Task[..., Coroutine[Any, Any, R]], calls: Calls) -> Steps[R]: ...
+
+    @overload
+    def add_many(self, task: Task[..., R], calls: Calls) -> Steps[R]: ...
+
+    def add_many(self, task: Task[..., Any], calls: Calls) -> Steps[Any]:
+        """Add a step of many calls, given as pairs of arguments and keyword arguments."""
+        step: Steps[Any] = self._flow.add_step(Steps, task, calls, self._after)
+        return step
+
+
+@dataclass(slots=True)
+class _Part:
+    """The calls of up to 500 members."""
+
+    place: int  # of the first one in its step
+    lines: list[str] = field(default_factory=list)
+    size: int = 0
+
+
+class WorkflowBuilder(After):
+    """What workflow() returns: collects steps. For one thread.
+
+    As a context manager, sync or async, it sends the workflow at the end of the block, and nothing if the block raises.
+    The calls are checked when they are added.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        client: str | None,
+        key: str | None,
+        on_dead: OnDead,
+        headers: Mapping[str, Any],
+        on_commit: OnCommit,
+    ) -> None:
+        super().__init__(self, {})
+        self.id = new_workflow_id()
+        self.name = _checked_text("name", name)
+        self.key = "" if key is None else _checked_text("key", key)
+        if on_dead not in ("block", "cancel", "go_on"):
+            raise ValueError(f'on_dead is {on_dead!r}, but has to be "block", "cancel" or "go_on".')
+        self._client = client_name(f"workflow {name}: client", client) if client is not None else ""
+        self._headers, self._on_commit, self._on_dead = dict(headers), on_commit, on_dead
+        self._fields: dict[str, Argument] = {}
+        self._steps: list[AnyStep] = []
+        self._parts: list[tuple[str, _Part]] = []
+        self._next: dict[int, list[str]] = {}
+        self._backend: str | None = None
+        self._edges = self._members = 0
+        self._is_open = False
+        self.handle: Workflow | None = None
+
+    # -- the block
+
+    def __enter__(self) -> WorkflowBuilder:
+        self._is_open = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_open = False
+        if kind is None:
+            self._send()
+
+    async def __aenter__(self) -> WorkflowBuilder:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_open = False
+        if kind is None:
+            await sync_to_async(self._send, thread_sensitive=True)()
+
+    # -- steps
+
+    def after(self, *steps: AnyStep, ended: bool = False) -> After:
+        """Add steps that wait until all jobs of these have succeeded, or with `ended` are over in any way."""
+        return After(self, {self._own(step).number: "e" if ended else "" for step in steps})
+
+    def on_death(self, task: Task[P, Any], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Call a task once, when the first job of the workflow is dead. One such call."""
+        if "on_death" in self._fields:
+            raise InvalidWorkflow(self.id, "has one on_death() already.")
+        step = self.add_step(Step, task, [(args, kwargs)], {})
+        if self._fields[f"after:{step.number}"]:
+            raise InvalidWorkflow(self.id, "has an on_death() that takes a result: it may start before that is there.")
+        self._fields["on_death"] = step.number
+
+    def add_step(self, kind: type[Any], task: Task[Any, Any], calls: Iterable[Any], after: Mapping[int, str]) -> Any:
+        """Add a step. Raises InvalidWorkflow, and what delay() raises for invalid calls."""
+        number, first = len(self._steps), self._members
+        self._check_step(task, number)
+        if self._headers and not task.headers:
+            task = task.using(headers=self._headers)
+        waits, parts = dict(after), [_Part(0)]
+        size = 0
+        for args, kwargs in _pairs(task.name, calls):
+            for reference in references_in(args, kwargs):
+                waits.setdefault(self._step_of(reference).number, "")
+            job = new_job(task, args, dict(kwargs))
+            line = _line(job, self._client)
+            if parts[-1].lines and (len(parts[-1].lines) == PART or parts[-1].size + len(line) > PART_BYTES):
+                parts.append(_Part(size))
+            parts[-1].lines.append(line)
+            parts[-1].size += len(line)
+            size += 1
+        if first + size > MAX_MEMBERS:
+            raise InvalidWorkflow(self.id, f"has more than {MAX_MEMBERS:,} jobs. Divide the work.")
+        self._connect(number, waits)
+        step = kind(self, number, first, size, task.name)
+        self._members += size
+        self._steps.append(step)
+        if size:
+            self._parts += [(f"{number}:{part.place}", part) for part in parts]
+        self._fields |= {
+            f"task:{number}": task.name,
+            f"queue:{number}": task.queue,
+            f"size:{number}": size,
+            f"first:{number}": first,
+            f"parts:{number}": " ".join(str(part.place) for part in parts) if size else "",
+            f"after:{number}": " ".join(f"{other}{how}" for other, how in sorted(waits.items())),
+            f"state:{number}": "waiting",
+            f"ends:{number}": "0 0 0",
+        }
+        return step
+
+    def keep(self, step: AnyStep) -> None:
+        """Keep the results of a step for others."""
+        if not self._is_open:
+            raise InvalidWorkflow(self.id, "is sent already: results are for steps of the same block.")
+        self._fields[f"keep:{step.number}"] = "1"
+
+    def _check_step(self, task: Any, number: int) -> None:
+        if not isinstance(task, Task):
+            raise TypeError(f"A step needs a task of @task, not {task!r}.")
+        if not self._is_open:
+            raise InvalidWorkflow(self.id, "takes no more steps: add them inside of the block.")
+        if number == MAX_STEPS:
+            raise InvalidWorkflow(self.id, f"has more than {MAX_STEPS:,} steps. Use map() for many calls of one task.")
+        if task.uniqueness is not None:
+            raise InvalidWorkflow(
+                self.id, f"cannot have {task.name}, which is unique. Add {task.name}.using(unique=False)."
+            )
+        if self._backend not in (None, task.backend):
+            raise InvalidWorkflow(self.id, f"has tasks of several Redis servers, {task.name} among them.")
+        self._backend = task.backend
+
+    def _connect(self, number: int, waits: Mapping[int, str]) -> None:
+        self._edges += len(waits)
+        if self._edges > MAX_EDGES:
+            raise InvalidWorkflow(
+                self.id, f"has more than {MAX_EDGES:,} edges. Let one step wait for many, others for it."
+            )
+        for other, how in waits.items():
+            if self._fields.get("on_death") == other:
+                raise InvalidWorkflow(self.id, "has a step that waits for on_death().")
+            self._next.setdefault(other, []).append(f"{number}{how}")
+
+    def _step_of(self, reference: ResultOf) -> AnyStep:
+        if reference.workflow != self.id:
+            raise InvalidWorkflow(self.id, f"cannot take a result of workflow {reference.workflow}: read it before.")
+        return next(step for step in self._steps if step.first == reference.number and step.size)
+
+    def _own(self, step: AnyStep) -> AnyStep:
+        if not isinstance(step, AnyStep):
+            raise TypeError(f"after() takes steps, which add() and map() return, not {step!r}.")
+        if step.flow is not self:
+            raise InvalidWorkflow(self.id, f"cannot wait for {step!r}, which belongs to another one.")
+        return step
+
+    # -- sending
+
+    def _send(self) -> None:
+        backend = self._backend or ""
+        self.handle = Workflow(self.id, self.name, backend=backend)
+        alias = database_to_await(self._on_commit)
+        if alias is not None and has_transaction(alias):
+            if outbox_database():
+                raise ConfigurationError(
+                    'Workflows do not go through RTQ["OUTBOX"]: a crash after the commit would lose them. Make them in '
+                    "a job, whose call goes through it, or say workflow(…, on_commit=False)."
+                )
+            transaction.on_commit(self._store, using=alias)
+        else:
+            self._store()
+
+    def _store(self) -> None:
+        assert self.handle is not None
+        broker = broker_of(self._backend or "")
+        broker.register_queues({str(queue) for name, queue in self._fields.items() if name.startswith("queue:")})
+        fields: dict[str, Argument] = {
+            "name": self.name,
+            "client": self._client,
+            "on_dead": self._on_dead,
+            "steps": len(self._steps),
+            **self._fields,
+            **{f"next:{step.number}": " ".join(self._next.get(step.number, ())) for step in self._steps},
+        }
+        key = f"{self.name}\n{self.key}" if self.key else ""
+        if key:
+            fields["key"] = key
+        parts = [(name, "".join(part.lines)) for name, part in self._parts]
+        answer, other, starting = broker.workflows.store(NewWorkflow(id=self.id, key=key, fields=fields, parts=parts))
+        if answer == "taken":
+            raise InvalidWorkflow(self.id, "has an id that another workflow has, by chance. Make it again.")
+        if answer == "duplicate":
+            self.handle.id, self.handle.duplicate = other, True
+            return
+        with suppress(BrokerError):  # it is stored: a worker starts the rest with a heartbeat
+            broker.workflows.start(starting)
+
+
+def workflow(
+    name: str,
+    *,
+    client: str | None = None,
+    key: str | None = None,
+    on_dead: OnDead = "block",
+    headers: Mapping[str, Any] | None = None,
+    on_commit: OnCommit = None,
+) -> WorkflowBuilder:
+    """Begin a workflow: ``with workflow("month-end") as flow: …``. It is sent when the block ends without an error.
+
+    `client`: of all jobs whose task sets none. `key`: no second workflow of that name and key exists at a time; the
+    handle of the second has the id of the first, and `duplicate`. `on_dead`: a dead job blocks the workflow until it is
+    requeued or discarded ("block"), cancels it ("cancel"), or counts as ended ("go_on"). `headers`: of jobs whose task
+    sets none. `on_commit`: as the option of @task.
+
+    Raises ValueError and InvalidTask for bad options; at the end of the block what delay() raises.
+    """
+    return WorkflowBuilder(name, client=client, key=key, on_dead=on_dead, headers=headers or {}, on_commit=on_commit)
+
+
+def _checked_text(what: str, value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
+        raise ValueError(f"The {what} of a workflow is {value!r}, but has to be a text of 1 to {MAX_NAME} characters.")
+    return value
+
+
+def _pairs(task: str, calls: Iterable[Any]) -> Iterable[tuple[Sequence[Any], Mapping[str, Any]]]:
+    return checked_calls(task, calls)
+
+
+def _line(job: NewJob, client: str) -> str:
+    """A call as store_workflow.lua takes it."""
+    return (
+        f"{job.priority} {job.max_crashes} {job.due} {job.expires} {job.at_front} {job.client or client}\n{job.body}\n"
+    )

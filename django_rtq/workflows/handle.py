@@ -1,0 +1,298 @@
+"""Workflow: reads and changes a workflow in Redis, wherever its process is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from django_rtq.broker.broker import broker_of
+from django_rtq.broker.workflows import member_id
+from django_rtq.exceptions import WorkflowFailed, WorkflowNotFound, WorkflowTimeout
+from django_rtq.handle import check_timeout
+from django_rtq.jobs.job import StrEnum
+from django_rtq.workflows.results import StepResults
+
+MAX_BLOCK_SECONDS = 30.0
+SHOWN_ERRORS = 3
+AT_ONCE = 100
+
+
+class WorkflowState(StrEnum):
+    """The state of a workflow."""
+
+    RUNNING = "running"
+    BLOCKED = "blocked"  # a dead job keeps it from going on; requeue or discard it
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # some jobs were cancelled, expired or discarded, or never started for that reason
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the workflow is over."""
+        return self in (WorkflowState.SUCCEEDED, WorkflowState.FAILED, WorkflowState.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepProgress:
+    """How far a step is: numbers of its jobs."""
+
+    number: int
+    task: str
+    queue: str
+    state: str  # waiting, started, succeeded, failed, skipped: it never starts
+    size: int
+    done: int
+    dead: int
+    gone: int  # cancelled, expired, discarded or purged: failed for good
+    after: tuple[int, ...] = ()  # numbers of the steps that it waits for
+
+    @property
+    def open(self) -> int:
+        """Jobs that are not over, and not dead."""
+        return self.size - self.done - self.dead - self.gone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowProgress:
+    """What is known of a workflow."""
+
+    id: str
+    name: str
+    client: str
+    key: str
+    state: WorkflowState
+    made_ms: int
+    ended_ms: int | None
+    steps: tuple[StepProgress, ...]
+    fields: dict[str, str] = field(repr=False, compare=False)
+
+    @property
+    def done(self) -> int:
+        """Jobs that have succeeded."""
+        return sum(step.done for step in self.steps)
+
+    @property
+    def size(self) -> int:
+        """All jobs, also those that have not started."""
+        return sum(step.size for step in self.steps)
+
+    def blocking(self) -> list[StepProgress]:
+        """The steps with dead jobs."""
+        return [step for step in self.steps if step.dead]
+
+
+class Workflow:
+    """A workflow, by its id. Each access queries Redis."""
+
+    def __init__(self, workflow_id: str, name: str = "", *, backend: str = "", duplicate: bool = False) -> None:
+        self.id = workflow_id
+        self.name = name
+        self.backend = backend
+        self.duplicate = duplicate  # workflow() made none: one with this key existed
+
+    # -- reading
+
+    def progress(self) -> WorkflowProgress:
+        """All steps with numbers of their jobs, in one round trip. Raises WorkflowNotFound."""
+        (fields,) = self._store.read_fields([self.id])
+        return read_progress(self.id, fields)
+
+    async def aprogress(self) -> WorkflowProgress:
+        """progress() for coroutines."""
+        return await sync_to_async(self.progress)()
+
+    @property
+    def state(self) -> WorkflowState:
+        """The current state. Raises WorkflowNotFound."""
+        return self.progress().state
+
+    def results(self, task: str) -> StepResults[Any]:
+        """The results of the step of a task, given by its name or the end of it, as far as other steps take them.
+
+        Raises WorkflowNotFound, and LookupError for a step that is not there, or whose results are not kept.
+        """
+        progress = self.progress()
+        for step in progress.steps:
+            if step.task == task or step.task.endswith(f".{task}"):
+                if progress.fields.get(f"keep:{step.number}") != "1":
+                    raise LookupError(
+                        f"The results of {step.task} are not kept: no other step of the workflow takes them."
+                    )
+                first = int(progress.fields[f"first:{step.number}"])
+                return StepResults(self.backend, self.id, first, step.size)
+        raise LookupError(f"Workflow {self.id} has no step of {task}.")
+
+    def get(self, timeout: float | None = None) -> None:
+        """Wait until the workflow has succeeded. Blocks for at most `timeout` seconds, without polling.
+
+        Raises WorkflowFailed if it fails, is cancelled, or is blocked by dead jobs, with the errors of the first ones;
+        WorkflowTimeout; WorkflowNotFound; BrokerUnavailable.
+        """
+        check_timeout(timeout)
+        until = None if timeout is None else time.monotonic() + timeout
+        progress = self.progress()
+        while progress.state is WorkflowState.RUNNING:
+            left = MAX_BLOCK_SECONDS if until is None else min(MAX_BLOCK_SECONDS, until - time.monotonic())
+            if left <= 0:
+                raise WorkflowTimeout(
+                    self.id, f"is not over after {timeout:g} s: {progress.done} of {progress.size} jobs are done."
+                )
+            progress = read_progress(self.id, self._store.wait(self._broker.waits, self.id, left))
+        if progress.state is not WorkflowState.SUCCEEDED:
+            raise WorkflowFailed(self.id, self._why(progress))
+
+    async def aget(self, timeout: float | None = None) -> None:
+        """get() for coroutines. It takes a thread while it waits."""
+        await sync_to_async(self.get, thread_sensitive=False)(timeout)
+
+    def dead(self) -> Iterator[tuple[str, str]]:
+        """The dead jobs: id, and queue of their step, where they are unless somebody has moved them."""
+        progress = self.progress()
+        for step in progress.blocking():
+            (bits,) = self._store.bitmaps(self.id, step.number, "dead")
+            for place in _set_bits(bits):
+                yield member_of(progress, step.number, place), step.queue
+
+    # -- changing
+
+    def cancel(self) -> None:
+        """End the workflow at once: no step starts any more. Then its waiting jobs are cancelled, and running ones are
+        asked to stop. Nothing happens if it is over. Raises WorkflowNotFound."""
+        answer = self._store.cancel(self.id)
+        if answer == "missing":
+            raise WorkflowNotFound(self.id, "was not found: its id is unknown, or it ended long ago.")
+        from django_rtq.exceptions import JobError
+        from django_rtq.inspector.inspector import get_inspector
+
+        inspector, progress = get_inspector(self.backend), self.progress()
+        for step in progress.steps:
+            for job_id in self._live(progress, step):
+                try:
+                    inspector.cancel(job_id, step.queue)
+                except JobError:
+                    continue  # it is over, or was moved and is over
+
+    def requeue_dead(self) -> int:
+        """Requeue all dead jobs, with all their attempts. Returns how many. Raises WorkflowNotFound."""
+        from django_rtq.inspector.inspector import get_inspector
+
+        inspector, by_queue, number = get_inspector(self.backend), {}, 0  # type: ignore[var-annotated]
+        for job_id, queue in self.dead():
+            by_queue.setdefault(queue, []).append(job_id)
+        for queue, ids in by_queue.items():
+            for start in range(0, len(ids), AT_ONCE):
+                number += len(inspector.requeue(queue, ids[start : start + AT_ONCE]))
+        return number
+
+    # -- inside
+
+    @property
+    def _broker(self) -> Any:
+        return broker_of(self.backend)
+
+    @property
+    def _store(self) -> Any:
+        return self._broker.workflows
+
+    def _live(self, progress: WorkflowProgress, step: StepProgress) -> Iterator[str]:
+        """The ids of the jobs of a step that were enqueued and are not known to be over."""
+        ended = [set(_set_bits(bits)) for bits in self._store.bitmaps(self.id, step.number, "done", "dead", "gone")]
+        over = set().union(*ended)
+        for name in progress.fields:
+            if name.startswith(f"at:{step.number}:"):
+                start = int(name.rpartition(":")[2])
+                for place in range(start, _end_of(progress, step, start)):
+                    if place not in over:
+                        yield member_of(progress, step.number, place)
+
+    def _why(self, progress: WorkflowProgress) -> str:
+        from django_rtq.exceptions import JobNotFound
+        from django_rtq.inspector.inspector import get_inspector
+
+        dead = sum(step.dead for step in progress.steps)
+        lines = [f"is {progress.state}." + (f" Dead jobs: {dead}." if dead else "")]
+        for job_id, queue in self.dead():
+            if len(lines) > SHOWN_ERRORS:
+                break
+            try:
+                details = get_inspector(self.backend).find(job_id, queue)
+            except JobNotFound:
+                continue
+            last = details.errors[-1] if details.errors else {}
+            lines.append(f"{details.task} {job_id}: {last.get('error_class', '')}: {last.get('error', '')}")
+        return "\n".join(lines)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Workflow) and (self.id, self.backend) == (other.id, other.backend)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.backend))
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.id} {self.name}>"
+
+
+def get_workflow(workflow_id: str, *, backend: str = "") -> Workflow:
+    """The workflow with this id. Raises WorkflowNotFound."""
+    flow = Workflow(workflow_id, backend=backend)
+    flow.name = flow.progress().name
+    return flow
+
+
+def read_progress(workflow_id: str, fields: dict[str, str]) -> WorkflowProgress:
+    """What the fields of a workflow say. Raises WorkflowNotFound for {}, and while it is not whole."""
+    if fields.get("state", "making") == "making":
+        raise WorkflowNotFound(workflow_id, "was not found: its id is unknown, or it ended long ago.")
+    ended = fields.get("ended")
+    return WorkflowProgress(
+        id=workflow_id,
+        name=fields["name"],
+        client=fields["client"],
+        key=fields.get("key", "").partition("\n")[2],
+        state=WorkflowState(fields["state"]),
+        made_ms=int(fields["made"]),
+        ended_ms=int(ended) if ended else None,
+        steps=tuple(_step(fields, number) for number in range(int(fields["steps"]))),
+        fields=fields,
+    )
+
+
+def _step(fields: dict[str, str], number: int) -> StepProgress:
+    done, dead, gone = map(int, fields[f"ends:{number}"].split())
+    return StepProgress(
+        number=number,
+        task=fields[f"task:{number}"],
+        queue=fields[f"queue:{number}"],
+        state=fields[f"state:{number}"],
+        size=int(fields[f"size:{number}"]),
+        done=done,
+        dead=dead,
+        gone=gone,
+        after=tuple(int(other.rstrip("e")) for other in fields[f"after:{number}"].split()),
+    )
+
+
+def member_of(progress: WorkflowProgress, step: int, place: int) -> str:
+    """The id of a job that has been enqueued, by its place in its step."""
+    fields = progress.fields
+    start = max(at for at in map(int, fields[f"parts:{step}"].split()) if at <= place)
+    started_ms, first = int(fields[f"at:{step}:{start}"]), int(fields[f"first:{step}"])
+    return member_id(progress.id, started_ms, first + place, keeps=fields.get(f"keep:{step}") == "1")
+
+
+def _end_of(progress: WorkflowProgress, step: StepProgress, start: int) -> int:
+    """Where the part of a step ends that starts there."""
+    later = [at for at in map(int, progress.fields[f"parts:{step.number}"].split()) if at > start]
+    return min(later, default=step.size)
+
+
+def _set_bits(bits: bytes) -> Iterator[int]:
+    for index, byte in enumerate(bits):
+        if byte:
+            for bit in range(8):
+                if byte & (0x80 >> bit):
+                    yield 8 * index + bit

@@ -1,0 +1,89 @@
+"""The results of earlier steps, as arguments of later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+from django_rtq.broker.broker import get_broker
+from django_rtq.exceptions import WrongState
+from django_rtq.jobs import serializer
+from django_rtq.jobs.serializer import ResultOf
+
+PAGE = 500  # results that are read at once
+_LOST = object()
+R = TypeVar("R")
+
+
+class StepResults(Generic[R]):
+    """The results of a step of many jobs, in the order of `map`. They are read in pages, each time it is iterated.
+
+    Jobs that did not succeed are left out. Iterating raises BrokerError, and WrongState for a result that was lost.
+    """
+
+    def __init__(self, backend: str, workflow: str, first: int, count: int) -> None:
+        self._backend, self._workflow = backend, workflow
+        self._numbers = range(first, first + count)
+
+    def __iter__(self) -> Iterator[R]:
+        for start in range(0, len(self._numbers), PAGE):
+            page = self._numbers[start : start + PAGE]
+            for result in read_results(self._backend, self._workflow, page):
+                if result is not _LOST:
+                    yield result
+
+    def __repr__(self) -> str:
+        return f"<results of up to {len(self._numbers)} jobs of workflow {self._workflow}>"
+
+
+def read_results(backend: str, workflow: str, numbers: range | list[int]) -> list[Any]:
+    """The results of these members. What did not succeed is _LOST. Raises BrokerError and WrongState."""
+    outcomes = get_broker(backend).workflows.outcomes(workflow, list(numbers)) if numbers else []
+    return [_result(workflow, number, outcome) for number, outcome in zip(numbers, outcomes, strict=True)]
+
+
+def _result(workflow: str, number: int, outcome: bytes | None) -> Any:
+    if outcome is None:
+        return _LOST
+    values = serializer.loads(outcome)
+    if "result" not in values:
+        raise WrongState(f"{number} of workflow {workflow}", "succeeded, but its result was lost with its process.")
+    return values["result"]
+
+
+def resolve(backend: str, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call with results in the places of their references. Raises BrokerError and WrongState."""
+    single = sorted({(each.workflow, each.number) for each in _references((args, kwargs)) if each.size < 0})
+    found = {place: read_results(backend, place[0], [place[1]])[0] for place in single}
+    for (workflow, number), value in found.items():
+        if value is _LOST:
+            raise WrongState(f"{number} of workflow {workflow}", "has no result, and another job takes it.")
+    args, kwargs = _replaced([list(args), kwargs], backend, found)
+    return args, kwargs
+
+
+def _references(value: Any) -> Iterator[ResultOf]:
+    if type(value) is ResultOf:
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _references(item)
+    elif isinstance(value, dict):
+        yield from _references(list(value.values()))
+
+
+def references_in(args: Any, kwargs: Any) -> list[ResultOf]:
+    """The results that the arguments of a call name, at any depth."""
+    return list(_references((args, kwargs)))
+
+
+def _replaced(value: Any, backend: str, found: dict[tuple[str, int], Any]) -> Any:
+    if type(value) is ResultOf:
+        if value.size >= 0:
+            return StepResults(backend, value.workflow, value.number, value.size)
+        return found[value.workflow, value.number]
+    if isinstance(value, list | tuple):
+        return [_replaced(item, backend, found) for item in value]
+    if isinstance(value, dict):
+        return {key: _replaced(item, backend, found) for key, item in value.items()}
+    return value

@@ -1,0 +1,84 @@
+"""Makes workflows, and lets their members end."""
+
+from django_rtq.broker.workflows import NewWorkflow, Part, is_member, workflow_of
+from tests.support.jobs import QUEUE, WORKER, settle
+from tests.support.values import Values
+
+FLOW = "0123456789ab"
+
+
+def new_flow(*steps, flow_id=FLOW, key="", **fields):
+    """A workflow with these steps, each a dictionary: size, after, next, queue, keep."""
+    texts, parts, first = {"name": "flow", "client": "", "on_dead": "block", "steps": len(steps), **fields}, [], 0
+    if key:
+        texts["key"] = key
+    for number, step in enumerate(steps):
+        size = step.get("size", 1)
+        texts |= {
+            f"task:{number}": "t",
+            f"queue:{number}": step.get("queue", QUEUE),
+            f"size:{number}": size,
+            f"first:{number}": first,
+            f"parts:{number}": "0" if size else "",
+            f"after:{number}": step.get("after", ""),
+            f"next:{number}": step.get("next", ""),
+            f"state:{number}": "waiting",
+            f"ends:{number}": "0 0 0",
+        }
+        if step.get("keep"):
+            texts[f"keep:{number}"] = "1"
+        if size:
+            call = f"0 3 {step.get('due', '')}   {step.get('client', '')}\n{{}}\n"
+            parts.append((f"{number}:0", call * size))
+        first += size
+    return NewWorkflow(id=flow_id, key=key, fields=texts, parts=parts)
+
+
+def begun_flow(broker, *steps, **options):
+    """A workflow whose first steps are enqueued."""
+    answer, _, parts = broker.workflows.store(new_flow(*steps, **options))
+    assert answer == "ok"
+    broker.workflows.start(parts)
+    return options.get("flow_id", FLOW)
+
+
+def claim_members(broker, wanted=10, *, worker=WORKER, queue=QUEUE):
+    """Claim members, as values with an id."""
+    broker.sign_on([queue], worker)
+    return [
+        Values(id=job_id.decode())
+        for part in broker.claim(worker, [queue], wanted).claimed
+        for job_id in part.ids
+        if is_member(job_id)
+    ]
+
+
+def end(broker, verb, *members, **options):
+    """End the runs of members; the workflow hears of it."""
+    assert settle(broker, verb, *members, **options) == []
+
+
+def advance(broker, *members, flow_id=FLOW, queue=QUEUE):
+    """Tell the workflow; returns what is new, and the parts that are to be enqueued."""
+    command = broker.workflows.advance_command(flow_id, queue, [member.id for member in members])
+    news, *rest = broker.redis.execute_one(command, resend=True)
+    return news.decode(), [part.decode() for part in rest[1::2]]
+
+
+def fields_of(broker, flow_id=FLOW):
+    """All fields of a workflow."""
+    return broker.workflows.read_fields([flow_id])[0]
+
+
+def states_of(broker, flow_id=FLOW):
+    """The states of its steps."""
+    fields = fields_of(broker, flow_id)
+    return [fields[f"state:{number}"] for number in range(int(fields["steps"]))]
+
+
+def part(name, *, flow_id=FLOW, queue=QUEUE):
+    """A part of a step."""
+    return Part(flow_id, name, queue)
+
+
+__all__ = ["FLOW", "advance", "begun_flow", "claim_members", "end", "fields_of", "new_flow", "part", "states_of", "workflow_of"]
