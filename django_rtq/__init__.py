@@ -12,6 +12,7 @@ from django_rtq.exceptions import (
     DuplicateJob,
     FormatMismatch,
     InvalidTask,
+    InvalidWorkflow,
     JobCancelled,
     JobError,
     JobFailed,
@@ -30,6 +31,10 @@ from django_rtq.exceptions import (
     Unserializable,
     WorkerLost,
     WorkerNotFound,
+    WorkflowError,
+    WorkflowFailed,
+    WorkflowNotFound,
+    WorkflowTimeout,
     WrongState,
 )
 from django_rtq.handle import JobHandle
@@ -43,6 +48,8 @@ from django_rtq.tasks.task import Task, TaskCall
 if TYPE_CHECKING:
     from django_rtq.inspector.details import JobDetails
     from django_rtq.inspector.inspector import Inspector, get_inspector
+    from django_rtq.workflows.builder import workflow
+    from django_rtq.workflows.handle import Workflow, WorkflowState, get_workflow
 
 __version__ = "0.1.0"
 __all__ = [
@@ -57,6 +64,7 @@ __all__ = [
     "FormatMismatch",
     "Inspector",
     "InvalidTask",
+    "InvalidWorkflow",
     "Job",
     "JobCancelled",
     "JobContext",
@@ -82,6 +90,12 @@ __all__ = [
     "Unserializable",
     "WorkerLost",
     "WorkerNotFound",
+    "Workflow",
+    "WorkflowError",
+    "WorkflowFailed",
+    "WorkflowNotFound",
+    "WorkflowState",
+    "WorkflowTimeout",
     "WrongState",
     "constant",
     "cron",
@@ -89,9 +103,11 @@ __all__ = [
     "every",
     "exponential",
     "get_inspector",
+    "get_workflow",
     "report_progress",
     "steps",
     "task",
+    "workflow",
 ]
 
 
@@ -101,6 +117,10 @@ def __getattr__(name: str) -> Any:
         from django_rtq.inspector import inspector
 
         return getattr(inspector, name)
+    if name in ("Workflow", "WorkflowState", "get_workflow", "workflow"):
+        from django_rtq import workflows
+
+        return getattr(workflows, name)
     if name == "JobDetails":
         from django_rtq.inspector.details import JobDetails
 

@@ -253,14 +253,14 @@ class WorkflowBuilder(After):
         self._backend = task.backend
 
     def _connect(self, number: int, waits: Mapping[int, str]) -> None:
-        self._edges += len(waits)
-        if self._edges > MAX_EDGES:
+        if self._edges + len(waits) > MAX_EDGES:
             raise InvalidWorkflow(
                 self.id, f"has more than {MAX_EDGES:,} edges. Let one step wait for many, others for it."
             )
         for other, how in waits.items():
             if self._fields.get("on_death") == other:
                 raise InvalidWorkflow(self.id, "has a step that waits for on_death().")
+            self._edges += 1
             self._next.setdefault(other, []).append(f"{number}{how}")
 
     def _step_of(self, reference: ResultOf) -> AnyStep:

@@ -27,7 +27,7 @@ def beat(broker, notes=NOTE, *, promote=True):
 
 @pytest.mark.usefixtures("_worker")
 def test_leases_are_renewed_and_queues_are_named(redis, broker):
-    assert beat(broker) == (LEASE_SECONDS, {QUEUE: [], "low": []}, [], set(), {}, {QUEUE: 0, "low": 0})
+    assert beat(broker) == (LEASE_SECONDS, {QUEUE: [], "low": []}, [], set(), {}, False, {QUEUE: 0, "low": 0})
 
     assert snapshot(redis)["rtq:queues"] == {QUEUE, "low"}
 

@@ -18,6 +18,8 @@ REFUSED = {
     "enqueue_many",
     "enqueue_unique",
     "fire_schedule",
+    "start_members",
+    "store_workflow",
 }  # when the server is full
 SENT_TWICE = [verb for verb, call in ALL.items() if not call.grows]
 

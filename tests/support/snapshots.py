@@ -18,6 +18,7 @@ _READ = {
 }
 _TIMES = (
     (re.compile(r"\b[0-9a-f]{12}-\d{6}-"), ""),  # how an id of tests/support/jobs.py begins
+    (re.compile(r"\b[0-9a-f]{12}(?=8[0-9a-f]{3}[89][0-9a-f]{15}\b)"), ""),  # and one of a member of a workflow
     (re.compile(r"(?<![\d.])1\d{12,13}(?!\d)"), MS),  # ms, or tenths of them
     (re.compile(r"(?<=^\d )\d{10,12}(?= [\d.]+ )"), MS),  # sums of times, in `job_times`
 )
@@ -91,7 +92,7 @@ def _added_up(counters, more):
 def _plain(value):
     match value:
         case bytes():
-            return value.decode()
+            return value.decode(errors="backslashreplace")  # a bitmap is no text
         case float():
             return int(value) if math.isfinite(value) else value
         case dict():

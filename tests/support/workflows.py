@@ -1,8 +1,9 @@
 """Makes workflows, and lets their members end."""
 
-from django_rtq.broker.workflows import NewWorkflow, Part, is_member, workflow_of
+from types import SimpleNamespace
+
+from django_rtq.broker.workflows import NewWorkflow, Part, is_member
 from tests.support.jobs import QUEUE, WORKER, settle
-from tests.support.values import Values
 
 FLOW = "0123456789ab"
 
@@ -46,7 +47,7 @@ def claim_members(broker, wanted=10, *, worker=WORKER, queue=QUEUE):
     """Claim members, as values with an id."""
     broker.sign_on([queue], worker)
     return [
-        Values(id=job_id.decode())
+        SimpleNamespace(id=job_id.decode())
         for part in broker.claim(worker, [queue], wanted).claimed
         for job_id in part.ids
         if is_member(job_id)
@@ -79,6 +80,3 @@ def states_of(broker, flow_id=FLOW):
 def part(name, *, flow_id=FLOW, queue=QUEUE):
     """A part of a step."""
     return Part(flow_id, name, queue)
-
-
-__all__ = ["FLOW", "advance", "begun_flow", "claim_members", "end", "fields_of", "new_flow", "part", "states_of", "workflow_of"]

@@ -14,13 +14,15 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 # Where an error is expected it is ignored by its kind, and an ignore that nothing needs is an error.
 CALLS = """
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
 from typing_extensions import assert_type
 
 from django_rtq import Bury, CancelAnswer, JobContext, JobDetails, JobHandle, JobState, Retry, Task
-from django_rtq import constant, exponential, get_inspector, task
+from django_rtq import constant, exponential, get_inspector, task, workflow
+from django_rtq.workflows import Step, Steps
 
 
 @task
@@ -151,6 +153,34 @@ assert_type(bare.delay(1).result, float)
 kept: Task[[int], str] = without_context
 any_handle: JobHandle = bare.delay(1)
 waits = [constant(5), exponential(cap=timedelta(hours=1))]
+
+# A workflow: steps take what functions take, and their results have the types of these.
+@task
+def add_up(numbers: Iterable[float]) -> float:
+    return sum(numbers)
+
+
+@task
+def halve(number: int) -> float:
+    return number / 2
+
+
+with workflow("flow") as flow:
+    one = flow.add(bare, 1, b="x")
+    assert_type(one, Step[float])
+    assert_type(flow.add(on_the_loop, 5), Step[str])
+    many = flow.map(without_context, [1, 2])
+    assert_type(many, Steps[str])
+    assert_type(flow.add_many(bare, [((1,), {})]), Steps[float])
+    flow.add(add_up, flow.map(halve, [1, 2]).results)
+    flow.after(one, many, ended=True).add(without_context, 5)
+    flow.on_death(without_context, 5)
+    flow.add(bare, "x")  # type: ignore[call-overload]
+    flow.map(without_context, ["x"])  # type: ignore[arg-type]
+    flow.add(without_context, one.result)  # type: ignore[call-overload]
+    flow.add(add_up, many.results)  # type: ignore[call-overload]
+    flow.add(add_up, one.result)  # type: ignore[call-overload]
+    flow.on_death(without_context, "x")  # type: ignore[arg-type]
 """
 
 

@@ -56,6 +56,7 @@ for _, step in ipairs(steps) do
   if touched[step.name] and count_step(flow, step.name, now) then is_cancelled = true end
 end
 local news = flow and update_state(flow, now)
+if flow and #noted > 0 then redis.call("ZADD", q.workflows, now, id) end
 drop_notes(target, noted) -- last: a torn log lets all of this be done again
 if not flow then return { "missing" } end
 if is_cancelled and news == "" then news = "cancel" end

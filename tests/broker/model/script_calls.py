@@ -11,7 +11,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
-from tests.broker.model import log_calls, move_calls, search_calls, task_calls, time_calls, undo_calls
+from tests.broker.model import log_calls, move_calls, search_calls, task_calls, time_calls, undo_calls, workflow_calls
 from tests.support import single_steps as steps
 from tests.support import sweeps
 from tests.support.jobs import (
@@ -336,6 +336,11 @@ SCRIPT_CALLS = {
     "keep_limits": ScriptCall(_blocked, lambda broker, jobs: broker.limits.keep(QUEUE, {"x": {"max_running": 3}})),
     "trim": ScriptCall(_too_old, lambda broker, jobs: steps.trim(broker, QUEUE), may_vanish=True),
     "register_waiter": ScriptCall(_queued, _register),
+    "store_workflow": ScriptCall(_nobody_is_known, workflow_calls.store),
+    "start_members": ScriptCall(workflow_calls.stored, workflow_calls.start),
+    "advance_workflow": ScriptCall(workflow_calls.ended, workflow_calls.advance),
+    "cancel_workflow": ScriptCall(workflow_calls.running, workflow_calls.cancel),
+    "forget_workflow": ScriptCall(workflow_calls.cancelled, workflow_calls.forget),
 }
 
 # The other states in which a job can be finished, and a claim that settles.

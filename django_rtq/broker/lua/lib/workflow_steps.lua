@@ -107,7 +107,6 @@ end
 -- Bring the state of a workflow up to date. Returns what is new: "ended", "blocked", or "".
 local function update_state(flow, now)
   if FINAL[flow.state] then return "" end
-  redis.call("ZADD", flow.q.workflows, now, flow.id)
   if redis.call("EXISTS", flow.open) == 0 then
     end_workflow(flow, redis.call("HEXISTS", flow.hash, "lost") == 1 and "failed" or "succeeded", now)
     return "ended"

@@ -1,0 +1,61 @@
+"""States and calls of workflows, for script_calls.py. The jobs that a state returns have ids that are known before."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+from django_rtq.broker.redis.client import clock_ms
+from tests.support.jobs import QUEUE, WORKER, settlement
+from tests.support.workflows import FLOW, claim_members, new_flow
+
+CHAIN = ({"size": 2, "client": "x", "next": "1", "keep": True}, {"after": "0", "next": "2"}, {"after": "1"})
+
+
+def store(broker: Any, jobs: Any = None) -> Any:
+    """Always with the same token: it is one call, sent again."""
+    with mock.patch("django_rtq.broker.workflows.secrets.token_hex", return_value="token"):
+        return broker.workflows.store(new_flow(*CHAIN, key="flow\nmay"))
+
+
+def stored(broker: Any) -> list[Any]:
+    store(broker)
+    return []
+
+
+def start(broker: Any, jobs: Any = None) -> None:
+    broker.workflows.start(store(broker)[2])
+
+
+def running(broker: Any) -> list[Any]:
+    """Two members run."""
+    start(broker)
+    return claim_members(broker)
+
+
+def ended(broker: Any) -> list[Any]:
+    """They have ended, and the workflow has not heard of it."""
+    members = running(broker)
+    made = settlement("ack", *members)
+    for _, command in made.commands(broker.keys.of(QUEUE), WORKER, max_results=100):
+        broker.redis.execute_one(command)
+    return []
+
+
+def advance(broker: Any, jobs: Any) -> None:
+    notes = broker.redis.execute_one(("HKEYS", broker.keys.of(QUEUE).ended_members))
+    broker.redis.execute_one(broker.workflows.advance_command(FLOW, QUEUE, notes), resend=True)
+
+
+def cancel(broker: Any, jobs: Any) -> None:
+    broker.workflows.cancel(FLOW)
+
+
+def cancelled(broker: Any) -> list[Any]:
+    store(broker)
+    broker.workflows.cancel(FLOW)
+    return []
+
+
+def forget(broker: Any, jobs: Any) -> None:
+    broker.workflows.forget(FLOW, latest_ms=clock_ms(broker.redis.execute_one(("TIME",))))

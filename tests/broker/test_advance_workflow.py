@@ -1,0 +1,193 @@
+"""A workflow hears which members have ended, and goes on."""
+
+import pytest
+
+from tests.support.jobs import QUEUE, claim, settle, settlement
+from tests.support.snapshots import changes, live_jobs, snapshot
+from tests.support.workflows import (
+    FLOW,
+    advance,
+    begun_flow,
+    claim_members,
+    end,
+    fields_of,
+    states_of,
+)
+
+CHAIN = ({"size": 2, "next": "1"}, {"after": "0"})
+
+
+def ends_of(broker):
+    fields = fields_of(broker)
+    return [fields[f"ends:{number}"] for number in range(int(fields["steps"]))]
+
+
+def test_the_next_step_starts_after_the_last_success(redis, broker):
+    begun_flow(broker, *CHAIN)
+    first, second = claim_members(broker)
+
+    end(broker, "ack", first)
+    assert (states_of(broker), ends_of(broker)) == (["started", "waiting"], ["1 0 0", "0 0 0"])
+
+    end(broker, "ack", second)
+    assert (states_of(broker), ends_of(broker)) == (["succeeded", "started"], ["2 0 0", "0 0 0"])
+    (third,) = claim_members(broker)
+    end(broker, "ack", third)
+    assert fields_of(broker)["state"] == "succeeded"
+    assert "ended_members" not in snapshot(redis)
+
+
+def test_a_step_waits_for_all_that_are_before_it(redis, broker):
+    begun_flow(broker, {"next": "2"}, {"next": "2"}, {"after": "0 1"})
+    first, second = claim_members(broker)
+
+    end(broker, "ack", second)
+    assert states_of(broker)[2] == "waiting"
+    end(broker, "ack", first)
+    assert states_of(broker)[2] == "started"
+
+
+@pytest.mark.parametrize("verb", ["expire", "finish_cancel"])
+def test_what_never_succeeds_fails_it_and_only_ends_are_followed(redis, broker, verb):
+    begun_flow(broker, {"next": "1 3e"}, {"after": "0", "next": "2"}, {"after": "1"}, {"after": "0e"})
+    (first,) = claim_members(broker)
+
+    end(broker, verb, first)
+
+    assert states_of(broker) == ["failed", "skipped", "skipped", "started"]
+    assert fields_of(broker)["state"] == "running"
+    (last,) = claim_members(broker)
+    end(broker, "ack", last)
+    assert fields_of(broker)["state"] == "failed"
+
+
+def test_a_dead_member_blocks_until_it_is_requeued(redis, broker, inspector):
+    begun_flow(broker, *CHAIN)
+    first, second = claim_members(broker)
+
+    end(broker, "ack", first)
+    end(broker, "bury", second)
+    assert (fields_of(broker)["state"], ends_of(broker)[0]) == ("blocked", "1 1 0")
+
+    assert inspector.requeue(QUEUE, [second.id]) == [second.id]
+    assert advance(broker, second)[0] == ""
+    assert (fields_of(broker)["state"], ends_of(broker)[0]) == ("running", "1 0 0")
+    (again,) = claim_members(broker)
+    end(broker, "ack", again)
+    assert states_of(broker) == ["succeeded", "started"]
+
+
+def test_a_dead_member_that_is_discarded_fails_it(redis, broker, inspector):
+    begun_flow(broker, *CHAIN)
+    first, second = claim_members(broker)
+    end(broker, "ack", first)
+    end(broker, "bury", second)
+
+    inspector.discard(QUEUE, [second.id])
+
+    assert advance(broker, second)[0] == "ended"
+    assert (fields_of(broker)["state"], states_of(broker)) == ("failed", ["failed", "skipped"])
+
+
+def test_a_crash_too_many_blocks_it(redis, broker):
+    begun_flow(broker, {})
+    (member,) = claim_members(broker)
+    for _ in range(4):
+        broker.reclaim_child(QUEUE, "w1", [member.id])
+        claim(broker, worker="w1")
+
+    broker.workflows.sweep([QUEUE])
+
+    assert fields_of(broker)["state"] == "blocked"
+
+
+@pytest.mark.parametrize(("on_dead", "state"), [("cancel", "cancelled"), ("go_on", "failed")])
+def test_a_dead_member_need_not_block(redis, broker, on_dead, state):
+    begun_flow(broker, {"next": "1"}, {"after": "0"}, on_dead=on_dead)
+    (member,) = claim_members(broker)
+
+    end(broker, "bury", member)
+
+    assert fields_of(broker)["state"] == state
+
+
+def test_the_first_death_starts_a_step_once(redis, broker):
+    begun_flow(broker, {"size": 2}, {}, on_death=1)
+    first, second = claim_members(broker)
+
+    end(broker, "bury", first)
+    (told,) = claim_members(broker)
+    end(broker, "bury", second)
+    assert claim_members(broker) == []
+
+    end(broker, "bury", told)
+    assert (states_of(broker), fields_of(broker)["state"]) == (["started", "started"], "blocked")
+
+
+def test_results_are_kept_where_others_take_them(redis, broker):
+    begun_flow(broker, {"keep": True}, {})
+    kept, other = sorted(claim_members(broker), key=lambda member: member.id[-6:])
+
+    end(broker, "ack", kept, other, outcome='{"result":1}')
+
+    assert broker.workflows.outcomes(FLOW, [0, 1]) == [b'{"result":1}', None]
+
+
+def test_a_retry_changes_nothing(redis, broker):
+    begun_flow(broker, {})
+    (member,) = claim_members(broker)
+
+    end(broker, "retry", member)
+
+    assert "ended_members" not in snapshot(redis)
+    assert (states_of(broker), ends_of(broker)) == (["started"], ["0 0 0"])
+
+
+@pytest.mark.parametrize("verb", ["ack", "bury", "expire"])
+def test_twice_is_once(redis, broker, verb):
+    begun_flow(broker, {"size": 2, "next": "1e"}, {"after": "0e"})
+    first, second = claim_members(broker)
+    end(broker, verb, first)
+    before = snapshot(redis, times=False)
+
+    advance(broker, first, second)
+
+    assert changes(before, snapshot(redis, times=False)) == {}
+
+
+def test_notes_of_a_workflow_that_is_gone_are_dropped(redis, broker):
+    begun_flow(broker, {})
+    (member,) = claim_members(broker)
+    broker.workflows.cancel(FLOW)
+    assert broker.workflows.forget(FLOW, latest_ms=10**13 - 1) == "open"  # in the future
+    redis.delete(broker.keys.of(QUEUE).workflow + FLOW.encode())
+
+    end(broker, "ack", member)
+
+    assert "ended_members" not in snapshot(redis)
+
+
+def test_members_of_other_queues_are_noted_there(redis, broker):
+    begun_flow(broker, {"queue": "low", "next": "1"}, {"after": "0"})
+    (member,) = claim_members(broker, queue="low")
+
+    assert broker.settle("w1", "low", settlement("ack", member)) == []
+
+    assert states_of(broker) == ["succeeded", "started"]
+    assert "low:ended_members" not in snapshot(redis)
+
+
+def test_a_heartbeat_finds_what_nobody_has_told(redis, broker, monkeypatch):
+    monkeypatch.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
+    begun_flow(broker, *CHAIN)
+    members = claim_members(broker)
+    settle(broker, "ack", *members)
+    assert snapshot(redis)["ended_members"] == dict.fromkeys((member.id for member in members), "done")
+    monkeypatch.undo()
+    assert broker.redis.execute_one(broker.workflows.traces_command([QUEUE]))
+
+    broker.workflows.sweep([QUEUE])
+
+    assert states_of(broker) == ["succeeded", "started"]
+    assert len(live_jobs(redis)) == 1
+    assert not broker.redis.execute_one(broker.workflows.traces_command([QUEUE]))

@@ -1,0 +1,82 @@
+"""— -> queued: the members of a part of a step."""
+
+from django_rtq.broker.workflows import keeps_result, member_id, workflow_of
+from tests.support.jobs import QUEUE, claim_all
+from tests.support.snapshots import changes, live_jobs, snapshot
+from tests.support.workflows import FLOW, begun_flow, fields_of, new_flow, part
+
+
+def test_they_are_queued_for_their_clients_in_their_order(redis, broker):
+    begun_flow(broker, {"size": 3, "client": "x"})
+
+    at = int(fields_of(broker)["at:0:0"])
+    ids = [member_id(FLOW, at, number, keeps=False) for number in range(3)]
+    assert live_jobs(redis) == dict.fromkeys(ids, f"0 3 {at} 0 x\n{{}}")
+    assert snapshot(redis)["lane:0:x"] == ids
+    assert {workflow_of(job_id) for job_id in ids} == {FLOW}
+    assert snapshot(redis)["stats"] == {"enqueued": 3}
+
+
+def test_nothing_is_left_to_enqueue(redis, broker):
+    begun_flow(broker, {})
+
+    assert not {"unstarted", f"starting_parts:{FLOW}", f"waiting_members:{FLOW}"} & snapshot(redis).keys()
+
+
+def test_numbers_go_on_over_steps(redis, broker):
+    begun_flow(broker, {"size": 300}, {"size": 2, "keep": True})
+
+    ids = sorted(live_jobs(redis), key=lambda job_id: job_id[-6:])
+    assert [int(job_id[-6:], 16) for job_id in ids] == list(range(302))
+    assert [keeps_result(job_id.encode()) for job_id in ids] == [False] * 300 + [True] * 2
+
+
+def test_they_go_to_the_queue_of_their_step(redis, broker):
+    begun_flow(broker, {"queue": "low"})
+
+    assert snapshot(redis).keys() >= {"low:jobs", "low:work_signal"}
+    assert len(claim_all(broker, queue="low")) == 1
+
+
+def test_delayed_ones_wait_for_their_time(redis, broker):
+    begun_flow(broker, {"size": 2, "due": "+60000"})
+
+    assert len(snapshot(redis)["scheduled"]) == 2
+
+
+def test_a_full_queue_takes_them(redis, broker):
+    broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
+
+    begun_flow(broker, {"size": 5})
+
+    assert len(live_jobs(redis)) == 5
+
+
+def test_twice_is_once(redis, broker):
+    begun_flow(broker, {"size": 2})
+    before = snapshot(redis)
+
+    broker.workflows.start([part("0:0")])
+
+    assert changes(before, snapshot(redis)) == {}
+
+
+def test_what_a_torn_log_has_enqueued_gets_the_same_ids(redis, broker):
+    _, _, parts = broker.workflows.store(new_flow({"size": 2}))
+    keys, calls = broker.keys.of(QUEUE), snapshot(redis)[f"waiting_members:{FLOW}"]["0:0"]
+    broker.workflows.start(parts)
+    before = snapshot(redis)
+    redis.hset(keys.waiting_members + FLOW.encode(), "0:0", calls)
+
+    broker.workflows.start(parts)
+
+    assert changes(before, snapshot(redis)) == {}
+
+
+def test_a_cancelled_workflow_starts_nobody(redis, broker):
+    _, _, parts = broker.workflows.store(new_flow({"size": 2}))
+    broker.workflows.cancel(FLOW)
+
+    broker.workflows.start(parts)
+
+    assert live_jobs(redis) == {}

@@ -1,0 +1,220 @@
+"""Workflows are collected in a block, and sent as a whole when it ends."""
+
+from contextlib import suppress
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import transaction
+from django.test import override_settings
+
+from django_rtq import (
+    ConfigurationError,
+    InvalidWorkflow,
+    Unserializable,
+    WorkflowNotFound,
+    WorkflowState,
+    WorkflowTimeout,
+    get_workflow,
+    task,
+    workflow,
+)
+from tests.app import workflow_steps as tasks
+from tests.support.jobs import QUEUE, claim
+from tests.support.snapshots import live_jobs, snapshot
+
+
+def clients_and_bodies(redis):
+    return [
+        [*record.partition("\n")[0].split(" ", 4)[4:], record.partition("\n")[2]]
+        for record in live_jobs(redis).values()
+    ]
+
+
+def test_nothing_is_sent_before_the_end_of_the_block(redis, broker):
+    with workflow("flow") as flow:
+        flow.map(tasks.double, range(3))
+        assert live_jobs(redis) == {}
+
+    assert len(live_jobs(redis)) == 3
+    assert get_workflow(flow.id).state is WorkflowState.RUNNING
+
+
+def test_a_block_that_raises_sends_nothing(redis, broker):
+    flow = workflow("flow")
+    with suppress(KeyError), flow:
+        flow.add(tasks.double, 1)
+        raise KeyError
+
+    assert live_jobs(redis) == {}
+    with pytest.raises(WorkflowNotFound):
+        get_workflow(flow.id)
+
+
+def test_jobs_have_the_client_and_the_headers_of_the_workflow(redis, broker):
+    with workflow("flow", client="bakery", headers={"a": 1}) as flow:
+        flow.add(tasks.double, 1)
+        flow.add(tasks.double.using(client="other", headers={"b": 2}), 2)
+
+    assert sorted(clients_and_bodies(redis)) == [
+        ["bakery", '{"task":"tests.app.workflow_steps.double","args":[1],"headers":{"a":1}}'],
+        ["other", '{"task":"tests.app.workflow_steps.double","args":[2],"headers":{"b":2}}'],
+    ]
+
+
+def test_a_result_is_an_edge(redis, broker):
+    with workflow("flow") as flow:
+        first = flow.map(tasks.double, [1, 2])
+        second = flow.add(tasks.add_up, first.results)
+        flow.add(tasks.report, "x", total={"deep": [second.result]})
+
+    assert [step.after for step in flow.handle.progress().steps] == [(), (0,), (1,)]
+    assert len(live_jobs(redis)) == 2
+
+
+def test_more_than_a_part(redis, broker):
+    with workflow("flow") as flow:
+        flow.map(tasks.double, range(1201))
+
+    assert len(live_jobs(redis)) == 1201
+    assert "unstarted" not in snapshot(redis)
+    assert len({job_id[-6:] for job_id in live_jobs(redis)}) == 1201
+
+
+def test_an_empty_map_is_over_at_once(redis, broker):
+    with workflow("flow") as flow:
+        flow.after(flow.map(tasks.double, [])).add(tasks.report, "x")
+
+    assert [step.state for step in flow.handle.progress().steps] == ["succeeded", "started"]
+
+
+def test_a_key_is_used_by_one_at_a_time(redis, broker):
+    with workflow("flow", key="may") as first:
+        first.add(tasks.double, 1)
+    with workflow("flow", key="may") as second:
+        second.add(tasks.double, 2)
+
+    assert (second.handle.id, second.handle.duplicate) == (first.id, True)
+    assert len(live_jobs(redis)) == 1
+
+
+def test_it_can_be_made_by_a_coroutine(redis, broker):
+    async def make():
+        async with workflow("flow") as flow:
+            flow.add(tasks.double, 1)
+        assert (await flow.handle.aprogress()).size == 1
+        with pytest.raises(WorkflowTimeout, match="0 of 1 jobs are done"):
+            await flow.handle.aget(0)
+
+    async_to_sync(make)()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_in_a_transaction_it_waits_for_the_commit(redis, broker):
+    with transaction.atomic():
+        with workflow("flow", on_commit=True) as flow:
+            flow.add(tasks.double, 1)
+        assert live_jobs(redis) == {}
+
+    assert len(live_jobs(redis)) == 1
+    assert flow.handle.state is WorkflowState.RUNNING
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_does_not_go_through_the_outbox(redis, broker, settings):
+    outbox = override_settings(RTQ={**settings.RTQ, "OUTBOX": True})
+    refused = pytest.raises(ConfigurationError, match="OUTBOX")
+    with outbox, transaction.atomic(), refused, workflow("flow") as flow:
+        flow.add(tasks.double, 1)
+
+
+@task(unique=True)
+def once():
+    """A unique task."""
+
+
+def _of_another(flow):
+    with workflow("other") as other:
+        step = other.add(tasks.double, 1)
+        flow.add(tasks.double, step.result)
+
+
+def _waits_for_another(flow):
+    with workflow("other") as other:
+        flow.after(other.add(tasks.double, 1))
+
+
+def _twice_on_death(flow):
+    flow.on_death(tasks.report, "a")
+    flow.on_death(tasks.report, "b")
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "text"),
+    [
+        (lambda flow: flow.add(once), InvalidWorkflow, r"unique. Add .*using\(unique=False\)"),
+        (lambda flow: flow.add(print), TypeError, "needs a task"),
+        (lambda flow: flow.add(tasks.double), TypeError, "missing a required argument"),
+        (lambda flow: flow.add(tasks.double, object()), Unserializable, "number"),
+        (lambda flow: flow.add_many(tasks.double, [1]), TypeError, "pairs"),
+        (lambda flow: flow.after(1), TypeError, "takes steps"),
+        (_of_another, InvalidWorkflow, "cannot take a result"),
+        (_waits_for_another, InvalidWorkflow, "belongs to another"),
+        (_twice_on_death, InvalidWorkflow, "one on_death"),
+    ],
+)
+def test_what_cannot_be_added_is_refused(redis, broker, act, error, text):
+    with pytest.raises(error, match=text), workflow("flow") as flow:
+        act(flow)
+
+    assert live_jobs(redis) == {}
+
+
+def test_after_the_block_it_is_closed(redis, broker):
+    with workflow("flow") as flow:
+        step = flow.add(tasks.double, 1)
+
+    with pytest.raises(InvalidWorkflow, match="inside of the block"):
+        flow.add(tasks.double, 1)
+    with pytest.raises(InvalidWorkflow, match="sent already"):
+        _ = step.result
+
+
+@pytest.mark.parametrize("options", [{"name": ""}, {"name": "x" * 101}, {"name": "a\nb"}, {"name": "x", "key": ""}])
+def test_names_and_keys_are_checked(options):
+    with pytest.raises(ValueError, match="1 to 100 characters"):
+        workflow(**options)
+
+
+def test_on_dead_is_checked():
+    with pytest.raises(ValueError, match='"block", "cancel" or "go_on"'):
+        workflow("flow", on_dead="stop")
+
+
+def test_limits_of_steps_and_edges(redis, broker, monkeypatch):
+    monkeypatch.setattr("django_rtq.workflows.builder.MAX_STEPS", 3)
+    monkeypatch.setattr("django_rtq.workflows.builder.MAX_EDGES", 1)
+    monkeypatch.setattr("django_rtq.workflows.builder.MAX_MEMBERS", 2)
+    with workflow("flow") as flow:
+        first = [flow.map(tasks.double, []) for _ in range(2)]
+        with pytest.raises(InvalidWorkflow, match="more than 1 edges"):
+            flow.after(*first).add(tasks.double, 1)
+        flow.map(tasks.double, [])
+        with pytest.raises(InvalidWorkflow, match="more than 3 steps"):
+            flow.map(tasks.double, [])
+    with pytest.raises(InvalidWorkflow, match="more than 2 jobs"), workflow("flow") as flow:
+        flow.map(tasks.double, range(3))
+
+
+def test_cancel_ends_waiting_jobs(redis, broker, inspector):
+    with workflow("flow") as flow:
+        first = flow.map(tasks.double, range(3))
+        flow.after(first).add(tasks.report, "x")
+    claim(broker)
+
+    flow.handle.cancel()
+
+    assert flow.handle.state is WorkflowState.CANCELLED
+    assert len(live_jobs(redis)) == 1  # it runs, and is asked to stop
+    assert len(snapshot(redis)["cancel_requests"]) == 1
+    broker.workflows.sweep([QUEUE])
+    assert flow.handle.progress().steps[0].gone == 2

@@ -1,0 +1,113 @@
+"""What others lose or count twice when something is killed: each step starts once, and the workflow ends.
+
+The scenes have the shape of reports about other queues: a member is killed, the whole worker is killed, the caller dies
+while it makes the group, a member fails for good.
+"""
+
+import os
+import signal
+
+import pytest
+
+from django_rtq import WorkflowState, workflow
+from django_rtq.broker.workflows import WorkflowStore
+from tests.app import tasks as app_tasks
+from tests.app import workflow_steps as tasks
+from tests.support.jobs import QUEUE, WORKER, settlement
+from tests.support.waiting import PATIENCE, wait_until
+from tests.support.workflows import claim_members
+
+FAST = {"LEASE_SECONDS": 1}
+
+
+def group(size, member, *args):
+    """A group with a callback."""
+    with workflow("group") as flow:
+        members = flow.add_many(member, [((f"m{number}", *args), {}) for number in range(size)])
+        flow.after(members).add(tasks.report, "callback")
+    return flow.handle
+
+
+def test_a_member_that_is_killed_runs_again_and_the_callback_comes_once(rtq_worker, redis, journal):
+    with workflow("group") as flow:
+        members = flow.add_many(app_tasks.die_once, [(("killed", "kill"), {})])
+        others = flow.map(tasks.double, range(50))
+        flow.after(members, others).add(tasks.report, "callback")
+    rtq_worker("--processes", 2, **FAST)
+
+    flow.handle.get(PATIENCE)
+
+    assert journal.starts("report callback") == 1
+    assert [journal.ends(f"double {number}") for number in range(50)] == [1] * 50
+
+
+def test_a_worker_that_is_killed_leaves_all_to_the_next_one(rtq_worker, redis, journal):
+    handle = group(20, app_tasks.gate, "gate")
+    first = rtq_worker("--processes", 2, **FAST)
+    wait_until(lambda: len(journal.entries("start")) >= 2)
+    children = first.children
+    first.kill()
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+    journal.open("gate")
+    rtq_worker(**FAST)
+
+    handle.get(PATIENCE)
+
+    assert journal.starts("report callback") == 1
+    assert handle.progress().done == 21
+
+
+def test_what_was_settled_and_not_told_is_found_by_a_heartbeat(rtq_worker, redis, broker, journal):
+    """The worker has died between the end of the last member and the start of what follows."""
+    handle = group(5, app_tasks.note)
+    ended = settlement("ack", *claim_members(broker))
+    for _, command in ended.commands(broker.keys.of(QUEUE), WORKER, max_results=100):
+        broker.redis.execute_one(command)
+    broker.sign_off([QUEUE], WORKER)
+    assert handle.progress().done == 0
+    rtq_worker(**FAST)
+
+    handle.get(PATIENCE)
+
+    assert journal.starts("report callback") == 1
+
+
+def test_a_maker_that_dies_leaves_nothing_or_all(rtq_worker, redis, broker, journal):
+    """It dies after the workflow was stored, and before any member was enqueued."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WorkflowStore, "start", lambda *args: None)
+        handle = group(5, app_tasks.note)
+    assert handle.state is WorkflowState.RUNNING
+    rtq_worker(**FAST)
+
+    handle.get(PATIENCE)
+
+    assert journal.starts("report callback") == 1
+
+
+def test_a_member_that_fails_for_good_does_not_hang_the_group(rtq_worker, redis, inspector, journal):
+    with workflow("group") as flow:
+        members = flow.add_many(tasks.refuse, [(("bad",), {})])
+        flow.after(members).add(tasks.report, "success")
+        flow.after(members, ended=True).add(tasks.report, "end")
+    rtq_worker()
+
+    wait_until(lambda: flow.handle.state is WorkflowState.BLOCKED)
+    assert flow.handle.requeue_dead() == 1
+    wait_until(lambda: journal.starts("refuse bad") == 2 and flow.handle.state is WorkflowState.BLOCKED)
+    inspector.discard("default", [job_id for job_id, _ in flow.handle.dead()])
+
+    wait_until(lambda: flow.handle.state is WorkflowState.FAILED)
+    assert (journal.starts("report success"), journal.starts("report end")) == (0, 1)
+
+
+def test_members_in_several_queues(rtq_worker, redis, journal):
+    with workflow("group") as flow:
+        members = flow.map(tasks.double.using(queue_name="low"), range(30))
+        flow.add(tasks.add_up, members.results)
+    rtq_worker("--queues", "default,low", "--processes", 2, "--concurrency", 3)
+
+    flow.handle.get(PATIENCE)
+
+    assert journal.starts("add_up") == 1
