@@ -221,7 +221,7 @@ IN_OTHER_FUNCTIONS = {
         ("looked_at_for_the_last", "first = math.min(first, theirs[i])", "first = theirs[i]"),
         (
             "many_jobs_ignore_limits",
-            'local rooms = redis.call("EXISTS", q.waiting_limits) == 1 and {}',
+            'local rooms = not is_accepted and redis.call("EXISTS", q.waiting_limits) == 1 and {}',
             "local rooms = false",
         ),
         ("a_known_job_is_refused", "rooms and not known[id] and take_place", "rooms and take_place"),
