@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -96,9 +96,13 @@ class WorkflowStore:
 
     # -- making
 
-    def store(self, flow: NewWorkflow) -> tuple[str, str, list[Part]]:
+    def store(
+        self, flow: NewWorkflow, register_queues: Callable[[Iterable[str]], None] | None = None
+    ) -> tuple[str, str, list[Part]]:
         """Store a workflow, and begin it. Returns "ok", its state and the parts to start; or "duplicate" and the id of
         the workflow with that key, or "taken". Raises BrokerError: then it may have begun."""
+        if register_queues:
+            register_queues({str(queue) for name, queue in flow.fields.items() if name.startswith("queue:")})
         script, token = SCRIPTS["store_workflow"], secrets.token_hex(8)
         fields: list[Argument] = [text for pair in flow.fields.items() for text in pair]
         calls = list(_packets(flow.parts))

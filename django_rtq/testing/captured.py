@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from django_rtq.broker.messages import NewJob, UniqueJob
@@ -99,6 +99,20 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
         wanted = JobFilter(task, **details)
         if any(wanted.matches(job) for job in self):
             raise AssertionError(f"{wanted} was enqueued. {self._listing()}")
+
+    def assert_workflow(self, name: str, *, steps: Mapping[str, int] | None = None) -> None:
+        """Raise AssertionError unless exactly one workflow of this name was made. `steps`: how many calls of each task,
+        by the end of its name, its steps have together."""
+        made = [fields for fields in self.workflows if fields["name"] == name]
+        if len(made) != 1:
+            others = ", ".join(fields["name"] for fields in self.workflows) or "none"
+            raise AssertionError(f"Workflow {name} was made {_times(len(made))}, not once. Workflows: {others}.")
+        numbers: dict[str, int] = {}
+        for step in range(int(made[0]["steps"])):
+            task = made[0][f"task:{step}"].rpartition(".")[2]
+            numbers[task] = numbers.get(task, 0) + int(made[0][f"size:{step}"])
+        if steps is not None and numbers != dict(steps):
+            raise AssertionError(f"The steps of workflow {name} are {numbers}, not {dict(steps)}.")
 
     def _listing(self) -> str:
         if not self._jobs:

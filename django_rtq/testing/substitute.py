@@ -21,6 +21,7 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import CancelAnswer
 from django_rtq.testing.activation import Activation
+from django_rtq.testing.workflows import MemoryWorkflows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,6 +31,7 @@ class Substitute(Activation):
     """Gets all jobs that are enqueued inside the block, in any thread, and answers the questions of their handles."""
 
     name = ""  # of the function that tests call
+    workflows: MemoryWorkflows
 
     def __init__(self) -> None:
         self._entered: list[ExitStack] = []
@@ -87,6 +89,7 @@ class _SubstituteBroker(Broker):
     def __init__(self, substitute: Substitute) -> None:
         self.config: Config = get_config()
         self._substitute = self.inspector = substitute
+        self.workflows = substitute.workflows = MemoryWorkflows(substitute)  # type: ignore[assignment]
 
     # There is no queue here that could be full, or have limits.
 
@@ -104,6 +107,10 @@ class _SubstituteBroker(Broker):
 
     async def aenqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, all_or_none: bool = False) -> list[str]:
         return await sync_to_async(self.enqueue_unique, thread_sensitive=True)(queue, jobs)
+
+    @property
+    def waits(self) -> None:  # type: ignore[override]
+        """Nothing waits here."""
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
         return [

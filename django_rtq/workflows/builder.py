@@ -294,7 +294,6 @@ class WorkflowBuilder(After):
     def _store(self) -> None:
         assert self.handle is not None
         broker = broker_of(self._backend or "")
-        broker.register_queues({str(queue) for name, queue in self._fields.items() if name.startswith("queue:")})
         fields: dict[str, Argument] = {
             "name": self.name,
             "client": self._client,
@@ -307,7 +306,8 @@ class WorkflowBuilder(After):
         if key:
             fields["key"] = key
         parts = [(name, "".join(part.lines)) for name, part in self._parts]
-        answer, other, starting = broker.workflows.store(NewWorkflow(id=self.id, key=key, fields=fields, parts=parts))
+        new = NewWorkflow(id=self.id, key=key, fields=fields, parts=parts)
+        answer, other, starting = broker.workflows.store(new, broker.register_queues)
         if answer == "taken":
             raise InvalidWorkflow(self.id, "has an id that another workflow has, by chance. Make it again.")
         if answer == "duplicate":

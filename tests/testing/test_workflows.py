@@ -1,0 +1,85 @@
+"""Workflows in tests: captured, at once, and from a private Redis."""
+
+import pytest
+
+from django_rtq import Bury, WorkflowFailed, WorkflowState, workflow
+from django_rtq.testing import captured, drain, eager
+from tests.app import journal
+from tests.app import workflow_steps as tasks
+
+
+@pytest.fixture(autouse=True)
+def _journal(monkeypatch, tmp_path):
+    monkeypatch.setenv(journal.FILE, str(tmp_path / "journal"))
+
+
+def month_end(**options):
+    """A diamond with results."""
+    with workflow("month-end", **options) as flow:
+        doubled = flow.map(tasks.double, [1, 2, 3])
+        total = flow.add(tasks.add_up, doubled.results)
+        flow.after(doubled).add(tasks.report, "beside")
+        flow.add(tasks.report, "total", total.result)
+    return flow.handle
+
+
+def test_eager_runs_it_in_the_order_of_its_edges():
+    with eager() as runs:
+        handle = month_end()
+        assert handle.state is WorkflowState.SUCCEEDED
+        assert [run.task.rpartition(".")[2] for run in runs] == ["double"] * 3 + ["add_up", "report", "report"]
+        assert sorted(run.result for run in runs[-2:]) == ["beside: None", "total: 12"]
+        assert list(handle.results("double")) == [2, 4, 6]
+        handle.get()
+
+
+@pytest.mark.parametrize(("on_dead", "state"), [("block", "blocked"), ("go_on", "failed"), ("cancel", "cancelled")])
+def test_eager_stops_at_a_dead_job(on_dead, state):
+    with eager(propagate=False) as runs:
+        with workflow("flow", on_dead=on_dead) as flow:
+            refused = flow.add(tasks.refuse, "a")
+            flow.after(refused).add(tasks.report, "success")
+            flow.after(refused, ended=True).add(tasks.report, "end")
+            flow.on_death(tasks.report, "death")
+
+        assert flow.handle.state == state
+        reports = [run.args[0] for run in runs if run.task.endswith("report")]
+        assert reports == ["death"] + ["end"] * (on_dead == "go_on")
+
+
+def test_eager_raises_what_a_job_raises():
+    with eager(), pytest.raises(Bury), workflow("flow") as flow:
+        flow.add(tasks.refuse, "a")
+
+
+def test_captured_collects_it():
+    with captured() as jobs:
+        handle = month_end(client="bakery")
+
+        jobs.assert_workflow("month-end", steps={"double": 3, "add_up": 1, "report": 2})
+        jobs.assert_enqueued(tasks.double, times=3, client="bakery")
+        jobs.assert_not_enqueued(tasks.add_up)
+        assert handle.state is WorkflowState.RUNNING
+        with pytest.raises(WorkflowFailed, match=r"captured\(\) is active"):
+            handle.get(1)
+        with pytest.raises(AssertionError, match="made 0 times, not once"):
+            jobs.assert_workflow("other")
+        with pytest.raises(AssertionError, match="The steps of workflow month-end are"):
+            jobs.assert_workflow("month-end", steps={"double": 1})
+
+
+def test_captured_knows_keys():
+    with captured() as jobs:
+        first, second = month_end(key="may"), month_end(key="may")
+
+        assert (second.id, second.duplicate) == (first.id, True)
+        assert len(jobs) == 3
+
+
+def test_drain_runs_it(redis, broker):
+    handle = month_end()
+
+    drain()
+
+    assert handle.state is WorkflowState.SUCCEEDED
+    assert list(handle.results("double")) == [2, 4, 6]
