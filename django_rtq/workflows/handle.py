@@ -243,6 +243,14 @@ def get_workflow(workflow_id: str, *, backend: str = "") -> Workflow:
     return flow
 
 
+def recent_workflows(limit: int, *, backend: str = "") -> list[WorkflowProgress]:
+    """The workflows in which something happened last."""
+    store = broker_of(backend).workflows
+    ids = store.recent(limit)
+    fields_by_id = zip(ids, store.read_fields(ids), strict=True)
+    return [read_progress(flow, fields) for flow, fields in fields_by_id if fields.get("state", "making") != "making"]
+
+
 def read_progress(workflow_id: str, fields: dict[str, str]) -> WorkflowProgress:
     """What the fields of a workflow say. Raises WorkflowNotFound for {}, and while it is not whole."""
     if fields.get("state", "making") == "making":
