@@ -88,8 +88,9 @@ def dated(changelog: str, version: str, date: str) -> str:
 
 def make(targets: list[str]) -> set[str]:
     """Run make, and show its output. Returns what it could not run. Raises Refused if it fails."""
-    environment = {**os.environ, "RTQ_DATABASES": "all", "PYTHONUNBUFFERED": "1"}
-    environment.pop("MAKEFLAGS", None)  # of the make that runs this
+    # Without what the make that runs this has said, and without a choice of environments for tox: all are run.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "TOX"))}
+    environment |= {"RTQ_DATABASES": "all", "PYTHONUNBUFFERED": "1"}
     command = ["make", "--no-print-directory", *targets]
     untested = set()
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
