@@ -17,7 +17,7 @@ from django.test import override_settings
 from benchmarks.figures import FIGURES
 from django_rtq import JobState, signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.keys import QUEUE_KEYS, Keys
+from django_rtq.broker.keys import QUEUE_KEYS
 from django_rtq.broker.maintenance import Maintenance
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
@@ -29,6 +29,7 @@ from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.tasks import Task, registry
 from django_rtq.tasks.task import TASK_NAMES, USING_NAMES
 from django_rtq.testing import eager
+from docs.site import reference
 from testproject.shop.models import Customer, Order, Tenant
 from tests.markdown import ROOT, anchors, blocks, cells, read, rows, section
 
@@ -246,23 +247,36 @@ def test_every_setting_is_documented_with_its_unit(name):
     assert units[name] == OPTIONS[name].unit
 
 
-def own_options(name):
-    """The options of a command that Django's own commands have not."""
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_section_and_its_options_are_explained(name):
+    assert section(read("docs/worker.md"), f"## {name}")
+    text = section(reference.commands(), f"## {name}")
+    lines = re.findall(r"^- \**`(.*?)`\**(?: \(.*?\))?: ?(.*)$", text, re.M)
+    assert [spelled for spelled, explained in lines if not explained] == []
+    said = {option for spelled, _ in lines for option in re.findall(r"--[a-z-]+", spelled)}
+    assert said == {option for option in options_of(name) if option.startswith("--")}
+
+
+def options_of(name):
+    """The options of a command and of its actions, but for those of all commands of Django."""
     parser = load_command_class("django_rtq", name).create_parser("manage.py", name)
     found, general = set(), set(BaseCommand().create_parser("manage.py", name)._option_string_actions)
-    parsers = [parser]
-    for action in parser._actions:
-        parsers += (action.choices or {}).values() if isinstance(action.choices, dict) else []
-    for each in parsers:
+    for each in [parser, *(sub for action in parser._actions for sub in subparsers(action))]:
         found |= set(each._option_string_actions) - general
     return found
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_documented_with_its_options(name):
-    text = section(read("docs/worker.md"), f"## {name}")
-    said = set(re.findall(r"`(--[a-z-]+)", "\n".join(row[0] for row in rows(text))))
-    assert said == own_options(name)
+def subparsers(action):
+    return action.choices.values() if isinstance(action.choices, dict) else []
+
+
+def test_the_page_of_the_commands_has_all_options_of_a_worker():
+    said = {
+        name
+        for row in rows(section(read("docs/worker.md"), "## rtq_worker"))
+        for name in re.findall(r"^`(--[a-z-]+)", row[0])
+    }
+    assert said == options_of("rtq_worker")
 
 
 def test_every_script_is_in_the_readme_of_the_scripts():
@@ -292,44 +306,17 @@ def test_every_signal_and_every_state_is_on_the_lifecycle_page():
 
 OF_NO_QUEUE = (
     *("rtq:queues", "rtq:workers", "rtq:format", "rtq:data_lost", "rtq:plan"),
-    *("rtq:worker:", "rtq:control_signal:", "rtq:control:"),
+    *("rtq:worker:<name>", "rtq:control_signal:<supervisor>", "rtq:control:<supervisor>"),
 )
 
 
-def test_every_key_is_documented_with_its_type():
-    keys = Keys("rtq").of("q")
-    names = [getattr(keys, name).decode().removeprefix("{rtq:q}:") for name in QUEUE_KEYS]
-    said = cells(section(read("docs/redis.md"), "## Keys"))
-    assert sorted(said) == sorted(_documented(name) for name in [*names, *OF_NO_QUEUE])
-    for key in QUEUE_KEYS.values():
-        assert said[_documented(key.name)] == key.kind, key.name
-
-
-def _documented(name):
-    """A key as the page has it: with what comes behind its name."""
-    behind = {
-        "ring:": "<band>",
-        "lane:": "<band>:<client>",
-        "running:": "<worker>",
-        "finished_signal:": "<id>",
-        "log:": "<id>",
-        "undo:": "<token>",
-        **dict.fromkeys(("workflow:", "workflow_steps:", "open_steps:", "dead_steps:", "waiting_members:"), "<id>"),
-        **dict.fromkeys(("starting_parts:", "step_results:", "workflow_signal:"), "<id>"),
-        "step_waits:": "<id:step>",
-        "members:": "<id:step:how>",
-        "unique:": "<digest>",
-        **dict.fromkeys(("stats:", "done_runs:", "failed_runs:"), "<minute>"),
-        "task_days:": "<day>",
-        "rtq:worker:": "<name>",
-        "rtq:control_signal:": "<supervisor>",
-        "rtq:control:": "<supervisor>",
-        "tasks:": "<hour>",
-        "hours:": "<hour>",
-        "client_runs:": "<slice>",
-        "client_time:": "<slice>",
+def test_every_key_is_on_the_page_of_the_keys_with_its_type():
+    assert sorted(cells(read("docs/site/keys.md"))) == sorted(OF_NO_QUEUE)
+    said = cells(reference.keys())
+    assert {key.partition("<")[0]: kind for key, kind in said.items()} == {
+        key.name: key.kind for key in QUEUE_KEYS.values()
     }
-    return name + behind.get(name, "")
+    assert said["lane:<band>:<client>"] == "list"
 
 
 # -- what the pages name

@@ -17,6 +17,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "testproject.settings")
 django.setup()
 
 from django_rtq import __version__  # noqa: E402
+from docs.site import reference  # noqa: E402
 
 # The pages in the order of the menu. A page that is in none of these lists is a warning, and warnings are errors.
 NAVIGATION = {
@@ -49,10 +50,14 @@ NAVIGATION = {
         "tasks", "limits", "middleware", "transactions", "async", "testing", "periodic", "exactly-once", "mail",
         "django-tasks", "admin",
     ],
-    "Running it": ["settings", "worker", "monitoring", "incidents", "redis", "compatibility"],
+    "Running it": [
+        "settings", "worker", "site/commands", "monitoring", "incidents", "redis", "site/keys", "compatibility",
+    ],
     "Public API": ["api", "site/signatures", "site/exceptions", "site/testing"],
     "Explanation": ["why", "guarantees", "lifecycle", "architecture", "performance"],
 }  # fmt: skip
+
+REFERENCE = {"site/commands": reference.commands, "site/keys": reference.keys}  # pages that are made of the code
 
 project = "django_rtq"
 author = "django_rtq contributors"
@@ -79,6 +84,15 @@ html_domain_indices = False
 html_theme_options = {"top_of_page_buttons": []}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+
+
+def add_reference(app, docname, source):
+    source[0] = with_reference(docname, source[0])
+
+
+def with_reference(docname, text):
+    """A page with what is made of the code for it."""
+    return text + "\n" + REFERENCE[docname]() if docname in REFERENCE else text
 
 
 def add_navigation(app, docname, source):
@@ -160,7 +174,7 @@ def write_markdown(app, error):
         for page in pages:
             if (DOCS / f"{page}.md").exists():
                 (app.outdir / page).parent.mkdir(exist_ok=True)
-                markdown = with_copies(app, page, (DOCS / f"{page}.md").read_text())
+                markdown = with_copies(app, page, with_reference(page, (DOCS / f"{page}.md").read_text()))
                 (app.outdir / f"{page}.md").write_text(markdown)
                 lines.append(f"- [{title(page)}]({page}.md): {first_sentence(page)}")
         lines.append("")
@@ -183,6 +197,7 @@ def first_sentence(page):
 
 
 def setup(app):
+    app.connect("source-read", add_reference)
     app.connect("source-read", add_navigation)
     app.connect("source-read", link_sources)
     app.connect("autodoc-process-signature", hide_fields)
