@@ -77,7 +77,8 @@ def _add_ways(parser: ArgumentParser, name: str) -> None:
         add(
             "--undoable",
             action="store_true",
-            help="Keep the jobs for half a minute, and print the command that puts them back; not if they are too many or too large.",
+            help="Keep the jobs for half a minute, unless they are too many or too large, and print the command that "
+            "puts them back.",
         )
     if action.asks:
         NO_INPUT.add_to(parser)

@@ -22,7 +22,7 @@ class Command(RTQCommand):
             "prometheus_client is not installed; 2 wrong usage. While it serves and Redis does not answer, scrapes get "
             "503."
         )
-        parser.add_argument("--port", type=_port, help="Serve the metrics on this port until stopped; 0 takes a free one.")
+        parser.add_argument("--port", type=_port, help="Serve them on this port until stopped; 0: a free one.")
         parser.add_argument("--address", default="127.0.0.1", help="The address to listen on. Default: 127.0.0.1.")
 
     def handle(self, *args: Any, **options: Any) -> None:
