@@ -74,6 +74,7 @@ class Claimed(NamedTuple):
     ids: list[bytes]
     records: list[bytes]
     counts: dict[int, tuple[int, int]]  # index in ids -> failures, crashes; only where there are any
+    has_limits: bool = False  # a job counts for them from the claim on
     has_times: bool = False  # clients take turns by time: note_times has to say how long these jobs ran
 
 
@@ -112,7 +113,7 @@ class ClaimResult:
             start, end = place + 5, place + 5 + 2 * jobs
             place = end + counts
             tried = {reply[i]: (reply[i + 1], reply[i + 2]) for i in range(end, place, 3)} if counts else {}
-            text, _, times = status.decode().partition(" ")
+            text, _, limits = status.decode().partition(" ")
             self.claimed.append(
                 Claimed(
                     queues[number - 1],
@@ -121,7 +122,8 @@ class ClaimResult:
                     reply[start:end:2],
                     reply[start + 1 : end : 2],
                     tried,
-                    times == "timed",
+                    bool(limits),
+                    limits == "timed",
                 )
             )
             self.found += jobs

@@ -20,7 +20,8 @@
 -- returns {number of stale ids, these ids, then of each queue with something to tell: its place, status, now, number of
 --         jobs, of counts, id and record of each job, counts: index of the job, failures, crashes where there are any}
 --         status: "ok"; "unknown": the worker has to sign on; "suspect": these are suspects, or the next is;
---         "more": it stopped after many jobs that were cancelled, or whose task is paused, and there is more
+--         "more": it stopped after many jobs that were cancelled, or whose task is paused, and there is more;
+--         " limited" follows if the queue has limits, " timed" if its clients take turns by time
 -- sent twice: the ids are stale; gives more jobs; those whose reply was lost the worker finds in `running` and releases
 
 local worker, last, most, tags, list = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5]), KEYS, ARGV

@@ -114,13 +114,16 @@ class WorkerProcess:
         The supervisor sends the signal repeatedly: an exception raised during the finalisation of an object is lost.
         """
         self._is_stopping = True
+        self._runner.hurry(is_stopping=True)
         if self._is_waiting:
             raise _Wake
 
     def on_control_signal(self, signum: int = 0, frame: object = None) -> None:
         """Signal handler: apply what the supervisor wrote to shared memory. Ends a wait, or interrupts a job."""
-        if self._shared.is_quiet and self._is_waiting:
-            raise _Wake
+        if self._shared.is_quiet:
+            self._runner.hurry(is_stopping=False)
+            if self._is_waiting:
+                raise _Wake
         self._runner.cancel_jobs()
 
     def run(self) -> int:
@@ -164,6 +167,9 @@ class WorkerProcess:
         if "unknown" in fetched.statuses:
             self._retry_until_connected(self._take_new_name)
             return True
+        # Where there are limits no job is claimed ahead: it would count for them, though it does not run yet.
+        has_limits = any(claimed.has_limits for claimed in fetched.claimed)
+        self._runner.note_claim(0 if has_limits else fetched.found)
         self._runner.set_suspect_next(is_suspect_next="suspect" in fetched.statuses)
         if fetched.found:
             if self._reader.is_waiting and fetched.found >= self._runner.wanted():

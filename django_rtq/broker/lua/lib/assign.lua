@@ -67,7 +67,7 @@ local function take_jobs(q, band, claim, reply, head)
   if claim.suspects > 0 then status = "suspect" end
   if status ~= "ok" then claim.wanted = 0 end
   reply[head + 2], reply[head + 4], reply[head + 5] = status, (#reply - head - 5) / 2, #counts
-  if q.has_times then reply[head + 2] = status .. " timed" end
+  if q.has_limits then reply[head + 2] = status .. (q.has_times and " timed" or " limited") end
   for i = 1, #counts do reply[#reply + 1] = counts[i] end
   return status == "ok"
 end

@@ -124,7 +124,13 @@ class Runner:
         self._event_loop = EventLoop()
         self._size = BatchSize()
         self._watch = BatchWatch(session, self._release)
+        self._is_stopping = False  # the process is told to stop
+        self._is_hurried = False  # it is, or was told to be quiet since the last look
         self.handlers = SignalHandlers()
+
+    def note_claim(self, found: int) -> None:
+        """A claim has found so many jobs."""
+        self._size.note_claim(found)
 
     def wanted(self) -> int:
         """How many jobs to claim."""
@@ -145,7 +151,7 @@ class Runner:
         self._isolation.clean_up()  # connections may be too old after an idle time
         began = last = time.perf_counter()
         slowest, done = 0.0, 0
-        while (number := batch.next()) is not None:
+        while not (self._is_hurried and self._must_rest()) and (number := batch.next()) is not None:
             run = runs[number]
             run.entry = number
             if not self._shared.start(number):
@@ -157,10 +163,25 @@ class Runner:
             slowest, last, done = max(slowest, now - last), now, done + 1
         if is_watched:
             self._watch.end()
+        if rest := batch.end():
+            self._release(rest)
         if self._shared.has_revocation and self._shared.revoked is not Revoked.NOTHING:
             self._session.disown(())  # the supervisor may have settled what was finished
-        self._size.update(done, last - began, slowest=slowest)
+        self._size.update(done, last - began, slowest=slowest, is_cut=done < len(runs))
         return done
+
+    def hurry(self, *, is_stopping: bool) -> None:
+        """Start no more of the claimed jobs, and give them back, because the process stops or is to be quiet. For a
+        signal handler."""
+        self._is_stopping |= is_stopping
+        self._is_hurried = True
+        self._watch.hurry()
+
+    def _must_rest(self) -> bool:
+        self._is_hurried = False  # first: a signal may come at any time
+        if self._is_stopping or self._shared.is_quiet:
+            self._is_hurried = True
+        return self._is_hurried
 
     def wait(self, seconds: float) -> bool:
         """Wait for running jobs: there are none."""

@@ -16,7 +16,7 @@ from django_rtq.conf.config import Config
 from django_rtq.threads import BinarySemaphore
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
+from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS, ClaimAhead
 from django_rtq.worker.process.running.executor import Executor
 from django_rtq.worker.process.running.interrupts import ThreadInterrupts
 from django_rtq.worker.process.running.runner import Runner, exit_after_error
@@ -26,37 +26,11 @@ from django_rtq.worker.shared_memory import SharedState
 # Jobs that were started together often end together. A trip for each would cost Redis twice as much in all.
 GATHER_STEPS, GATHER_SECONDS = 2, 0.00005
 REVOCATION_SECONDS = 0.1  # between two looks whether the supervisor has given back what it revoked
-MEAN_RUNS = 16  # the mean of run times is about as many runs
-MEAN_LIMIT_SECONDS = 0.05  # longer runs count as these
 
 
 def make_runner(config: Config, shared: SharedState, session: WorkerSession, concurrency: int) -> Runner:
     """A runner for one job at a time in the main thread, or for several in threads."""
     return Runner(config, shared, session) if concurrency == 1 else ThreadedRunner(config, shared, session, concurrency)
-
-
-class ClaimAhead:
-    """How many jobs to claim before there are slots for them (D95): while jobs are short, as many as there are slots.
-
-    Then a slot takes its next job at once, instead of waiting for a round trip.
-    """
-
-    def __init__(self, slots: int) -> None:
-        self._slots = slots
-        self._mean_seconds = MEAN_LIMIT_SECONDS  # of the last runs, those before them count less and less
-
-    @property
-    def jobs(self) -> int:
-        """As many as there are slots, or none."""
-        return self._slots if self._mean_seconds < MAX_ACK_DELAY_SECONDS else 0
-
-    def update(self, seconds: float) -> None:
-        """A run took so long."""
-        self._mean_seconds += (min(seconds, MEAN_LIMIT_SECONDS) - self._mean_seconds) / MEAN_RUNS
-
-    def stop(self) -> None:
-        """Claim none until many jobs were short: those that run now are not."""
-        self._mean_seconds = MEAN_LIMIT_SECONDS
 
 
 class ThreadedRunner(Runner):
@@ -67,7 +41,7 @@ class ThreadedRunner(Runner):
         self._interrupts: ThreadInterrupts = ThreadInterrupts()
         self._executor = Executor(config, shared, self._isolation, self._interrupts.limit, self._progress)
         self._slots = self._free = slots
-        self._ahead = ClaimAhead(slots)
+        self._ahead = ClaimAhead(slots, MAX_ACK_DELAY_SECONDS)
         self._waiting: deque[tuple[float, Run]] = deque()  # jobs without a slot, and when they were claimed
         self._released = 0  # jobs that were given back since the last call of run()
         self._is_suspect_next = False

@@ -5,7 +5,17 @@ import threading
 import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS, MAX_JOBS, Batch, BatchSize, BatchWatch
+from django_rtq.worker.process.running import batch as batches
+from django_rtq.worker.process.running.batch import (
+    BUSY_CLAIMS,
+    MAX_ACK_DELAY_SECONDS,
+    MAX_AHEAD_SECONDS,
+    MAX_JOBS,
+    MEAN_RUNS,
+    Batch,
+    BatchSize,
+    BatchWatch,
+)
 from tests.support.waiting import wait_until
 
 IDS = [b"a", b"b", b"c", b"d"]
@@ -76,6 +86,52 @@ def test_nothing_done_is_no_reason_to_claim_more():
     assert size.jobs == 1
 
 
+def ran(size, seconds, *, times=1, found=None):
+    """The size after so many claims of jobs that took so long, each of which found all that was wanted, or `found`."""
+    for _ in range(times):
+        jobs = size.jobs if found is None else found
+        size.note_claim(jobs)
+        size.update(jobs, jobs * seconds, slowest=seconds)
+    return size.jobs
+
+
+@pytest.mark.parametrize(("seconds", "jobs"), [(0.006, 2), (0.45 * MAX_AHEAD_SECONDS, 2), (0.55 * MAX_AHEAD_SECONDS, 1)])
+def test_while_jobs_are_short_two_are_claimed(seconds, jobs):
+    size = BatchSize()
+
+    assert [ran(size, seconds) for _ in range(BUSY_CLAIMS + 2)] == [1] * (BUSY_CLAIMS - 1) + [jobs] * 3
+
+
+def test_none_is_claimed_ahead_that_an_idle_worker_could_run():
+    size = BatchSize()
+    ran(size, 0.006, times=BUSY_CLAIMS + 1)
+
+    assert ran(size, 0.006, found=1) == 1  # one of two: no more are waiting
+    assert ran(size, 0.006, times=BUSY_CLAIMS - 1) == 1
+    assert ran(size, 0.006) == 2
+    size.note_claim(0)
+    size.note_claim(1)
+    size.update(1, 0.006, slowest=0.006)
+    assert size.jobs == 1
+
+
+def test_none_is_claimed_ahead_once_one_was_given_back_until_many_jobs_were_short():
+    size = BatchSize()
+    ran(size, 0.006, times=BUSY_CLAIMS + 1)
+    size.note_claim(2)
+    size.update(1, 0.03, slowest=0.03, is_cut=True)
+
+    assert ran(size, 0.006, times=MEAN_RUNS) == 1
+    assert ran(size, 0.006, times=2 * MEAN_RUNS) == 2
+
+
+def test_jobs_that_get_shorter_are_claimed_in_larger_batches_again():
+    size = BatchSize()
+    ran(size, 0.006, times=BUSY_CLAIMS + 1)
+
+    assert ran(size, 0.0001) == 4
+
+
 def test_a_batch_gives_its_jobs_in_order():
     batch = batch_of(IDS)
 
@@ -120,6 +176,26 @@ def test_cutting_while_another_thread_takes_gives_every_job_to_one_of_them():
         cut = batch.cut()
         thread.join()
         assert sorted([*taken, *cut]) == sorted(b"%d" % i for i in range(50))
+
+
+def test_what_was_not_started_when_the_jobs_end_is_left():
+    batch = batch_of(IDS)
+    batch.next()
+
+    assert batch.end() == IDS[1:]
+
+
+def test_of_two_jobs_the_second_gets_as_long_as_the_first():
+    batch, many = batch_of(IDS[:2]), batch_of(IDS)
+    batch.next()
+    first, due = batch.due, many.due
+    for _ in range(3):
+        batch.next()
+        many.next()
+
+    assert first - many.due > MAX_ACK_DELAY_SECONDS
+    assert batch.due > first
+    assert many.due == due
 
 
 class FakeSession:
@@ -194,6 +270,61 @@ def test_a_batch_is_cut_when_it_takes_long_altogether_though_no_job_is_slow(watc
 
     wait_until(lambda: session.released)  # the watch does that after it has ended the batch
     assert taken + len(session.released) == 100_000
+
+
+def test_one_of_two_jobs_is_given_back_when_the_first_runs_for_too_long(watched, monkeypatch):
+    monkeypatch.setattr(batches, "MAX_AHEAD_SECONDS", 1000)
+    batch = batch_of(IDS[:2])
+    batch.next()
+    batch.due = 0.0
+    session, _ = watched(batch)
+
+    wait_until(lambda: session.settled > 0)
+    assert session.released == IDS[1:2]
+
+
+def test_the_first_of_two_jobs_is_told_when_the_second_runs_for_too_long(watched, monkeypatch):
+    monkeypatch.setattr(batches, "MAX_AHEAD_SECONDS", 1000)
+    shared = FakePage()
+    batch = batch_of(IDS[:2], shared)
+    batch.next()
+    session, watch = watched(batch)
+    batch.next()
+    assert not session.settled
+    batch.due = 0.0
+    watch.begin(batch)
+
+    wait_until(lambda: shared.is_reported)
+    assert session.released == []
+
+
+def test_a_batch_is_cut_at_once_if_the_process_is_to_rest(watched, monkeypatch):
+    monkeypatch.setattr(batches, "MAX_AHEAD_SECONDS", 1000)
+    batch = batch_of(IDS[:2])
+    batch.next()
+    session, watch = watched(batch)
+    watch.hurry()
+    wait_until(lambda: session.settled > 0)
+    assert session.released == IDS[1:2]
+
+    watch.end()
+    watch.hurry()
+    again = batch_of(IDS[2:])
+    again.next()
+    watch.begin(again)
+    wait_until(lambda: watch._wakes_at == again.due or session.settled > 1)  # the hurry was about an earlier moment
+
+
+def test_a_batch_that_is_due_earlier_than_the_one_before_is_cut_in_time(watched, monkeypatch):
+    monkeypatch.setattr(batches, "MAX_AHEAD_SECONDS", 1000)
+    session, watch = watched(batch_of(IDS[:2]))
+    wait_until(lambda: watch._wakes_at < 1e9 and watch._wakes_at > 0)
+    watch.end()
+    batch = batch_of(IDS)
+    batch.next()
+    watch.begin(batch)
+
+    wait_until(lambda: session.released == IDS[1:])
 
 
 def test_a_watch_survives_batches_that_end_at_any_moment(watched):

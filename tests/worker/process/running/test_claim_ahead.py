@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.worker.process.running import threaded_runner
-from django_rtq.worker.process.running.threaded_runner import MEAN_RUNS, ClaimAhead
+from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS, MEAN_RUNS, ClaimAhead
 from django_rtq.worker.shared_entries import Revoked
 from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.process.running.fake_session import run_of
@@ -33,11 +33,12 @@ def open_gates(journal, gates):
 
 
 def test_as_many_as_there_are_slots_while_jobs_are_short():
-    ahead = ClaimAhead(4)
+    ahead = ClaimAhead(4, MAX_ACK_DELAY_SECONDS)
     assert ahead.jobs == 0
-    for _ in range(10 * MEAN_RUNS):
-        ahead.update(0.001)
+    ahead.update(0.001)
     assert ahead.jobs == 4
+    for _ in range(MEAN_RUNS):
+        ahead.update(0.001)
     ahead.update(10 * 60)
     assert ahead.jobs == 4  # one long job among many that are short
     for _ in range(MEAN_RUNS):
@@ -46,7 +47,7 @@ def test_as_many_as_there_are_slots_while_jobs_are_short():
 
 
 def test_it_recovers_from_a_long_job_after_some_short_ones():
-    ahead = ClaimAhead(4)
+    ahead = ClaimAhead(4, MAX_ACK_DELAY_SECONDS)
     ahead.stop()
     for _ in range(3 * MEAN_RUNS):
         assert not ahead.jobs or ahead.jobs == 4

@@ -53,6 +53,28 @@ def test_what_stands_behind_a_slow_job_is_given_back(make, journal, monkeypatch)
     assert session.settled == [[b"first"]]
 
 
+@pytest.mark.parametrize("is_stopping", [False, True])
+def test_a_process_that_is_to_rest_starts_none_of_the_jobs_that_it_has_claimed(make, journal, is_stopping):
+    runner, session, shared = make(1)
+    keep_batches_whole(runner)
+    first, held = run_of("first"), run_of("held")
+    opened = first.open
+
+    def rest():
+        shared.is_quiet = not is_stopping
+        runner.hurry(is_stopping=is_stopping)
+        opened()
+
+    first.open = rest
+    assert runner.run([first, held]) == 1
+    assert runner.run([run_of("none"), run_of("either")]) == 0
+    assert session.released == [b"held", b"none", b"either"]
+
+    shared.is_quiet = False
+    runner.run([run_of("next"), run_of("last")])
+    assert journal.names() == (["first"] if is_stopping else ["first", "next", "last"])
+
+
 @pytest.mark.parametrize("slots", [1, 2])
 def test_what_the_supervisor_has_taken_is_not_run_and_not_given_back_once_more(make, journal, slots):
     runner, session, shared = make(slots)
