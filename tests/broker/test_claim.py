@@ -99,6 +99,19 @@ def test_it_tells_how_often_a_job_failed_and_crashed(redis, broker):
     assert snapshot(redis, times=False)["running:w1"] == {"failed": "2 <ms>", "fresh": "1 <ms>"}
 
 
+def test_it_tells_whether_the_queue_has_limits_and_turns_by_time(broker, limits):
+    for _ in range(3):
+        queued_job(broker)
+    told = []
+    for change in ({}, {"max_running": 5}, {"fair_by": "seconds"}):
+        if change:
+            limits.set_queue(QUEUE, **change)
+        (claimed,) = claim_from(broker, QUEUE, wanted=1)
+        told.append((claimed.status, claimed.has_limits, claimed.has_times))
+
+    assert told == [("ok", False, False), ("ok", True, False), ("ok", True, True)]
+
+
 def test_a_job_that_crashed_a_worker_is_claimed_alone(redis, broker):
     suspect = suspect_job(broker, client="x")
     for _ in range(3):
