@@ -71,9 +71,7 @@ def test_a_job_ahead_goes_back_with_its_turn_when_the_other_one_runs_for_too_lon
 
 
 @pytest.mark.parametrize("how", ["stop", "quiet"])
-def test_a_job_ahead_goes_back_at_once_when_the_process_is_to_rest(
-    process, redis, journal, meanwhile, patient, how
-):
+def test_a_job_ahead_goes_back_at_once_when_the_process_is_to_rest(process, redis, journal, meanwhile, patient, how):
     slow, ahead, _ = jobs_of("a", "b", "c")
 
     def rest():

@@ -95,7 +95,9 @@ def ran(size, seconds, *, times=1, found=None):
     return size.jobs
 
 
-@pytest.mark.parametrize(("seconds", "jobs"), [(0.006, 2), (0.45 * MAX_AHEAD_SECONDS, 2), (0.55 * MAX_AHEAD_SECONDS, 1)])
+@pytest.mark.parametrize(
+    ("seconds", "jobs"), [(0.006, 2), (0.45 * MAX_AHEAD_SECONDS, 2), (0.55 * MAX_AHEAD_SECONDS, 1)]
+)
 def test_while_jobs_are_short_two_are_claimed(seconds, jobs):
     size = BatchSize()
 
