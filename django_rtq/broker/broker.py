@@ -83,7 +83,7 @@ class Broker:
             read_all()  # an upgrade may replace the files while this process runs
         self.config = config
         self.redis = RedisClient(self.connection_settings.command_pool(role=role))
-        self.keys = Keys(config.prefix)
+        self.keys = Keys(config.prefix, in_cluster=self.connection_settings.cluster is not None)
         self.limits = LimitStore(self.redis, self.keys, config)
         self._registered_queues: set[str] = set()
         self._plain_queues: set[str] = set()  # those of them that were not seen to have max_waiting
@@ -213,7 +213,7 @@ class Broker:
         limits = [command for name in names if (command := self.limits.settings_command(name))]
         added: Command = ("SADD", self.keys.queues, *names)
         hello, _, stored_format, *replies = yield [("HELLO",), *format_commands(self.keys), added, *limits]
-        check_server_mode(hello)
+        check_server_mode(hello, in_cluster=self.keys.in_cluster)
         if is_too_old_for(hello):
             (info,) = yield [("INFO", "server")]
             check_server_version(version_in(info))

@@ -1,7 +1,10 @@
 """The names of all keys, and nowhere else.
 
-All keys of a queue share one hash tag, so that a queue is one slot of a Redis Cluster. A call of a script declares the
-tag only (D62).
+A call of a script declares the tag of a queue only, with which the names of all of its keys begin (D62). Scripts read
+names in one place only: queue_of() in lua/lib/prelude.lua.
+
+In a Redis Cluster all keys of the project have one hash tag, so that they are in one slot (D141). There a call declares
+two names at least of which one never exists: while a slot moves key by key, the servers refuse such a call.
 """
 
 from __future__ import annotations
@@ -182,9 +185,9 @@ class QueueKeys:
 
     scratch = Key("none", "never exists: scripts delete it to be allowed to write to a full server")
 
-    def __init__(self, prefix: str, queue: str) -> None:
-        check_queue_name(queue)
-        self.tag = f"{{{prefix}:{queue}}}:".encode()  # what their names begin with; no key itself
+    def __init__(self, tag: str, guard: str = "") -> None:
+        self.tag = tag.encode()  # what their names begin with; no key itself
+        self.guard = guard.encode()  # another name that never exists; empty where calls do not need it
 
     def running(self, worker: str) -> bytes:
         """The processing list of one worker."""
@@ -212,11 +215,20 @@ def read_queue_names(members: Iterable[bytes]) -> list[str]:
     return sorted(filter(is_queue_name, (member.decode(errors="replace") for member in members)))
 
 
+def cluster_tag(prefix: str) -> str:
+    """What all keys of a project begin with in a Cluster: it leads to their slot.
+
+    The numbers: 0 for the first part of the project's jobs, should it have several slots one day, and of a salt.
+    """
+    return f"{{{prefix}.0.0}}"
+
+
 class Keys:
     """All keys under one prefix."""
 
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
+    def __init__(self, prefix: str, *, in_cluster: bool = False) -> None:
+        self.in_cluster = in_cluster
+        self.prefix = f"{cluster_tag(prefix)}:" if in_cluster else prefix  # of keys that are of no queue
         self.queues = f"{prefix}:queues".encode()  # set: the names of the queues
         self.format = f"{prefix}:format".encode()  # string: the format of all keys, and an id of this data
         self.data_lost = f"{prefix}:data_lost".encode()  # string: when workers found another id there, ms; expires
@@ -228,7 +240,9 @@ class Keys:
         """The keys of one queue. Raises InvalidTask for a bad name."""
         keys = self._of_queue.get(queue)
         if keys is None:
-            keys = self._of_queue[queue] = QueueKeys(self.prefix, queue)
+            check_queue_name(queue)
+            own = QueueKeys(f"{self.prefix}{queue}:", f"{self.prefix}:") if self.in_cluster else None
+            keys = self._of_queue[queue] = own or QueueKeys(f"{{{self.prefix}:{queue}}}:")
         return keys
 
     def control_signal(self, supervisor: str) -> bytes:

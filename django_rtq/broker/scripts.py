@@ -4,8 +4,8 @@ The header of a file is its signature. ``-- uses:`` names the parts in lua/lib/ 
 ``-- keys:`` names the keys of the queue that a script uses: see keys.py for their types and meaning. The script has
 them from ``named()``, which is generated here from that line.
 
-A call declares one key for each queue, its tag, and ``named()`` appends the names of the keys to it. All keys of a
-queue have the tag in common, so it leads to their slot.
+A call declares one key for each queue, its tag, and ``named()`` appends the names of the keys to it. In a Cluster it
+declares two at least: see keys.py.
 
 linker.py puts a script together with what it uses of its parts.
 
@@ -94,7 +94,10 @@ class Script:
 
     def call_many(self, queues: Sequence[QueueKeys], arguments: Iterable[Argument]) -> Command:
         """The command that runs this script on several queues that share a server."""
-        return (b"EVALSHA", self.sha, len(queues), *[keys.tag for keys in queues], *arguments)
+        tags = [keys.tag for keys in queues]
+        if queues[0].guard and len(set(tags)) == 1:
+            tags.append(queues[0].guard)
+        return (b"EVALSHA", self.sha, len(tags), *tags, *arguments)
 
     def head(self, keys: QueueKeys, *, worker: str = "") -> tuple[Argument, ...]:
         """The start of every call on a queue: the script, the queue's tag, and the processing list if it needs one."""
@@ -115,6 +118,8 @@ class Script:
     def _head(self, keys: QueueKeys, worker: str) -> tuple[Argument, ...]:
         if self.needs_worker:
             return (b"EVALSHA", self.sha, 2, keys.tag, keys.running(worker))
+        if keys.guard:
+            return (b"EVALSHA", self.sha, 2, keys.tag, keys.guard)
         return (b"EVALSHA", self.sha, 1, keys.tag)
 
 

@@ -112,7 +112,7 @@ _VERSION = accepts(
 class Config:
     """Every option with its default, its kind and its unit. RTQ["LEASE_SECONDS"] sets ``lease_seconds``."""
 
-    #: Where Redis is: a URL, an alias of CACHES, a Sentinel description, or the dotted path of a factory.
+    #: Where Redis is: a URL, an alias of CACHES, a description of Sentinels or a Cluster, or a factory's dotted path.
     redis: str | Mapping[str, Any] = option("")
     #: The database number; required with an alias of CACHES, because cache.clear() empties the cache's own.
     db: int | None = option(None)

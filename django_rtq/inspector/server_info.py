@@ -116,7 +116,7 @@ def ask_server(redis: RedisClient, keys: Keys) -> ServerDetails:
     """
     commands = [("TIME",), ("HELLO",), ("INFO",), read_format(keys)]
     time, hello, info, stored_format = redis.execute_each(commands, resend=True)
-    check_server_mode(hello)
+    check_server_mode(hello, in_cluster=keys.in_cluster)
     if is_too_old_for(hello):
         check_server_version(version_in(info))
     if isinstance(time, BrokerError):

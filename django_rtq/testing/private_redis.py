@@ -75,7 +75,7 @@ def _new_fake_server() -> Any:
 def _delete_all() -> None:
     broker = get_broker()
     if not _fake_servers or broker.config.redis != _FAKE:
-        pattern, cursor = f"*{broker.config.prefix}:*", b"0"
+        pattern, cursor = f"*{broker.config.prefix}[:.]*", b"0"
         while True:
             cursor, keys = broker.redis.execute_one(("SCAN", cursor, "MATCH", pattern, "COUNT", 1000))
             if keys:

@@ -68,10 +68,10 @@ def test_sentinels_that_are_away_are_told_in_a_sentence():
 
 
 def test_a_cluster_is_refused_when_it_first_answers(cluster):
-    with pytest.raises(ConfigurationError, match="Redis Cluster, which is not supported yet"):
+    with pytest.raises(ConfigurationError, match=r"leads to a node of a Redis Cluster\. Name the Cluster"):
         asked(cluster.url)
     with override_settings(RTQ={"REDIS": cluster.url}):
-        with pytest.raises(ConfigurationError, match="Redis Cluster, which is not supported yet"):
+        with pytest.raises(ConfigurationError, match=r"leads to a node of a Redis Cluster\. Name the Cluster"):
             tasks.note.delay("x")
         get_broker().close()
 

@@ -29,7 +29,7 @@ def snapshot(redis, *, times=True):
 
     Without times moments become MS, and of ids only the names are left.
     """
-    keys = sorted(set(redis.scan_iter(count=1000)) - {b"rtq:format"})
+    keys = sorted(set(redis.scan_iter(count=1000)) - {b"rtq:format", b"{rtq.0.0}::format"})
     with redis.pipeline(transaction=False) as pipe:
         for key in keys:
             pipe.type(key)
@@ -77,10 +77,11 @@ def place_of(redis, job):
 
 def is_foreign(key):
     """Whether a key is none of ours."""
-    return not key.startswith((b"rtq:", b"{rtq:"))
+    return not key.startswith((b"rtq:", b"{rtq:", b"{rtq.0.0}:"))
 
 
 def _short(key):
+    key = re.sub(r"^\{rtq\.0\.0\}:([^:]+):", r"{rtq:\1}:", key).replace("{rtq.0.0}::", "rtq:")  # in a Cluster
     name = key.removeprefix(f"{{rtq:{QUEUE}}}:").replace("{rtq:", "").replace("}", "")
     return re.sub(r"\b(stats|tasks|client_runs|client_time|done_runs|failed_runs):\d+$", r"\1", name)
 

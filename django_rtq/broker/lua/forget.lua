@@ -45,5 +45,4 @@ if now == clock then redis.call("UNLINK", q.clock) end -- or else time would run
 -- Producers do not add a queue to the list again that they have added before. So the first enqueue of a minute does: see
 -- count(). Without the counters of this minute, the next one is the first.
 redis.call("UNLINK", q.stats .. math.floor(now / 60000))
-local prefix, queue = string.match(q.stats, "^{(.*):([^:]*)}:")
-return redis.call("SREM", prefix .. ":queues", queue) == 1 and "forgotten" or "missing"
+return redis.call("SREM", queue_of(q.stats)) == 1 and "forgotten" or "missing"

@@ -31,8 +31,7 @@ keep_for(list, keep_ms)
 local jobs, bytes = read_last(q, list, limit)
 local restored, texts = {}, #jobs[1]
 for _, parts in ipairs(jobs) do restored[#restored + 1] = restore_job(q, parts, now) end
-local prefix, queue = string.match(list, "^{(.*):([^:]*)}:")
-redis.call("SADD", prefix .. ":queues", queue) -- `forget` may have removed it
+redis.call("SADD", queue_of(list)) -- `forget` may have removed it
 redis.call("HINCRBY", q.undos, token, -bytes)
 left, out = size / texts - #jobs, #jobs - #restored
 redis.call("HSET", q.undos, noted, table.concat({ call, left, out, table.concat(restored, "\n") }, " "))

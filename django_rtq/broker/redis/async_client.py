@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import redis
 from redis import exceptions as redis_exceptions
 
-from django_rtq.broker.redis.client import connect_error, translate_error, translated, with_scripts
-from django_rtq.broker.redis.commands import Command, Steps, checked
+from django_rtq.broker.redis.client import connect_error, mended, translate_error, translated
+from django_rtq.broker.redis.commands import Command, Pause, Steps, checked
+from django_rtq.broker.redis.masters import is_current, note_loss
 from django_rtq.broker.redis.nonblocking import aexchange, prepare, resolve
-from django_rtq.broker.redis.sentinel import is_current
 from django_rtq.broker.redis.speedups import FewIdleConnections, pack
 from django_rtq.exceptions import BrokerUnavailable
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 MAX_PACKETS = 4  # of one event loop that wait for replies, each on a connection of its own
@@ -40,7 +41,7 @@ class AsyncConnections:
     """Connections for coroutines. Any thread and any event loop may use them."""
 
     def __init__(self, pool: redis.ConnectionPool) -> None:
-        self._pool = pool
+        self.pool = pool
         self._connections = FewIdleConnections(pool)
         self.needs_threads = True  # until a connection was made that does not
 
@@ -49,10 +50,11 @@ class AsyncConnections:
         try:
             connection = await self._take()
         except (redis_exceptions.RedisError, OSError) as error:
-            raise await asyncio.to_thread(connect_error, self._pool, error) from error
+            raise await asyncio.to_thread(connect_error, self.pool, error) from error
         try:
             replies = await aexchange(connection, commands)
         except (redis_exceptions.RedisError, OSError) as error:
+            note_loss(connection)
             self._connections.drop(connection)
             lost = translate_error(error)
             if isinstance(lost, BrokerUnavailable) and lost.is_connection_lost:
@@ -74,9 +76,15 @@ class AsyncConnections:
                 raise
             replies = await self.round_trip(commands)
         if any(isinstance(reply, redis_exceptions.RedisError) for reply in replies):
-            replies = await run_steps(with_scripts(commands, replies), self.round_trip)
+            replies = await run_steps(mended(commands, replies, self.pool), self._take_step)
             return translated(replies, self._connections)
         return replies
+
+    async def _take_step(self, step: Sequence[Command] | Pause) -> list[Any]:
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            return []
+        return await self.round_trip(step)
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
@@ -198,7 +206,7 @@ class _Outbox:
         return packet
 
 
-async def run_steps(steps: Steps[T], execute: Callable[[Sequence[Command]], Coroutine[Any, Any, list[Any]]]) -> T:
+async def run_steps(steps: Generator[S, list[Any], T], execute: Callable[[S], Coroutine[Any, Any, list[Any]]]) -> T:
     """Send what an operation yields, and return what it returns."""
     try:
         commands = next(steps)

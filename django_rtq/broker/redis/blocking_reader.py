@@ -16,7 +16,7 @@ from django_rtq.broker.redis.client import send, translate_error
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.redis.connections import ConnectionSettings
 from django_rtq.broker.redis.hooks import command_hooks, run_hooked
-from django_rtq.broker.redis.sentinel import is_current
+from django_rtq.broker.redis.masters import PAUSE_SECONDS, has_moved, is_current, note_loss
 from django_rtq.broker.redis.speedups import can_read_within, received_reply
 
 #: How long the server holds a read without a token. Proxies must not close idle connections earlier.
@@ -84,7 +84,12 @@ class BlockingReader:
         send(connection, [claim] if self._is_waiting else [self._wait_command, claim])
         self._is_waiting = True
         until = time.monotonic() + self._block_seconds + self._connection_settings.socket_timeout
-        self._take(self._read_in_slices(until, on_slice))
+        try:
+            self._take(self._read_in_slices(until, on_slice))
+        except ResponseError as error:
+            if not has_moved(connection, error):
+                raise
+            self._is_waiting = False  # and the reply to the claim comes next
         answer = received_reply(connection)
         if answer is not None:
             return None if isinstance(answer, Exception) else answer
@@ -109,7 +114,13 @@ class BlockingReader:
         try:
             return run_hooked(commands, read) if command_hooks and commands else read()
         except (RedisError, OSError) as error:
+            connection = self._connection
             self.close()
+            if has_moved(connection, error):  # no token came
+                time.sleep(PAUSE_SECONDS)
+                return None
+            if not isinstance(error, ResponseError) and connection is not None:
+                note_loss(connection)
             raise translate_error(error) from error
         except BaseException:
             self.close()

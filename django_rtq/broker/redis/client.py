@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -12,8 +13,9 @@ import redis
 from redis import exceptions as redis_exceptions
 from redis.sentinel import MasterNotFoundError
 
-from django_rtq.broker.redis.commands import Command, Steps, script_of
+from django_rtq.broker.redis.commands import Command, Mending, Pause, Steps, script_of
 from django_rtq.broker.redis.hooks import command_hooks, run_hooked
+from django_rtq.broker.redis.masters import MasterPool, WrongAddress, has_moved, note_loss
 from django_rtq.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
 
@@ -25,14 +27,13 @@ _SSL_REQUEST = b"\0\0\0\x08\x04\xd2\x16\x2f"  # of PostgreSQL, which answers S o
 # its disk is full.
 # redis-py removes the code of an error that it has a class for; Redis before 7 puts it into the error of a script.
 _TEMPORARY = re.compile(
-    r"(?:^| -)(?:LOADING|READONLY|MASTERDOWN|BUSY|TRYAGAIN|CLUSTERDOWN|MOVED|ASK|NOREPLICAS|UNBLOCKED|MISCONF)\b"
+    r"(?:^| -)(?:LOADING|READONLY|MASTERDOWN|BUSY|TRYAGAIN|CLUSTERDOWN|NOREPLICAS|UNBLOCKED|MISCONF)\b"
 )
 _TEMPORARY_ERRORS = (
     redis_exceptions.BusyLoadingError,
     redis_exceptions.ReadOnlyError,
     redis_exceptions.ClusterDownError,  # and MasterDownError
     redis_exceptions.TryAgainError,
-    redis_exceptions.AskError,  # and MovedError
 )
 # Errors that waiting does not fix. redis-py has no classes for these.
 _REFUSED = re.compile(r"DB index is out of range|invalid DB index|CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")
@@ -43,6 +44,12 @@ _PERMISSIONS = (
 )
 _NOT_CONNECTED = re.compile(r"Error -?\d+ connecting to ")
 _FULL = re.compile(r"(?:^| -)OOM\b")
+# What a node of a Cluster replies to those who take it for a single server.
+_OF_CLUSTER = (redis_exceptions.AskError, redis_exceptions.ClusterCrossSlotError)  # and MovedError
+LEADS_TO_CLUSTER = (
+    'RTQ["REDIS"] leads to a node of a Redis Cluster. Name the Cluster: write {"cluster": ["host:port", …]} with the '
+    "addresses of some nodes, or redis+cluster://host:port,host:port."
+)
 
 T = TypeVar("T")
 
@@ -53,6 +60,8 @@ def wrong_address(pool: redis.ConnectionPool, error: Exception) -> str | None:
     Waiting does not fix an address or a file that is wrong. Called after connecting has failed only.
     """
     options = pool.connection_kwargs
+    if isinstance(pool, MasterPool) and pool.master.asked:
+        options = {**options, **dict(zip(("host", "port"), pool.master.asked, strict=True))}
     if isinstance(error, MasterNotFoundError):
         return _unknown_service(pool, str(error))
     for name in _FILES:
@@ -66,7 +75,7 @@ def wrong_address(pool: redis.ConnectionPool, error: Exception) -> str | None:
     if "path" in options or "ssl_cert_reqs" in options:
         return None  # a Unix socket, or TLS already
     if _speaks_tls(options):
-        return f'RTQ["REDIS"] leads to {address}, which speaks TLS. Write rediss:// (for Sentinels "ssl": True).'
+        return f'RTQ["REDIS"] leads to {address}, which speaks TLS. Write rediss:// (in a dictionary "ssl": True).'
     if _is_postgresql(options):
         return f'RTQ["REDIS"] leads to {address}, where PostgreSQL answers, no Redis. Check host and port.'
     return None
@@ -179,15 +188,19 @@ class RedisClient:
         self._connections.close()
 
     def _mended(self, commands: Sequence[Command], replies: list[Any]) -> list[Any]:
-        return translated(self._send_all(with_scripts(commands, replies)), self._connections)
+        return translated(self._send_all(mended(commands, replies, self._pool)), self._connections)
 
-    def _send_all(self, steps: Steps[T]) -> T:
+    def _send_all(self, steps: Mending) -> list[Any]:
         try:
-            commands = next(steps)
+            step = next(steps)
             while True:
-                commands = steps.send(self._exchange(commands))
+                if isinstance(step, Pause):
+                    time.sleep(step.seconds)
+                    step = steps.send([])
+                else:
+                    step = steps.send(self._exchange(step))
         except StopIteration as end:
-            return cast(T, end.value)
+            return cast(list[Any], end.value)
 
     def _exchange(
         self, commands: Sequence[Command], *, is_checked: bool = True, needs_first: bool = False
@@ -201,6 +214,7 @@ class RedisClient:
                 exchange(connection, commands, needs_first=True) if needs_first else exchange(connection, commands)
             )
         except (redis_exceptions.RedisError, OSError) as error:
+            note_loss(connection)
             self._connections.drop(connection)
             self._connections.close_idle()  # they are as old: another try needs a new one
             raise translate_error(error) from error
@@ -233,9 +247,22 @@ class BlockingClient(RedisClient):
         if isinstance(replies[0], redis_exceptions.NoScriptError):
             self._send_all(load_scripts([first]))
             replies = self._exchange(commands, needs_first=True)
+        if has_moved(self._pool, replies[0]):
+            self._send_all(mended([first], replies[:1], self._pool))
+            replies = self._exchange(commands, needs_first=True)
         if isinstance(replies[0], redis_exceptions.RedisError):
             raise translated(replies[:1], self._connections)[0]
+        if any(has_moved(self._pool, reply) for reply in replies):  # those that block may not wait for their time again
+            return translated(replies, self._connections)
         return self._mended(commands, replies)
+
+
+def mended(commands: Sequence[Command], replies: list[Any], pool: redis.ConnectionPool) -> Mending:
+    """The replies after what was not executed was sent again: calls of unknown scripts, what met a moving master."""
+    replies = yield from with_scripts(commands, replies)
+    if isinstance(pool, MasterPool):
+        replies = yield from pool.master.resend(commands, replies, pool.patience_seconds, with_scripts)
+    return replies
 
 
 def with_scripts(commands: Sequence[Command], replies: list[Any]) -> Steps[list[Any]]:
@@ -263,7 +290,8 @@ def translated(replies: Sequence[Any], connections: IdleConnections) -> list[Any
     checked_replies = []
     for reply in replies:
         if isinstance(reply, redis_exceptions.RedisError):
-            error = translate_error(reply)
+            is_moving = has_moved(connections.pool, reply)
+            error = BrokerUnavailable(f"{_MOVING} ({reply})") if is_moving else translate_error(reply)
             error.__cause__ = reply
             checked_replies.append(error)
             if isinstance(error, BrokerUnavailable):
@@ -312,6 +340,7 @@ def clock_ms(reply: Any) -> int:
     return int(seconds) * 1000 + int(micros) // 1000
 
 
+_MOVING = "Redis cannot serve now: the slot of the queues moves between nodes of the Cluster."
 _SLOW_CONNECT = (
     "Redis cannot be reached: connecting took too long. Check address and firewall, and for a rediss:// URL that the "
     "port speaks TLS."
@@ -336,10 +365,8 @@ def translate_error(error: BaseException) -> BrokerError:
         return BrokerUnavailable(_SLOW_CONNECT if text.startswith("Timeout connecting") else slow)
     if isinstance(error, _TEMPORARY_ERRORS) or _TEMPORARY.search(text):
         return BrokerUnavailable(f"Redis cannot serve now: {text}")
-    if isinstance(error, redis_exceptions.AuthenticationError | redis_exceptions.AuthorizationError):
-        return BrokerRefused(f'Redis refused the credentials in RTQ["REDIS"]: {text}')
-    if _REFUSED.search(text):
-        return BrokerRefused(f'Redis cannot be used as RTQ["REDIS"] says: {text}')
+    if reason := _refusal(error, text):
+        return BrokerRefused(reason)
     if isinstance(error, MasterNotFoundError):  # its text continues with what each Sentinel said, in full
         head, _, errors = text.partition(" : ")
         return _connection_lost(f"No Sentinel names a master: {head}{'. Not all Sentinels answer' if errors else ''}")
@@ -348,6 +375,17 @@ def translate_error(error: BaseException) -> BrokerError:
         return _connection_lost(f"{what}: {text}")
     cure = f". {_PERMISSIONS}" if _NOT_PERMITTED.search(text) else ""
     return BrokerError(f"Redis refused a command: {type(error).__name__}: {text}{cure}")
+
+
+def _refusal(error: BaseException, text: str) -> str | None:
+    """What is wrong in RTQ["REDIS"], if waiting does not help."""
+    if isinstance(error, redis_exceptions.AuthenticationError | redis_exceptions.AuthorizationError):
+        return f'Redis refused the credentials in RTQ["REDIS"]: {text}'
+    if isinstance(error, _OF_CLUSTER):
+        return LEADS_TO_CLUSTER
+    if isinstance(error, WrongAddress):
+        return text
+    return f'Redis cannot be used as RTQ["REDIS"] says: {text}' if _REFUSED.search(text) else None
 
 
 def _connection_lost(text: str) -> BrokerUnavailable:

@@ -8,6 +8,7 @@ refused has its BrokerError in its place.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from django_rtq.exceptions import BrokerError
@@ -47,8 +48,17 @@ def name_of(command: Command) -> str:
     return f"EVALSHA {script_of(command).name}" if name == "EVALSHA" else name
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Instead of commands: nothing is sent for some seconds."""
+
+    seconds: float
+
+
 T = TypeVar("T")
 Steps = Generator[Sequence[Command], list[Any], T]
+#: Sends commands again that were not executed, and returns all replies.
+Mending = Generator[Sequence[Command] | Pause, list[Any], list[Any]]
 
 
 def checked(replies: list[Any]) -> list[Any]:

@@ -8,14 +8,18 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import redis
 from redis.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
-from redis.sentinel import SentinelConnectionPool
 
-from django_rtq.broker.redis.sentinel import SentinelService, master_connection_class, master_of, no_retry
+from django_rtq.broker.redis.client import LEADS_TO_CLUSTER
+from django_rtq.broker.redis.masters import MasterPool, no_retry
+from django_rtq.broker.redis.sentinel import SentinelService
 from django_rtq.exceptions import BrokerError, ConfigurationError
+
+if TYPE_CHECKING:
+    from django_rtq.broker.redis.cluster import ClusterSlot
 
 OLDEST_SERVER = (6, 2)  # of Redis; Valkey began with 7.2
 #: Timeouts of commands and of connecting, unless RTQ sets others.
@@ -66,6 +70,7 @@ class ConnectionSettings:
     #: Host, credentials, TLS: arguments of the connection class that the project decides.
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     sentinel: SentinelService | None = None
+    cluster: ClusterSlot | None = None
     socket_timeout: float = COMMAND_SECONDS  # seconds until a command raises redis.TimeoutError
     connect_timeout: float = CONNECT_SECONDS
 
@@ -109,24 +114,26 @@ class ConnectionSettings:
         else:  # a Unix socket
             options.pop("socket_keepalive_options", None)
         arguments = {**self.arguments, **ours, **options}
-        if self.sentinel is None:
+        service = self.sentinel or self.cluster
+        if service is None:
             is_unix = self.connection_class is UnixDomainSocketConnection
             return redis.ConnectionPool(
                 connection_class=_UnixConnection if is_unix else self.connection_class,
                 max_connections=MAX_CONNECTIONS,
                 **arguments,
             )
-        master = master_of(self.sentinel)
-        return SentinelConnectionPool(  # type: ignore[no-untyped-call]
-            self.sentinel.service,
-            master.manager,
-            is_master=True,
-            connection_class=master_connection_class(self.connection_class, master),
+        return MasterPool(
+            service,
+            patience_seconds=self.socket_timeout,
+            connection_class=self.connection_class,
             max_connections=MAX_CONNECTIONS,
             **arguments,
         )
 
     def __str__(self) -> str:
+        if self.cluster is not None:
+            scheme = "rediss" if issubclass(self.connection_class, SSLConnection) else "redis"
+            return f"{scheme}+cluster://{','.join(_address(host, port) for host, port in self.cluster.addresses)}"
         if self.sentinel is not None:
             sentinels = ",".join(_address(host, port) for host, port in self.sentinel.addresses)
             return f"sentinel://{sentinels}/{self.sentinel.service}/{self.db}"
@@ -217,16 +224,14 @@ def check_server_version(version: str) -> None:
         )
 
 
-def check_server_mode(hello: Any) -> None:
-    """Raises ConfigurationError if the reply to HELLO is of a Cluster, a Sentinel or an old server. Ignores errors."""
+def check_server_mode(hello: Any, *, in_cluster: bool = False) -> None:
+    """Raises ConfigurationError if the reply to HELLO is of an unnamed Cluster, a Sentinel or an old server. Ignores
+    errors."""
     told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
     if told.get(b"server") == b"redis":  # others have numbers of their own
         check_server_version(told.get(b"version", b"").decode())
-    if told.get(b"mode") == b"cluster":
-        raise ConfigurationError(
-            'RTQ["REDIS"] leads to a Redis Cluster, which is not supported yet. Use one server, or a master with '
-            "replicas and Sentinels."
-        )
+    if told.get(b"mode") == b"cluster" and not in_cluster:
+        raise ConfigurationError(LEADS_TO_CLUSTER)
     if told.get(b"mode") == b"sentinel":
         raise ConfigurationError(
             'RTQ["REDIS"] leads to a Sentinel, which holds no data. Write {"sentinels": [(host, port)], "service": …}.'

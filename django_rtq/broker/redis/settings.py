@@ -3,7 +3,7 @@
 RTQ["REDIS"] is one of
 1. a URL: redis://, rediss:// or unix://
 2. an alias of CACHES: the same server, but another pool and another database
-3. a mapping that describes Sentinels
+3. a mapping that describes Sentinels, or a Cluster; a Cluster has URLs, too: redis+cluster:// or rediss+cluster://
 4. the dotted path of a callable that returns a redis.Redis
 
 No connection is opened here.
@@ -11,7 +11,8 @@ No connection is opened here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,6 +31,7 @@ from redis.sentinel import (
     SentinelManagedSSLConnection,
 )
 
+from django_rtq.broker.keys import cluster_tag
 from django_rtq.broker.redis.connections import ConnectionSettings, argument_names, identity_arguments
 from django_rtq.broker.redis.sentinel import SentinelService
 from django_rtq.conf.config import Config
@@ -40,6 +42,10 @@ _SETTING = 'RTQ["REDIS"]'
 _SCHEMES = ("redis://", "rediss://", "unix://")
 # Arguments of pools, not of connections. A URL that others use too may carry them.
 _POOL_ARGUMENTS = {"max_connections", "timeout"}
+_CLUSTER_SCHEMES = ("redis+cluster://", "rediss+cluster://")
+_CLUSTER_KEYS = ("cluster", "username", "password", "ssl")
+_NODE = re.compile(r"(?:\[([^]]+)\]|([^:\[\]\s]+)):(\d{1,5})")
+_UNREAD_CLUSTER = 'a Redis Cluster. Only addresses can be read from there: write {"cluster": ["host:port", …]} instead.'
 _SENTINEL_KEYS = ("sentinels", "service", "db", "username", "password", "ssl", "sentinel_kwargs")
 
 
@@ -50,13 +56,16 @@ def read_connection_settings(config: Config) -> ConnectionSettings:
     if db is not None and (not isinstance(db, int) or isinstance(db, bool) or db < 0):
         raise ConfigurationError(f'RTQ["DB"] is {db!r}, but has to be the number of a database, 0 or more.')
     if isinstance(source, Mapping):
-        connection_settings = _from_sentinels(source, db)
+        is_cluster = "cluster" in source
+        connection_settings = _from_cluster(source, db, config.prefix) if is_cluster else _from_sentinels(source, db)
+    elif isinstance(source, str) and source.startswith(_CLUSTER_SCHEMES):
+        connection_settings = _from_cluster_url(source, db, config.prefix)
     elif isinstance(source, str) and source:
         connection_settings = _from_text(source, db)
     else:
         raise ConfigurationError(
             f"{_SETTING} is of type {type(source).__name__}, or empty, but has to be a URL, an alias of "
-            "CACHES, a description of Sentinels or the dotted path of a factory."
+            "CACHES, a description of Sentinels or of a Cluster, or the dotted path of a factory."
         )
     _check_arguments(connection_settings)
     return connection_settings
@@ -148,7 +157,7 @@ def _from_alias(alias: str, db: int | None) -> ConnectionSettings:
     try:
         client = _client_of_cache(caches[alias])
     except RedisClusterException as error:
-        raise ConfigurationError(f"{name}, a Redis Cluster, which is not supported yet.") from error
+        raise ConfigurationError(f"{name}, {_UNREAD_CLUSTER}") from error
     except NotImplementedError as error:
         raise ConfigurationError(
             f"{name}, which has no single server: its keys are spread over several. "
@@ -191,12 +200,7 @@ def _client_of_cache(cache: Any) -> Any:
 
 def _from_sentinels(options: Mapping[str, Any], db: int | None) -> ConnectionSettings:
     connection_class = SentinelManagedSSLConnection if options.get("ssl") else SentinelManagedConnection
-    tls = {name for name in argument_names(SentinelManagedSSLConnection) if name.startswith("ssl_")}
-    for key in options:
-        if key not in tls.union(_SENTINEL_KEYS):
-            raise ConfigurationError(f"{_SETTING} has an unknown key {key!r}.{_did_you_mean(key, tls)}")
-        if key in tls and not options.get("ssl"):
-            raise ConfigurationError(f'{_SETTING} has {key!r}, but TLS is off. Add "ssl": True.')
+    _check_keys(options, _SENTINEL_KEYS)
     service, own_db = options.get("service"), options.get("db", 0)
     if not isinstance(service, str) or not service:
         raise ConfigurationError(f'{_SETTING} needs a "service": the name of the master, like "mymaster".')
@@ -227,9 +231,62 @@ def _addresses(sentinels: Any) -> tuple[tuple[str, int], ...]:
     return addresses
 
 
-def _did_you_mean(key: object, more: set[str]) -> str:
-    names = f" Known are: {', '.join(_SENTINEL_KEYS)}, ssl_…."
-    return did_you_mean(str(key).lower(), more.union(_SENTINEL_KEYS), otherwise=names, quoted=True)
+def _check_keys(options: Mapping[str, Any], known: Sequence[str]) -> None:
+    tls = {name for name in argument_names(SentinelManagedSSLConnection) if name.startswith("ssl_")}
+    names = f" Known are: {', '.join(known)}, ssl_…."
+    for key in options:
+        if key not in tls.union(known):
+            meant = did_you_mean(str(key).lower(), tls.union(known), otherwise=names, quoted=True)
+            raise ConfigurationError(f"{_SETTING} has an unknown key {key!r}.{meant}")
+        if key in tls and not options.get("ssl"):
+            raise ConfigurationError(f'{_SETTING} has {key!r}, but TLS is off. Add "ssl": True.')
+
+
+# 3b. A Cluster
+
+
+def _from_cluster(options: Mapping[str, Any], db: int | None, prefix: str) -> ConnectionSettings:
+    from django_rtq.broker.redis.cluster import ClusterSlot  # most projects have none
+
+    _check_keys(options, _CLUSTER_KEYS)
+    if db:
+        raise ConfigurationError(
+            f"{_SETTING} names database {db} of a Cluster, which has database 0 only. Take it out; projects that share "
+            'a Cluster need different values of RTQ["PREFIX"].'
+        )
+    connection_class = SentinelManagedSSLConnection if options.get("ssl") else SentinelManagedConnection
+    arguments = identity_arguments(connection_class, options)
+    return ConnectionSettings(
+        connection_class=connection_class,
+        arguments=arguments,
+        cluster=ClusterSlot(
+            addresses=_nodes(options["cluster"]),
+            key=cluster_tag(prefix).encode(),
+            connection_class=SSLConnection if options.get("ssl") else Connection,
+            arguments=arguments,
+        ),
+    )
+
+
+def _from_cluster_url(url: str, db: int | None, prefix: str) -> ConnectionSettings:
+    scheme, _, rest = url.partition("+cluster://")
+    place = re.split(r"[/?]", rest, maxsplit=1)[0]
+    credentials, at, nodes = place.rpartition("@")
+    first = nodes.partition(",")[0]
+    of_first = _from_url(f"{scheme}://{credentials}{at}{first}{rest[len(place) :]}", None)
+    options = {name: value for name, value in of_first.arguments.items() if name not in ("host", "port")}
+    options |= {"cluster": nodes.split(","), "ssl": scheme == "rediss"}
+    return _from_cluster(options, _first(db, of_first.db), prefix)
+
+
+def _nodes(nodes: Any) -> tuple[tuple[str, int], ...]:
+    texts = nodes if isinstance(nodes, Sequence) and not isinstance(nodes, str) else ()
+    found = [_NODE.fullmatch(node) if isinstance(node, str) else None for node in texts]
+    if not found or None in found:
+        raise ConfigurationError(
+            f'{_SETTING} needs "cluster": a list of some nodes as texts of host and port, like ["10.0.0.1:6379"].'
+        )
+    return tuple((match[1] or match[2], int(match[3])) for match in found if match)
 
 
 # 4. A factory
@@ -260,7 +317,7 @@ def _from_factory(path: str, db: int | None) -> ConnectionSettings:
 
 def _from_client(client: Any, name: str) -> ConnectionSettings:
     if isinstance(client, RedisCluster):
-        raise ConfigurationError(f"{name}, a Redis Cluster, which is not supported yet.")
+        raise ConfigurationError(f"{name}, {_UNREAD_CLUSTER}")
     if not isinstance(client, redis.Redis):
         raise ConfigurationError(f"{name}, which gives a {type(client).__name__} instead of a redis.Redis.")
     pool = client.connection_pool

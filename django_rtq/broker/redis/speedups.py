@@ -62,7 +62,7 @@ class IdleConnections:
     """
 
     def __init__(self, pool: redis.ConnectionPool) -> None:
-        self._pool = pool
+        self.pool = pool
         # Before redis-py 5.3 get_connection() needs a command name; since then it must not get one.
         named = "command_name" in inspect.signature(type(pool).get_connection).parameters
         self._pool_arguments = ("EVALSHA",) if named and redis.VERSION < (5, 3) else ()
@@ -82,7 +82,7 @@ class IdleConnections:
             if getattr(connection, "is_current", True) and (not is_checked or _is_open(connection)):
                 return connection
             self.drop(connection)
-        return self._pool.get_connection(*self._pool_arguments)
+        return self.pool.get_connection(*self._pool_arguments)
 
     def give_back(self, connection: Any) -> None:
         """Keep a connection that has no reply outstanding."""
@@ -92,17 +92,17 @@ class IdleConnections:
         """Close a connection."""
         self.connections_lost = next(self._numbers)
         connection.disconnect()
-        self._pool.release(connection)
+        self.pool.release(connection)
 
     def close_idle(self) -> None:
         """Close the connections that nobody uses."""
         self._drop_idle()
-        self._pool.disconnect(inuse_connections=False)
+        self.pool.disconnect(inuse_connections=False)
 
     def close(self) -> None:
         """Close all connections. New ones may be taken afterwards."""
         self._drop_idle()
-        self._pool.disconnect()
+        self.pool.disconnect()
 
     def _drop_idle(self) -> None:
         while self._idle:
@@ -128,7 +128,7 @@ class FewIdleConnections(IdleConnections):
 
     def make(self) -> Any:
         """A new connection."""
-        return self._pool.get_connection(*self._pool_arguments)
+        return self.pool.get_connection(*self._pool_arguments)
 
     def give_back(self, connection: Any) -> None:
         """Keep a connection that has no reply outstanding, unless there are enough."""

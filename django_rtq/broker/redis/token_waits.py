@@ -13,6 +13,7 @@ import redis
 from django_rtq.broker.redis.async_client import AsyncConnections, AsyncRedisClient, fail
 from django_rtq.broker.redis.client import translate_error
 from django_rtq.broker.redis.commands import Token
+from django_rtq.broker.redis.masters import PAUSE_SECONDS, has_moved
 from django_rtq.broker.redis.nonblocking import resolve
 from django_rtq.exceptions import BrokerError
 
@@ -119,6 +120,9 @@ class _Reader:
         self._read, self._added = {key: tokens[key] for key in self.waits}, {}
         seconds = THREAD_SECONDS if self._connections.needs_threads else BLOCK_SECONDS
         (reply,) = await self._connections.round_trip([("BLPOP", *self._read, self._own.key, seconds)])
+        if has_moved(self._connections.pool, reply):
+            await asyncio.sleep(PAUSE_SECONDS)
+            return
         if isinstance(reply, Exception):
             raise translate_error(reply) from reply
         if reply is not None and reply[0] != self._own.key:

@@ -159,7 +159,7 @@ def test_each_caller_gets_an_error_of_its_own(redis, broker, monkeypatch):
 
 
 def pool_of(broker):
-    return broker.async_redis._connections._connections._pool
+    return broker.async_redis._connections._connections.pool
 
 
 # Lost connections

@@ -12,6 +12,7 @@ from redis.sentinel import MasterNotFoundError, Sentinel, SentinelManagedSSLConn
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis import sentinel as sentinel_module
 from django_rtq.broker.redis.blocking_reader import BlockingReader
+from django_rtq.broker.redis.masters import master_of
 from django_rtq.conf.config import Config
 from testproject.redis_server import PrivateRedis, RedisDidNotStart
 from tests.broker.redis.connections import ask, client_of, django_redis, reader_of, settings_of, settings_of_alias
@@ -184,11 +185,11 @@ def test_a_rediss_url_in_a_sentinel_alias_means_tls_to_the_master(sentinel):
 @pytest.fixture
 def broker_behind_sentinel(empty, sentinel, monkeypatch):
     monkeypatch.setattr(sentinel_module, "REFRESH_SECONDS", 0.0)
-    sentinel_module.master_of.cache_clear()
+    master_of.cache_clear()
     broker = Broker(Config(redis=sentinels_of(sentinel)))
     yield broker
     broker.close()
-    sentinel_module.master_of.cache_clear()
+    master_of.cache_clear()
 
 
 def test_a_process_turns_to_the_new_master_while_the_old_one_still_answers(
@@ -240,7 +241,7 @@ def test_while_no_sentinel_answers_the_connections_stay(broker_behind_sentinel, 
     def nobody(service):
         raise MasterNotFoundError("nobody answers")
 
-    master = sentinel_module.master_of(broker_behind_sentinel.connection_settings.sentinel)
+    master = master_of(broker_behind_sentinel.connection_settings.sentinel)
     monkeypatch.setattr(master.manager, "discover_master", nobody)
 
     assert client.execute_one(("CLIENT", "ID")) == before

@@ -33,8 +33,7 @@ end
 -- Its place before its record, as when it was enqueued.
 local function store_job(q, target, job, now)
   local id, record, hashes = job.id, moved_record(job, now), hashes_beside(target)
-  local prefix, name = string.match(target.jobs, "^{(.*):([^:]*)}:")
-  redis.call("SADD", prefix .. ":queues", name)
+  redis.call("SADD", queue_of(target.jobs))
   forget_id(target, id, now)
   if job.due then schedule(target, job.client, job.due, id) else push_back(target, id, record, job.since) end
   redis.call("HSET", target.jobs, id, record)

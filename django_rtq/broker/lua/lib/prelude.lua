@@ -28,6 +28,13 @@ local function read_header(record)
   return band or "0", client or "", tonumber(max_crashes or 0)
 end
 
+-- The key of the list of queues, and the name of the queue that a key belongs to. In a Cluster names differ: see keys.py.
+local function queue_of(key)
+  local prefix, queue = string.match(key, "^{([^:}]*):([^}]*)}:")
+  if not prefix then prefix, queue = string.match(key, "^({[^}]*}:)([^:]*):") end
+  return prefix .. ":queues", queue
+end
+
 -- Add 1 or n to a counter of this minute. The first write of each counter sets the key's expiry. The first enqueue of a
 -- minute adds the queue to the list of queues: `forget` may have removed it, and its producers do not know that.
 local function count(stats, now, field, n)
@@ -35,8 +42,7 @@ local function count(stats, now, field, n)
   if redis.call("HINCRBY", key, field, n) == tonumber(n) then
     redis.call("EXPIRE", key, STATS_SECONDS)
     if field == "enqueued" then
-      local prefix, queue = string.match(stats, "^{(.*):([^:]*)}:")
-      redis.call("SADD", prefix .. ":queues", queue)
+      redis.call("SADD", queue_of(stats))
     end
   end
 end

@@ -1,0 +1,36 @@
+"""The server of these tests is a master of a Cluster, which has our slot and no other."""
+
+import pytest
+from django.test import override_settings
+
+from tests.support.fault_proxy import FaultProxy
+from tests.support.redis_cluster import PrivateCluster, ask
+from tests.support.redis_server import LEASE_SECONDS
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """The Cluster of this session, of three masters."""
+    with PrivateCluster(alone=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def redis_server(cluster):
+    """The master that has our slot."""
+    return cluster.servers[0]
+
+
+@pytest.fixture(scope="session")
+def proxy(redis_server):
+    """A proxy between this server and the brokers: the Cluster names it instead."""
+    with FaultProxy(redis_server.port) as proxy:
+        ask(redis_server, "CONFIG SET", "cluster-announce-port", proxy.port)
+        yield proxy
+
+
+@pytest.fixture
+def rtq_settings(redis, cluster):
+    """Settings that name the other nodes."""
+    with override_settings(RTQ={"REDIS": {"cluster": cluster.addresses[1:]}, "LEASE_SECONDS": LEASE_SECONDS}):
+        yield
