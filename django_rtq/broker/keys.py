@@ -229,11 +229,11 @@ class Keys:
     def __init__(self, prefix: str, *, in_cluster: bool = False) -> None:
         self.in_cluster = in_cluster
         self.prefix = f"{cluster_tag(prefix)}:" if in_cluster else prefix  # of keys that are of no queue
-        self.queues = f"{prefix}:queues".encode()  # set: the names of the queues
-        self.format = f"{prefix}:format".encode()  # string: the format of all keys, and an id of this data
-        self.data_lost = f"{prefix}:data_lost".encode()  # string: when workers found another id there, ms; expires
-        self.plan = f"{prefix}:plan".encode()  # hash: schedules that people made, which are off, and a version
-        self.workers = f"{prefix}:workers".encode()  # zset: worker -> last beat, ms of its machine; an index of notes
+        self.queues = f"{self.prefix}:queues".encode()  # set: the names of the queues
+        self.format = f"{self.prefix}:format".encode()  # string: the format of all keys, and an id of this data
+        self.data_lost = f"{self.prefix}:data_lost".encode()  # string: when workers found another id there, ms; expires
+        self.plan = f"{self.prefix}:plan".encode()  # hash: schedules that people made, which are off, and a version
+        self.workers = f"{self.prefix}:workers".encode()  # zset: worker -> last beat, ms of its machine; an index of notes
         self._of_queue: dict[str, QueueKeys] = {}
 
     def of(self, queue: str) -> QueueKeys:

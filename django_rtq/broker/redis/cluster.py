@@ -80,21 +80,24 @@ class SlotMaster(Master):
         return None if found == address else found
 
     def has_moved(self, error: Any) -> bool:
+        if isinstance(error, ResponseError) and str(error).startswith("UNBLOCKED"):
+            self.address = None  # the master that held a blocking read is a replica now
+            return True
+        if not self._is_unserved(error):
+            return False
         if isinstance(error, MovedError):
             self._follow(error)
-            return True
-        if isinstance(error, ResponseError) and str(error).startswith(
-            "UNBLOCKED"
-        ):  # the master that held a blocking read is a replica now
-            self.address = None
-            return True
-        return isinstance(error, AskError | TryAgainError)
+        return not isinstance(error, ClusterDownError)
 
+    def _is_unserved(self, error: Any) -> bool:
+        if isinstance(error, AskError):  # and MovedError
+            return bool(error.slot_id == self._number)
+        return isinstance(error, TryAgainError | ClusterDownError)
     def resend(
         self, commands: Sequence[Command], replies: list[Any], seconds: float, complete: Callable[..., Mending]
     ) -> Mending:
         until, pause, has_asked = time.monotonic() + seconds, 0.0, False
-        while unserved := [i for i, reply in enumerate(replies) if isinstance(reply, _NOT_EXECUTED)]:
+        while unserved := [i for i, reply in enumerate(replies) if self._is_unserved(reply)]:
             error = replies[unserved[0]]
             if isinstance(error, ClusterDownError):
                 if has_asked or not self._ask_again():
@@ -166,9 +169,6 @@ class SlotMaster(Master):
             ) from error
         finally:
             connection.disconnect()
-
-
-_NOT_EXECUTED = (AskError, TryAgainError, ClusterDownError)  # and MovedError
 
 
 def _address(server: Any, asked: Address) -> Address:

@@ -1,11 +1,14 @@
 """The server of these tests is a master of a Cluster, which has our slot and no other."""
 
+from urllib.parse import urlsplit
+
 import pytest
 from django.test import override_settings
 
 from tests.support.fault_proxy import FaultProxy
-from tests.support.redis_cluster import PrivateCluster, ask
+from tests.support.redis_cluster import PrivateCluster, ask, owner_seen_by
 from tests.support.redis_server import LEASE_SECONDS
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="session")
@@ -22,10 +25,12 @@ def redis_server(cluster):
 
 
 @pytest.fixture(scope="session")
-def proxy(redis_server):
+def proxy(cluster, redis_server):
     """A proxy between this server and the brokers: the Cluster names it instead."""
     with FaultProxy(redis_server.port) as proxy:
-        ask(redis_server, "CONFIG SET", "cluster-announce-port", proxy.port)
+        port = urlsplit(proxy.url).port
+        ask(redis_server, "CONFIG SET", "cluster-announce-port", port)
+        wait_until(lambda: all(owner_seen_by(server) == port for server in cluster.servers))
         yield proxy
 
 
