@@ -233,7 +233,9 @@ class Keys:
         self.format = f"{self.prefix}:format".encode()  # string: the format of all keys, and an id of this data
         self.data_lost = f"{self.prefix}:data_lost".encode()  # string: when workers found another id there, ms; expires
         self.plan = f"{self.prefix}:plan".encode()  # hash: schedules that people made, which are off, and a version
-        self.workers = f"{self.prefix}:workers".encode()  # zset: worker -> last beat, ms of its machine; an index of notes
+        self.workers = (
+            f"{self.prefix}:workers".encode()
+        )  # zset: worker -> last beat, ms of its machine; an index of notes
         self._of_queue: dict[str, QueueKeys] = {}
 
     def of(self, queue: str) -> QueueKeys:

@@ -37,10 +37,10 @@ _TEMPORARY_ERRORS = (
 )
 # Errors that waiting does not fix. redis-py has no classes for these.
 _REFUSED = re.compile(r"DB index is out of range|invalid DB index|CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")
-_NOT_PERMITTED = re.compile(r"NOPERM|no permissions?\b", re.IGNORECASE)
+_NOT_PERMITTED = re.compile(r"NOPERM|no permissions?\b|user executing the script", re.IGNORECASE)
 _PERMISSIONS = (
     'Give the user of RTQ["REDIS"] the permissions of docs/redis.md#access: the keys ~rtq:* and ~{rtq:*, with '
-    'RTQ["PREFIX"] in place of rtq, and the commands there.'
+    'RTQ["PREFIX"] in place of rtq, and the commands there; in a Cluster those of docs/scaling.md#access.'
 )
 _NOT_CONNECTED = re.compile(r"Error -?\d+ connecting to ")
 _FULL = re.compile(r"(?:^| -)OOM\b")

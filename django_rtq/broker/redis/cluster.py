@@ -93,6 +93,7 @@ class SlotMaster(Master):
         if isinstance(error, AskError):  # and MovedError
             return bool(error.slot_id == self._number)
         return isinstance(error, TryAgainError | ClusterDownError)
+
     def resend(
         self, commands: Sequence[Command], replies: list[Any], seconds: float, complete: Callable[..., Mending]
     ) -> Mending:

@@ -74,6 +74,11 @@ class ConnectionSettings:
     socket_timeout: float = COMMAND_SECONDS  # seconds until a command raises redis.TimeoutError
     connect_timeout: float = CONNECT_SECONDS
 
+    @property
+    def reconnect_seconds(self) -> float:
+        """How long a worker may wait between two tries to connect: a replica may be promoted meanwhile."""
+        return 5.0 if self.sentinel is None and self.cluster is None else 1.0
+
     def command_pool(self, *, role: str) -> redis.ConnectionPool:
         """A new pool for commands; the caller disconnects it. It never retries by itself."""
         return self._pool(role=role, socket_timeout=self.socket_timeout, health_check_interval=HEALTH_CHECK_SECONDS)

@@ -1,3 +1,3 @@
-"""Every script, and what may get lost on the way, on a master of a Cluster that has our slot and no other."""
+"""The same on a master of a Cluster, which has our slot and no other: every script, and what gets lost on the way."""
 
 from tests.broker.test_repetition import *  # noqa: F403

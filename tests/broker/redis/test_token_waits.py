@@ -234,7 +234,7 @@ def test_a_connection_that_is_cut_is_replaced(redis, broker):
 
 def test_redis_away(redis, broker, monkeypatch):
     handle = add.delay(1)
-    monkeypatch.setitem(broker.token_waits._connections._connections._pool.connection_kwargs, "port", 1)
+    monkeypatch.setitem(broker.token_waits._connections._connections.pool.connection_kwargs, "port", 1)
 
     with pytest.raises(BrokerUnavailable):
         asyncio.run(handle.aget(5))

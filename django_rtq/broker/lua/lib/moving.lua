@@ -1,5 +1,5 @@
 -- moving: store a job that does not run in another queue, then remove it from its own.
--- uses: lanes schedule unique outcomes
+-- uses: prelude lanes schedule unique outcomes
 
 -- A lane has lost an id.
 local function update_lane(q, lane, now)
