@@ -36,12 +36,16 @@ GROUPS = {
 README_FIGURES = ("fairness.last_place", "drain.results", "latency.p50")
 # What users look for, for docs/performance.md; benchmarks/FIGURES.md has all of them.
 OVERVIEW = (
-    *("drain.one_client", "drain.results", "drain.many_clients", "drain.two_processes", "clients.100000"),
-    *("retries.once", "enqueue.delay", "enqueue.coroutines", "enqueue.many_1000", "ordinary.6ms"),
-    *("ordinary.6ms_16_threads", "coroutines.50ms_500", "database.postgres", "latency.p50", "latency.p99"),
-    *("delayed.p50", "get.p50", "fairness.last_place", "weights.drain_vs_none", "limits.drain_vs_none"),
-    *("observers.opentelemetry_vs_none", "observers.sentry_vs_none", "admin.page_overview", "idle.round_trips"),
-    *("idle.cpu", "idle.pss", "memory.waiting_job"),
+    *(
+        "drain.one_client",
+        "drain.results",
+        "clients.100000",
+        "enqueue.delay",
+        "enqueue.many_1000",
+        "ordinary.6ms_16_threads",
+    ),
+    *("database.postgres", "latency.p50", "latency.p99", "delayed.p50", "get.p50", "fairness.last_place"),
+    *("limits.drain_vs_none", "idle.round_trips", "idle.cpu", "idle.pss", "memory.waiting_job"),
 )
 # What one Redis carries: a figure whose Redis CPU is known -> the kind of job.
 CAPACITY = {
