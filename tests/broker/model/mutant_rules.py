@@ -1,6 +1,7 @@
 """Makes mutants by rules: each changes one statement or expression of a Lua file.
 
-A mutant is named by its file, its function, and the text before and after, so its name outlasts changes elsewhere.
+A mutant is named by its file, its function, and the text before and after, so its name outlasts changes elsewhere. Of
+those that leave out a part of an expression, half are no mistakes: they save a look-up. They count only by their names.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ OPPOSITES = {
     **{'"(inf"': '"+inf"', '"LT"': '"XX"', '"GT"': '"XX"'},
 }
 _KEY = re.compile(r"q\.\w+")
+_FLAGS = ('"LT"', '"GT"', '"NX"')
 
 
 class GeneratedMutant(NamedTuple):
@@ -27,21 +29,27 @@ class GeneratedMutant(NamedTuple):
     name: str
     file: str  # as in "claim", "lib/turns", "queries/find_job"
     function: str  # "": the script itself
-    start: int  # where the mistake is
-    source: str  # of the whole file, with the mistake
+    right: str  # the text of the file
+    span: Span  # where the mistake is
+    new: str  # what is there instead
+    is_by_name: bool  # it counts only if found_by.json has its name
+
+    @property
+    def source(self) -> str:
+        """Of the whole file, with the mistake."""
+        return self.right[: self.span.start] + self.new + self.right[self.span.end :]
 
 
 def mutants_of(file: str, source: str) -> list[GeneratedMutant]:
     """All that the rules make of a file. Two alike in one function are numbered."""
     seen: Counter[str] = Counter()
     mutants = []
-    for node, start, end, new in sorted(_changes(Syntax(source)), key=lambda change: change[1:]):
-        old = source[start:end]
-        name = " ".join(f"{file} {node.function}: {_shown(source, node, Span(start, end), new)}".split())
+    for node, span, new, is_by_name in sorted(_changes(Syntax(source)), key=lambda change: change[1:]):
+        name = " ".join(f"{file} {node.function}: {_shown(source, node, span, new)}".split())
         seen[name] += 1
         number = f" #{seen[name]}" if seen[name] > 1 else ""
-        assert old != new
-        mutants.append(GeneratedMutant(name + number, file, node.function, start, source[:start] + new + source[end:]))
+        assert source[span.start : span.end] != new
+        mutants.append(GeneratedMutant(name + number, file, node.function, source, span, new, is_by_name))
     return mutants
 
 
@@ -52,13 +60,12 @@ def _shown(source: str, node: Node, span: Span, new: str) -> str:
     return f"{around[0]}[{old} -> {new or 'nothing'}]{around[1]}"
 
 
-def _changes(syntax: Syntax) -> Iterator[tuple[Node, int, int, str]]:
-    """Where a text is replaced, and by what."""
-    alone = {node.span for node in syntax.nodes if node.kind == "condition"}
-    for node in syntax.nodes:
-        for span, new in _RULES.get(node.kind, _nothing)(syntax, node):
-            if not (node.kind == "binary" and node.span in alone and new in ("true", "false")):
-                yield node, span.start, span.end, new
+def _changes(syntax: Syntax) -> Iterator[tuple[Node, Span, str, bool]]:
+    """Where a text is replaced, and by what, and whether that counts only by its name."""
+    for rules, is_by_name in ((_RULES, False), (_RULES_BY_NAME, True)):
+        for node in syntax.nodes:
+            for span, new in rules.get(node.kind, _nothing)(syntax, node):
+                yield node, span, new, is_by_name
 
 
 def _nothing(syntax: Syntax, node: Node) -> Iterator[tuple[Span, str]]:
@@ -125,6 +132,25 @@ def _text(syntax: Syntax, node: Node) -> Iterator[tuple[Span, str]]:
         yield node.span, OPPOSITES[word]
 
 
+def _side(syntax: Syntax, node: Node) -> Iterator[tuple[Span, str]]:
+    """One side is left out. Not in a loop that might not end then."""
+    left, right = node.parts
+    if node.word in ("and", "or", "+", "-", "*") and not node.is_in_while:
+        yield Span(left.end, right.end), ""
+    if node.word in ("and", "or", "+", "*") and not node.is_in_while:
+        yield Span(left.start, right.start), ""
+
+
+def _argument(syntax: Syntax, node: Node) -> Iterator[tuple[Span, str]]:
+    """One of those of which the least or the most is taken, or a flag of a command, is left out."""
+    texts = [syntax.source[part.start : part.end] for part in node.parts]
+    for place, text in enumerate(texts[1:], 1):
+        if node.word in ("math.min", "math.max") or text in _FLAGS:
+            yield Span(node.parts[place - 1].end, node.parts[place].end), ""
+    if node.word in ("math.min", "math.max"):
+        yield Span(node.parts[0].start, node.parts[1].start), ""
+
+
 _RULES = {
     "statement": _statement,
     "assign": _statement,
@@ -134,3 +160,4 @@ _RULES = {
     "table": _list,
     "text": _text,
 }
+_RULES_BY_NAME = {"binary": _side, "call": _argument}

@@ -6,8 +6,9 @@ import importlib
 import inspect
 import itertools
 import re
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -17,14 +18,20 @@ from django.test import override_settings
 from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.inspector import get_inspector
+from testproject.redis_server import PrivateRedis
 from tests.broker.model.all_scenarios import SCENARIOS
 from tests.broker.model.drain import drain
 from tests.broker.model.parallel_run import ParallelRun, parallel_config
 from tests.support.jobs import QUEUE
 from tests.support.redis_server import LEASE_SECONDS
 
+MOST_SECONDS = 15  # a mistake may let a script, or who calls it, go on for ever
 GIVEN = {"redis", "broker", "inspector", "keys", "limits", "hour"}
 Function = Callable[..., Any]
+
+
+class TookTooLong(BaseException):
+    """Nobody catches it by chance."""
 
 
 class Players:
@@ -32,8 +39,8 @@ class Players:
 
     _sound: ClassVar[set[str]] = set()
 
-    def __init__(self, redis: Any, url: str) -> None:
-        self._redis, self._url = redis, url
+    def __init__(self, redis: Any, server: PrivateRedis) -> None:
+        self._redis, self._server, self._url = redis, server, server.url
         self._scenarios = {scenario.__name__: scenario for scenario in SCENARIOS}
         self._tests = {f"{script}/{test.__name__}": (module, test) for script, module, test in tests_of_scripts()}
 
@@ -44,11 +51,15 @@ class Players:
     def finds_mistake(self, name: str) -> bool:
         """Whether it fails."""
         try:
-            self.play(name)
-        except (Exception, pytest.fail.Exception):  # noqa: BLE001 - whatever a wrong script leads to
+            with time_limit(MOST_SECONDS, self._server.kill):  # a script that never ends occupies it
+                self.play(name)
+        except (Exception, TookTooLong, pytest.fail.Exception):  # noqa: BLE001 - whatever a wrong script leads to
             return True
         finally:
             self._redis.proxy.arm(None)  # a test that failed may not have met its fault
+            if not self._server.is_running:
+                self._server.start()
+                self._redis.load_scripts()
         return False
 
     def is_sound(self, name: str) -> bool:
@@ -91,6 +102,23 @@ class Players:
         inspector = get_inspector()
         fixtures = {"redis": self._redis, "broker": broker, "inspector": inspector, "limits": inspector.limits}
         return fixtures | {"keys": broker.keys.of(QUEUE), "hour": self._redis.time()[0] // 3600}
+
+
+@contextmanager
+def time_limit(seconds: float, end: Callable[[], object]) -> Iterator[None]:
+    """After so many seconds, call end() in the main thread, and raise TookTooLong."""
+
+    def on_alarm(*args: object) -> None:
+        end()
+        raise TookTooLong
+
+    before = signal.signal(signal.SIGALRM, on_alarm)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def tests_of_scripts() -> Iterator[tuple[str, ModuleType, Function]]:
