@@ -78,11 +78,11 @@ def _checked(
     notes = list(rest.pop("notes"))
     try:
         schedule = schedule_from_settings(name, {**moments, **given})
-        found = registry.find_task(task)
-        if found is None:
+        declared = registry.find_task(task)
+        if declared is None:
             notes.append(f"no task {task} is registered yet: declare it with @task")
         else:
-            check_call(found, schedule.args, dict(schedule.kwargs))
+            check_call(declared, schedule.args, dict(schedule.kwargs))
     except (RTQError, TypeError) as error:
         return Converted(name=name, problem=str(error))
     return Converted(name=name, options={"task": task, **moments, **given}, notes=tuple(notes), **rest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from argparse import SUPPRESS, ArgumentParser
+from argparse import SUPPRESS, ArgumentParser, _ActionsContainer
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class RTQCommand(BaseCommand):
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
         if self.backend_help:
-            parser.add_argument("--backend", default="", metavar="ALIAS", help=self.backend_help)
+            BACKEND.but(help=self.backend_help).add_to(parser)
         return parser
 
     def run_from_argv(self, argv: list[str]) -> None:
@@ -90,16 +90,23 @@ class Argument:
         """The same with other options, such as another help."""
         return Argument(*self.names, **{**self.options, **options})
 
-    def add_to(self, parser: ArgumentParser) -> None:
+    def add_to(self, parser: _ActionsContainer) -> None:
         """Let the parser accept it."""
         parser.add_argument(*self.names, **self.options)
 
 
 # What several commands accept, each with a help of its own where this one does not fit.
+BACKEND = Argument("--backend", default="", metavar="ALIAS")
 JSON = Argument("--json", action="store_true", help="Print JSON.")
 DRY_RUN = Argument("--dry-run", action="store_true", help="Change nothing, and say what would be done.")
 NO_INPUT = Argument(
     "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask for confirmation."
+)
+UNDOABLE = Argument(
+    "--undoable",
+    action="store_true",
+    help="Keep the jobs for half a minute, unless they are too many or too large, and print the command that puts them "
+    "back.",
 )
 QUEUE = Argument("--queue", metavar="QUEUE", help="Only those of this queue.")
 QUEUES = Argument("--queues", metavar="A,B")
@@ -196,7 +203,8 @@ def _accept_django_options(parser: ArgumentParser) -> None:
     """
     group = parser.add_argument_group("Django's options")
     group.add_argument("-v", "--verbosity", type=int, choices=range(4), default=SUPPRESS, help="0 silent, 2 more.")
-    for name in ("--backend", "--settings", "--pythonpath"):
+    BACKEND.but(default=SUPPRESS, help=SUPPRESS).add_to(group)
+    for name in ("--settings", "--pythonpath"):
         group.add_argument(name, default=SUPPRESS, help=SUPPRESS)
     for name in ("--traceback", "--no-color", "--force-color"):
         group.add_argument(name, action="store_true", default=SUPPRESS, help=SUPPRESS)

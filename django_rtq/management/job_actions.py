@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -11,7 +12,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from django_rtq.exceptions import JobError, JobNotFound, WrongState
+from django_rtq.exceptions import BrokerError, JobError, JobNotFound, WrongState
 from django_rtq.inspector.actions import ACTIONS, Answers
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.undo import OFFERED_SECONDS, new_token, verb_of
@@ -55,6 +56,7 @@ class JobAction:
         self._verb, self._words = VERBS[self._action], WORDS[self._action]
         self._undo = new_token(self._verb) if options.get("undoable") else ""
         self._shown = options["verbosity"] > 0
+        self._is_of_dead = self._verb in ("requeue", "discard")  # those are named by their number
 
     def run(self) -> None:
         """Do it, and say what was done."""
@@ -71,10 +73,9 @@ class JobAction:
         result = run_steps(steps)
         left = [] if result.stopped_by else [job_id for job_id in job_ids if job_id not in set(result.done)]
         failed = {job_id: self._why_not(job_id, result.answers.get(job_id, "missing")) for job_id in left}
-        self._close(sweep.selection.queues)
-        self._report(result, failed)
+        self._report(result, failed, sweep.selection.queues)
         if failed:
-            asked = count(len(job_ids), "id" if self._verb in ("requeue", "discard") else "job")
+            asked = count(len(job_ids), "id" if self._is_of_dead else "job")
             raise CommandError(f"{number(len(failed))} of {asked} could not be {self._words.done}.")
 
     def _act_on_matching(self) -> None:
@@ -93,32 +94,32 @@ class JobAction:
             confirm(self._command.stderr, f"This {does}. Type 'yes' to continue:", expected="yes")
         with ProgressLine(self._command.stderr, words.done.capitalize(), counted.count, shown=self._shown) as progress:
             result = run_steps(_paced(steps, options["per_second"]), show=progress.show)
-        self._close(list(counted.by_queue))
-        refused = {} if self._verb in ("requeue", "discard") else result.answers
+        refused = {} if self._is_of_dead else result.answers
         failed = {job_id: answer for job_id, answer in refused.items() if not ACTIONS[self._verb].is_done(answer)}
-        self._report(result, {job_id: self._why_not(job_id, answer) for job_id, answer in failed.items()})
+        why_not = {job_id: self._why_not(job_id, answer) for job_id, answer in failed.items()}
+        self._report(result, why_not, list(counted.by_queue))
 
     def _all(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
         """All that match. Jobs that die, or are made, later are left out."""
         sweeps = self._inspector.sweeps
         counted = sweeps.count(sweep, most=sys.maxsize, show=progress.show, shown=redacted)
-        if self._verb not in ("requeue", "discard") and counted.count >= AT_ONCE:
+        if not self._is_of_dead and counted.count >= AT_ONCE:
             progress.show(counted.count)
         sweep = replace(sweep, selection=replace(sweep.selection, until_ms=counted.until_ms))
         return counted, sweeps.steps(sweep, limit=self._options["per_second"] or AT_ONCE, shown=redacted)
 
     def _newest(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
         """The first that match, up to --limit; of dead letters, the newest of all queues together."""
-        by_place: dict[tuple[str, str], list[str]] = {}
+        by_place: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         selection = replace(sweep.selection, states=sweep.states)
-        for found, job in enumerate(find_jobs(self._inspector, selection, self._options["limit"]), 1):
+        for seen, job in enumerate(find_jobs(self._inspector, selection, self._options["limit"]), 1):
             if job.queue != sweep.target:
-                by_place.setdefault((job.queue, str(job.state)), []).append(job.id)
-            if found % AT_ONCE == 0:
-                progress.show(found)
-        numbers = {
-            queue: sum(len(ids) for (name, _), ids in by_place.items() if name == queue) for queue, _ in by_place
-        }
+                by_place[job.queue, str(job.state)].append(job.id)
+            if seen % AT_ONCE == 0:
+                progress.show(seen)
+        numbers: Counter[str] = Counter()
+        for (queue, _), ids in by_place.items():
+            numbers[queue] += len(ids)
         steps = (
             self._inspector.sweeps.steps_for_ids(self._verb, [queue], ids, sweep.how(state))
             for (queue, state), ids in by_place.items()
@@ -148,14 +149,12 @@ class JobAction:
             return f"Job {job_id} is still dead: {why}."
         return one_line(JobNotFound(job_id))
 
-    def _report(self, result: Result, failed: Answers) -> None:
+    def _report(self, result: Result, failed: Answers, queues: Sequence[str]) -> None:
         """Say what was done. Raises CommandError if it was stopped."""
         many = count(result.count, self._words.jobs)
-        (self._report_dead if self._verb in ("requeue", "discard") else self._report_jobs)(result, failed)
+        (self._report_dead if self._is_of_dead else self._report_jobs)(result, failed)
         if self._undo and result.count:
-            self._command.stderr.write(
-                f"To undo this within {OFFERED_SECONDS} seconds:  python manage.py rtq_jobs undo {self._undo}"
-            )
+            offer_undo(self._command, self._undo, queues)
         if self._verb == "move" and result.count:
             self._warn_if_nobody_serves()
         if result.stopped_by is not None:
@@ -178,17 +177,14 @@ class JobAction:
         if options["json"]:
             self._command.stdout.write(as_json({"jobs": answers, "failed": failed}))
             return
-        if options["verbosity"] > 1 or (has_ids and self._shown):
-            for job_id, answer in answers.items():
-                self._command.stdout.write(self._text_of(answer).format(one_line(job_id)))
-        if self._shown and not has_ids:
-            self._command.stdout.write(self._sum_of(answers))
-        if has_ids or options["verbosity"] > 1:
-            for problem in failed.values():
-                self._command.stderr.write(problem)
-        elif failed and self._verb == "move":
-            problem = next(iter(failed.values()))
-            self._command.stderr.write(f"{count(len(failed), 'job')} could not be moved. The first one: {problem}")
+        tells_each = has_ids or options["verbosity"] > 1
+        lines = [self._text_of(answer).format(one_line(job_id)) for job_id, answer in answers.items() if tells_each]
+        if not has_ids:
+            lines.append(self._sum_of(answers))
+        for line in lines if self._shown else ():
+            self._command.stdout.write(line)
+        for problem in failed.values() if tells_each else self._sum_of_problems(list(failed.values())):
+            self._command.stderr.write(problem)
 
     def _text_of(self, answer: str) -> str:
         """What became of one job."""
@@ -208,6 +204,12 @@ class JobAction:
         if self._verb == "move":
             return f"{text} to queue {self._options['to']}."
         return f"{text}, and asked {count(asked, 'job')} to stop." if asked else f"{text}."
+
+    def _sum_of_problems(self, problems: Sequence[str]) -> Sequence[str]:
+        """Of jobs that match, only a move says that it refused some: the others have ended, or run by now."""
+        if self._verb != "move" or not problems:
+            return ()
+        return [f"{count(len(problems), 'job')} could not be moved. The first one: {problems[0]}"]
 
     def _report_dry_run(self, counted: Count) -> None:
         if self._options["json"]:
@@ -233,10 +235,17 @@ class JobAction:
             start = f"python manage.py rtq_worker --queues {target}"
             write(f"No worker serves queue {target} now: they wait. Start one:  {start}")
 
-    def _close(self, queues: Sequence[str]) -> None:
-        """From now on, an undo is offered for a while."""
-        for queue in queues if self._undo else ():
-            self._inspector.undos.close(queue, self._undo)
+
+def offer_undo(command: RTQCommand, token: str, queues: Sequence[str]) -> None:
+    """Print the command that undoes an action, which is over in these queues."""
+    try:
+        asides = [get_inspector().undos.close(queue, token) for queue in queues]
+    except BrokerError:  # what is set aside is kept for an hour
+        asides = []
+    if any(aside.is_too_much for aside in asides):
+        command.stderr.write("It cannot be undone: the jobs are too many or too large to be kept.")
+    else:
+        command.stderr.write(f"To undo this within {OFFERED_SECONDS} seconds:  python manage.py rtq_jobs undo {token}")
 
 
 def undo(command: RTQCommand, options: dict[str, Any]) -> None:

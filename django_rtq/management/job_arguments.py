@@ -10,7 +10,18 @@ from django.core.management.base import CommandError
 
 from django_rtq.inspector.actions import ACTIONS, Verb
 from django_rtq.inspector.jobs.job_refs import LISTS
-from django_rtq.management.command import ALL, CLIENT, DRY_RUN, JSON, LIMIT, NO_INPUT, QUEUE, WRONG_USAGE, add_actions
+from django_rtq.management.command import (
+    ALL,
+    CLIENT,
+    DRY_RUN,
+    JSON,
+    LIMIT,
+    NO_INPUT,
+    QUEUE,
+    UNDOABLE,
+    WRONG_USAGE,
+    add_actions,
+)
 from django_rtq.management.prompts import job_id, past_time, positive, utf8_text
 
 _HELP = {
@@ -70,16 +81,11 @@ def add_job_arguments(command: ArgumentParser) -> None:
 
 def _add_ways(parser: ArgumentParser, name: str) -> None:
     """How it is done."""
-    action, add = ACTIONS[VERBS[name]], parser.add_argument
+    action = ACTIONS[VERBS[name]]
     DRY_RUN.but(help="Say how many jobs would be meant in which queues, and change nothing.").add_to(parser)
-    add("--per-second", type=positive, metavar="N", help="Look at N jobs in a second at most.")
+    parser.add_argument("--per-second", type=positive, metavar="N", help="Look at N jobs in a second at most.")
     if action.is_undoable:
-        add(
-            "--undoable",
-            action="store_true",
-            help="Keep the jobs for half a minute, unless they are too many or too large, and print the command that "
-            "puts them back.",
-        )
+        UNDOABLE.add_to(parser)
     if action.asks:
         NO_INPUT.add_to(parser)
 
@@ -128,26 +134,33 @@ def is_filtered(options: dict[str, Any]) -> bool:
 
 def check_selection(options: dict[str, Any]) -> None:
     """Raises CommandError, for wrong usage, if it is unclear which jobs the options select."""
+    problem = _wrong_filter(options) or (_wrong_beside_ids if options["ids"] else _wrong_without_ids)(options)
+    if problem:
+        raise CommandError(problem, returncode=WRONG_USAGE)
+
+
+def _wrong_filter(options: dict[str, Any]) -> str:
     for name in _given(options, ("queue", "task", "error", "query")):
         # An empty shell variable must not become "all of them".
         if not options[name].strip():
-            raise CommandError(f"--{name} is empty. Leave it out, or give a value.", returncode=WRONG_USAGE)
-    if options.get("query") is not None and (others := _given(options, FILTERS[:-1])):
-        raise CommandError(f"Give either --query or --{others[0]}, not both.", returncode=WRONG_USAGE)
-    if not options["ids"]:
-        if options["action"] != "list" and not (options["all"] or is_filtered(options)):
-            raise CommandError(
-                f"Which jobs? Give ids, or a filter ({', '.join(f'--{name}' for name in FILTERS if name in options)}), "
-                f"or --all to {options['action']} every one of every queue.",
-                returncode=WRONG_USAGE,
-            )
-        return
+            return f"--{name} is empty. Leave it out, or give a value."
+    others = _given(options, FILTERS[:-1]) if options.get("query") is not None else []
+    return f"Give either --query or --{others[0]}, not both." if others else ""
+
+
+def _wrong_beside_ids(options: dict[str, Any]) -> str:
     for name in (*FILTERS[1:], "limit", "all", "dry_run", "per_second"):
-        if options.get(name) is not None and options[name] is not False:
+        if options.get(name) not in (None, False):
             option = name.replace("_", "-")
-            raise CommandError(
-                f"Give either ids or --{option}: together it is not clear which jobs you mean.", returncode=WRONG_USAGE
-            )
+            return f"Give either ids or --{option}: together it is not clear which jobs you mean."
+    return ""
+
+
+def _wrong_without_ids(options: dict[str, Any]) -> str:
+    if options["action"] == "list" or options["all"] or is_filtered(options):
+        return ""
+    filters = ", ".join(f"--{name}" for name in FILTERS if name in options)
+    return f"Which jobs? Give ids, or a filter ({filters}), or --all to {options['action']} every one of every queue."
 
 
 def _states(name: str) -> tuple[Sequence[str], Sequence[str]]:

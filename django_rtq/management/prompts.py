@@ -90,12 +90,12 @@ def seconds_from(least: float, most: float = math.inf) -> Callable[[str], float]
 
 def past_time(text: str) -> datetime:
     """The type of an argument that is a time ago, such as 2h, or a date and time, by default in TIME_ZONE."""
-    found = past_moment(text)
-    if found is None:
+    moment = past_moment(text)
+    if moment is None:
         raise ArgumentTypeError(
             f"{one_line(text, 60)!r} is not a time: write for example 90s, 30min, 2h, 7d or 2026-01-31T08:00."
         )
-    return found
+    return moment
 
 
 def check_interactive() -> None:

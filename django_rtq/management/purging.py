@@ -6,9 +6,11 @@ from django.core.management.base import CommandError
 
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.inspector.jobs.undo import new_token
 from django_rtq.inspector.selection import Selection
 from django_rtq.inspector.sweep import Sweep
 from django_rtq.management.command import INTERRUPTED, Options, RTQCommand
+from django_rtq.management.job_actions import offer_undo
 from django_rtq.management.output import ProgressLine, count, one_line
 from django_rtq.management.prompts import check_interactive, confirm
 
@@ -20,19 +22,22 @@ def purge(command: RTQCommand, options: Options, queue: str, client: str | None,
     """
     if options["dry_run"]:
         return waiting
-    whose = "" if client is None else f" of client {one_line(repr(client), 100)}"
+    whose = ("" if client is None else f" of client {one_line(repr(client), 100)}") + f" of queue {queue}"
     if options["interactive"]:
         check_interactive()
-        if waiting:
-            question = f"This deletes {count(waiting, 'waiting job')}{whose} of queue {queue}."
-            confirm(command.stderr, f"{question} Type the name of the queue to continue:", expected=queue)
+    if options["interactive"] and waiting:
+        question = f"This deletes {count(waiting, 'waiting job')}{whose}. Type the name of the queue to continue:"
+        confirm(command.stderr, question, expected=queue)
     selection = Selection(queues=[queue], filter=JobFilter(client=client))
+    sweep = Sweep(verb="purge", selection=selection, undo=new_token("purge") if options["undoable"] else "")
     with ProgressLine(command.stderr, "Purged", waiting, shown=command.verbosity > 0) as progress:
-        result = get_inspector().sweeps.run(Sweep(verb="purge", selection=selection), show=progress.show)
+        result = get_inspector().sweeps.run(sweep, show=progress.show)
+    if sweep.undo and result.count:
+        offer_undo(command, sweep.undo, [queue])
     if result.stopped_by is not None:
         reason = one_line(result.stopped_by) or "Stopped."
         raise CommandError(
-            f"{reason} Before that, {count(result.count, 'job')}{whose} of queue {queue} had been purged.",
+            f"{reason} Before that, {count(result.count, 'job')}{whose} had been purged.",
             returncode=INTERRUPTED if isinstance(result.stopped_by, KeyboardInterrupt) else 1,
         ) from result.stopped_by
     return result.count

@@ -47,10 +47,10 @@ def queue_names(text: str | None, backend: str = "") -> list[str]:
     if not names:
         raise CommandError("--queues is empty: name at least one queue.", returncode=WRONG_USAGE)
     try:
-        found = [queue for name in names for queue in _matching(name, backend)]
+        queues = [queue for name in names for queue in _matching(name, backend)]
     except InvalidTask as error:
         raise CommandError(str(error), returncode=WRONG_USAGE) from error
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(queues))
 
 
 def _matching(name: str, backend: str) -> list[str]:
@@ -58,13 +58,13 @@ def _matching(name: str, backend: str) -> list[str]:
         check_queue_name(name)
         return [name]
     declared = declared_queues(backend)
-    found = [queue for queue in declared if fnmatchcase(queue, name)] if "[" not in name else []
-    if not found:
+    matching = [queue for queue in declared if fnmatchcase(queue, name)] if "[" not in name else []
+    if not matching:
         raise CommandError(
             f"No declared queue matches {one_line(repr(name), 100)}. Tasks and settings declare {', '.join(declared)}.",
             returncode=WRONG_USAGE,
         )
-    return found
+    return matching
 
 
 @contextmanager

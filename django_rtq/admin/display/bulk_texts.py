@@ -185,3 +185,14 @@ REMAINDER_HINTS = {
     "over": lambda: _("The job that did this has finished."),
     "failed": lambda: _("The job that did the rest has failed. Continue here."),
 }
+
+
+def bulk_hint(state: str) -> str:
+    """Which jobs are left alone, and what happens if it takes long."""
+    snapshot = (
+        _("Jobs that die from now on are not affected.")
+        if state == "dead"
+        else _("Jobs that are made from now on are not affected.")
+    )
+    rest = _("If this takes longer than a few seconds, a job of this queue does the rest, even if you close this page.")
+    return f"{snapshot} {rest}"

@@ -16,7 +16,7 @@ from django_rtq.admin.display.charts.svg import Line
 from django_rtq.admin.display.charts.time_chart import Steps, time_chart
 from django_rtq.admin.display.paged_list import ListParams
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.display.texts import LIST_LABELS, schedule_text
+from django_rtq.admin.display.texts import LIST_LABELS, number_text, schedule_text
 from django_rtq.admin.urls import PageUrl
 from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, format_percent, names_text
 from django_rtq.inspector.details import QueueDetails
@@ -247,13 +247,6 @@ def _pause_in(task: str, found: TaskInQueue) -> str:
 def state_titles() -> list[str]:
     """The titles of the columns of queue_rows()."""
     return [str(LIST_LABELS[state]) for state in STATES]
-
-
-def number_text(count: int, *, is_cut: bool) -> str:
-    """A number of jobs that were found; if the search was cut there may be more. "?": it was, and found none."""
-    if is_cut and not count:
-        return "?"
-    return _("≥ %(count)s") % {"count": format_number(count)} if is_cut else format_number(count)
 
 
 def _cell(task: str, found: TaskInQueue, state: str, url: PageUrl) -> dict[str, str]:

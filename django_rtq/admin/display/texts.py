@@ -160,6 +160,13 @@ def client_consequence(verb: str) -> str:
     return _("Requeued jobs get all their attempts again, and run when the client gets its turn.")
 
 
+def number_text(count: int, *, is_cut: bool) -> str:
+    """A number of jobs that were found; if the search was cut there may be more. "?": it was, and found none."""
+    if is_cut and not count:
+        return "?"
+    return _("≥ %(count)s") % {"count": format_number(count)} if is_cut else format_number(count)
+
+
 def rest_refused_text(done: str, error: Exception) -> str:
     """What was done, and why no job does the rest."""
     return _("%(done)s The rest could not be enqueued. %(error)s Repeat the action to continue.") % {

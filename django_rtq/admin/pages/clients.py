@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -19,10 +19,9 @@ from django_rtq.admin.display.clients import ClientListParams, client_rows, limi
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import client_consequence, client_question, no_client_jobs_text
 from django_rtq.admin.forms import LimitsForm
-from django_rtq.admin.pages.bulk.pages import BulkPages, purge_fields, purge_query, read_sweep, sweep_fields
+from django_rtq.admin.pages.bulk.pages import AllJobs, BulkPages, purge_fields, purge_query
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
-from django_rtq.formatting import format_number
 from django_rtq.inspector.actions import Verb
 from django_rtq.inspector.clients.limits import Limits
 from django_rtq.inspector.inspector import get_inspector
@@ -150,33 +149,24 @@ class ClientAdmin(BulkPages):
 
     def sweep(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
         """Cancel the waiting jobs of a client in all queues, or requeue its dead letters, after confirmation."""
-        data = request.POST if request.method == "POST" else request.GET
-        name = _client_of(data)
-        sweep = read_sweep(data, verb, JobFilter(client=name))
-        if request.method == "POST" and sweep.selection.until_ms:
-            self.act_in_queues(request, sweep, lambda text, count: self._log(request, name, text, count=count))
-            return self._back(request, name)
-        counted = get_inspector().sweeps.count(read_sweep(QueryDict(), verb, JobFilter(client=name)))
-        if not counted.count:
-            messages.warning(request, no_client_jobs_text(verb))
-            return self._back(request, name)
+        name = _client_of(request.POST if request.method == "POST" else request.GET)
         titles = {
             "cancel": _("Cancel the jobs of client %(name)s"),
             "requeue": _("Requeue the dead letters of client %(name)s"),
         }
-        context = {
-            "title": titles[verb] % {"name": _shown(name)},
-            "question": client_question(verb, counted.count, _shown(name)),
-            "consequence": client_consequence(verb),
-            "facts": [(queue, format_number(number)) for queue, number in counted.by_queue.items()],
-            "fields": [("client", name), *sweep_fields(counted)],
-            "action": self.url(f"client_{verb}"),
-            "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
-            "is_harmless": verb == "requeue",
-            "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
-            "back": self._page_of("", name, "client"),
-        }
-        return self.render(request, "confirm.html", context, is_form=True)
+        jobs = AllJobs(
+            wanted=JobFilter(client=name),
+            log=lambda text, count: self._log(request, name, text, count=count),
+            title=titles[verb] % {"name": _shown(name)},
+            question=lambda counted: client_question(verb, counted.count, _shown(name)),
+            consequence=client_consequence(verb),
+            nothing=no_client_jobs_text(verb),
+            action=self.url(f"client_{verb}"),
+            fields=[("client", name)],
+            breadcrumbs=[{"url": self.url("client_changelist"), "title": _("Clients")}],
+            back=self._page_of("", name, "client"),
+        )
+        return self.act_on_all(request, verb, jobs)
 
     # -- helpers
 

@@ -210,25 +210,12 @@ class JobAdmin(BulkPages):
         if job.state is not JobState.DEAD:
             return self._unchanged(request, job_id, job.queue)
         form = CallForm(request.POST or None, task=job.task, args=job.args, kwargs=job.kwargs)
-        task = known_task(job.task)
-        if request.method == "POST" and form.is_valid() and task and has_committed(task.exactly_once, job_id):
-            text = _(
-                "An earlier run of this job has committed, so its function is not called again, and other arguments "
-                "would not be used. Requeue it as it is: it succeeds at once. To run the function with other "
-                "arguments, enqueue a new job."
-            )
-            form.add_error(None, text)
-        if request.method == "POST" and form.is_valid():
-            given = form.cleaned_data
-            try:
-                get_inspector().requeue_changed(job.queue, job_id, given["args"], given["kwargs"])
-            except WrongState:
-                return self._unchanged(request, job_id, job.queue)
-            except PayloadError as error:
-                form.add_error(None, str(error))
-            else:
+        try:
+            if request.method == "POST" and form.is_valid() and _requeue_changed(job, form):
                 message = _("Job %(id)s was requeued with the new arguments.")
                 return self._succeeded(request, job, _("Requeued with changed arguments."), message)
+        except WrongState:
+            return self._unchanged(request, job_id, job.queue)
         context = {
             "title": _("Requeue with other arguments"),
             "job": job,
@@ -313,3 +300,22 @@ def why_unchanged(job_id: str, queue: str) -> str:
         "id": shown,
         "state": str(STATE_LABELS[job.state]),
     }
+
+
+def _requeue_changed(job: JobDetails, form: CallForm) -> bool:
+    """Requeue a dead letter with the arguments of a form. False: the form says why not. Raises WrongState."""
+    task = known_task(job.task)
+    if task and has_committed(task.exactly_once, job.id):
+        text = _(
+            "An earlier run of this job has committed, so its function is not called again, and other arguments "
+            "would not be used. Requeue it as it is: it succeeds at once. To run the function with other "
+            "arguments, enqueue a new job."
+        )
+        form.add_error(None, text)
+        return False
+    try:
+        get_inspector().requeue_changed(job.queue, job.id, form.cleaned_data["args"], form.cleaned_data["kwargs"])
+    except PayloadError as error:
+        form.add_error(None, str(error))
+        return False
+    return True

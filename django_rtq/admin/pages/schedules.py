@@ -217,17 +217,17 @@ def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
     """Set `schedule_status` and `is_in_redis` on each valid row, and `problem` if one does not run."""
     by_name = {row.name: row for row in rows}
     try:
-        found = row_statuses({name: row.as_row() for name, row in by_name.items()})
-        overviews = overviews_of(found.valid)
+        statuses = row_statuses({name: row.as_row() for name, row in by_name.items()})
+        overviews = overviews_of(statuses.valid)
     except RTQError as error:
         messages.error(request, str(error))
         return
-    for schedule_status in found.valid:
+    for schedule_status in statuses.valid:
         row, overview = by_name[schedule_status.entry.name], overviews[schedule_status.place]
-        vars(row).update(schedule_status=schedule_status, is_in_redis=row.name in found.in_redis)
-        if row.enabled and row.name in found.in_redis:
+        vars(row).update(schedule_status=schedule_status, is_in_redis=row.name in statuses.in_redis)
+        if row.enabled and row.name in statuses.in_redis:
             vars(row).update(problem=why_not(schedule_status, overview)[0])
-    for name, problem in found.broken.items():
+    for name, problem in statuses.broken.items():
         vars(by_name[name]).update(problem=problem)
 
 

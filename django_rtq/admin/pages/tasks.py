@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq import models
@@ -28,7 +28,6 @@ from django_rtq.admin.display.tasks import (
     histograms,
     listed_tasks,
     metrics_cells,
-    number_text,
     paused_tasks,
     queue_rows,
     shown_queues,
@@ -39,7 +38,7 @@ from django_rtq.admin.display.tasks import (
 from django_rtq.admin.display.texts import no_task_jobs_text, task_consequence, task_question
 from django_rtq.admin.forms import EnqueueForm
 from django_rtq.admin.navigation import schedules_url
-from django_rtq.admin.pages.bulk.pages import BulkPages, read_sweep, sweep_fields
+from django_rtq.admin.pages.bulk.pages import AllJobs, BulkPages
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.exceptions import ConfigurationError, InvalidTask, PayloadError, TooManyPausedTasks
 from django_rtq.formatting import names_text
@@ -211,39 +210,26 @@ class TaskAdmin(BulkPages):
 
     def sweep(self, request: HttpRequest, name: str, *, verb: Verb) -> HttpResponse:
         """Cancel the waiting jobs of a task in all queues, or requeue its dead letters, after confirmation."""
-        wanted = JobFilter(task=f"={name}")
-        sweep = read_sweep(request.POST if request.method == "POST" else request.GET, verb, wanted)
-        back = self.url("registeredtask_change", name)
-        if request.method == "POST" and sweep.selection.until_ms:
-            self.act_in_queues(request, sweep, partial(self._log_sweep, request, name))
-            return HttpResponseRedirect(back)
-        counted = get_inspector().sweeps.count(read_sweep(QueryDict(), verb, wanted))
-        if not counted.count and not counted.cut:
-            messages.warning(request, no_task_jobs_text(verb))
-            return HttpResponseRedirect(back)
-        shown = clean_text(name, 300)
+        shown, back = clean_text(name, 300), self.url("registeredtask_change", name)
         titles = {
             "cancel": _("Cancel the jobs of task %(name)s"),
             "requeue": _("Requeue the dead letters of task %(name)s"),
         }
-        context = {
-            "title": titles[verb] % {"name": shown.rpartition(".")[2]},
-            "question": task_question(verb, counted.count, shown, is_cut=bool(counted.cut)),
-            "consequence": task_consequence(verb),
-            "facts": [
-                (queue, number_text(number, is_cut=queue in counted.cut)) for queue, number in counted.by_queue.items()
-            ],
-            "fields": sweep_fields(counted),
-            "action": self.url(f"registeredtask_{verb}", name),
-            "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
-            "is_harmless": verb == "requeue",
-            "breadcrumbs": [
+        jobs = AllJobs(
+            wanted=JobFilter(task=f"={name}"),
+            log=partial(self._log_sweep, request, name),
+            title=titles[verb] % {"name": shown.rpartition(".")[2]},
+            question=lambda counted: task_question(verb, counted.count, shown, is_cut=bool(counted.cut)),
+            consequence=task_consequence(verb),
+            nothing=no_task_jobs_text(verb),
+            action=self.url(f"registeredtask_{verb}", name),
+            breadcrumbs=[
                 {"url": self.url("registeredtask_changelist"), "title": _("Tasks")},
                 {"url": back, "title": shown},
             ],
-            "back": back,
-        }
-        return self.render(request, "confirm.html", context, is_form=True)
+            back=back,
+        )
+        return self.act_on_all(request, verb, jobs)
 
     # -- helpers
 

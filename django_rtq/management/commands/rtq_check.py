@@ -54,8 +54,8 @@ class Command(RTQCommand):
         except RTQError as error:
             raise CommandError(one_line(error), returncode=CRITICAL) from error
         if options["json"]:
-            found = [incident.as_dict() for incident in incidents]
-            self.stdout.write(as_json({"status": worst_of(incidents), "incidents": found}))
+            shown = [incident.as_dict() for incident in incidents]
+            self.stdout.write(as_json({"status": worst_of(incidents), "incidents": shown}))
         elif incidents:
             for incident in incidents:
                 self.stdout.write(_line(incident, now))

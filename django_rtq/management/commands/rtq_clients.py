@@ -6,6 +6,7 @@ import shlex
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -23,6 +24,7 @@ from django_rtq.management.command import (
     EVERY_QUEUE,
     LIMIT,
     NO_INPUT,
+    UNDOABLE,
     WRONG_USAGE,
     Action,
     ActionCommand,
@@ -126,7 +128,7 @@ class Command(ActionCommand):
         "resume": Action("Start the jobs of paused clients again.", [EVERY_QUEUE, CLIENTS]),
         "purge": Action(
             "Delete all queued, scheduled and retrying jobs of clients. Running jobs and dead letters stay.",
-            [QUEUE, CLIENTS, NO_INPUT],
+            [QUEUE, CLIENTS, UNDOABLE, NO_INPUT],
         ),
     }
 
@@ -136,31 +138,20 @@ class Command(ActionCommand):
 
     def do_limit(self, options: Options) -> None:
         (queue,) = known_queues(get_inspector(), [options["queue"]])
-        clients, of_each, of_queue = options["client"], options["each_client"], options["whole_queue"]
-        if bool(clients) + of_each + of_queue != 1:
-            raise CommandError(
-                "Whose limit? Give --client NAME, --each-client or --whole-queue.", returncode=WRONG_USAGE
-            )
+        setters = _limit_setters(queue, options)
         values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
-        limits = get_inspector().limits
         try:
-            if options["dry_run"]:
-                limits_text(QUEUE_LIMITS if of_queue else CLIENT_LIMITS, values)  # raises ValueError
-                whose = [f"client {name!r}" for name in clients] or ["each client" if of_each else "all clients"]
-                shown = {name: _shown(name, value) for name, value in values.items()}
-                what = ", ".join(f"{name} {text}" for name, text in shown.items())
-                would = one_line(f"Would set {what} for {', '.join(whose)} of queue {queue}.")
-                self.report(options, {"queue": queue, "limits": shown}, [would])
-                return
-            for client in clients:
-                limits.set_client(queue, client, **values)
-            if of_each:
-                limits.set_default(queue, **values)
-            if of_queue:
-                limits.set_queue(queue, **values)
+            limits_text(QUEUE_LIMITS if options["whole_queue"] else CLIENT_LIMITS, values)  # checks them all first
+            for change in () if options["dry_run"] else setters.values():
+                change(**values)
         except ValueError as error:
             raise CommandError(str(error), returncode=WRONG_USAGE) from None
-        if options["json"] or self.verbosity:
+        if options["dry_run"]:
+            shown = {name: _shown(name, value) for name, value in values.items()}
+            what = ", ".join(f"{name} {text}" for name, text in shown.items())
+            would = one_line(f"Would set {what} for {', '.join(setters)} of queue {queue}.")
+            self.report(options, {"queue": queue, "limits": shown}, [would])
+        elif options["json"] or self.verbosity:
             self._print_clients(queue, options)
 
     def do_pause(self, options: Options) -> None:
@@ -215,6 +206,18 @@ class Command(ActionCommand):
             self.stdout.write(f"Listed: {number_of}. Find others with --search, --sort or --limit.")
 
 
+def _limit_setters(queue: str, options: Options) -> dict[str, Callable[..., None]]:
+    """Whose limits the options name -> what sets them. Raises CommandError."""
+    limits, clients = get_inspector().limits, options["client"]
+    if bool(clients) + options["each_client"] + options["whole_queue"] != 1:
+        raise CommandError("Whose limit? Give --client NAME, --each-client or --whole-queue.", returncode=WRONG_USAGE)
+    if options["each_client"]:
+        return {"each client": partial(limits.set_default, queue)}
+    if options["whole_queue"]:
+        return {"all clients": partial(limits.set_queue, queue)}
+    return {f"client {name!r}": partial(limits.set_client, queue, name) for name in clients}
+
+
 def _shown(name: str, value: Any) -> str:
     """A limit as people write it."""
     if value is None or value == "settings":
@@ -253,8 +256,8 @@ def _row(client: ClientInQueue) -> list[object]:
 
 def _as_dict(client: ClientInQueue) -> dict[str, Any]:
     """Without what all clients of the queue have in common."""
-    own = {name: value for name, value in asdict(client).items() if name != "queue_state"}
-    return {**own, "limits": own["own"], "reason": client.reason}
+    facts = {name: value for name, value in asdict(client).items() if name != "queue_state"}
+    return {**facts, "limits": facts["own"], "reason": client.reason}
 
 
 def _percent(share: float | None) -> str:

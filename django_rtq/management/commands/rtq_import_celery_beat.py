@@ -42,9 +42,9 @@ class Command(RTQCommand):
         DRY_RUN.add_to(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = list(_read(options["source"]))
-        converted = [each for each in found if not each.problem]
-        problems = [f"{one_line(each.name)}: {one_line(each.problem)}" for each in found if each.problem]
+        entries = list(_read(options["source"]))
+        converted = [entry for entry in entries if not entry.problem]
+        problems = [f"{one_line(entry.name)}: {one_line(entry.problem)}" for entry in entries if entry.problem]
         if options["save"]:
             problems += self._save(converted, is_dry_run=options["dry_run"])
         else:
@@ -52,7 +52,7 @@ class Command(RTQCommand):
         for problem in problems:
             self.stderr.write(f"Not converted: {problem}")
         if problems:
-            raise CommandError(f"{number(len(problems))} of {count(len(found), 'schedule')} could not be converted.")
+            raise CommandError(f"{number(len(problems))} of {count(len(entries), 'schedule')} could not be converted.")
 
     def _save(self, schedules: Iterable[Converted], *, is_dry_run: bool) -> list[str]:
         problems = []
@@ -100,13 +100,13 @@ def _from_app(path: str) -> Iterable[Converted]:
 
 def _as_python(converted: Sequence[Converted]) -> str:
     lines = ['RTQ["SCHEDULES"] = {']
-    for each in converted:
-        notes = list(each.notes)
-        if each.queue:
-            notes.append(f"its queue was {each.queue!r}: give it to the task, @task(queue_name={each.queue!r})")
-        if not each.enabled:
-            notes.append(f"it is disabled: python manage.py rtq_schedule disable {each.name}")
+    for schedule in converted:
+        notes = list(schedule.notes)
+        if schedule.queue:
+            notes.append(f"its queue was {schedule.queue!r}: give it to the task, @task(queue_name={schedule.queue!r})")
+        if not schedule.enabled:
+            notes.append(f"it is disabled: python manage.py rtq_schedule disable {schedule.name}")
         lines += [f"    # {one_line(note)}" for note in notes]
-        value = pprint.pformat(dict(each.options), width=10_000, sort_dicts=False, compact=True)
-        lines.append(f"    {each.name!r}: {value},")
+        value = pprint.pformat(dict(schedule.options), width=10_000, sort_dicts=False, compact=True)
+        lines.append(f"    {schedule.name!r}: {value},")
     return "\n".join([*lines, "}"])

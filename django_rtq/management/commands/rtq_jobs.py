@@ -53,20 +53,20 @@ class Command(RTQCommand):
             self._print_json(list_jobs(inspector, options, limit))
             return
         limit = limit or (None if options["all"] else LISTED)
-        found = list(list_jobs(inspector, options, limit and limit + 1))
-        if found:
-            self._print_table(found[:limit], cut=options["verbosity"] < 2)
+        jobs = list(list_jobs(inspector, options, limit and limit + 1))
+        if jobs:
+            self._print_table(jobs[:limit], cut=options["verbosity"] < 2)
         else:
             self.stdout.write(NO_MATCH if is_filtered(options) else NONE_AT_ALL)
-        if limit and len(found) > limit:
+        if limit and len(jobs) > limit:
             self.stdout.write(f"\nOnly the first {number(limit)} are shown: see --limit and --all.")
 
     def _list_ids(self, options: dict[str, Any]) -> None:
-        found, problems = self._find(options)
+        jobs, problems = self._find(options)
         if options["json"]:
-            self._print_json(found)
-        elif found:
-            self._print_table(found, cut=options["verbosity"] < 2)
+            self._print_json(jobs)
+        elif jobs:
+            self._print_table(jobs, cut=options["verbosity"] < 2)
         self._report_problems(options, problems)
 
     @override("en")
@@ -78,11 +78,11 @@ class Command(RTQCommand):
             reasons[job.id] = waiting_reason(job, position)
             return job
 
-        found, problems = self._find(options, find)
+        jobs, problems = self._find(options, find)
         if options["json"]:
-            self._print_json(found, lambda job: job_dict_in_full(job, reasons[job.id]))
+            self._print_json(jobs, lambda job: job_dict_in_full(job, reasons[job.id]))
         else:
-            texts = ("\n".join(job_lines(redacted(job), reasons[job.id])) for job in found)
+            texts = ("\n".join(job_lines(redacted(job), reasons[job.id])) for job in jobs)
             self.stdout.write("\n\n".join(texts))
         self._report_problems(options, problems)
 
@@ -90,13 +90,13 @@ class Command(RTQCommand):
         self, options: dict[str, Any], find: Callable[[Inspector, str, dict[str, Any]], JobDetails] = find_one
     ) -> tuple[list[JobDetails], list[str]]:
         """The jobs of these ids, and sentences about those that are not there."""
-        inspector, found, problems = get_inspector(), [], []
+        inspector, jobs, problems = get_inspector(), [], []
         for name in dict.fromkeys(options["ids"]):
             try:
-                found.append(find(inspector, name, options))
+                jobs.append(find(inspector, name, options))
             except JobError as error:
                 problems.append(one_line(error))
-        return found, problems
+        return jobs, problems
 
     def _report_problems(self, options: dict[str, Any], problems: list[str]) -> None:
         for problem in problems:

@@ -28,6 +28,7 @@ from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.supervisor import Supervisor
 
 MOST_SLOTS = 10_000
+RELOAD = "--reload"
 
 
 class Command(RTQCommand):
@@ -73,12 +74,12 @@ class Command(RTQCommand):
             metavar="PATH",
             help="touch this file every two seconds while all processes are alive and Redis answers",
         )
-        add("--reload", action="store_true", help="restart when code changes; for development")
+        add(RELOAD, action="store_true", help="restart when code changes; for development")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until stopped."""
         if options["reload"]:
-            arguments = [argument for argument in sys.argv if argument != "--reload"]
+            arguments = [argument for argument in sys.argv if argument != RELOAD]
             sys.exit(run_with_reload(arguments, self.stderr.write))
         with exit_on_signals():
             code = self._run(options)

@@ -79,31 +79,11 @@ class Command(ActionCommand):
         self.print_list(options, COLUMNS, _selected(options), _as_dict, if_none=NO_WORKER)
 
     def do_quiet(self, options: Options) -> None:
-        names, action = options["names"], options["action"]
-        if not (names or options["queue"] or options["all"]):
-            raise CommandError(
-                f"Which workers? Give names, --queue, or --all to {action} every one of them.", returncode=WRONG_USAGE
-            )
-        if names and options["all"]:
-            raise CommandError("Give either names or --all.", returncode=WRONG_USAGE)
-        inspector, workers = get_inspector(), _selected(options)
-        quiet: Callable[[str], None] = partial(inspector.quiet_worker, by=system_user())
-        send = {"quiet": quiet, "wake": inspector.wake_worker, "stop": inspector.stop_worker}[action]
-        asked: list[str] = []
-        failed: list[str] = []
-        # One process for each rtq_worker: they all have the same supervisor.
-        for worker in {worker.supervisor_name or worker.name: worker for worker in workers}.values():
-            try:
-                if not options["dry_run"]:
-                    send(worker.name)
-                elif not worker.supervisor_name:
-                    raise WorkerNotFound(worker.name)
-            except WorkerNotFound as error:
-                failed.append(one_line(error))
-            else:
-                asked.append(worker.supervisor_name)
+        _check_choice(options)
+        workers = _selected(options)
+        asked, failed = _ask(workers, options["action"], is_dry_run=options["dry_run"])
         verb = "Would ask" if options["dry_run"] else "Asked"
-        sentences = [f"{verb} {one_line(name)} {ASKED[action]}." for name in asked]
+        sentences = [f"{verb} {one_line(name)} {ASKED[options['action']]}." for name in asked]
         self.report(options, {"asked": asked, "failed": failed}, sentences if workers else [NO_WORKER])
         for problem in failed:
             self.stderr.write(problem)
@@ -113,6 +93,36 @@ class Command(ActionCommand):
             )
 
     do_wake = do_stop = do_quiet
+
+
+def _check_choice(options: Options) -> None:
+    """Raises CommandError if it is unclear which workers are meant."""
+    if not (options["names"] or options["queue"] or options["all"]):
+        every = f"--all to {options['action']} every one of them"
+        raise CommandError(f"Which workers? Give names, --queue, or {every}.", returncode=WRONG_USAGE)
+    if options["names"] and options["all"]:
+        raise CommandError("Give either names or --all.", returncode=WRONG_USAGE)
+
+
+def _ask(workers: Iterable[WorkerDetails], action: str, *, is_dry_run: bool) -> tuple[list[str], list[str]]:
+    """Ask the supervisors of workers. Returns their names, and why others could not be asked."""
+    inspector = get_inspector()
+    quiet: Callable[[str], None] = partial(inspector.quiet_worker, by=system_user())
+    send = {"quiet": quiet, "wake": inspector.wake_worker, "stop": inspector.stop_worker}[action]
+    asked: list[str] = []
+    failed: list[str] = []
+    # One process for each rtq_worker: they all have the same supervisor.
+    for worker in {worker.supervisor_name or worker.name: worker for worker in workers}.values():
+        try:
+            if not is_dry_run:
+                send(worker.name)
+            elif not worker.supervisor_name:
+                raise WorkerNotFound(worker.name)
+        except WorkerNotFound as error:
+            failed.append(one_line(error))
+        else:
+            asked.append(worker.supervisor_name)
+    return asked, failed
 
 
 def _selected(options: Options) -> list[WorkerDetails]:

@@ -183,8 +183,8 @@ def _rows(
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    there = [value for value in values if value is not None]
-    return sum(there) / len(there) if there else None
+    present = [value for value in values if value is not None]
+    return sum(present) / len(present) if present else None
 
 
 def _text(value: float | None, write: Callable[[float], str]) -> str:

@@ -27,6 +27,7 @@ from django_rtq.admin.display.bulk_texts import (
     bulk_button,
     bulk_consequence,
     bulk_done_text,
+    bulk_hint,
     bulk_progress_text,
     bulk_question,
     bulk_title,
@@ -34,7 +35,7 @@ from django_rtq.admin.display.bulk_texts import (
     nothing_matches_text,
 )
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.display.texts import STATE_LABELS, rest_refused_text
+from django_rtq.admin.display.texts import STATE_LABELS, number_text, rest_refused_text
 from django_rtq.admin.filters import filter_facts, filter_query, read_filter
 from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
@@ -85,8 +86,7 @@ class BulkForm:
         )
         target = read_target(data, queue) if verb == "move" else ""
         sweep = Sweep(verb=verb, selection=selection, target=target, undo=read_token(data, verb))
-        per_second = query_params.get_int(data, "per_second", 0, maximum=10_000)
-        return cls(sweep=sweep, queue=queue, state=state, per_second=per_second)
+        return cls(sweep=sweep, queue=queue, state=state, per_second=read_rate(data))
 
     @property
     def query(self) -> dict[str, object]:
@@ -117,6 +117,11 @@ class BulkForm:
         return facts
 
     @property
+    def targets(self) -> Sequence[Any]:
+        """The queues to which they can be moved, if that is the action."""
+        return move_targets(self.queue) if self.sweep.verb == "move" else ()
+
+    @property
     def filter_text(self) -> str:
         """The facts, for the log."""
         return ", ".join(f"{name}: {value}" for name, value in self.facts)
@@ -129,6 +134,22 @@ class BulkForm:
     def done_text(self, count: int) -> str:
         """What was done."""
         return bulk_done_text(self.sweep.verb, count, self.state, self.sweep.target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllJobs:
+    """All jobs of a client or of a task, and how a page asks before something is done with them."""
+
+    wanted: JobFilter
+    log: Log
+    title: str
+    question: Callable[[Count], str]
+    consequence: str
+    nothing: str  # that there are none
+    action: str  # the URL of the page
+    fields: Sequence[tuple[str, object]] = ()  # what names them
+    breadcrumbs: Sequence[Mapping[str, str]]
+    back: str
 
 
 class BulkPages(PageAdmin):
@@ -193,22 +214,14 @@ class BulkPages(PageAdmin):
         if verb == "move" and "target" in request.POST:
             warn_of_target(request, form.queue)
         count = get_inspector().sweeps.count(form.at(None).sweep)
-        hint = _(
-            "If this takes longer than a few seconds, a job of this queue does the rest, even if you close this page."
-        )
-        snapshot = (
-            _("Jobs that die from now on are not affected.")
-            if form.state == "dead"
-            else _("Jobs that are made from now on are not affected.")
-        )
         context = {
             "question": bulk_question(verb, count.count, form.state, searched=count.searched, total=count.total),
             "consequence": bulk_consequence(verb, form.state, count.count, is_complete=count.is_complete)
             if ACTIONS[verb].asks
             else "",
-            "hint": f"{snapshot} {hint}",
+            "hint": bulk_hint(form.state),
             "can_go_on": count.count > 0 or not count.is_complete,
-            "targets": move_targets(form.queue) if verb == "move" else (),
+            "targets": form.targets,
         }
         token = undo_token(verb, count.count, is_complete=count.is_complete)
         return self._render_form(request, form.at(count.until_ms, token), context)
@@ -222,7 +235,7 @@ class BulkPages(PageAdmin):
         count = get_inspector().sweeps.count(form.sweep)
         left = count.count if count.is_complete else max(1, count.count)
         state = _state_of(query_params.get_text(request.GET, "job"), form.queue)
-        if form.per_second and left and state == "over" and _has_next_job(form.sweep):
+        if left and state == "over" and form.per_second and _has_next_job(form.sweep):
             state = "slow"
         hint = REMAINDER_HINTS[state]()
         if left and state == "over" and verb == "move":
@@ -260,9 +273,37 @@ class BulkPages(PageAdmin):
 
     # -- for pages of a client, a task or a queue
 
-    def act_in_queues(self, request: HttpRequest, sweep: Sweep, log: Log) -> list[str]:
+    def act_on_all(self, request: HttpRequest, verb: Verb, jobs: AllJobs) -> HttpResponse:
+        """Cancel all waiting jobs of a client or a task, or requeue all of its dead letters, after a question."""
+        sweep = _read_sweep(request.POST, verb, jobs.wanted)
+        if request.method == "POST" and sweep.selection.until_ms:
+            self.act_in_queues(request, sweep, jobs.log, read_rate(request.POST))
+            return HttpResponseRedirect(jobs.back)
+        counted = get_inspector().sweeps.count(_read_sweep(QueryDict(), verb, jobs.wanted))
+        if not counted.count and not counted.cut:
+            messages.warning(request, jobs.nothing)
+            return HttpResponseRedirect(jobs.back)
+        queues = dict.fromkeys([*counted.by_queue, *counted.cut])
+        context = {
+            "title": jobs.title,
+            "question": jobs.question(counted),
+            "consequence": jobs.consequence,
+            "facts": [
+                (queue, number_text(number, is_cut=queue in counted.cut)) for queue, number in counted.by_queue.items()
+            ],
+            "fields": [*jobs.fields, ("until_ms", counted.until_ms), *(("in", queue) for queue in queues)],
+            "action": jobs.action,
+            "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
+            "is_harmless": verb == "requeue",
+            "has_rate": True,
+            "breadcrumbs": jobs.breadcrumbs,
+            "back": jobs.back,
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    def act_in_queues(self, request: HttpRequest, sweep: Sweep, log: Log, per_second: int = 0) -> list[str]:
         """Act in all queues of a sweep, and tell the user. Returns those that are not finished. Raises BrokerError."""
-        result, jobs, error = _act(sweep)
+        result, jobs, error = _act(sweep, per_second)
         text = bulk_done_text(sweep.verb, result.count, left_out=result.left_out)
         if jobs:
             rest = _("%(done)s Jobs of these queues do the rest: %(queues)s.")
@@ -376,7 +417,7 @@ class BulkPages(PageAdmin):
             "back": back,
             "breadcrumbs": self._crumbs(form),
             "is_harmless": verb == "move",
-            "targets": move_targets(form.queue) if verb == "move" else (),
+            "targets": form.targets,
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
@@ -449,7 +490,12 @@ def read_moment_ms(data: QueryDict) -> int:
     return query_params.get_int(data, "until_ms", 0, maximum=LATEST)
 
 
-def read_sweep(data: QueryDict, verb: Verb, wanted: JobFilter) -> Sweep:
+def read_rate(data: QueryDict) -> int:
+    """With how many jobs something is done in a second; 0: with as many as possible."""
+    return query_params.get_int(data, "per_second", 0, maximum=10_000)
+
+
+def _read_sweep(data: QueryDict, verb: Verb, wanted: JobFilter) -> Sweep:
     """An action on all jobs of a client or a task, from a form that names the queues. Raises Http404."""
     named = data.getlist("in")
     queues = [queue for queue in get_inspector().queues.names() if queue in named] if named else []
@@ -457,11 +503,6 @@ def read_sweep(data: QueryDict, verb: Verb, wanted: JobFilter) -> Sweep:
         raise Http404
     selection = Selection(queues=queues, filter=wanted, until_ms=read_moment_ms(data) or None)
     return Sweep(verb=verb, selection=selection)
-
-
-def sweep_fields(count: Count) -> list[tuple[str, object]]:
-    """What such a form has to remember."""
-    return [("until_ms", count.until_ms), *(("in", queue) for queue in {**count.by_queue, **dict.fromkeys(count.cut)})]
 
 
 def undo_token(verb: str, count: int, *, is_complete: bool = True) -> str:
@@ -504,7 +545,8 @@ def _act(sweep: Sweep, per_second: int = 0) -> tuple[Result, list[JobHandle[Any]
     result = Result() if per_second else get_inspector().sweeps.run(sweep, seconds=REQUEST_SECONDS, limit=STEP)
     if isinstance(result.stopped_by, BrokerError):
         return result, jobs, result.stopped_by
-    queues = sweep.selection.queues if per_second else result.queues_left if sweep.verb != "purge" else ()
+    all_queues = sweep.selection.queues or get_inspector().queues.names()
+    queues = all_queues if per_second else result.queues_left if sweep.verb != "purge" else ()
     try:
         for job in enqueue_rest(sweep, queues, per_second):
             jobs.append(job)
