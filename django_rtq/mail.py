@@ -145,22 +145,13 @@ def _options_of_settings() -> dict[str, Any]:
 
 
 def write_message(message: mail.EmailMessage) -> dict[str, Any]:
-    """The arguments of send_email() for a message. Raises Unserializable for what JSON cannot store.
-
-    It gets its Date and its Message-ID now: a second run sends the same message, and receivers may notice that.
-    """
+    """The arguments of send_email() for a message. Raises Unserializable for what JSON cannot store."""
     kind = type(message)
-    headers = {name: str(value) for name, value in message.extra_headers.items()}
-    given = {name.lower() for name in headers}
-    if "date" not in given:
-        headers["Date"] = formatdate(localtime=settings.EMAIL_USE_LOCALTIME)
-    if "message-id" not in given:
-        headers["Message-ID"] = mail.make_msgid(domain=str(mail.DNS_NAME))
     content = {
         "class": f"{kind.__module__}.{kind.__qualname__}",
         "body": str(message.body),
-        "reply_to": [str(address) for address in message.reply_to],
-        "headers": headers,
+        "reply_to": list(map(str, message.reply_to)),
+        "headers": _write_headers(message),
         "attachments": [_write_attachment(attachment) for attachment in message.attachments],
         "alternatives": [
             [_write_content(content), mimetype] for content, mimetype in getattr(message, "alternatives", None) or ()
@@ -170,13 +161,24 @@ def write_message(message: mail.EmailMessage) -> dict[str, Any]:
     return {
         "subject": str(message.subject),
         "recipients": {
-            kind: [str(address) for address in addresses]
-            for kind, addresses in (("to", message.to), ("cc", message.cc), ("bcc", message.bcc))
+            field: list(map(str, addresses))
+            for field, addresses in (("to", message.to), ("cc", message.cc), ("bcc", message.bcc))
             if addresses
         },
         "from_email": str(message.from_email),
         "secret_content": content,
     }
+
+
+def _write_headers(message: mail.EmailMessage) -> dict[str, str]:
+    """It gets its Date and its Message-ID now: a second run sends the same message, and receivers may notice that."""
+    headers = {name: str(value) for name, value in message.extra_headers.items()}
+    given = {name.lower() for name in headers}
+    if "date" not in given:
+        headers["Date"] = formatdate(localtime=settings.EMAIL_USE_LOCALTIME)
+    if "message-id" not in given:
+        headers["Message-ID"] = mail.make_msgid(domain=str(mail.DNS_NAME))
+    return headers
 
 
 def read_message(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector
+from django_rtq.inspector.jobs.filtered_search import list_sizes
 from django_rtq.inspector.jobs.job_refs import LISTS, LONGEST_PAGE, JobPage
 from django_rtq.inspector.selection import Selection, query_error
 from django_rtq.redaction import hidden, redacted
@@ -49,17 +50,18 @@ def search(inspector: Inspector, query: Selection, cursor: str = "", limit: int 
     that was never used.
     """
     details = {queue.name: queue for queue in inspector.queues.details()}
-    for name in query.queues:
-        if name not in details:
-            raise query_error(f"queue:{name}", _("no queue of this name was used yet"), did_you_mean(name, details))
+    _check_queues(query.queues, details)
     states = [state for state in STATES if state in (query.states or LISTS)]
     lists = [(name, state) for state in states for name in (query.queues or details)]
-    sizes = {
-        (name, state): _size(getattr(details[name], state), state, details[name].retrying) for name, state in lists
-    }
-    found = inspector.job_list.search(lists, query.filter, sizes=sizes, shown=redacted)
-    page = found.page(cursor, limit)
+    sizes = list_sizes(details, lists)
+    page = inspector.job_list.search(lists, query.filter, sizes=sizes, shown=redacted).page(cursor, limit)
     return Found(page=replace(page, jobs=[redacted(job) for job in page.jobs]), total=sum(sizes.values()))
+
+
+def _check_queues(queues: Iterable[str], used: Collection[str]) -> None:
+    for name in queues:
+        if name not in used:
+            raise query_error(f"queue:{name}", _("no queue of this name was used yet"), did_you_mean(name, used))
 
 
 def search_all(inspector: Inspector, query: Selection) -> Iterator[JobDetails]:
@@ -71,11 +73,6 @@ def search_all(inspector: Inspector, query: Selection) -> Iterator[JobDetails]:
         cursor = page.next_cursor
         if not cursor:
             return
-
-
-def _size(count: int, state: str, retrying: int) -> int:
-    """How many entries the list has: that of scheduled jobs has the retrying ones as well."""
-    return count + retrying if state == "scheduled" else count
 
 
 def _positions(name: str) -> dict[str, int]:

@@ -71,7 +71,7 @@ class RTQBackend(BaseTaskBackend):
 
     def rtq_task_of(self, task: RTQTask) -> Task[Any, Any]:
         """The task that workers run for it. Registers it when it is declared, not for copies. Raises InvalidTask."""
-        own: dict[str, Any] = {
+        of_task: dict[str, Any] = {
             "queue_name": task.queue_name,
             "priority": task.priority,
             "run_after": task.run_after,
@@ -81,10 +81,8 @@ class RTQBackend(BaseTaskBackend):
         known = registry.find_task(task.module_path)
         try:
             if known is not None and task.func is _function_of(known):
-                wanted = own | (options if isinstance(known, WorkerTask) else task.rtq_options)
-                changed = _changes(known, task, wanted)
-                copy = known.using(**changed) if changed else known
-                return copy if copy.backend == self.alias else on_backend(copy, self.alias)
+                wanted = of_task | (options if isinstance(known, WorkerTask) else task.rtq_options)
+                return self._copy_of(known, _changes(known, task, wanted))
             declared = WorkerTask(
                 func=task.func,
                 takes_context=task.takes_context,
@@ -92,12 +90,17 @@ class RTQBackend(BaseTaskBackend):
                 django_task=task,
                 around=between_signals,
                 backend=self.alias,
-                **{name: value for name, value in (own | options).items() if name != "run_after"},
+                **{name: value for name, value in (of_task | options).items() if name != "run_after"},
             )
         except InvalidRTQTask as error:
             raise InvalidTask(str(error)) from error
         registry.register(declared)
         return declared if task.run_after is None else declared.using(run_after=task.run_after)
+
+    def _copy_of(self, task: Task[Any, Any], changed: Mapping[str, Any]) -> Task[Any, Any]:
+        """A registered task with other options, for this backend."""
+        copy = task.using(**changed) if changed else task
+        return copy if copy.backend == self.alias else on_backend(copy, self.alias)
 
     def enqueue(self, task: DjangoTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DjangoResult:
         """Enqueue a job. Raises InvalidTask, TypeError for arguments that are not JSON, and what delay() raises."""
@@ -155,7 +158,7 @@ class RTQBackend(BaseTaskBackend):
                 priority=task.priority,
                 **changed,
             )
-        values: dict[str, Any] = {each.name: getattr(task, each.name) for each in fields(task)}
+        values: dict[str, Any] = {field.name: getattr(task, field.name) for field in fields(task)}
         return RTQTask(**{**values, "backend": self.alias})
 
     def get_result(self, result_id: str) -> DjangoResult:
@@ -185,10 +188,10 @@ class RTQBackend(BaseTaskBackend):
     def check(self, **kwargs: Any) -> list[CheckMessage]:
         """rtq.E005: OPTIONS or QUEUES of the backend are invalid. rtq.E006: django_rtq is not installed."""
         problems = [*self._problems(), *self._problems_of_redis()]
-        found: list[CheckMessage] = [Error(problem, id="rtq.E005") for problem in problems]
+        messages: list[CheckMessage] = [Error(problem, id="rtq.E005") for problem in problems]
         if not apps.is_installed("django_rtq"):
-            found.append(Error('TASKS uses django_rtq: add "django_rtq" to INSTALLED_APPS.', id="rtq.E006"))
-        return found
+            messages.append(Error('TASKS uses django_rtq: add "django_rtq" to INSTALLED_APPS.', id="rtq.E006"))
+        return messages
 
     def _problems(self) -> list[str]:
         where = f"TASKS[{self.alias!r}]"

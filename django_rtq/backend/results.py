@@ -41,8 +41,8 @@ def result_of(task: DjangoTask, details: JobDetails) -> DjangoResult:
     Redis keeps the last five failures of a job. `worker_ids` has "" for earlier attempts, so that `attempts` is right.
     """
     attempts, last_start = details.attempts, None
-    starts = [_start_after(details.made_at, each.started_at or each.ended_at) for each in attempts]
-    workers = [each.worker for each in attempts]
+    starts = [_start_after(details.made_at, attempt.started_at or attempt.ended_at) for attempt in attempts]
+    workers = [attempt.worker for attempt in attempts]
     if details.state in (JobState.RUNNING, JobState.SUCCEEDED):
         workers.append(details.worker)
         last_start = _start_after(details.made_at, _last_start(details))
@@ -58,7 +58,7 @@ def result_of(task: DjangoTask, details: JobDetails) -> DjangoResult:
         args=_plain(details.args),
         kwargs=_plain(details.kwargs),
         backend=task.backend,
-        errors=[_error_of(each) for each in attempts] + ([ended] if ended else []),
+        errors=[_error_of(attempt) for attempt in attempts] + ([ended] if ended else []),
         worker_ids=[""] * (details.attempt - len(workers)) + workers,
     )
     if details.state is JobState.SUCCEEDED:

@@ -102,8 +102,8 @@ def _failures(queue: str, job_id: str) -> bytes:
     """Earlier failures, as the Redis of the job has them; none if it cannot be reached."""
     for place in places():
         with suppress(BrokerError):
-            if found := get_broker(place).errors(queue, job_id.encode()):
-                return found
+            if lines := get_broker(place).errors(queue, job_id.encode()):
+                return lines
     return b""
 
 

@@ -31,7 +31,7 @@ from django_rtq.broker.messages import (
     read_cancel_requests,
 )
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
-from django_rtq.broker.redis.commands import Argument, Command, Steps, checked
+from django_rtq.broker.redis.commands import Argument, Command, Packet, Steps, checked
 from django_rtq.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
@@ -403,31 +403,33 @@ class Broker:
         """
         # First: a caller that cancels a running job asks the script, then reads here which supervisor to wake. If the
         # info came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
-        info = self.maintenance.info_commands(workers)
-        commands = [*info, *self.renew_commands(queues, list(workers))]
+        packet = Packet()
+        packet.add("info", *self.maintenance.info_commands(workers))
+        packet.add("renew", *self.renew_commands(queues, list(workers)))
         if promote:
-            commands += [self.maintenance.promote_command(queue) for queue in queues]
-        commands += [self.maintenance.repair_command(queue, cursors[queue]) for queue in queues]
-        commands.append(self.workflows.traces_command(queues))
-        commands += [("SADD", self.keys.queues, *queues), self.schedules.version_command]
-        kept = keeper.commands if keeper else []
-        # A full server refuses the info, but no script.
-        replies = self.redis.execute_each([*commands, *format_commands(self.keys), *kept], resend=True)
-        version, stored_format = replies[len(commands) - 1], replies[len(commands) + 1]
-        self._watch_data(check_format(stored_format, self.keys))
-        left = iter(replies[len(info) :])
-        renewed = [_raise_error(next(left)) for _ in queues]
-        promoted = {queue: promoted_ids(_raise_error(next(left))) for queue in queues} if promote else {}
-        repaired = {queue: _raise_error(next(left)) for queue in queues}
-        cursors.update({queue: cursor for queue, (cursor, _) in repaired.items()})
-        has_members = bool(_raise_error(replies[len(commands) - 3]))
-        self.schedules.set_version(_raise_error(version))
+            packet.add("promote", *map(self.maintenance.promote_command, queues))
+        packet.add("repair", *(self.maintenance.repair_command(queue, cursors[queue]) for queue in queues))
+        packet.add("traces", self.workflows.traces_command(queues))
+        packet.add("queues", ("SADD", self.keys.queues, *queues))
+        packet.add("schedules", self.schedules.version_command)
+        packet.add("format", *format_commands(self.keys))
         if keeper:
-            keeper.read(replies[len(replies) - len(kept) :])
+            packet.add("keeper", *keeper.commands)
+        # A full server refuses the info, but no script.
+        replies = packet.replies(self.redis.execute_each(packet.commands, resend=True))
+        self._watch_data(check_format(replies["format"][-1], self.keys))
+        renewed = checked(replies["renew"])
+        promoted = dict(zip(queues, map(promoted_ids, checked(replies["promote"])), strict=False))
+        repaired = dict(zip(queues, checked(replies["repair"]), strict=True))
+        cursors.update({queue: cursor for queue, (cursor, _) in repaired.items()})
+        traces, version = checked(replies["traces"] + replies["schedules"])
+        self.schedules.set_version(version)
+        if keeper:
+            keeper.read(replies["keeper"])
         unknown = {name.decode() for _, names, _ in renewed for name in names}
         lost = {queue: number for queue, (_, number) in repaired.items() if number}
         return HeartbeatResult(
-            earliest_seconds(renewed), promoted, read_cancel_requests(renewed), unknown, lost, has_members
+            earliest_seconds(renewed), promoted, read_cancel_requests(renewed), unknown, lost, bool(traces)
         )
 
     def _watch_data(self, data_id: str) -> None:
@@ -488,12 +490,6 @@ def _enqueue_command(keys: QueueKeys, job: NewJob) -> Command:
         record = write_record(priority, max_crashes, made_ms(job_id), client, body)
         arguments = (job_id, priority, "", client, "", at_front, record)
     return SCRIPTS["enqueue"].packed_call(keys, arguments)
-
-
-def _raise_error(reply: Any) -> Any:
-    if isinstance(reply, BrokerError):
-        raise reply
-    return reply
 
 
 def _pairs(flat: Sequence[bytes]) -> list[tuple[str, str]]:

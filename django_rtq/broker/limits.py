@@ -7,7 +7,7 @@ small hashes are kept from being small: D103.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -103,18 +103,19 @@ class LimitStore:
             if stored is not None and not own.wins_over(stored, latest_version):
                 return stored.digest == own.digest
             sources = {source.decode(): text.decode() for source, text in as_dict(reply).items()}
-            settings = {source: "" for source in sources if source.startswith("settings:")} | self._entries(queue)
             if not self._config.queue(queue).limits_of:
-                self._forget_function(queue, [source for source in sources if source.startswith("limits_of:")])
+                self._forget_function(queue, _beginning_with("limits_of:", sources))
+            settings = dict.fromkeys(_beginning_with("settings:", sources), "") | self._entries(queue)
             if stored is None and not settings and not own.digest:
                 return True  # of a queue without limits nothing is stored
             changed = {source: text for source, text in settings.items() if sources.get(source, "") != text}
             command = self._apply_command(queue, expected or "", own.text, changed)
             blocked = self._redis.execute_one(command, resend=True)
             if blocked >= 0:
-                if blocked and changed:
-                    self._check_blocked(keys)
-                return True
+                break
+        if blocked and changed:
+            self._check_blocked(keys)
+        return True
 
     def digest(self, queue: str) -> str:
         """A digest of the limits in the settings; "": there are none."""
@@ -214,3 +215,7 @@ def limit_values(text: str) -> dict[str, str]:
         name, _, value = pair.partition("=")
         values.setdefault(name, value)
     return values
+
+
+def _beginning_with(kind: str, sources: Iterable[str]) -> list[str]:
+    return [source for source in sources if source.startswith(kind)]

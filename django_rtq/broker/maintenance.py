@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django_rtq.broker.keys import Keys, QueueKeys, read_queue_names
 from django_rtq.broker.messages import earliest_seconds
 from django_rtq.broker.redis.client import RedisClient, as_dict, clock_ms
-from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.redis.commands import Command, Packet, checked
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
@@ -123,22 +123,23 @@ class Maintenance:
 
         It calls the script `promote` `promote_calls` times for each queue, because one call promotes a limited number.
         """
-        promotions = [self.promote_command(queue) for queue in queues for _ in range(promote_calls)]
-        trims = [self.trim_command(queue) for queue in queues]
-        roll_ups = [self.roll_up_command(queue) for queue in queues if time.monotonic() >= self._next_roll_up]
-        *replies, version, (server_seconds, micros) = self._redis.execute(
-            [*promotions, *trims, *roll_ups, self._schedules.version_command, ("TIME",)], resend=True
-        )
-        self._schedules.set_version(version)
-        if roll_ups and not any(replies[-len(roll_ups) :]):
+        packet = Packet()
+        packet.add("promote", *(self.promote_command(queue) for queue in queues for _ in range(promote_calls)))
+        packet.add("trim", *map(self.trim_command, queues))
+        if time.monotonic() >= self._next_roll_up:
+            packet.add("roll_up", *map(self.roll_up_command, queues))
+        packet.add("schedules", self._schedules.version_command)
+        packet.add("time", ("TIME",))
+        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
+        ((server_seconds, micros),) = replies["time"]
+        self._schedules.set_version(replies["schedules"][0])
+        if replies["roll_up"] and not any(replies["roll_up"]):
             self._next_roll_up = time.monotonic() + 3600 - int(server_seconds) % 3600
-        calls = [replies[i * promote_calls : (i + 1) * promote_calls] for i in range(len(queues))]
-        promoted = {
-            queue: [job_id for reply in of_queue for job_id in promoted_ids(reply)]
-            for queue, of_queue in zip(queues, calls, strict=True)
-        }
-        is_trimmed = not any(has_more for _, _, has_more in replies[len(promotions) : len(promotions) + len(trims)])
-        seconds = earliest_seconds(of_queue[-1] for of_queue in calls)
+        promoted: dict[str, list[str]] = {queue: [] for queue in queues}
+        for place, reply in enumerate(replies["promote"]):
+            promoted[queues[place // promote_calls]] += promoted_ids(reply)
+        is_trimmed = not any(has_more for _, _, has_more in replies["trim"])
+        seconds = earliest_seconds(replies["promote"][promote_calls - 1 :: promote_calls])
         if seconds:  # scripts count whole milliseconds, and the current one has begun
             seconds = max(0.0001, seconds - int(micros) % 1000 / 1e6)
         return MaintenanceResult(seconds, promoted, is_trimmed)
@@ -215,9 +216,7 @@ class Maintenance:
         server, persistence, known_run_id = self._redis.execute_each(
             [("INFO", "server"), ("INFO", "persistence"), ("HGET", clock, "run_id")], resend=True
         )
-        for reply in (server, persistence, known_run_id):
-            if isinstance(reply, BrokerUnavailable):
-                raise reply
+        checked([reply for reply in (server, persistence, known_run_id) if isinstance(reply, BrokerUnavailable)])
         run_id = re.search(rb"^run_id:(\S+)", server, re.MULTILINE) if isinstance(server, bytes) else None
         if run_id is None or not isinstance(persistence, bytes):
             return "unknown"

@@ -97,12 +97,12 @@ def connection_settings_of(backend: str) -> ConnectionSettings:
 
 
 def _read(backend: str) -> tuple[Config, ConnectionSettings]:
-    own = _own_options(backend)
-    if not own:
+    options = _own_options(backend)
+    if not options:
         config = get_config()
         return config, read_connection_settings(config)
     try:
-        config = config_of_backend(own)
+        config = config_of_backend(options)
         return config, read_connection_settings(config)
     except ConfigurationError as error:
         text = str(error).replace('RTQ["', f'TASKS[{backend!r}]["OPTIONS"]["')

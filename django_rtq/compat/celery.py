@@ -52,6 +52,13 @@ _INSTEAD = {
     "link": "Pass link= to apply_async().",
     "link_error": "Use the signal job_buried.",
 }
+_NAMES = {"queue": "queue_name", "name": "name", "priority": "priority", "expires": "expires"}  # as @task has them
+_KNOWN = {
+    *("bind", "acks_late", "ignore_result", "time_limit", "soft_time_limit"),
+    *("autoretry_for", "dont_autoretry_for", "max_retries", "default_retry_delay", "retry_kwargs"),
+    *("retry_backoff", "retry_backoff_max", "retry_jitter"),
+    *_NAMES,
+}
 _WITHOUT_EFFECT = {
     "track_started",
     "store_errors_even_if_ignored",
@@ -190,17 +197,17 @@ class Task:
         request = self.request
         if request.called_directly:
             raise exc or Retry("retry() was called outside a job")
-        most = self.max_retries if max_retries is None else max_retries
+        most, wait = _given(max_retries, self.max_retries), _given(countdown, self.default_retry_delay)
         if most is not None and request.retries >= most:
             raise exc or MaxRetriesExceededError(f"{self.name}: no retries are left after {most}.")
-        wait = self.default_retry_delay if countdown is None else countdown
-        if args is None and kwargs is None and throw and not options and eta is None and max_retries is None:
+        is_same_job = all(value is None for value in (args, kwargs, eta, max_retries)) and not options and throw
+        if is_same_job:
             raise Retry(str(exc or ""), after=wait) from exc
         header = {**_header(), "retries": request.retries + 1}
         self.apply_async(
-            request.args if args is None else args,
-            request.kwargs if kwargs is None else kwargs,
-            **{"eta": eta} if eta is not None else {"countdown": wait},
+            _given(args, request.args),
+            _given(kwargs, request.kwargs),
+            **{"countdown": wait} if eta is None else {"eta": eta},
             **{"queue": request.delivery_info["routing_key"], **options},
             headers={**request.headers, _HEADER: header},
         )
@@ -224,6 +231,10 @@ class Task:
         return f"<@shared_task {self.name}>"
 
 
+def _given(value: Any, default: Any) -> Any:
+    return default if value is None else value
+
+
 def shared_task(*functions: Callable[..., Any], **options: Any) -> Any:
     """Declare a function as a task: ``@shared_task``, or ``@shared_task(bind=True, max_retries=5, …)``."""
     if not functions:
@@ -234,31 +245,26 @@ def shared_task(*functions: Callable[..., Any], **options: Any) -> Any:
 def _rtq_options(task: Task, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of @task. Raises InvalidTask for those that have no counterpart."""
     given = {name: value for name, value in options.items() if value is not None and name not in _WITHOUT_EFFECT}
-    for name in given:
-        if name in _INSTEAD:
-            raise InvalidTask(f"@shared_task({name}=…) has no counterpart in django_rtq. {_INSTEAD[name]}")
-    retried = tuple(given.pop("autoretry_for", ()))
+    unknown = given.keys() - _KNOWN
+    if unknown:
+        name = min(unknown)
+        raise InvalidTask(f"@shared_task({name}=…) has no counterpart in django_rtq. {_INSTEAD.get(name, '')}".rstrip())
     retry_kwargs = {**given.pop("retry_kwargs", {})}
     task.max_retries = retry_kwargs.get("max_retries", task.max_retries)
     retries = _WITHOUT_LIMIT if task.max_retries is None else int(task.max_retries)
-    limit = given.pop("soft_time_limit", None) or given.pop("time_limit", None)
+    limit = given.get("soft_time_limit") or given.get("time_limit")
     rtq: dict[str, Any] = {
         "max_attempts": retries + 1,
         "backoff": _backoff(task, given, retry_kwargs.get("countdown")),
-        "retry_on": retried,
-        "give_up_on": tuple(given.pop("dont_autoretry_for", ())),
-        "max_crashes": None if given.pop("acks_late", False) else 0,
+        "retry_on": tuple(given.get("autoretry_for", ())),
+        "give_up_on": tuple(given.get("dont_autoretry_for", ())),
+        "max_crashes": None if given.get("acks_late") else 0,
+        **{ours: given[name] for name, ours in _NAMES.items() if name in given},
     }
     if limit:
         rtq["time_limit"] = limit
-    if given.pop("ignore_result", False):
+    if given.get("ignore_result"):
         rtq["result_ttl"] = 0
-    for name, ours in (("queue", "queue_name"), ("name", "name"), ("priority", "priority"), ("expires", "expires")):
-        if name in given:
-            rtq[ours] = given.pop(name)
-    unknown = given.keys() - {"bind", "max_retries", "default_retry_delay", "time_limit"}
-    if unknown:
-        raise InvalidTask(f"@shared_task({min(unknown)}=…) has no counterpart in django_rtq.")
     return rtq
 
 
@@ -267,8 +273,8 @@ def _backoff(task: Task, options: dict[str, Any], countdown: float | None) -> Ca
 
     The formula is that of celery.utils.time.get_exponential_backoff_interval(), as Celery documents it.
     """
-    factor = options.pop("retry_backoff", False)
-    most, jitter = options.pop("retry_backoff_max", 600), options.pop("retry_jitter", True)
+    factor = options.get("retry_backoff", False)
+    most, jitter = options.get("retry_backoff_max", 600), options.get("retry_jitter", True)
 
     def seconds(failures: int) -> float:
         if not factor:
@@ -357,10 +363,10 @@ class Signature:
                 _HEADER: {"links": [link.as_dict() for link in self.links]},
             }
         ignores = options.pop("ignore_result", False)
-        found = registry.get_task(self.task)
-        found = found.using(result_ttl=0) if ignores else found
+        task = registry.get_task(self.task)
+        task = task.using(result_ttl=0) if ignores else task
         named = {} if self.immutable else dict(kwargs or {})
-        return AsyncResult.of(found.apply_async((*given, *self.args), {**self.kwargs, **named}, **options))
+        return AsyncResult.of(task.apply_async((*given, *self.args), {**self.kwargs, **named}, **options))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function here."""

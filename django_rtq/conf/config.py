@@ -264,8 +264,8 @@ def check_redis_is_allowed(config: Config) -> Config:
     if config.test_redis:
         is_url = isinstance(config.test_redis, str) and "://" in config.test_redis
         return replace(config, redis=config.test_redis, db=None if is_url else config.db)  # DB is about REDIS
-    if config.redis in (found := _redis_of_project()):
-        name = 'RTQ["REDIS"]' if config.redis == found[0] else "that of a backend in TASKS"
+    if config.redis in (of_project := _redis_of_project()):
+        name = 'RTQ["REDIS"]' if config.redis == of_project[0] else "that of a backend in TASKS"
         raise RedisNotAllowed(
             f"This test would reach the Redis of the project, {name}. Use django_rtq.testing: captured() collects "
             "jobs, eager() runs them at once, private_redis() with drain() runs them from a Redis of the test's own; "
@@ -277,12 +277,15 @@ def check_redis_is_allowed(config: Config) -> Config:
 
 def _redis_of_project() -> list[Any]:
     """RTQ["REDIS"] of the settings module, without what tests override, and those of its backends in TASKS."""
-    found = getattr(settings, "_wrapped")  # noqa: B009
-    while isinstance(found, UserSettingsHolder) and found.default_settings is not global_settings:
-        found = found.default_settings
-    options = getattr(found, "RTQ", None)
+    source = getattr(settings, "_wrapped")  # noqa: B009
+    while isinstance(source, UserSettingsHolder) and source.default_settings is not global_settings:
+        source = source.default_settings
+    options = getattr(source, "RTQ", None)
     own = (options.get("REDIS") if isinstance(options, Mapping) else None) or DEBUG_REDIS
-    return [own, *(each["OPTIONS"]["REDIS"] for each in task_backends(found).values() if "REDIS" in each["OPTIONS"])]
+    return [
+        own,
+        *(backend["OPTIONS"]["REDIS"] for backend in task_backends(source).values() if "REDIS" in backend["OPTIONS"]),
+    ]
 
 
 def _default_redis(*, debug: bool) -> str:
@@ -318,9 +321,9 @@ def forget_config(*, setting: str, **kwargs: object) -> None:
 def task_modules() -> tuple[str, ...]:
     """The modules that are searched for tasks at startup, before the other options are checked."""
     options = getattr(settings, "RTQ", None)
-    found = options.get("TASK_MODULES") if isinstance(options, Mapping) else None
+    modules = options.get("TASK_MODULES") if isinstance(options, Mapping) else None
     try:
-        return tuple(_TASK_MODULES.read(found))
+        return tuple(_TASK_MODULES.read(modules))
     except ValueError:
         return ("tasks",)  # a system check reports what is wrong with it
 
@@ -347,11 +350,11 @@ def task_backends(source: Any = settings) -> dict[str, dict[str, Any]]:
     """The backends for django.tasks: alias in TASKS -> BACKEND, QUEUES and OPTIONS."""
     return {
         alias: {
-            "BACKEND": str(each.get("BACKEND")),
-            "QUEUES": [str(name) for name in each.get("QUEUES", ["default"])],
-            "OPTIONS": each.get("OPTIONS") or {},
+            "BACKEND": str(backend.get("BACKEND")),
+            "QUEUES": [str(name) for name in backend.get("QUEUES", ["default"])],
+            "OPTIONS": backend.get("OPTIONS") or {},
         }
-        for alias, each in (getattr(source, "TASKS", None) or {}).items()
+        for alias, backend in (getattr(source, "TASKS", None) or {}).items()
     }
 
 

@@ -124,9 +124,9 @@ _MOST_PER_MS = 100  # a start moves a rate on by an interval, and times in Redis
 def _encode_rate(value: Any) -> str:
     """ "100/s", "100/30s" or (100, timedelta(seconds=1)), as starts and ms."""
     if isinstance(value, str):
-        if not (found := _RATE.fullmatch(value)):
+        if not (parts := _RATE.fullmatch(value)):
             raise ValueError
-        starts, period_ms = int(found[1]), round(float(found[2] or 1) * _UNITS[found[3]])
+        starts, period_ms = int(parts[1]), round(float(parts[2] or 1) * _UNITS[parts[3]])
     else:
         starts, period = value
         if not isinstance(period, timedelta):

@@ -148,9 +148,9 @@ def is_silent(worker: WorkerDetails) -> bool:
 
 def host_incidents(overview: Overview, host: str) -> list[Incident]:
     """What is wrong with the workers of one host."""
-    own = [worker for worker in overview.workers if worker.host == host]
+    workers = [worker for worker in overview.workers if worker.host == host]
     incidents = [incident for incident in (*lost_workers(overview), *silent_workers(overview)) if incident.host == host]
-    if all(worker.is_lost for worker in own):
+    if all(worker.is_lost for worker in workers):
         values = {"host": host}
         incidents.insert(0, Incident(kind="host_without_worker", severity=Severity.CRITICAL, host=host, values=values))
     return incidents

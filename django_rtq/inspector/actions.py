@@ -72,6 +72,13 @@ class Action:
         """The states that are meant if none is named: those in which jobs wait, or dead letters."""
         return [state for state in self.states if state in WAITING] or self.states
 
+    def read(self, replies: Sequence[Any], job_ids: Sequence[str]) -> Answers:
+        """What became of each of these jobs."""
+        if self.script not in ("requeue", "discard"):  # these take many jobs, and reply with the ids of those done
+            return dict(zip(job_ids, map(_word, replies), strict=True))
+        acted = {job_id.decode() for job_id in replies[0]}
+        return {job_id: self.done if job_id in acted else "left" for job_id in job_ids}
+
     def is_done(self, answer: str) -> bool:
         """Whether the answer says that the job is as it was asked for."""
         word = answer.partition(" ")[0]
@@ -251,11 +258,7 @@ class Actions:
         """One round trip. With an undo it may end after some jobs: then there are no answers for those behind them."""
         calls = action.calls(self._broker, queue, job_ids, how)
         replies, resent_after = send(self._broker, calls)
-        if action.script in ("requeue", "discard"):
-            acted = {job_id.decode() for job_id in replies[0]}
-            answers = {job_id: action.done if job_id in acted else "left" for job_id in job_ids}
-        else:
-            answers = dict(zip(job_ids, map(_word, replies), strict=True))
+        answers = action.read(replies, job_ids)
         if resent_after is not None:
             answers = action.lost(self._broker, queue, answers, resent_after)
         for worker in {answer.partition(" ")[2] for answer in answers.values() if answer.startswith("asked ")}:

@@ -99,8 +99,8 @@ class Progress:
         """Read a stored line; None if it is invalid."""
         at, _, body = line.partition(b" ")
         try:
-            found = json.loads(body)
-            return cls(done=found["done"], total=found["total"], text=found["text"], at=moment(int(at)))
+            call = json.loads(body)
+            return cls(done=call["done"], total=call["total"], text=call["text"], at=moment(int(at)))
         except (ValueError, KeyError, TypeError):
             return None
 

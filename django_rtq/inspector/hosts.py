@@ -104,9 +104,9 @@ class HostReader:
         """One host, in three round trips; without processes, if none of them is known."""
         workers = self._overview.workers(with_usual=True)
         names = _supervisors(worker for worker in workers if worker.host == name)
-        (found,) = hosts_of(workers, [name])
+        (host,) = hosts_of(workers, [name])
         return HostDetails(
-            name=name, workers=found.workers, unknown=found.unknown, commands=read_last_commands(self._broker, names)
+            name=name, workers=host.workers, unknown=host.unknown, commands=read_last_commands(self._broker, names)
         )
 
     def quiet(self, name: str, *, by: str = "") -> list[str]:

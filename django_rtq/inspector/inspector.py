@@ -104,8 +104,8 @@ class Inspector:
         """The states of many jobs, given as (queue, id), in one round trip. Unknown jobs are left out."""
         calls = [SCRIPTS["find_job"].call(self._keys.of(queue), (job_id,)) for queue, job_id in jobs]
         replies = self._redis.execute(calls, resend=True)
-        found = [read_found(job_id, queue, reply) for (queue, job_id), reply in zip(jobs, replies, strict=True)]
-        return {(job.queue, job.id): str(job.state) for job in found if job}
+        details = [read_found(job_id, queue, reply) for (queue, job_id), reply in zip(jobs, replies, strict=True)]
+        return {(job.queue, job.id): str(job.state) for job in details if job}
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """The workers of these queues and the jobs that they run; of all queues, if none is named.

@@ -17,14 +17,13 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.keys import read_queue_names
+from django_rtq.broker.keys import QueueKeys, read_queue_names
 from django_rtq.broker.redis.client import as_dict, clock_ms
-from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.redis.commands import Command, Packet
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.stored_format import check_format, read_format
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, UnknownTask, WorkerDetails
-from django_rtq.inspector.grouped_reads import Reads
 from django_rtq.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
 from django_rtq.inspector.metrics.reader import HOUR_MS, TaskCounts, TaskMetrics, add_counters, read_task_metrics
@@ -124,40 +123,29 @@ class OverviewReader:
         `with_totals` adds what metrics for Prometheus need, and brings it up to date in Redis.
         """
         minutes, step = read_period(minutes, step)
-        names, known, info, found = self.read_names(with_info=True, also=deploy_commands(self._broker))
+        names, known, info, deploys = self.read_names(with_info=True, also=deploy_commands(self._broker))
         if minutes > AT_ONCE:  # these are cached then, and only the last steps are read below
             self.series.read_many(names, minutes, step, info.now_ms)
         replies, notes = self.read_queues(names, known, minutes, step, info.now_ms, with_totals=with_totals)
         series = [
             self.series.read(name, minutes, step, reply) for name, reply in zip(names, replies["history"], strict=True)
         ]
-        return self.make_overview(names, info, {**replies, "deploys": found}, notes, series)
+        replies["deploys"] = deploys
+        return self.make_overview(names, info, replies, notes, series)
 
     def read_queues(
         self, names: Sequence[str], known: Sequence[str], minutes: int, step: int, now_ms: int, *, with_totals: bool
-    ) -> tuple[Replies, Notes]:
+    ) -> tuple[dict[str, list[Any]], Notes]:
         """The replies about these queues, by kind, and the notes about all workers, in one round trip."""
-        reads, hour = Reads(), now_ms // HOUR_MS
+        packet, hour = Packet(), now_ms // HOUR_MS
         kept_hour, kept = self._last_hour  # it does not change any more
         last_hour = dict(kept) if kept_hour == hour - 1 and not with_totals else {}
         unread = [name for name in names if name not in last_hour]
         for name in names:
-            keys = self._keys.of(name)
-            reads.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
-            reads.add("history", self.series.command(name, minutes, step, now_ms))
-            if with_totals:
-                for kind, command in zip(TOTALS, totals_commands(keys, hour), strict=True):
-                    reads.add(kind, command)
-            else:  # in a script it takes longer; behind the present hour: see totals_commands()
-                for each in (hour, hour + 1):
-                    reads.add("tasks", ("HGETALL", keys.tasks + b"%d" % each))
-            if name in unread:
-                reads.add("past_tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))
-            reads.add("task_failures", task_failures_call(keys))
-            reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
-            reads.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
-        self._add_workers(reads, names, known)
-        replies = reads.replies(self._redis.execute(reads.commands, resend=True))
+            packet.add("history", self.series.command(name, minutes, step, now_ms))
+            _add_queue(packet, self._keys.of(name), hour, with_totals=with_totals, with_past=name in unread)
+        self._add_workers(packet, names, known)
+        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
         without = b"" if with_totals else b"w"
         for name, flat in zip(unread, replies["past_tasks"], strict=True):
             last_hour[name] = {}
@@ -165,14 +153,10 @@ class OverviewReader:
         if not with_totals:
             self._last_hour = (hour - 1, last_hour)
         flats = replies["tasks"] or [*chain(*zip(replies["this_hour"], replies["next_hour"], strict=True))]
+        pairs = zip(flats[::2], flats[1::2], strict=True)
         replies["tasks"] = [
-            read_task_metrics(pair, last_hour[name], without if is_running or with_totals else b"rw")
-            for name, pair, is_running in zip(
-                names,
-                zip(flats[::2], flats[1::2], strict=True),
-                (any(held for _, _, held, *_ in of_queue[1:]) for of_queue in replies["processing"]),
-                strict=True,
-            )
+            read_task_metrics(pair, last_hour[name], without if with_totals or _is_running(processing) else b"rw")
+            for name, pair, processing in zip(names, pairs, replies["processing"], strict=True)
         ]
         return replies, _notes(known, replies)
 
@@ -216,9 +200,9 @@ class OverviewReader:
         """The workers of these queues and the jobs that they run. See Inspector.workers()."""
         every, known, _, _ = self.read_names()
         names = every if queues is None else list(queues)
-        reads = Reads()
-        self._add_workers(reads, names, known)
-        replies = reads.replies(self._redis.execute(reads.commands, resend=True))
+        packet = Packet()
+        self._add_workers(packet, names, known)
+        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
         workers = _read_workers(names, _notes(known, replies), replies["processing"])
         return _with_usual(workers, dict.fromkeys(names, self._usual_metrics(names))) if with_usual else workers
 
@@ -238,14 +222,14 @@ class OverviewReader:
         more: list[Command] = [*also, *([("INFO",)] if with_info else [])]
         queues, workers, time, stored_format, lost, *info = self._redis.execute_each([*commands, *more], resend=True)
         check_format(stored_format, self._keys)
-        found, info = info[: len(also)], info[len(also) :]
-        for reply in (queues, workers, time, lost, *found):
+        of_others, info = info[: len(also)], info[len(also) :]
+        for reply in (queues, workers, time, lost, *of_others):
             if isinstance(reply, BrokerError):
                 raise reply
         now_ms = clock_ms(time)
         text = info[0] if info and not isinstance(info[0], BrokerError) else b""
         server = replace(read_server(text, now_ms), data_lost_ms=int(lost) if lost else None)
-        return read_queue_names(queues), [w.decode() for w in workers], server, found
+        return read_queue_names(queues), [w.decode() for w in workers], server, of_others
 
     # -- inside
 
@@ -258,13 +242,13 @@ class OverviewReader:
             self._usual = (time.monotonic(), metrics)
         return metrics
 
-    def _add_workers(self, reads: Reads, queues: Sequence[str], known: Sequence[str]) -> None:
+    def _add_workers(self, packet: Packet, queues: Sequence[str], known: Sequence[str]) -> None:
         for name in queues:
             call = SCRIPTS["list_running"].call(self._keys.of(name), (MAX_RUNNING_SHOWN, _HEAD_BYTES))
-            reads.add("processing", call)
+            packet.add("processing", call)
         for worker in known:
-            reads.add("note", ("HGETALL", self._keys.worker(worker)))
-            reads.add("left", ("PTTL", self._keys.worker(worker)))
+            packet.add("note", ("HGETALL", self._keys.worker(worker)))
+            packet.add("left", ("PTTL", self._keys.worker(worker)))
 
 
 def _notes(known: Sequence[str], replies: Replies) -> Notes:
@@ -392,6 +376,45 @@ def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_
         )
 
 
+def _add_queue(packet: Packet, keys: QueueKeys, hour: int, *, with_totals: bool, with_past: bool) -> None:
+    """What is asked about a queue. `with_past`: also about the hour before."""
+    packet.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
+    if with_totals:
+        for kind, command in zip(TOTALS, totals_commands(keys, hour), strict=True):
+            packet.add(kind, command)
+    else:  # in a script it takes longer; behind the present hour: see totals_commands()
+        packet.add("tasks", *(("HGETALL", keys.tasks + b"%d" % each) for each in (hour, hour + 1)))
+    if with_past:
+        packet.add("past_tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))
+    packet.add("task_failures", task_failures_call(keys))
+    packet.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
+    packet.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
+
+
+def _is_running(processing: Sequence[Any]) -> bool:
+    """Whether jobs of a queue are running."""
+    return any(held for _worker, _lease, held, *_ in processing[1:])
+
+
+class _Note:
+    """What a supervisor has noted about a worker, and how long ago."""
+
+    def __init__(self, note: Mapping[bytes, bytes], left_ms: int) -> None:
+        self._note = note
+        self.last_seen = max(0.0, (int(note[b"kept_ms"]) - left_ms) / 1000) if b"kept_ms" in note else None
+
+    def text(self, field: str) -> str:
+        return self._note.get(field.encode(), b"").decode(errors="replace")
+
+    def names(self, field: str) -> list[str]:
+        return [name for name in self.text(field).split(",") if name]
+
+    def seconds(self, field: str) -> float | None:
+        """How long ago something was."""
+        seconds_then = self.text(field)
+        return float(seconds_then) + self.last_seen if seconds_then and self.last_seen is not None else None
+
+
 def _worker_details(
     name: str,
     note: Mapping[bytes, bytes],
@@ -405,31 +428,31 @@ def _worker_details(
         host, _, rest = name.partition(":")
         pid = rest.partition(":")[0]
         note = {b"host": host.encode(), **({b"pid": pid.encode()} if pid.isdecimal() else {})}
-    claim, started = note.get(b"claim_seconds", b""), note.get(b"up_seconds", b"")
-    is_quiet, quiet = note.get(b"quiet") == b"1", note.get(b"quiet_seconds", b"")
-    last_seen = max(0.0, (int(note[b"kept_ms"]) - left_ms) / 1000) if b"kept_ms" in note else None
+    noted = _Note(note, left_ms)
+    text, seconds = noted.text, noted.seconds
+    is_quiet = text("quiet") == "1"
     return WorkerDetails(
         name=name,
-        host=note.get(b"host", b"").decode(),
-        pid=int(note.get(b"pid", b"0")),
-        queues=[queue for queue in note.get(b"queues", b"").decode().split(",") if queue] or listed,
+        host=text("host"),
+        pid=int(text("pid") or 0),
+        queues=noted.names("queues") or listed,
         running=running,
-        last_seen_seconds=last_seen,
-        last_claim_seconds=float(claim) + last_seen if claim and last_seen is not None else None,
-        jobs_done=int(note.get(b"jobs_done", b"0")),
+        last_seen_seconds=noted.last_seen,
+        last_claim_seconds=seconds("claim_seconds"),
+        jobs_done=int(text("jobs_done") or 0),
         lease_left_seconds=lease_ms / 1000,
-        supervisor=int(note.get(b"supervisor", b"0")),
-        slots=int(note.get(b"slots", b"1")),
-        version=note.get(b"version", b"").decode(),
-        project_version=note.get(b"project_version", b"").decode(),
-        project=note.get(b"project", b"").decode(),
-        memory_bytes=int(note[b"memory"]) if note.get(b"memory") else None,
-        up_seconds=float(started) + last_seen if started and last_seen is not None else None,
-        other_limits=[queue for queue in note.get(b"other_limits", b"").decode().split(",") if queue],
-        supervisor_name=note.get(b"supervisor_name", b"").decode(),
+        supervisor=int(text("supervisor") or 0),
+        slots=int(text("slots") or 1),
+        version=text("version"),
+        project_version=text("project_version"),
+        project=text("project"),
+        memory_bytes=int(text("memory") or 0) or None,
+        up_seconds=seconds("up_seconds"),
+        other_limits=noted.names("other_limits"),
+        supervisor_name=text("supervisor_name"),
         is_quiet=is_quiet,
-        quiet_seconds=float(quiet) + last_seen if is_quiet and quiet and last_seen is not None else None,
-        quiet_by=note.get(b"quiet_by", b"").decode(errors="replace") if is_quiet else "",
-        is_resting=note.get(b"resting") == b"1",
-        crash_loop=note.get(b"crash_loop", b"").decode(errors="replace"),
+        quiet_seconds=seconds("quiet_seconds") if is_quiet else None,
+        quiet_by=text("quiet_by") if is_quiet else "",
+        is_resting=text("resting") == "1",
+        crash_loop=text("crash_loop"),
     )

@@ -105,34 +105,33 @@ class SharedOverview:
     def _read(self, *, fresh: bool) -> Overview:
         watched = list(self._known) if len(self._workers) <= MOST_WORKERS else []
         deploys, pulse = deploy_commands(self._broker), self._pulse_commands(watched)
-        names, known, info, found = self._reader.read_names(with_info=True, also=[*deploys, *pulse])
-        looks = found[len(deploys) :]
-        now_ms = looks[-1][0] if looks else info.now_ms
-        entries = [entry for _, *of_queues in looks for entry in of_queues]
-        stale = self._note_pulses(dict(zip(watched, entries, strict=False)), now_ms // 60_000)
-        if fresh or sorted(known) != self._workers:
-            stale = set(names)
-        stale |= {name for name in names if name not in self._known} | self._queues_of_unseen_workers()
-        unchanged = sorted((name for name in names if name not in stale), key=lambda name: self._known[name].at)
-        stale |= set(unchanged[:_REREAD])
-        series = {name: self._reader.series.later(name, _MINUTES, _STEP, now_ms) for name in names if name not in stale}
-        stale |= {name for name, of_queue in series.items() if of_queue is None}
+        names, workers, info, replies = self._reader.read_names(with_info=True, also=[*deploys, *pulse])
+        pulses = replies[len(deploys) :]
+        now_ms = pulses[-1][0] if pulses else info.now_ms
+        entries = [entry for _, *of_queues in pulses for entry in of_queues]
+        changed = self._note_pulses(dict(zip(watched, entries, strict=False)), now_ms // 60_000)
+        if fresh or sorted(workers) != self._workers:
+            changed = set(names)
+        series = self._series_that_hold(names, changed, now_ms)
+        stale = sorted(set(names).difference(series))
 
-        replies, notes = self._reader.read_queues(
-            sorted(stale.intersection(names)), known, _MINUTES, _STEP, info.now_ms, with_totals=False
-        )
-        self._workers = sorted(known)
-        self._keep(sorted(stale.intersection(names)), replies)
+        of_stale, notes = self._reader.read_queues(stale, workers, _MINUTES, _STEP, info.now_ms, with_totals=False)
+        self._workers = sorted(workers)
+        self._keep(stale, of_stale)
         self._known = {name: self._known[name] for name in names}
-        every = {kind: [_at(self._known[name], kind, now_ms, name in stale) for name in names] for kind in _KINDS}
-        whole = [
-            self._reader.series.read(name, _MINUTES, _STEP, self._known[name].replies["history"])
-            if name in stale
-            else series[name]
-            for name in names
-        ]
-        replied = {**every, "deploys": found[: len(deploys)]}
-        return self._reader.make_overview(names, info, replied, notes, [s for s in whole if s])
+        of_all = {kind: [_at(self._known[name], kind, now_ms, name in stale) for name in names] for kind in _KINDS}
+        for name in stale:
+            series[name] = self._reader.series.read(name, _MINUTES, _STEP, self._known[name].replies["history"])
+        of_all["deploys"] = replies[: len(deploys)]
+        return self._reader.make_overview(names, info, of_all, notes, [series[name] for name in names])
+
+    def _series_that_hold(self, names: Sequence[str], changed: set[str], now_ms: int) -> dict[str, Series]:
+        """The counters of queues of which nothing has to be read again."""
+        unsure = changed | self._queues_of_unseen_workers()
+        unchanged = [name for name in names if name in self._known and name not in unsure]
+        unchanged.sort(key=lambda name: self._known[name].at)
+        later = {name: self._reader.series.later(name, _MINUTES, _STEP, now_ms) for name in unchanged[_REREAD:]}
+        return {name: series for name, series in later.items() if series is not None}
 
     def _pulse_commands(self, watched: Sequence[str]) -> list[Command]:
         queues = [self._keys.of(name) for name in watched]
@@ -156,7 +155,9 @@ class SharedOverview:
     def _queues_of_unseen_workers(self) -> set[str]:
         workers = self._latest.workers if isinstance(self._latest, Overview) else []
         unseen = [
-            each for each in workers if each.last_seen_seconds is None or each.last_seen_seconds > _UNSEEN_SECONDS
+            worker
+            for worker in workers
+            if worker.last_seen_seconds is None or worker.last_seen_seconds > _UNSEEN_SECONDS
         ]
         return {queue for worker in unseen for queue in worker.queues}
 

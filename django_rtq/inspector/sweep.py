@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,9 +25,9 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.actions import ACTIONS, PLAINLY, Actions, Answers, How, Verb
 from django_rtq.inspector.clients.clients import ClientReader
-from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.jobs.filtered_search import FilteredSearch, List
-from django_rtq.inspector.jobs.job_filter import AT_ONCE, SCRIPTS_PER_ROUND_TRIP, JobFilter, RedisJobFilter
+from django_rtq.inspector.details import JobDetails, QueueDetails
+from django_rtq.inspector.jobs.filtered_search import FilteredSearch, List, list_sizes
+from django_rtq.inspector.jobs.job_filter import AT_ONCE, SCRIPTS_PER_ROUND_TRIP, JobFilter, select_ids
 from django_rtq.inspector.jobs.job_list import JobSearch
 from django_rtq.inspector.jobs.job_refs import JobRef, decode_cursor, decode_list, encode_cursor
 from django_rtq.inspector.jobs.undo import Undos, script_argument
@@ -69,6 +70,11 @@ class Sweep:
         """The states of the jobs that are meant."""
         action = ACTIONS[self.verb]
         return [state for state in self.selection.states or action.usual_states if state in action.states]
+
+    @property
+    def until_ms(self) -> int:
+        """The moment of the snapshot."""
+        return self.selection.until_ms or 0
 
     def of(self, *queues: str) -> Sweep:
         """The same in these queues."""
@@ -165,25 +171,16 @@ class Sweeper:
         more to count.
         """
         (queues, until_ms), selection = self._begin(sweep), sweep.selection
+        counts, states = [], list(sweep.states)
         if _is_client_cancelled(sweep):
-            clients = ClientReader(self._broker).get(selection.filter.client or "", queues)
-            numbers = {each.queue: each.queued + each.scheduled for each in clients}
-            total = sum(numbers.values())
-            return Count(by_queue=_positive(numbers), searched=total, total=total, until_ms=until_ms)
-        counts = []
-        if "dead" in sweep.states and not selection.filter.is_about_call:
+            counts, states = [self._count_client(queues, selection.filter.client or "")], []
+        elif "dead" in states and not selection.filter.is_about_call:
             counts.append(self._count_dead(queues, selection.filter, until_ms, most or MOST_DEAD_COUNTED, show))
-        lists = [(queue, state) for queue in queues for state in sweep.states if state != "dead" or not counts]
+            states.remove("dead")
+        lists = [(queue, state) for queue in queues for state in states]
         if lists:
             counts.append(self._count_lists(lists, selection, until_ms, most or MOST_COUNTED, shown))
-        numbers = {queue: sum(count.by_queue.get(queue, 0) for count in counts) for queue in queues}
-        return Count(
-            by_queue=_positive(numbers),
-            cut=frozenset().union(*(count.cut for count in counts)),
-            searched=sum(count.searched for count in counts),
-            total=sum(count.total for count in counts),
-            until_ms=until_ms,
-        )
+        return _sum_of(counts, until_ms)
 
     def _begin(self, sweep: Sweep) -> tuple[list[str], int]:
         """The queues, and the moment of the snapshot: when the newest dead letter died, or the time of the server.
@@ -202,15 +199,19 @@ class Sweeper:
         is_of_dead = newest_ms > 0 and set(states) == {"dead"}
         return queues, newest_ms if is_of_dead else max(newest_ms, clock_ms(time_reply))
 
+    def _count_client(self, queues: Sequence[str], client: str) -> Count:
+        """All waiting jobs of a client."""
+        in_queues = ClientReader(self._broker).get(client, queues)
+        return _all_of({in_queue.queue: in_queue.queued + in_queue.scheduled for in_queue in in_queues})
+
     def _count_dead(
         self, queues: Sequence[str], wanted: JobFilter, until_ms: int, most: int, show: Callable[[int], object] | None
     ) -> Count:
         """Dead letters that died up to the moment. Without a filter, the number is always exact."""
         in_snapshot: list[Command] = [("ZCOUNT", self._keys.of(queue).dead, "-inf", until_ms) for queue in queues]
         sizes = dict(zip(queues, self._redis.execute(in_snapshot, resend=True) if queues else [], strict=True))
-        total = sum(sizes.values())
         if not wanted:
-            return Count(by_queue=sizes, searched=total, total=total, until_ms=until_ms)
+            return _all_of(sizes)
         searched = {queue: min(size, most) for queue, size in sizes.items()}
         counts, left = dict.fromkeys(queues, 0), sum(searched.values())
         for packet in _packets(searched):
@@ -226,28 +227,21 @@ class Sweeper:
                 if left and show is not None:
                     show(sum(counts.values()))
         cut = frozenset(queue for queue, size in sizes.items() if size > searched[queue])
-        return Count(by_queue=counts, cut=cut, searched=sum(searched.values()), total=total, until_ms=until_ms)
+        return Count(by_queue=counts, cut=cut, searched=sum(searched.values()), total=sum(sizes.values()))
 
     def _count_lists(
         self, lists: Sequence[List], selection: Selection, until_ms: int, most: int, shown: Shown
     ) -> Count:
         """Jobs of some lists that match. If no list is cut off, all of them were looked at."""
-        queues = list(dict.fromkeys(queue for queue, _ in lists))
-        overviews = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
-        replies = self._redis.execute(overviews, resend=True)
-        details = {queue: read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)}
+        details = self._read_details(list(dict.fromkeys(queue for queue, _ in lists)))
         sizes = {(queue, state): getattr(details[queue], state) for queue, state in lists}
-        totals = {queue: sum(sizes[each] for each in lists if each[0] == queue) for queue in queues}
-        total = sum(totals.values())
-        whole = Count(by_queue=totals, searched=total, total=total, until_ms=until_ms)
+        numbers: Counter[str] = Counter()
+        for (queue, _), size in sizes.items():
+            numbers[queue] += size
         if not selection.filter and selection.until_ms is None:
-            return whole
-        # The list of scheduled jobs has the retrying ones, too.
-        entries = {
-            each: size + (details[each[0]].retrying if each[1] == "scheduled" else 0) for each, size in sizes.items()
-        }
-        search = FilteredSearch(self._broker, lists, selection.filter, sizes=entries, shown=shown)
-        counts, searched, cursor, is_over = dict.fromkeys(queues, 0), 0, "", False
+            return _all_of(numbers)
+        search = FilteredSearch(self._broker, lists, selection.filter, sizes=list_sizes(details, lists), shown=shown)
+        counts, searched, cursor, is_over = dict.fromkeys(numbers, 0), 0, "", False
         while not is_over:
             refs, cursor, looked = search.next_refs(cursor, STEP)
             searched += looked
@@ -255,11 +249,16 @@ class Sweeper:
                 counts[queue] += _was_there(state, ref, until_ms)
             is_over = not cursor or searched >= most
         if not cursor:
-            return Count(by_queue=counts, searched=searched, total=searched, until_ms=until_ms)
+            return Count(by_queue=counts, searched=searched, total=searched)
         if not selection.filter:
-            return whole
+            return _all_of(numbers)
         cut = frozenset(queue for queue, state in search.left(cursor) if sizes[queue, state])
-        return Count(by_queue=counts, cut=cut, searched=searched, total=max(total, searched + 1), until_ms=until_ms)
+        return Count(by_queue=counts, cut=cut, searched=searched, total=max(numbers.total(), searched + 1))
+
+    def _read_details(self, queues: Sequence[str]) -> dict[str, QueueDetails]:
+        overviews = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
+        replies = self._redis.execute(overviews, resend=True)
+        return {queue: read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)}
 
     # -- act
 
@@ -344,30 +343,31 @@ class Sweeper:
         """Dead letters, the oldest first: so they are queued in the order in which they died."""
         wanted, at, is_last = sweep.selection.filter, decode_cursor(place), False
         limit, search = max(1, min(limit, 10 * STEP)), JobSearch(self._broker, queue, "dead")
-        in_redis = RedisJobFilter(self._redis, self._keys.of(queue), wanted)
         while not is_last:
-            until_ms = sweep.selection.until_ms or 0
-            pairs, is_last = search.read_scored("dead", at, limit, is_newest_first=False, most=until_ms)
+            pairs, is_last = search.read_scored("dead", at, limit, is_newest_first=False, most=sweep.until_ms)
             if pairs:
                 at = (pairs[-1][0], pairs[-1][1].decode())
-            ids = [job_id for died, job_id in pairs if wanted.fits_place(job_id.decode(), clock_moment(died))]
-            matching = in_redis.matching(ids) if wanted else set(ids)
-            ids = [job_id for job_id in ids if job_id in matching]
-            if wanted.is_about_call:
-                read = search.read([JobRef(job_id, ()) for job_id in ids])
-                ids = [ref.job_id for ref, job in read if job and wanted.fits_text(shown(job))]
-            result = self._acted(sweep.verb, queue, [job_id.decode() for job_id in ids], sweep.how("dead"))
+            matching = self._matching_dead(search, queue, wanted, pairs, shown)
+            result = self._acted(sweep.verb, queue, [job_id.decode() for job_id in matching], sweep.how("dead"))
             yield _Step(result, None if is_last else encode_cursor(at))
+
+    def _matching_dead(
+        self, search: JobSearch, queue: str, wanted: JobFilter, pairs: Iterable[tuple[float, bytes]], shown: Shown
+    ) -> Sequence[bytes]:
+        """The ids of those of these dead letters that match: pairs of the moment when they died, and their ids."""
+        ids = [job_id for died, job_id in pairs if wanted.fits_place(job_id.decode(), clock_moment(died))]
+        matching = select_ids(self._redis, self._keys.of(queue), wanted, ids)
+        if not wanted.is_about_call:
+            return matching
+        jobs = search.read([JobRef(job_id, ()) for job_id in matching])
+        return [ref.job_id for ref, job in jobs if job and wanted.fits_text(shown(job))]
 
     def _walk_list(self, sweep: Sweep, queue: str, state: str, place: str, limit: int, shown: Shown) -> Iterator[_Step]:
         """Jobs of a list, in its order."""
-        search, until_ms = (
-            FilteredSearch(self._broker, [(queue, state)], sweep.selection.filter, shown=shown),
-            sweep.selection.until_ms or 0,
-        )
+        search = FilteredSearch(self._broker, [(queue, state)], sweep.selection.filter, shown=shown)
         while True:
             refs, place, _looked = search.next_refs(place, limit)
-            ids = [ref.job_id.decode(errors="replace") for _, ref in refs if _was_there(state, ref, until_ms)]
+            ids = [ref.job_id.decode(errors="replace") for _, ref in refs if _was_there(state, ref, sweep.until_ms)]
             yield _Step(self._acted(sweep.verb, queue, ids, sweep.how(state)), place or None)
             if not place:
                 return
@@ -376,7 +376,7 @@ class Sweeper:
         """All waiting jobs of a client, by an index."""
         config, is_over = self._broker.config, False
         outcome = (config.max_results, config.cancelled_ttl_ms, CANCELLED_UNRUN)
-        whose = (min(limit, MAINTAIN_AT_ONCE), sweep.selection.filter.client or "", sweep.selection.until_ms or 0)
+        whose = (min(limit, MAINTAIN_AT_ONCE), sweep.selection.filter.client or "", sweep.until_ms)
         first = ("scheduled 0", False, False)
         at, is_cut, has_cancelled = decode_list(place) or first
         while not is_over:
@@ -394,8 +394,7 @@ class Sweeper:
 
     def _walk_waiting(self, sweep: Sweep, queue: str, place: str, limit: int) -> Iterator[_Step]:
         """All jobs that wait, the lanes from their ends: however long they are, and whatever is claimed meanwhile."""
-        wanted, until_ms = sweep.selection.filter, sweep.selection.until_ms or 0
-        in_redis = RedisJobFilter(self._redis, self._keys.of(queue), wanted)
+        wanted = sweep.selection.filter
         # Claims hold back jobs of a paused task meanwhile: they go from the lanes to the end of the scheduled ones.
         walks: list[tuple[Callable[[str, Sequence[Any], int], Iterator[_Ids]], Sequence[Any]]] = [
             (self._scheduled_ids, ()),
@@ -405,9 +404,8 @@ class Sweeper:
         first, *at = decode_list(place) or [0]
         for number, (walk, start) in enumerate(walks[first:], first):
             for ids, following in walk(queue, at or start, min(limit, WALKED_AT_ONCE)):
-                meant = [job_id for job_id in ids if _is_of(job_id, wanted.id, until_ms)]
-                matching = in_redis.matching(meant) if wanted else set(meant)
-                fitting = [job_id.decode() for job_id in meant if job_id in matching]
+                meant = [job_id for job_id in ids if _is_of(job_id, wanted.id, sweep.until_ms)]
+                fitting = [job_id.decode() for job_id in select_ids(self._redis, self._keys.of(queue), wanted, meant)]
                 result = self._acted(sweep.verb, queue, fitting, sweep.how("queued"))
                 yield _Step(result, encode_cursor([number, *following]))
             at = []
@@ -532,8 +530,24 @@ def _read_cursor(cursor: str, places: Sequence[tuple[str, str]]) -> tuple[int, s
     return (places.index((queue, part)), str(at)) if (queue, part) in places else (0, "")
 
 
-def _positive(numbers: Mapping[str, int]) -> dict[str, int]:
-    return {queue: number for queue, number in numbers.items() if number}
+def _all_of(numbers: Mapping[str, int]) -> Count:
+    """All jobs of these queues, whose numbers are known."""
+    total = sum(numbers.values())
+    return Count(by_queue=numbers, searched=total, total=total)
+
+
+def _sum_of(counts: Sequence[Count], until_ms: int) -> Count:
+    """Counts of different lists of the same queues."""
+    numbers: Counter[str] = Counter()
+    for count in counts:
+        numbers.update(count.by_queue)
+    return Count(
+        by_queue=dict(+numbers),
+        cut=frozenset().union(*(count.cut for count in counts)),
+        searched=sum(count.searched for count in counts),
+        total=sum(count.total for count in counts),
+        until_ms=until_ms,
+    )
 
 
 def _packets(sizes: Mapping[str, int]) -> list[list[tuple[str, int, int]]]:

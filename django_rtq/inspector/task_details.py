@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.redis.commands import Command, Packet
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.jobs.dead_letters import GROUPED_AT_ONCE, DeadGroup, DeadLetters, read_groups
@@ -113,34 +113,34 @@ class TaskReader:
         steps, queues, names = max(0, min(hours, MOST_HOURS)) // step, self._queues.names(), names_of(name)
         hours = min(steps * (2 if compare else 1), MOST_HOURS // step) * step + step - 1
         most = max(LEAST_SEARCHED, min(GROUPED_AT_ONCE, MAX_SEARCHED // max(1, len(queues))))
-        places = [(queue, each) for queue in queues for each in names]
-        in_queues = [each for queue in queues for each in self._queue_commands(queue)]
-        deploys = deploy_commands(self._broker)
+        places = [(queue, task) for queue in queues for task in names]
 
         def ask(known: Sequence[bytes]) -> tuple[Sequence[Any], Replies]:
-            commands = [
-                each
-                for place, mark in zip(places, known, strict=True)
-                for each in self._commands(*place, mark, hours, most)
-            ]
-            # Without any queue, it still has to be asked for the time.
-            replies = self._redis.execute([("TIME",), *deploys, *in_queues, *commands], resend=True)
-            first = 1 + len(deploys) + len(in_queues)
-            return replies[:first], [replies[start : start + 3] for start in range(first, len(replies), 3)]
+            packet = Packet()
+            packet.add("time", ("TIME",))  # also if there is no queue
+            packet.add("deploys", *deploy_commands(self._broker))
+            for queue in queues:
+                packet.add("queues", *self._queue_commands(queue))
+            for place, mark in zip(places, known, strict=True):
+                packet.add("places", *self._commands(*place, mark, hours, most))
+            replies = packet.replies(self._redis.execute(packet.commands, resend=True))
+            of_places = replies["places"]
+            threes: Replies = [of_places[start : start + 3] for start in range(0, len(of_places), 3)]
+            return [replies["time"][0], replies["deploys"], replies["queues"]], threes
 
-        ((seconds, _), *also), of_places, past = self._histories.read(
+        ((seconds, _), deploys, of_queues), of_places, past = self._histories.read(
             (name, hours, step), places, ask, lambda replies: _add_up({}, replies, step, is_past=True)
         )
-        found_deploys, of_queues = also[: len(deploys)], also[len(deploys) :]
         now_ms = max((reply[0][1] for reply in of_places), default=int(seconds) * 1000)
         by_step, present = _add_up(past, of_places, step, is_past=False), now_ms // HOUR_MS // step
         total = _total(by_step, range(present - steps, present + 1))
         of_names = [of_places[at : at + len(names)] for at in range(0, len(of_places), len(names))]
-        found = [
-            (replies[0], *_read_jobs(names, most, *replies))
-            for replies in zip(queues, of_queues[::2], of_queues[1::2], of_names, strict=True)
-        ]
-        groups = [(queue, group) for queue, _jobs, of_queue in found for group in of_queue]
+        in_queues: list[TaskInQueue] = []
+        groups: list[tuple[str, DeadGroup]] = []
+        for queue, *replies in zip(queues, of_queues[::2], of_queues[1::2], of_names, strict=True):
+            in_queue, groups_of_queue = _read_jobs(names, most, queue, *replies)
+            in_queues.append(in_queue)
+            groups += [(queue, group) for group in groups_of_queue]
         return TaskDetails(
             name=name,
             steps=_steps(by_step, range(present - steps, present + 1), step),
@@ -148,8 +148,8 @@ class TaskReader:
             total=total.metrics(),
             runs=total.runs,
             waits=total.waits,
-            queues=[jobs for _queue, jobs, _groups in found],
-            deploys=read_deploys(found_deploys),
+            queues=in_queues,
+            deploys=read_deploys(deploys),
             groups=sorted(groups, key=lambda pair: pair[1].last_at, reverse=True),
         )
 
@@ -157,9 +157,9 @@ class TaskReader:
         """The metrics of all tasks by name, and the queues, which know what is paused: two round trips, or more."""
         queues = self._queues.names()
         overviews = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
-        found, replies = self._hours.read(queues, hours, also=overviews)
+        metrics, replies = self._hours.read(queues, hours, also=overviews)
         details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)]
-        return {task: counts.metrics() for task, counts in sorted(found.items())}, details
+        return {task: counts.metrics() for task, counts in sorted(metrics.items())}, details
 
     def _queue_commands(self, queue: str) -> list[Command]:
         keys = self._keys.of(queue)
@@ -218,24 +218,22 @@ def _steps(by_step: BySteps, places: range, step: int) -> list[TaskStep]:
 def _read_jobs(
     names: Sequence[str], most: int, queue: str, overview: Any, running: Any, of_names: Sequence[Sequence[Any]]
 ) -> tuple[TaskInQueue, list[DeadGroup]]:
-    counts = [counted for _history, counted, _dead in of_names]
-    queued, scheduled, retrying = (sum(counted[place] for counted in counts) for place in (0, 2, 3))
-    queued_read, due_read = (max(counted[place] for counted in counts) for place in (1, 4))
+    queued, queued_read, scheduled, retrying, due_read = zip(*(counts for _, counts, _ in of_names), strict=True)
     details = read_queue_details(queue, overview)
     groups = [group for *_counts, dead in of_names for group in read_groups(queue, [dead]).groups]
     held = [head for _worker, _lease, _count, *jobs in running[1:] for _id, _claim, head, *_rest in jobs]
     is_cut = {
-        "queued": queued_read == most and details.queued > queued_read,
-        "scheduled": due_read == most and details.scheduled > scheduled,
-        "retrying": due_read == most and details.retrying > retrying,
+        "queued": max(queued_read) == most < details.queued,
+        "scheduled": max(due_read) == most and details.scheduled > sum(scheduled),
+        "retrying": max(due_read) == most and details.retrying > sum(retrying),
         "running": details.running > len(held),
         "dead": details.dead > most,
     }
     jobs = TaskInQueue(
         queue=details,
-        queued=queued,
-        scheduled=scheduled,
-        retrying=retrying,
+        queued=sum(queued),
+        scheduled=sum(scheduled),
+        retrying=sum(retrying),
         running=sum(read_head(head)[1] in names for head in held),
         dead=sum(group.count for group in groups),
         cut=frozenset(state for state, is_longer in is_cut.items() if is_longer),

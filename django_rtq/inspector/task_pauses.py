@@ -48,11 +48,11 @@ class TaskPauses:
         Jobs under its aliases wait, too. Returns the queues where it was not paused before. Raises TooManyPausedTasks
         if a queue has too many; the task is paused in the others then.
         """
-        pairs = [(each, task) for each in self._queues(queue) for task in names_of(name)]
-        calls = [SCRIPTS["pause_task"].call(self._keys.of(each), (task, by)) for each, task in pairs]
+        pairs = [(place, task) for place in self._queues(queue) for task in names_of(name)]
+        calls = [SCRIPTS["pause_task"].call(self._keys.of(place), (task, by)) for place, task in pairs]
         answers = list(zip(pairs, self._redis.execute(calls, resend=True), strict=True))
-        paused = list(dict.fromkeys(each for (each, _), answer in answers if answer == b"paused"))
-        if full := [each for (each, _), answer in answers if answer == b"full"]:
+        paused = list(dict.fromkeys(place for (place, _), answer in answers if answer == b"paused"))
+        if full := [place for (place, _), answer in answers if answer == b"full"]:
             raise TooManyPausedTasks(full[0], paused)
         return paused
 
@@ -61,11 +61,13 @@ class TaskPauses:
 
         Returns the queues in which it was paused. If many jobs wait, the scheduler gives the rest back.
         """
-        resumed, left = [], [(each, task) for each in self._queues(queue) for task in names_of(name)]
+        resumed, left = [], [(place, task) for place in self._queues(queue) for task in names_of(name)]
         for _ in range(MAX_CALLS):
-            calls = [SCRIPTS["resume_task"].call(self._keys.of(each), (task, MAINTAIN_AT_ONCE)) for each, task in left]
+            calls = [
+                SCRIPTS["resume_task"].call(self._keys.of(place), (task, MAINTAIN_AT_ONCE)) for place, task in left
+            ]
             replies = list(zip(left, self._redis.execute(calls, resend=True) if calls else [], strict=True))
-            resumed += [each for (each, _), (status, _, _) in replies if status == b"resumed"]
+            resumed += [place for (place, _), (status, _, _) in replies if status == b"resumed"]
             left = [pair for pair, (_, _, has_more) in replies if has_more]
         return list(dict.fromkeys(resumed))
 

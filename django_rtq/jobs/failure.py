@@ -62,13 +62,10 @@ class Attempt:
         at, seconds, number = (_number(failure.get(name)) for name in ("at", "seconds", "attempt"))
         return cls(
             number=None if number is None else int(number),
-            worker=str(failure.get("worker") or ""),
             started_at=None if at is None or seconds is None else moment(int(at - seconds * 1000)),
             ended_at=None if at is None else moment(int(at)),
             seconds=seconds,
-            error_class=str(failure.get("error_class") or ""),
-            error=str(failure.get("error") or ""),
-            traceback=str(failure.get("traceback") or ""),
+            **{name: str(failure.get(name) or "") for name in ("worker", "error_class", "error", "traceback")},
         )
 
 

@@ -57,6 +57,6 @@ def _read() -> tuple[int, dict[str, Any]]:
         unreachable = {"kind": "redis_unreachable", "severity": "critical", "count": 1}
         return 503, {"status": "critical", "incidents": [unreachable]}
     counts = Counter((incident.kind, str(incident.severity)) for incident in incidents)
-    found = [{"kind": kind, "severity": severity, "count": n} for (kind, severity), n in counts.items()]
+    numbers = [{"kind": kind, "severity": severity, "count": n} for (kind, severity), n in counts.items()]
     status = worst_of(incidents)
-    return 503 if status == "critical" else 200, {"status": status, "incidents": found}
+    return 503 if status == "critical" else 200, {"status": status, "incidents": numbers}

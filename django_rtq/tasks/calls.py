@@ -105,15 +105,13 @@ class Signature:
         parameters = list(inspect.signature(func).parameters.values())
         self._name = f"{func.__module__}.{func.__qualname__}"
         if takes_context:
-            if not parameters or parameters[0].name != "context" or parameters[0].kind not in _POSITIONAL:
+            if [p.name for p in parameters[:1] if p.kind in _POSITIONAL] != ["context"]:
                 raise InvalidTask(f"{self._name}: takes_context is on, so its first parameter has to be `context`.")
-            parameters = parameters[1:]
+            del parameters[0]
         self._signature = inspect.Signature(parameters)
         positional = [p for p in parameters if p.kind in _POSITIONAL]
         self.names: Sequence[str] = [p.name for p in positional]
-        self._has_plain_names = len(positional) == len(parameters) and not any(
-            p.kind is _POSITIONAL[0] for p in positional
-        )
+        self._has_plain_names = {p.kind for p in parameters} <= {inspect.Parameter.POSITIONAL_OR_KEYWORD}
         self._rest = next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD), "")
         self._defaults = {p.name: p.default for p in positional if p.default is not p.empty}
         self._min_args = len(positional) - len(self._defaults)

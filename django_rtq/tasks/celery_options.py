@@ -47,10 +47,11 @@ _INSTEAD = {
 
 def using_options(task: str, options: CeleryOptions) -> dict[str, Any]:
     """The options for using(). Raises InvalidTask for an option that has no counterpart."""
-    for name in options:
-        if name not in CeleryOptions.__optional_keys__:
-            instead = _INSTEAD.get(name, f"It takes: {', '.join(sorted(CeleryOptions.__optional_keys__))}.")
-            raise InvalidTask(f"{task}: apply_async() does not take {name!r}. {instead}")
+    unknown = options.keys() - CeleryOptions.__optional_keys__
+    if unknown:
+        name = min(unknown)
+        instead = _INSTEAD.get(name, f"It takes: {', '.join(sorted(CeleryOptions.__optional_keys__))}.")
+        raise InvalidTask(f"{task}: apply_async() does not take {name!r}. {instead}")
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if "countdown" in given and "eta" in given:
         raise InvalidTask(f"{task}: apply_async() takes countdown or eta, not both.")

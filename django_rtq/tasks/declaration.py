@@ -82,12 +82,12 @@ def _path(func: Callable[..., Any]) -> str:
 
 def shown_attributes(func: Callable[..., Any], *, takes_context: bool) -> Mapping[str, Any]:
     """The attributes by which help(), editors and Sphinx describe a task like its function."""
-    found: dict[str, Any] = {name: getattr(func, name) for name in _SHOWN}
-    found["__wrapped__"] = func
+    attributes: dict[str, Any] = {name: getattr(func, name) for name in _SHOWN}
+    attributes["__wrapped__"] = func
     if takes_context:
         parameters = signature_of(func, takes_context=True).parameters
-        found["__signature__"] = inspect.signature(func).replace(parameters=parameters)
-    return found
+        attributes["__signature__"] = inspect.signature(func).replace(parameters=parameters)
+    return attributes
 
 
 # -- when it is declared: workers import nothing later than Django's start, except for the modules of installed apps

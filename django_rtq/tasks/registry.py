@@ -47,8 +47,8 @@ def _origin(task: Task[Any, Any]) -> str:
 
 def get_task(name: str) -> Task[Any, Any]:
     """The task with this name or alias. Raises TaskNotFound."""
-    found = known_task(name)
-    if found is None:
+    task = known_task(name)
+    if task is None:
         module = name.rpartition(".")[0]
         cause = f" Its module cannot be imported: {_broken[module]}." if module in _broken else ""
         raise TaskNotFound(
@@ -56,7 +56,7 @@ def get_task(name: str) -> Task[Any, Any]:
             f"{' and '.join(map(repr, task_modules()))} of installed apps, and a task's own module if it belongs to an "
             'installed app. Add others to RTQ["TASK_MODULES"]. Or this process runs older code.'
         )
-    return found
+    return task
 
 
 def known_task(name: str) -> Task[Any, Any] | None:
@@ -81,20 +81,20 @@ def add_adopter(adopter: Callable[[Any], None]) -> None:
 def _find(name: str) -> Task[Any, Any] | None:
     """Import the module of a task, if it belongs to an installed app: so apps may declare tasks in any module."""
     module, _, attribute = name.rpartition(".")
-    if module == _OURS and (found := vars(import_module(_OURS)).get(attribute)) and hasattr(found, "internal"):
-        register(found)
+    if module == _OURS and (task := vars(import_module(_OURS)).get(attribute)) and hasattr(task, "internal"):
+        register(task)
         return _tasks[name]
     if not is_in_installed_app(module):
         return None
     try:
-        found = getattr(import_module(module), attribute, None)
+        task = getattr(import_module(module), attribute, None)
     except Exception as error:  # noqa: BLE001 - whatever a module of the project raises
         if not (isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}.")):
             _broken[module] = f"{type(error).__name__}: {error}"
         return None
     _broken.pop(module, None)
     for adopt in _adopters:
-        adopt(found)
+        adopt(task)
     return find_task(name)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
@@ -44,15 +44,8 @@ class JobFilter:
             if self._task is None:
                 raise TypeError("args and kwargs can be compared for one task only: name it.")
             self._call = self._bound(self._task, self._args, self._kwargs)
-        self._details: dict[str, Any] = {}
-        if "client" in expected:
-            self._details["client"] = client_name(f"{owner}: client", expected["client"])
-        if "queue" in expected:
-            self._details["queue"] = expected["queue"]
-        if "run_after" in expected:
-            self._details["run_after"] = read_moment(moment_argument(owner, "run_after", expected["run_after"]))
-        if "headers" in expected:
-            self._details["headers"] = _as_json(dict(expected["headers"]))
+        given: dict[str, Any] = {**expected}
+        self._details = {name: read(owner, given[name]) for name, read in _READERS.items() if name in given}
 
     def matches(self, job: CapturedJob) -> bool:
         """Whether the job is one of these."""
@@ -72,10 +65,10 @@ class JobFilter:
 
     def _bound(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The arguments by the names of the parameters, with defaults."""
-        found = registry.known_task(task)
-        if found is None:
+        declared = registry.known_task(task)
+        if declared is None:
             return _as_json(args), _as_json(kwargs)
-        signature = signature_of(found.func, takes_context=found.takes_context)
+        signature = signature_of(declared.func, takes_context=declared.takes_context)
         signature.check(args, dict(kwargs))
         return {name: _as_json(value) for name, value in signature.named(args, dict(kwargs)).items()}
 
@@ -86,3 +79,12 @@ def _as_json(value: Any) -> Any:
         return serializer.loads(serializer.dumps(value))
     except Unserializable:
         return value
+
+
+#: How what is expected is compared with a job.
+_READERS: Mapping[str, Callable[[str, Any], Any]] = {
+    "client": lambda owner, client: client_name(f"{owner}: client", client),
+    "queue": lambda owner, queue: queue,
+    "run_after": lambda owner, moment: read_moment(moment_argument(owner, "run_after", moment)),
+    "headers": lambda owner, headers: _as_json(dict(headers)),
+}

@@ -83,6 +83,12 @@ class QueueCounts:
 
     def calls(self) -> Iterator[Sequence[Argument]]:
         """The arguments of the script calls that store them."""
+        yield from self._calls_of_tasks()
+        clients = [(client, one.runs, round(one.seconds * 1_000_000)) for client, one in self.clients.items()]
+        for triples in _parts(clients):
+            yield (0, 0, 0, *(value for triple in triples for value in triple))
+
+    def _calls_of_tasks(self) -> Iterator[Sequence[Argument]]:
         counters = [
             (counter_name(name, task), number)
             for task, of_task in self.tasks.items()
@@ -93,9 +99,6 @@ class QueueCounts:
         for part in _parts(counters):
             yield (*sums, len(part), *(value for pair in part for value in pair))
             sums = (0, 0)
-        clients = [(client, one.runs, round(one.seconds * 1_000_000)) for client, one in self.clients.items()]
-        for triples in _parts(clients):
-            yield (0, 0, 0, *(value for triple in triples for value in triple))
 
 
 def dump_counts(queues: Mapping[str, QueueCounts]) -> bytes:

@@ -219,6 +219,6 @@ async def run_steps(steps: Generator[S, list[Any], T], execute: Callable[[S], Co
 def fail(future: asyncio.Future[Any], error: Exception) -> None:
     """Let a future raise a copy of an error: each caller adds its own traceback."""
     if not future.done():
-        own = type(error)(*error.args)
-        own.__cause__ = error
-        future.set_exception(own)
+        copy = type(error)(*error.args)
+        copy.__cause__ = error
+        future.set_exception(copy)

@@ -7,7 +7,8 @@ refused has its BrokerError in its place.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -53,6 +54,25 @@ class Pause:
     """Instead of commands: nothing is sent for some seconds."""
 
     seconds: float
+
+
+class Packet:
+    """The commands of one round trip, by what they are for."""
+
+    def __init__(self) -> None:
+        self.commands: list[Command] = []
+        self._purposes: list[str] = []
+
+    def add(self, purpose: str, *commands: Command) -> None:
+        self.commands += commands
+        self._purposes += [purpose] * len(commands)
+
+    def replies(self, replies: Iterable[Any]) -> defaultdict[str, list[Any]]:
+        """The replies to the commands of each purpose, in order."""
+        by_purpose: defaultdict[str, list[Any]] = defaultdict(list)
+        for purpose, reply in zip(self._purposes, replies, strict=True):
+            by_purpose[purpose].append(reply)
+        return by_purpose
 
 
 T = TypeVar("T")

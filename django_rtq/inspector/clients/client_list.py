@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 from threading import Lock
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.redis.client import clock_ms
+from django_rtq.broker.redis.commands import Packet
 from django_rtq.inspector.clients.client_states import Shares
 from django_rtq.inspector.clients.queue_clients import QueueClients
 from django_rtq.jobs.job import clock_moment
@@ -107,8 +109,8 @@ class ClientCounts:
 
     def _selected(self, search: str, state: str) -> list[bytes]:
         """In the order of names."""
-        found = [client for client, name in self._names.items() if search in name] if search else list(self._names)
-        return [client for client in found if client in self._states[state]] if state in STATES else found
+        names = [client for client, name in self._names.items() if search in name] if search else list(self._names)
+        return [client for client in names if client in self._states[state]] if state in STATES else names
 
     @cached_property
     def _states(self) -> Mapping[str, set[bytes]]:
@@ -118,15 +120,15 @@ class ClientCounts:
             "limited": {client for queue in self.queues for client in queue.limited_clients},
         }
 
-    def _sorted(self, found: list[bytes], sort: str, *, is_reversed: bool) -> list[bytes]:
+    def _sorted(self, names: list[bytes], sort: str, *, is_reversed: bool) -> list[bytes]:
         if sort == "name":
-            return found[::-1] if is_reversed else found
+            return names[::-1] if is_reversed else names
         if sort == "oldest":
-            waits = self._oldest
-            there = sorted((one for one in found if one in waits), key=waits.__getitem__, reverse=is_reversed)
-            return [*there, *(one for one in found if one not in waits)]
+            since = self._oldest
+            waiting = sorted((name for name in names if name in since), key=since.__getitem__, reverse=is_reversed)
+            return [*waiting, *(name for name in names if name not in since)]
         sums = self._sums(_COLUMNS.get(sort, sort if sort in SORTS else "queued"))
-        return sorted(found, key=lambda client: sums.get(client, 0), reverse=not is_reversed)
+        return sorted(names, key=lambda client: sums.get(client, 0), reverse=not is_reversed)
 
     # -- figures
 
@@ -147,11 +149,11 @@ class ClientCounts:
     @cached_property
     def _oldest(self) -> Mapping[bytes, float]:
         """Since when the first job of a client waits, ms."""
-        found: dict[bytes, float] = {}
+        since: dict[bytes, float] = {}
         for queue in self.queues:
             for client in queue.queued:
-                found[client] = min(queue.since[client], found.get(client, queue.since[client]))
-        return found
+                since[client] = min(queue.since[client], since.get(client, queue.since[client]))
+        return since
 
     @cached_property
     def _all_runs(self) -> float:
@@ -162,19 +164,23 @@ class ClientCounts:
         return sum(queue.all_us for queue in self.queues)
 
     def _client(self, name: bytes) -> ListedClient:
-        there = [queue for queue in self.queues if name in queue.clients]
-        since = min((queue.since[name] for queue in there if name in queue.queued), default=None)
-        reasons = [(queue.queue, queue.reason(name)) for queue in there]
+        in_queues = [queue for queue in self.queues if name in queue.clients]
+        since = min((queue.since[name] for queue in in_queues if name in queue.queued), default=None)
+        reasons = [(queue.queue, queue.reason(name)) for queue in in_queues]
+
+        def total(column: str) -> float:
+            return sum(float(getattr(queue, column).get(name, 0)) for queue in in_queues)
+
         return ListedClient(
             client=name.decode(errors="replace"),
-            queued=round(sum(queue.queued.get(name, 0) for queue in there)),
-            scheduled=round(sum(queue.scheduled.get(name, 0) for queue in there)),
-            running=round(sum(queue.running.get(name, 0) for queue in there)),
+            queued=round(total("queued")),
+            scheduled=round(total("scheduled")),
+            running=round(total("running")),
             oldest_seconds=None if since is None else max(0.0, (self.now_ms - since) / 1000),
             shares=Shares(
-                starts=_part(sum(queue.runs.get(name, 0) for queue in there), self._all_runs),
-                time=_part(sum(queue.us.get(name, 0) for queue in there), self._all_us),
-                fair=_part(sum(queue.fair_runs.get(name, 0) for queue in there), self._all_runs),
+                starts=_part(total("runs"), self._all_runs),
+                time=_part(total("us"), self._all_us),
+                fair=_part(total("fair_runs"), self._all_runs),
             ),
             is_paused=name in self._states["paused"],
             is_limited=name in self._states["limited"],
@@ -213,17 +219,17 @@ class ClientListReader:
         return counts
 
     def _read(self, names: Sequence[str], now_ms: int) -> list[QueueClients]:
-        keys = [self._keys.of(name) for name in names]
-        commands = [QueueClients.commands(each, now_ms) for each in keys]
-        replies = iter(self._redis.execute([one for each in commands for one in each], resend=True))
-        queues = [
-            QueueClients.read(name, now_ms, [next(replies) for _ in each])
-            for name, each in zip(names, commands, strict=True)
-        ]
-        commands = [queue.count_commands(each) for queue, each in zip(queues, keys, strict=True)]
-        replies = iter(self._redis.execute([one for each in commands for one in each], resend=True))
-        for queue, each in zip(queues, commands, strict=True):
-            queue.counts = [number for _ in each for number in next(replies)]
+        packet = Packet()
+        for name in names:
+            packet.add(name, *QueueClients.commands(self._keys.of(name), now_ms))
+        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
+        queues = [QueueClients.read(name, now_ms, replies[name]) for name in names]
+        packet = Packet()
+        for queue in queues:
+            packet.add(queue.queue, *queue.count_commands(self._keys.of(queue.queue)))
+        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
+        for queue in queues:
+            queue.counts = list(chain.from_iterable(replies[queue.queue]))
         return queues
 
 

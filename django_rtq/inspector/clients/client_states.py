@@ -90,8 +90,8 @@ def reason_text(holds: Holds, of_queue: Holds, *, is_blocked: bool) -> str:
 def read_client_states(queue: str, clients: Sequence[str], reply: Sequence[Any]) -> Iterator[ClientInQueue]:
     """Read the reply of the script `client_states` about these clients."""
     state = read_queue_state(reply)
-    for client, found in zip(clients, reply[3:], strict=True):
-        yield _read_client(queue, client, reply[0], state, found)
+    for client, values in zip(clients, reply[3:], strict=True):
+        yield _read_client(queue, client, reply[0], state, values)
 
 
 def read_queue_state(reply: Sequence[Any]) -> QueueState:

@@ -31,8 +31,8 @@ class ClientReader:
 
     def in_queue(self, queue: str, clients: Collection[str]) -> tuple[QueueState, list[ClientInQueue]]:
         """Some clients of a queue, and the queue: one round trip."""
-        found, states = self._read({queue: clients})
-        return states[queue], found
+        in_queues, states = self._read({queue: clients})
+        return states[queue], in_queues
 
     # -- inside
 
@@ -40,12 +40,12 @@ class ClientReader:
         """Clients by queue, in one round trip."""
         asked = [(queue, part) for queue, clients in wanted.items() for part in _parts(list(clients))]
         calls = [SCRIPTS["client_states"].call(self._keys.of(queue), part) for queue, part in asked]
-        found: list[ClientInQueue] = []
+        in_queues: list[ClientInQueue] = []
         states: dict[str, QueueState] = {}
         for (queue, part), reply in zip(asked, self._redis.execute(calls, resend=True), strict=True):
             states[queue] = read_queue_state(reply)
-            found += read_client_states(queue, part, reply)
-        return found, states
+            in_queues += read_client_states(queue, part, reply)
+        return in_queues, states
 
 
 def _parts(clients: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -62,8 +62,8 @@ class QueueClients:
             *(("HSCAN", key, 0, "COUNT", MOST) for key in (keys.limits, keys.running_counts, keys.blocked)),
             ("ZRANGE", keys.next_starts, 0, MOST - 1, "WITHSCORES"),
             ("HGET", keys.paused, "queue"),
-            *(("HGETALL", keys.client_runs + each) for each in slices),
-            *(("ZRANGE", keys.client_time + each, 0, MOST - 1, "WITHSCORES") for each in slices),
+            *(("HGETALL", keys.client_runs + slice_name) for slice_name in slices),
+            *(("ZRANGE", keys.client_time + slice_name, 0, MOST - 1, "WITHSCORES") for slice_name in slices),
         ]
 
     @classmethod
@@ -100,11 +100,11 @@ class QueueClients:
     @cached_property
     def queued(self) -> Mapping[bytes, float]:
         """Jobs in the lanes of each client that has any."""
-        found: dict[bytes, float] = {}
+        numbers: dict[bytes, float] = {}
         for client, number in zip(self._lane_clients, self.counts, strict=False):
             if number:
-                found[client] = found.get(client, 0) + number
-        return found
+                numbers[client] = numbers.get(client, 0) + number
+        return numbers
 
     @cached_property
     def scheduled(self) -> Mapping[bytes, float]:
@@ -126,22 +126,22 @@ class QueueClients:
     @cached_property
     def runs(self) -> Mapping[bytes, float]:
         """Runs of the last ten minutes, estimated; of all clients under the name of that total."""
-        return self._recent_sum([(each.runs, each.part) for each in self.recent])
+        return self._recent_sum([(slice_.runs, slice_.part) for slice_ in self.recent])
 
     @cached_property
     def us(self) -> Mapping[bytes, float]:
         """How long these took."""
-        return self._recent_sum([(each.us, each.part) for each in self.recent])
+        return self._recent_sum([(slice_.us, slice_.part) for slice_ in self.recent])
 
     @cached_property
     def all_runs(self) -> float:
         """Runs of all clients."""
-        return sum(each.part * int(each.runs.get(_ALL_RUNS, 0)) for each in self.recent)
+        return sum(slice_.part * int(slice_.runs.get(_ALL_RUNS, 0)) for slice_ in self.recent)
 
     @cached_property
     def all_us(self) -> float:
         """How long these took."""
-        return sum(each.part * float(each.runs.get(_ALL_TIME, 0)) for each in self.recent)
+        return sum(slice_.part * float(slice_.runs.get(_ALL_TIME, 0)) for slice_ in self.recent)
 
     @cached_property
     def fair_runs(self) -> Mapping[bytes, float]:
@@ -207,10 +207,10 @@ class QueueClients:
         return (name[len(prefix) :] for name in self.limits if name.startswith(prefix))
 
     def _recent_sum(self, counters: Sequence[tuple[Mapping[bytes, bytes], float]]) -> Mapping[bytes, float]:
-        found = {client: float(number) for client, number in counters[0][0].items()}
-        for client, number in chain.from_iterable(each.items() for each, _ in counters[1:]):
-            found[client] = found.get(client, 0) + counters[1][1] * float(number)
-        return found
+        sums = {client: float(number) for client, number in counters[0][0].items()}
+        for client, number in chain.from_iterable(numbers.items() for numbers, _ in counters[1:]):
+            sums[client] = sums.get(client, 0) + counters[1][1] * float(number)
+        return sums
 
     def _weight(self, client: bytes) -> float:
         return self._limit("weight", b"client:" + client, b"clients") or 1.0

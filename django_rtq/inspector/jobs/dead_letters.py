@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.redis.commands import Command, Packet
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.inspector.queues import QueueReader
@@ -23,6 +23,10 @@ HEADS_AT_ONCE = 100  # groups whose messages one script reads
 KEPT_SECONDS = 60.0  # then all groups are read again: one that left and one that came at once were not noticed
 GROUPED_PER_ROUND_TRIP = 1000  # dead letters that the scripts of one round trip group
 _GROUP_BYTES = 4000  # read of the newest record of a group: its arguments are needed to hide its secrets
+
+
+#: A group of a queue, by its newest dead letter -> the message and the call of that.
+_Messages: TypeAlias = dict[tuple[str, str, datetime], tuple[str, dict[str, Any] | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +77,13 @@ class DeadLetters:
         self._redis, self._keys = broker.redis, broker.keys
         self._known: dict[str, _Grouped] = {}  # what the last call found; replaced, never changed
         self._known_depth = 0
-        self._messages: dict[tuple[str, str, datetime], tuple[str, dict[str, Any] | None]] = {}
+        self._messages: _Messages = {}
 
     def groups(self, queue: str, depth: int = DEPTH) -> DeadGroups:
         """Group the newest dead letters of a queue by task and class of error."""
-        found = self._groups([queue], depth)[queue]
-        return replace(found, groups=[group for _, group in self.with_messages([(queue, g) for g in found.groups])])
+        of_queue = self._groups([queue], depth)[queue]
+        groups = self.with_messages([(queue, group) for group in of_queue.groups])
+        return replace(of_queue, groups=[group for _, group in groups])
 
     def all_groups(self, depth: int = DEPTH) -> dict[str, DeadGroups]:
         """groups() of every queue, without messages and calls: see with_messages().
@@ -90,39 +95,44 @@ class DeadLetters:
 
     def with_messages(self, groups: Sequence[tuple[str, DeadGroup]]) -> list[tuple[str, DeadGroup]]:
         """The same groups of some queues, with the message and the call of the newest dead letter of each."""
-        known, unread = self._messages, [pair for pair in groups if _newest_of(pair) not in self._messages]
-        found = {_newest_of(pair): known[_newest_of(pair)] for pair in groups if _newest_of(pair) in known}
+        messages, unread = self._messages, [pair for pair in groups if _newest_of(pair) not in self._messages]
         for start in range(0, len(unread), HEADS_AT_ONCE):
-            part = unread[start : start + HEADS_AT_ONCE]
-            by_queue = [(queue, list(of_queue)) for queue, of_queue in groupby(part, key=lambda pair: pair[0])]
-            calls = [
-                SCRIPTS["dead_heads"].call(self._keys.of(queue), (_GROUP_BYTES, *(each.newest_id for _, each in pairs)))
-                for queue, pairs in by_queue
-            ]
-            for (_, pairs), heads in zip(by_queue, self._redis.execute(calls, resend=True), strict=True):
-                found |= {_newest_of(pair): _message(*head) for pair, head in zip(pairs, heads, strict=True)}
-        self._messages = found
-        return [
-            (queue, replace(group, message=found[key][0], call=found[key][1]))
-            for queue, group in groups
-            for key in [_newest_of((queue, group))]
+            messages = messages | self._read_messages(unread[start : start + HEADS_AT_ONCE])
+        self._messages = {_newest_of(pair): messages[_newest_of(pair)] for pair in groups}
+        complete = []
+        for queue, group in groups:
+            message, call = messages[_newest_of((queue, group))]
+            complete.append((queue, replace(group, message=message, call=call)))
+        return complete
+
+    def _read_messages(self, groups: Sequence[tuple[str, DeadGroup]]) -> _Messages:
+        by_queue = [(queue, list(pairs)) for queue, pairs in groupby(groups, key=lambda pair: pair[0])]
+        calls = [
+            SCRIPTS["dead_heads"].call(self._keys.of(queue), (_GROUP_BYTES, *(group.newest_id for _, group in pairs)))
+            for queue, pairs in by_queue
         ]
+        messages: _Messages = {}
+        for (_, pairs), heads in zip(by_queue, self._redis.execute(calls, resend=True), strict=True):
+            messages |= {_newest_of(pair): _message(*head) for pair, head in zip(pairs, heads, strict=True)}
+        return messages
 
     def _groups(self, queues: Sequence[str], depth: int) -> dict[str, DeadGroups]:
         known, now = self._known if self._known_depth == depth else {}, time.monotonic()
-        looks = self._redis.execute([each for q in queues for each in self._look(q, known.get(q))], resend=True)
-        found: dict[str, _Grouped] = {}
+        packet = Packet()
+        for queue in queues:
+            packet.add(queue, *self._look(queue, known.get(queue)))
+        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
+        grouped: dict[str, _Grouped] = {}
         sizes: dict[str, int] = {}  # queue -> how many of its newest dead letters are read
-        for place, queue in enumerate(queues):
-            total, newest, rank = looks[3 * place : 3 * place + 3]
-            before = known.get(queue)
-            found[queue] = _Grouped(total, tuple(newest), now, [])
+        for queue in queues:
+            (total, newest, rank), before = replies[queue], known.get(queue)
+            grouped[queue] = _Grouped(total, tuple(newest), now, [])
             sizes[queue] = min(depth, total)
             if before and now - before.at < KEPT_SECONDS and before.has_only_grown(total, newest, rank, depth):
-                found[queue], sizes[queue] = replace(found[queue], at=before.at, parts=before.parts), rank
-        self._read_groups(found, sizes)
-        self._known, self._known_depth = {queue: each for queue, each in found.items() if each.is_exact}, depth
-        return {queue: _add_up(each) for queue, each in found.items()}
+                grouped[queue], sizes[queue] = replace(grouped[queue], at=before.at, parts=before.parts), rank
+        self._read_groups(grouped, sizes)
+        self._known, self._known_depth = {queue: of for queue, of in grouped.items() if of.is_exact}, depth
+        return {queue: _add_up(of_queue) for queue, of_queue in grouped.items()}
 
     def _look(self, queue: str, known: _Grouped | None) -> list[Command]:
         dead, newest = self._keys.of(queue).dead, known.newest[0] if known and known.newest else ""
@@ -142,9 +152,9 @@ class DeadLetters:
             for (queue, _), reply in zip(packet, self._redis.execute(calls, resend=True), strict=True):
                 parts.setdefault(queue, []).append(read_groups(queue, [reply]))
         for queue, read in parts.items():
-            each = found[queue]
-            is_exact = all(part.total == each.total for part in read)
-            found[queue] = replace(each, parts=[_merged([*read, *each.parts])], is_exact=is_exact)
+            grouped = found[queue]
+            is_exact = all(part.total == grouped.total for part in read)
+            found[queue] = replace(grouped, parts=[_merged([*read, *grouped.parts])], is_exact=is_exact)
 
     def task_groups_command(self, queue: str, task: str, depth: int) -> Command:
         """The command for read_groups(): groups of one task among the newest dead letters, GROUPED_AT_ONCE at most."""
@@ -203,13 +213,13 @@ def _message(record: bytes, failure: bytes) -> tuple[str, dict[str, Any] | None]
 
 def _merged(parts: Sequence[DeadGroups]) -> DeadGroups:
     """Add up the groups of the parts of a queue, the newest part first."""
-    found: dict[tuple[str, str], DeadGroup] = {}
+    merged: dict[tuple[str, str], DeadGroup] = {}
     for part in parts:
         for group in part.groups:
             key = (group.task, group.error_class)
-            found[key] = _both(found[key], group) if key in found else group
+            merged[key] = _both(merged[key], group) if key in merged else group
     return DeadGroups(
-        groups=sorted(found.values(), key=lambda group: (-group.count, group.task, group.error_class)),
+        groups=sorted(merged.values(), key=lambda group: (-group.count, group.task, group.error_class)),
         searched=sum(part.searched for part in parts),
         total=parts[0].total if parts else 0,
     )

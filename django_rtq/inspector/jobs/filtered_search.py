@@ -6,7 +6,7 @@ after the other, so that Redis serves others in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -15,7 +15,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.details import JobDetails, QueueDetails
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.inspector.jobs.job_refs import (
     DEPTH,
@@ -137,23 +137,12 @@ class FilteredSearch:
         """Look at the next jobs: of one long list, or of some short ones. Moves the position."""
         while not position.at and position.left[1:] and self._sizes.get(position.left[0]) == 0:
             position.left = position.left[1:]
-        packet: list[tuple[List, int]] = []
-        weight = 0
-        for each in position.left:
-            most = min(_STEP_OF.get(each[1], STEP), depth - weight)
-            size = self._sizes.get(each, STEP)
-            if packet and weight + size > STEP:
-                break
-            packet.append((each, most))
-            weight += size
-            if size >= most:
-                break  # the next step goes on in this list
+        packet = self._packet(position.left, depth)
         places = [position.at, *[()] * (len(packet) - 1)]
-        calls = [self._call(each, at, most, enough) for (each, most), at in zip(packet, places, strict=True)]
-        replies = self._execute(calls)
+        calls = [self._call(list_, at, most, enough) for (list_, most), at in zip(packet.items(), places, strict=True)]
         matches: list[_Match] = []
-        for (each, _), (status, looked, at, *found) in zip(packet, replies, strict=True):
-            matches += self._matches(each, found, position.looked)
+        for list_, (status, looked, at, *jobs) in zip(packet, self._execute(calls), strict=True):
+            matches += self._matches(list_, jobs, position.looked)
             position.looked += looked
             if status == b"more":
                 position.at = tuple(part.decode() for part in at)
@@ -162,8 +151,23 @@ class FilteredSearch:
             position.left, position.at = position.left[1:], ()
         return matches
 
-    def _call(self, each: List, at: tuple[Any, ...], most: int, enough: int) -> Command:
-        (queue, state), filter = each, self._filter
+    def _packet(self, lists: Sequence[List], depth: int) -> dict[List, int]:
+        """The lists that are searched together: at how many jobs of each to look."""
+        packet: dict[List, int] = {}
+        weight = 0
+        for list_ in lists:
+            most = min(_STEP_OF.get(list_[1], STEP), depth - weight)
+            size = self._sizes.get(list_, STEP)
+            if packet and weight + size > STEP:
+                break
+            packet[list_] = most
+            weight += size
+            if size >= most:
+                break  # the next step goes on in this list
+        return packet
+
+    def _call(self, list_: List, at: tuple[Any, ...], most: int, enough: int) -> Command:
+        (queue, state), filter = list_, self._filter
         if not at and state == "queued" and filter.client is not None:
             at = ("", "0", filter.client)  # only the lanes of this client
         elif len(at) == 5 and filter.client is not None:
@@ -180,13 +184,13 @@ class FilteredSearch:
             self._also = []
         return replies
 
-    def _matches(self, each: List, found: Sequence[Any], before: int) -> Iterator[_Match]:
-        for number, place, known, record, failure in found:
+    def _matches(self, list_: List, jobs: Sequence[Any], before: int) -> Iterator[_Match]:
+        for number, place, known, record, failure in jobs:
             if (record or failure) and not self._filter.fits_heads(record, failure):
                 continue
             cursor = tuple(part.decode() for part in place)
-            ref = JobRef(place[3 if len(place) > 2 else 1], cursor, _known_of(each[1], known))
-            yield _Match(each, ref, before + number)
+            ref = JobRef(place[3 if len(place) > 2 else 1], cursor, _known_of(list_[1], known))
+            yield _Match(list_, ref, before + number)
 
     def _read_some(self, matches: Sequence[_Match], at_once: int) -> Iterator[tuple[_Match, JobDetails | None]]:
         """The jobs, lazily, some in each round trip."""
@@ -195,18 +199,24 @@ class FilteredSearch:
 
     def _read(self, matches: Sequence[_Match]) -> list[tuple[_Match, JobDetails | None]]:
         """The jobs, in one round trip."""
-        groups = [(each, list(group)) for each, group in groupby(matches, key=lambda match: match.list)]
+        groups = [(list_, list(group)) for list_, group in groupby(matches, key=lambda match: match.list)]
         commands = [
             read_commands(self._keys.of(queue), state, [match.ref.job_id for match in group])
             for (queue, state), group in groups
         ]
         replies = self._redis.execute([c for of_list in commands for c in of_list], resend=True) if commands else []
-        found: list[tuple[_Match, JobDetails | None]] = []
+        pairs: list[tuple[_Match, JobDetails | None]] = []
         for ((queue, state), group), of_list in zip(groups, commands, strict=True):
             part, replies = replies[: len(of_list)], replies[len(of_list) :]
             jobs = read_jobs(queue, state, [match.ref for match in group], part)
-            found += zip(group, jobs, strict=True)
-        return found
+            pairs += zip(group, jobs, strict=True)
+        return pairs
+
+
+def list_sizes(details: Mapping[str, QueueDetails], lists: Iterable[List]) -> dict[List, int]:
+    """How many entries these lists have: that of scheduled jobs has the retrying ones as well."""
+    sizes = {(queue, state): getattr(details[queue], state) for queue, state in lists}
+    return {key: size + details[key[0]].retrying if key[1] == "scheduled" else size for key, size in sizes.items()}
 
 
 def _known_of(state: str, known: Sequence[bytes]) -> dict[str, Any]:

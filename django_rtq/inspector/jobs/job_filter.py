@@ -6,15 +6,15 @@ record, and Python decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from django_rtq.broker.keys import QueueKeys
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.client import RedisClient
-from django_rtq.broker.redis.commands import Argument, Command
+from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.jobs.call_filter import (
@@ -29,6 +29,8 @@ from django_rtq.jobs.aliases import other_names
 from django_rtq.jobs.failure import read_cut_failure
 from django_rtq.jobs.job import JobState
 from django_rtq.jobs.record import read_head
+
+_Item = TypeVar("_Item")
 
 AT_ONCE = MAINTAIN_AT_ONCE  # jobs that one script reads; Redis serves nobody else meanwhile
 SCRIPTS_PER_ROUND_TRIP = 2
@@ -149,47 +151,21 @@ def _is_or_ends(full: str, name: str) -> bool:
     return full == name or full.endswith(f".{name}")
 
 
-class RedisJobFilter:
-    """Applies a filter inside Redis, to jobs of one queue."""
+def select_ids(redis: RedisClient, keys: QueueKeys, wanted: JobFilter, ids: Sequence[bytes]) -> Sequence[bytes]:
+    """The ids of those of these jobs of a queue that match, in their order. Times are ignored."""
+    if not wanted:
+        return ids
+    arguments, selected = wanted.script_arguments(times=False), list[bytes]()
+    for parts in _groups(_groups(ids, AT_ONCE), SCRIPTS_PER_ROUND_TRIP):
+        replies = redis.execute([SCRIPTS["filter_jobs"].call(keys, (*arguments, *part)) for part in parts], resend=True)
+        for part, (fitting, doubtful) in zip(parts, replies, strict=True):
+            others = [place for place, *heads in doubtful if wanted.fits_heads(*heads)]
+            selected += [part[place - 1] for place in sorted([*fitting, *others])]
+    return selected
 
-    def __init__(self, redis: RedisClient, keys: QueueKeys, wanted: JobFilter) -> None:
-        self._redis, self._keys, self._wanted = redis, keys, wanted
 
-    def matching(self, ids: Sequence[bytes], *, by_ready: bool = False) -> set[bytes]:
-        """The ids that match. Times are ignored, unless `by_ready` compares the moment when a job became ready."""
-        parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
-        found: set[bytes] = set()
-        calls = [
-            SCRIPTS["filter_jobs"].call(self._keys, (*self._wanted.script_arguments(times=by_ready), *part))
-            for part in parts
-        ]
-        for part, (fitting, doubtful) in zip(parts, self._run(calls), strict=True):
-            found.update(part[place - 1] for place in fitting)
-            found.update(part[place - 1] for place, *heads in doubtful if self._wanted.fits_heads(*heads))
-        return found
-
-    def count_dead(self, start: int, stop: int, show: Callable[[int], object] | None = None) -> int:
-        """Count the dead letters that match from position `start` to `stop`; the oldest is at 0.
-
-        `show` is called with the number so far, while there is more to count.
-        """
-        arguments = (*self._wanted.script_arguments(times=True), self._wanted.id)
-        calls = [
-            SCRIPTS["count_matching"].call(self._keys, (*arguments, place, min(AT_ONCE, stop - place)))
-            for place in range(start, stop, AT_ONCE)
-        ]
-        count = 0
-        for left, (_, fitting, doubtful) in zip(reversed(range(len(calls))), self._run(calls), strict=True):
-            count += fitting + sum(self._wanted.fits_heads(*heads) for _, *heads in doubtful)
-            if left and show is not None:
-                show(count)
-        return count
-
-    # -- inside
-
-    def _run(self, calls: Sequence[Command]) -> Iterable[Any]:
-        for start in range(0, len(calls), SCRIPTS_PER_ROUND_TRIP):
-            yield from self._redis.execute(calls[start : start + SCRIPTS_PER_ROUND_TRIP], resend=True)
+def _groups(items: Sequence[_Item], size: int) -> list[Sequence[_Item]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def read_dead_letter(queue: str, job_id: bytes, record: bytes, failure: bytes) -> JobDetails:

@@ -6,6 +6,7 @@ filter a page takes two round trips; with one, as many as there are batches to s
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -133,19 +134,18 @@ class JobSearch:
     ) -> tuple[list[tuple[float, bytes]], bool]:
         """Members of a sorted set behind a cursor (score, id), with their scores, and whether they are the last."""
         key = getattr(self._keys, name)
-        behind = (float(at[0]), str(at[1]).encode()) if len(at) == 2 else None
-        wanted = size
-        size += 1 if behind else 0  # the member of the cursor may still be there
+        first: Argument
+        verb, is_behind, first, last = "ZRANGEBYSCORE", operator.gt, "-inf", most
+        if is_newest_first:
+            verb, is_behind, first, last = "ZREVRANGEBYSCORE", operator.lt, most, "-inf"
+        cursor, wanted = None, size
+        if len(at) == 2:
+            cursor = (float(at[0]), str(at[1]).encode())
+            first, size = repr(cursor[0]), size + 1  # the member of the cursor may still be there
         while True:
-            if is_newest_first:
-                edges: tuple[Argument, ...] = (most if behind is None else repr(behind[0]), "-inf")
-                verb = "ZREVRANGEBYSCORE"
-            else:
-                edges = ("-inf" if behind is None else repr(behind[0]), most)
-                verb = "ZRANGEBYSCORE"
-            found = self._execute_one((verb, key, *edges, "WITHSCORES", "LIMIT", 0, size))
-            pairs = [(float(found[i + 1]), found[i]) for i in range(0, len(found), 2)]
-            fresh = [p for p in pairs if behind is None or (p < behind if is_newest_first else p > behind)]
+            flat = self._execute_one((verb, key, first, last, "WITHSCORES", "LIMIT", 0, size))
+            pairs = [(float(score), member) for member, score in zip(flat[::2], flat[1::2], strict=True)]
+            fresh = [pair for pair in pairs if cursor is None or is_behind(pair, cursor)]
             if fresh or len(pairs) < size:
                 return fresh[:wanted], len(pairs) < size and len(fresh) <= wanted
             size *= 2  # more members share a score than were read
@@ -186,8 +186,8 @@ class JobSearch:
     def _read_finished(self, at: tuple[Any, ...], size: int) -> tuple[list[JobRef], tuple[Any, ...], str]:
         seen_ms, seen = at if len(at) == 2 else (0, "")
         arguments = (seen, int(seen_ms), min(size, MAINTAIN_AT_ONCE))
-        status, *found = self._execute_one(SCRIPTS["list_finished"].call(self._keys, arguments))
-        pairs = zip(found[::2], map(int, found[1::2]), strict=True)
+        status, *flat = self._execute_one(SCRIPTS["list_finished"].call(self._keys, arguments))
+        pairs = zip(flat[::2], map(int, flat[1::2]), strict=True)
         refs = [JobRef(job_id, (ms, job_id.decode())) for job_id, ms in pairs]
         return refs, at, status.decode()
 

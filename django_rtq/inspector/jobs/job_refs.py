@@ -69,12 +69,12 @@ def read_commands(keys: QueueKeys, state: str, ids: Sequence[bytes]) -> list[Com
 
 def read_jobs(queue: str, state: str, refs: Sequence[JobRef], replies: Sequence[Any]) -> list[JobDetails | None]:
     """The jobs, from the replies of read_commands(); None for a job that is not in this state any more."""
-    found = list(replies)
-    now_ms = clock_ms(found.pop()) if state == "finished" else 0
-    is_else = found.pop() if state == "scheduled" else [None] * len(refs)
+    jobs = list(replies)
+    now_ms = clock_ms(jobs.pop()) if state == "finished" else 0
+    is_else = jobs.pop() if state == "scheduled" else [None] * len(refs)
     return [
         _raw_job(queue, ref, values, now_ms).details() if is_retrying is None else None
-        for ref, is_retrying, *values in zip(refs, is_else, *found, strict=True)
+        for ref, is_retrying, *values in zip(refs, is_else, *jobs, strict=True)
     ]
 
 
@@ -105,10 +105,10 @@ def decode_cursor(text: str) -> tuple[Any, ...]:
 def decode_list(text: str) -> list[Any]:
     """The list in a cursor, with any values; [] for invalid text."""
     try:
-        found = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        items = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (ValueError, TypeError):
         return []
-    return found if isinstance(found, list) else []
+    return items if isinstance(items, list) else []
 
 
 def checked_place(found: Sequence[Any]) -> tuple[Any, ...]:

@@ -115,10 +115,10 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
 def _other_place(broker: Broker, job_id: str, queue: str) -> Steps[str]:
     """The other queue in which a job is; "" if there is none."""
     try:
-        found = (yield from find(broker, job_id, None)).queue
+        place = (yield from find(broker, job_id, None)).queue
     except JobNotFound:
         return ""
-    return "" if found == queue else found
+    return "" if place == queue else place
 
 
 def first_found(job_id: str, queues: Sequence[str], replies: Sequence[Any]) -> JobDetails:

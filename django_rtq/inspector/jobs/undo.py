@@ -46,8 +46,8 @@ def new_token(verb: str) -> str:
 
 def verb_of(token: str) -> str:
     """What is to be undone; "" for a text that is no token."""
-    found = _TOKEN.fullmatch(token)
-    return found[1] if found else ""
+    parts = _TOKEN.fullmatch(token)
+    return parts[1] if parts else ""
 
 
 def script_argument(token: str) -> str:

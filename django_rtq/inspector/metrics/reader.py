@@ -121,10 +121,10 @@ class MetricsReader:
 
 def read_task_metrics(flats: Iterable[Any], past: Mapping[str, TaskCounts], without: bytes) -> dict[str, TaskMetrics]:
     """Add up counters of tasks, as HGETALL replies them, to those of the past, by task."""
-    found = {task: counts.copy(without) for task, counts in past.items()}
+    counts_of = {task: counts.copy(without) for task, counts in past.items()}
     for flat in flats:
-        add_counters(found, flat, without=without)
-    return {task: counts.metrics() for task, counts in sorted(found.items())}
+        add_counters(counts_of, flat, without=without)
+    return {task: counts.metrics() for task, counts in sorted(counts_of.items())}
 
 
 def add_counters(found: dict[str, TaskCounts], flat: Sequence[Any], *, without: bytes = b"") -> None:
@@ -164,9 +164,9 @@ class TaskCounts:
     @classmethod
     def of(cls, numbers: Mapping[bytes, int]) -> TaskCounts:
         """Counters by their kind."""
-        found = {"": cls()}
-        add_counters(found, [each for pair in numbers.items() for each in pair])
-        return found[""]
+        counts = {"": cls()}
+        add_counters(counts, [item for pair in numbers.items() for item in pair])
+        return counts[""]
 
     def copy(self, without: bytes = b"") -> TaskCounts:
         """The same sums, to be added to, without some histograms: see add_counters()."""

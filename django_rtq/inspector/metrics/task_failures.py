@@ -39,8 +39,8 @@ class TaskFailures:
     def lately(self, now: datetime, minutes: int) -> Runs:
         """Its runs in the last minutes, the present one included."""
         first = int(now.timestamp()) // 60 - minutes + 1
-        found = [runs for minute, runs in self.minutes.items() if minute >= first]
-        return Runs(sum(runs.failed for runs in found), sum(runs.runs for runs in found))
+        recent = [runs for minute, runs in self.minutes.items() if minute >= first]
+        return Runs(sum(runs.failed for runs in recent), sum(runs.runs for runs in recent))
 
 
 def task_failures_call(keys: QueueKeys) -> Command:
@@ -55,8 +55,8 @@ def read_task_failures(reply: Any) -> dict[str, TaskFailures]:
         for task, failed, done in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
             of_task = minutes.setdefault(task.decode(errors="replace"), {})
             of_task[minute] = Runs(int(failed), int(failed) + int(done))
-    found = {task: TaskFailures(minutes=of_task) for task, of_task in minutes.items()}
+    failures = {task: TaskFailures(minutes=of_task) for task, of_task in minutes.items()}
     for name, streak in zip(streaks[::2], streaks[1::2], strict=True):
         task, (number, since, _good) = name.decode(errors="replace"), map(int, streak.split())
-        found[task] = TaskFailures(in_a_row=number, since=clock_moment(since), minutes=minutes.get(task, {}))
-    return found
+        failures[task] = TaskFailures(in_a_row=number, since=clock_moment(since), minutes=minutes.get(task, {}))
+    return failures

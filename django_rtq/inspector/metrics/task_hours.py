@@ -54,7 +54,7 @@ class TaskHours:
             calls = [SCRIPTS["task_hours"].call(self._keys.of(queue), (hours,)) for queue in queues]
             guessed = self._latest
             replies = self._redis.execute([*also, *calls, *map(self._read_hour, guessed)], resend=True)
-            found, replies = replies[: len(also)], replies[len(also) :]
+            of_others, replies = replies[: len(also)], replies[len(also) :]
             present, past = _sizes(queues, replies)
             read = {hour: flat for hour, flat in zip(guessed, replies[len(queues) :], strict=True) if hour in present}
             self._add_past(hours, past)
@@ -63,7 +63,7 @@ class TaskHours:
             for flat in (*read.values(), *(flat for _, flat in self._read(missing))):
                 add_counters(sums, flat)
             self._latest = next(_packets(present), [])
-            return sums, found
+            return sums, of_others
 
     # -- inside, under the lock
 

@@ -94,8 +94,8 @@ def _queue_gauges(snapshot: Snapshot) -> Iterator[Metric]:
         oldest.add_metric(label, details.oldest_seconds or 0)
         clients.add_metric(label, details.clients)
         paused.add_metric(label, details.paused)
-        serving = [each for each in snapshot.workers if details.name in each.queues]
-        slots.add_metric(label, sum(each.slots for each in serving if not each.is_lost and not each.is_quiet))
+        serving = [worker for worker in snapshot.workers if details.name in worker.queues]
+        slots.add_metric(label, sum(worker.slots for worker in serving if not worker.is_lost and not worker.is_quiet))
         if details.scheduler_seconds is not None:
             idle.add_metric(label, details.scheduler_seconds)
     yield from (jobs, oldest, clients, paused, slots, idle)
@@ -175,7 +175,7 @@ def _incident_gauge(incidents: Iterable[Incident]) -> Metric:
     text = "Incidents now, by kind, severity and subject."
     gauge = GaugeMetricFamily("rtq_incidents", text, labels=["kind", "severity", "queue", "task", "host"])
     for labels, count in Counter(
-        (each.kind, str(each.severity), each.queue, each.task, each.host) for each in incidents
+        (incident.kind, str(incident.severity), incident.queue, incident.task, incident.host) for incident in incidents
     ).items():
         gauge.add_metric(labels, count)
     return gauge

@@ -48,10 +48,10 @@ def read_snapshot() -> Snapshot:
 
 
 def _queue_numbers(details: QueueDetails, totals: Sequence[list[Any]]) -> QueueNumbers:
-    found: dict[str, TaskCounts] = {}
+    counts: dict[str, TaskCounts] = {}
     for part in totals:
-        add_counters(found, part)
-    counters = found.pop("", TaskCounts()).outcomes
-    for each in _UNTIL:
-        counters.pop(each, None)
-    return QueueNumbers(details=details, counters=counters, tasks=found)
+        add_counters(counts, part)
+    counters = counts.pop("", TaskCounts()).outcomes
+    for until in _UNTIL:
+        counters.pop(until, None)
+    return QueueNumbers(details=details, counters=counters, tasks=counts)

@@ -158,8 +158,8 @@ def _forget_stale(*, job_ids: Sequence[str], **kwargs: object) -> None:
 
 def _schedules_of(queue: str) -> list[ScheduledTask]:
     config = get_config()
-    found = [load_schedules(schedules_in(place, config), get_broker(place).schedules.read()) for place in places()]
-    return [entry for each in found for entry in each.entries if entry.task.queue == queue]
+    loaded = [load_schedules(schedules_in(place, config), get_broker(place).schedules.read()) for place in places()]
+    return [entry for schedules in loaded for entry in schedules.entries if entry.task.queue == queue]
 
 
 def _monitor_schedule(schedule: Schedule) -> dict[str, Any] | None:
@@ -186,11 +186,11 @@ def _warn(reason: str, name: str, *values: float) -> None:
 
 def _margins(task: Task[Any, Any]) -> dict[str, int]:
     """Minutes: until when a run may begin, from `expires` of the task, and how long it may take, from `time_limit`."""
-    found = {}
+    margins = {}
     expires = task.expires.total_seconds() if isinstance(task.expires, timedelta) else task.expires
     if isinstance(expires, int | float):
-        found["checkin_margin"] = max(1, math.ceil(expires / 60))
+        margins["checkin_margin"] = max(1, math.ceil(expires / 60))
     limit = task.time_limit or get_config().time_limit
     if limit is not None:
-        found["max_runtime"] = max(1, math.ceil((limit + get_config().kill_grace_seconds) / 60))
-    return found
+        margins["max_runtime"] = max(1, math.ceil((limit + get_config().kill_grace_seconds) / 60))
+    return margins

@@ -35,23 +35,31 @@ def settle_finished(
     for queue, attempts in broker.attempts(worker, queues).items():
         # A job whose retry was reported may run again in the same worker: then its attempt is another one.
         unreported = [job for job in finished if job.job_id in attempts and job.attempt in (0, attempts[job.job_id])]
-        settlement = Settlement()
-        for job in unreported:
-            text = job.text or (_lost_failure(job, worker) if job.verb in (RETRIED, BURIED) else b"")
-            settlement.add(Report(job.verb, job.ms, text, job.is_counted), job.job_id)
         if not unreported:
             continue
+        settlement = Settlement()
+        for job in unreported:
+            settlement.add(_report_of(job, worker), job.job_id)
         if counts is not None:
             of_queue = counts.pop(queue, None) or QueueCounts()
             _count(broker, queue, unreported, of_queue)
             settlement.metrics = list(of_queue.calls())
         broker.settle(worker, queue, settlement)
         logger.info("settled finished jobs of worker %s: %d", worker, len(unreported))
-        for job in unreported:
-            if job.verb == ACKED and is_result_lost(job.text):
-                job_id = job.job_id.decode(errors="replace")
-                extra = about_jobs([job_id], queue=queue)
-                logger.warning("job %s succeeded, but its result is lost", job_id, extra=extra)
+        _warn_of_lost_results(queue, unreported)
+
+
+def _report_of(job: Finished, worker: str) -> Report:
+    text = job.text or (_lost_failure(job, worker) if job.verb in (RETRIED, BURIED) else b"")
+    return Report(job.verb, job.ms, text, job.is_counted)
+
+
+def _warn_of_lost_results(queue: str, jobs: Sequence[Finished]) -> None:
+    for job in jobs:
+        if job.verb == ACKED and is_result_lost(job.text):
+            job_id = job.job_id.decode(errors="replace")
+            extra = about_jobs([job_id], queue=queue)
+            logger.warning("job %s succeeded, but its result is lost", job_id, extra=extra)
 
 
 def _count(broker: Broker, queue: str, jobs: Sequence[Finished], counts: QueueCounts) -> None:

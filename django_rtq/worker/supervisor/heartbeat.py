@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from django_rtq import __version__, signals
@@ -96,11 +96,7 @@ class Heartbeat(Loop):
         except FormatMismatch as error:
             self.mismatch = error
             raise
-        for _, shared in processes:
-            if shared.worker in infos and shared.worker not in unknown:
-                shared.renewed_at = started
-        if self._stand_in in unknown:
-            self._stand_in = ""
+        self._note_renewed([shared for _, shared in processes if shared.worker in infos], unknown, started)
         signals.send_promoted(Heartbeat, promoted)
         self._on_cancel_requests(requests)
         for queue, number in lost.items():
@@ -114,6 +110,13 @@ class Heartbeat(Loop):
             self._has_looked_for_projects = True
         self._keep_limits()
         return interval if earliest is None else min(interval, earliest + 0.01)
+
+    def _note_renewed(self, asked: Iterable[SharedState], unknown: Collection[str], at: float) -> None:
+        for shared in asked:
+            if shared.worker not in unknown:
+                shared.renewed_at = at
+        if self._stand_in in unknown:
+            self._stand_in = ""
 
     def _infos(self, processes: Sequence[tuple[int, SharedState]]) -> dict[str, dict[str, Argument]]:
         """By worker: those of the processes that are not frozen, and of the one that stands in for a crash loop."""

@@ -139,11 +139,11 @@ class ProcessPool:
 
     def _reap_orphans(self) -> None:
         """Reap processes that jobs have started and left, and that are ours because we are process 1 or a subreaper."""
-        own = {process.pid for process in self.processes}
+        pids = {process.pid for process in self.processes}
         with suppress(OSError):  # there are none, or waitid() is not available
             # Not the children of other threads: a signal receiver there may wait for a program that it has started.
             while exited := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _WNOTHREAD):
-                if exited.si_pid in own:
+                if exited.si_pid in pids:
                     return  # one of ours has exited just now: the next reap() returns it
                 os.waitpid(exited.si_pid, os.WNOHANG)
 

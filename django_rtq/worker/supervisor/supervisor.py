@@ -20,6 +20,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -205,17 +206,12 @@ class Supervisor:
         # In a process that we killed, for a time limit or at the end of the drain time, no job counts a crash, except
         # jobs with max_crashes=0 that have started: these must not run again.
         crashed = process.shared.running_once() if process.was_killed_by_us else process.shared.running()
-        logger.log(
-            logging.WARNING if process.killed_at_shutdown or process.terminated else logging.ERROR,
-            "process %d of worker %s %s; jobs run before: %d; running then: %s",
-            process.pid, process.shared.worker, process.exit_reason(status), process.shared.last_claim()[0],
-            ", ".join(process.shared.running()) or "nothing", extra=about_jobs(process.shared.running()),
-        )  # fmt: skip
-        committed = set(process.shared.committed())  # neither failed nor crashed: the next run finds their rows
+        _log_death(process, status)
+        committed = process.shared.committed()  # neither failed nor crashed: the next run finds their rows
         self._crash_recovery.add(
             process.shared,
-            crashed=[job_id for job_id in crashed if job_id not in committed],
-            overdue=[job_id for job_id in process.overdue if job_id not in committed],
+            crashed=_without(committed, crashed),
+            overdue=_without(committed, process.overdue),
             blamed=process.overdue if process.was_killed_by_us else crashed,
         )
         if process.was_killed_by_us:
@@ -326,3 +322,17 @@ def _describe(options: WorkerOptions) -> str:
     if options.burst:
         parts.append("burst: until the queues are empty")
     return f"{'; '.join(parts)}; Python {sys.version_info.major}.{sys.version_info.minor}, pid {os.getpid()}"
+
+
+def _log_death(process: ChildProcess, status: int) -> None:
+    shared, is_expected = process.shared, process.killed_at_shutdown or process.terminated
+    logger.log(
+        logging.WARNING if is_expected else logging.ERROR,
+        "process %d of worker %s %s; jobs run before: %d; running then: %s",
+        process.pid, shared.worker, process.exit_reason(status), shared.last_claim()[0],
+        ", ".join(shared.running()) or "nothing", extra=about_jobs(shared.running()),
+    )  # fmt: skip
+
+
+def _without(others: Collection[str], job_ids: Iterable[str]) -> list[str]:
+    return [job_id for job_id in job_ids if job_id not in others]

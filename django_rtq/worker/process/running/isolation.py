@@ -26,9 +26,9 @@ class _ThreadContext(threading.local):
     """Per thread: the current run, and a context that has it."""
 
     def __init__(self, context: contextvars.Context) -> None:
-        own, here = context.copy(), CurrentRun()
-        own.run(current_run.set, here)
-        self.both = here, own
+        of_process, here = context.copy(), CurrentRun()
+        of_process.run(current_run.set, here)
+        self.both = here, of_process
 
 
 class Isolation:
