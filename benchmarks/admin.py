@@ -88,7 +88,7 @@ def _ms(query: Callable[[], Any]) -> float:
 
 
 def _fill(env: Environment, jobs: int) -> None:
-    from django_rtq.broker.broker import get_broker
+    from django_rtq.broker.brokers import get_broker
 
     broker = get_broker()
     for number in range(QUEUES - 2):
@@ -120,7 +120,7 @@ def _task_counters(task: str) -> dict[str, int]:
 
 def _sign_workers_on() -> None:
     """Eight processes of one host, with two jobs each."""
-    from django_rtq.broker.broker import get_broker
+    from django_rtq.broker.brokers import get_broker
     from django_rtq.broker.worker_info import worker_info_commands
 
     broker = get_broker()
@@ -133,7 +133,7 @@ def _sign_workers_on() -> None:
 
 
 def _bury(jobs: int) -> None:
-    from django_rtq.broker.broker import get_broker
+    from django_rtq.broker.brokers import get_broker
     from django_rtq.broker.settlement import Settlement
     from django_rtq.jobs import serializer
 

@@ -147,7 +147,7 @@ class Meter:
 
     def _longest(self, commands: list[Any]) -> dict[str, float]:
         """Of each script that reads, the CPU time of Redis for the longest of these calls, ms: each is sent again."""
-        from django_rtq.broker.broker import get_broker
+        from django_rtq.broker.brokers import get_broker
         from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA
         from django_rtq.broker.scripts import SCRIPTS
 

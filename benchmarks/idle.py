@@ -45,14 +45,14 @@ def measure(env: Environment, readings: Readings) -> None:
 
 def _store_past_hours() -> None:
     """What schedulers do once an hour: not in the minute that is measured."""
-    from django_rtq.broker.broker import get_broker
+    from django_rtq.broker.brokers import get_broker
 
     while not get_broker().maintenance.task_days.store(["default"]):
         pass
 
 
 def _is_done(env: Environment) -> bool:
-    from django_rtq.broker.broker import get_broker
+    from django_rtq.broker.brokers import get_broker
 
     return not env.redis.exists(get_broker().keys.of("default").jobs)
 

@@ -1,4 +1,7 @@
-"""All system checks: settings and schedules; with --deploy also the Redis server and the databases."""
+"""All system checks: settings and schedules; with --deploy also the Redis server and the databases.
+
+Every process of a project imports this module, and few run the checks: what only one of them needs is imported there.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,9 @@ from django.core.checks import CheckMessage, Error, Warning
 from django.db import Error as DatabaseFailure
 from django.db import connections
 
-from django_rtq.broker.redis.settings import caches_in, read_connection_settings
 from django_rtq.broker.task_backends import places
 from django_rtq.conf.config import get_config, is_ours, task_backends
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
-from django_rtq.inspector.server_info import problems_of
-from django_rtq.middleware import check as check_chain
-from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.tasks.limits_of import check_functions
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.transactions.rules import outbox_database
@@ -26,6 +25,8 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
 
     rtq.W001: the lease is very short.
     """
+    from django_rtq.broker.redis.settings import caches_in, read_connection_settings
+
     try:
         config = get_config()
         where = read_connection_settings(config)
@@ -53,6 +54,8 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
 
 def check_schedules(**kwargs: Any) -> list[CheckMessage]:
     """rtq.E002: a schedule in the code or in RTQ["SCHEDULES"] is invalid."""
+    from django_rtq.scheduler.registry import declared_schedules
+
     try:
         config = get_config()
     except ConfigurationError:
@@ -66,6 +69,8 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
 
 def check_middleware(**kwargs: Any) -> list[CheckMessage]:
     """rtq.E007: an entry of RTQ["MIDDLEWARE"] cannot be used."""
+    from django_rtq.middleware import check as check_chain
+
     try:
         config = get_config()
     except ConfigurationError:
@@ -95,7 +100,7 @@ def check_email(**kwargs: Any) -> list[CheckMessage]:
         return []  # reported as rtq.E001
     if not has_options:
         return []
-    from django_rtq import mail  # processes that do not use it do not import it
+    from django_rtq import mail
 
     try:
         mail.check_settings()
@@ -118,7 +123,8 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
 
 
 def _check_server_of(place: str) -> list[CheckMessage]:
-    from django_rtq.inspector.inspector import get_inspector  # processes that only enqueue do not import it
+    from django_rtq.inspector.inspector import get_inspector
+    from django_rtq.inspector.server_info import problems_of
 
     whose = f"TASKS[{place!r}]: " if place else ""
     try:
@@ -195,7 +201,7 @@ def check_tables(databases: Collection[str] | None = None, **kwargs: Any) -> lis
 
 
 def _has_unapplied(alias: str) -> bool:
-    from django.db.migrations.executor import MigrationExecutor  # it takes a while to import
+    from django.db.migrations.executor import MigrationExecutor
 
     executor = MigrationExecutor(connections[alias])
     leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == "django_rtq"]

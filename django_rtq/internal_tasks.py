@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from django.apps import apps
 from django.utils import timezone
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import places
 from django_rtq.conf.config import get_config
 from django_rtq.handle import JobHandle

@@ -19,10 +19,8 @@ from typing import Any
 
 from django_rtq import signals
 from django_rtq.exceptions import TaskNotFound
-from django_rtq.jobs.failure import format_error
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about, about_jobs
-from django_rtq.redaction import Secrets
 
 logger = logging.getLogger("django_rtq")
 
@@ -193,6 +191,10 @@ def _first_ids(job_ids: Sequence[str]) -> str:
 
 def _log_error(level: int, error: BaseException, job: Job | None, message: str, values: tuple[Any, ...]) -> None:
     if logger.isEnabledFor(level):
+        # processes without failures need neither
+        from django_rtq.jobs.failure import format_error
+        from django_rtq.redaction import Secrets
+
         safe = (
             error
             if job is None

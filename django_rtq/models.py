@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -24,12 +24,14 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.broker.task_backends import place_of, places
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
-from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, schedule_from_row, sync_rows
 from django_rtq.schedules import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
 from django_rtq.tasks import exactly_once, registry
 from django_rtq.tasks.calls import check_call, client_name
 from django_rtq.tasks.options.kinds import QUEUE
 from django_rtq.transactions import outbox
+
+if TYPE_CHECKING:
+    from django_rtq.scheduler.registry import ScheduledTask
 
 logger = logging.getLogger("django_rtq")
 
@@ -128,6 +130,8 @@ class Schedule(models.Model):
 
     def entry(self) -> ScheduledTask:
         """The schedule as schedulers read it. Raises TaskNotFound, InvalidTask, TypeError or ValueError if invalid."""
+        from django_rtq.scheduler.registry import schedule_from_row
+
         return schedule_from_row(self.name, self.as_row())
 
     # -- validation
@@ -150,6 +154,8 @@ class Schedule(models.Model):
             yield "args", lambda: check_call(registry.get_task(self.task), self.args, self.kwargs)
 
     def _check_name(self) -> None:
+        from django_rtq.scheduler.registry import declared_schedules
+
         every(seconds=1, name=self.name)
         source = {entry.name: entry.source for entry in declared_schedules(get_config())}.get(self.name)
         if source:
@@ -205,6 +211,8 @@ def sync_schedules(backend: str | None = None, *, is_dry_run: bool = False) -> i
 
     Each row goes to the Redis of its task; only those of one backend in TASKS, if it is given. A dry run only counts.
     """
+    from django_rtq.scheduler.registry import sync_rows
+
     rows = Schedule.objects.using(router.db_for_write(Schedule))
     names = places() if backend is None else [place_of(backend)]
     changed, failed = 0, None

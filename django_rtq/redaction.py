@@ -13,13 +13,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.jobs.failure import format_error
 from django_rtq.tasks.registry import known_task
+
+if TYPE_CHECKING:
+    from django_rtq.inspector.details import JobDetails
+    from django_rtq.inspector.jobs.dead_letters import DeadGroup
 
 HIDDEN = "********************"
 MIN_LENGTH = 4  # characters of a string, or digits of a number: shorter values occur in too many messages

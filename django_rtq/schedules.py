@@ -17,8 +17,6 @@ from itertools import count, islice, takewhile
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from cronsim import CronSim, CronSimError
-
 from django_rtq.conf.config import time_zone_name
 from django_rtq.exceptions import InvalidTask
 from django_rtq.validation import is_whole
@@ -54,6 +52,8 @@ class CronExpression:
     """
 
     def __init__(self, expression: str, zone: str) -> None:
+        from cronsim import CronSim  # projects without cron expressions do not need it
+
         spec = CronSim(expression, _EPOCH)
         minute, hour = expression.split()[-5:-3]
         self._zone = ZoneInfo(zone)
@@ -213,6 +213,8 @@ def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
     time matches: not in a gap, and twice in that hour.
     Options: name, args, kwargs, missed, cap, overlap. Raises InvalidTask.
     """
+    from cronsim import CronSimError
+
     _check_text("cron: the expression", expression, MAX_EXPRESSION_LENGTH)
     fields = _ALIASES.get(expression.strip().lower(), expression).split()
     if len(fields) not in (5, 6):

@@ -21,7 +21,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import JobState, task
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.inspector.inspector import get_inspector
 from tests.support.claims import take_all
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle

@@ -103,7 +103,7 @@ def _drain(env: Environment, *, has_limits: bool) -> Cost:
 
 def _claims(env: Environment) -> dict[str, float]:
     """Median µs of claiming one job, from a queue of free clients, and from one with many blocked ones beside them."""
-    from django_rtq.broker.broker import get_broker
+    from django_rtq.broker.brokers import get_broker
     from django_rtq.inspector.inspector import get_inspector
 
     env.clear()
@@ -127,7 +127,7 @@ def _claims(env: Environment) -> dict[str, float]:
 
 
 def _fill(queue: str, name: str, clients: int, jobs: int) -> None:
-    from django_rtq.broker.broker import get_broker
+    from django_rtq.broker.brokers import get_broker
     from django_rtq.broker.messages import NewJob
     from django_rtq.jobs.job import new_job_id
 
@@ -141,7 +141,7 @@ def _fill(queue: str, name: str, clients: int, jobs: int) -> None:
 
 def _claim_and_ack(queue: str) -> float:
     """µs of the claim, without the acknowledgement."""
-    from django_rtq.broker.broker import get_broker
+    from django_rtq.broker.brokers import get_broker
     from django_rtq.broker.settlement import Settlement
 
     broker = get_broker()

@@ -6,23 +6,19 @@ Every method may be repeated when its reply was lost. The header of each script 
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.core.signals import setting_changed
-from django.dispatch import receiver
-
 from django_rtq import signals
-from django_rtq.broker.enqueue_calls import AnyJob, EnqueueCall, SentJob, enqueue_calls, enqueue_many, script_mode
+from django_rtq.broker.enqueue_calls import AnyJob, SentJob, enqueue_calls, enqueue_many, script_mode
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.limits import LimitStore, SettingsKeeper
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
 from django_rtq.broker.messages import (
     ClaimResult,
+    EnqueueCall,
     HeartbeatResult,
     HeldEntry,
     NewJob,
@@ -30,7 +26,7 @@ from django_rtq.broker.messages import (
     earliest_seconds,
     read_cancel_requests,
 )
-from django_rtq.broker.redis.client import BlockingClient, RedisClient
+from django_rtq.broker.redis.client import BlockingClient, RedisClient, clock_ms
 from django_rtq.broker.redis.commands import Argument, Command, Packet, Steps, checked
 from django_rtq.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
 from django_rtq.broker.redis.settings import read_connection_settings
@@ -38,7 +34,6 @@ from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.stored_format import check_format, format_commands, note_loss
-from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
 from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers
 from django_rtq.broker.workflows import Advance, WorkflowStore, read_advance
 from django_rtq.conf.config import Config, check_redis_is_allowed
@@ -370,6 +365,13 @@ class Broker:
             for name, pairs in zip(queues, held_by_queue, strict=True)
         }
 
+    def without_worker(self, queues: Sequence[str]) -> list[str]:
+        """Those of the queues that no living worker serves."""
+        latest = [("ZRANGE", self.keys.of(queue).workers, -1, -1, "WITHSCORES") for queue in queues]
+        time, *leases = self.redis.execute([("TIME",), *latest], resend=True)
+        now_ms = clock_ms(time)
+        return [queue for queue, lease in zip(queues, leases, strict=True) if not (lease and float(lease[1]) >= now_ms)]
+
     def find_running(self, worker: str, queues: Sequence[str], job_id: str) -> Job | None:
         """The job of that id, if the worker holds it. Raises PayloadError or ValueError for an unreadable record."""
         for queue, attempts in self.attempts(worker, queues).items():
@@ -494,74 +496,3 @@ def _enqueue_command(keys: QueueKeys, job: NewJob) -> Command:
 
 def _pairs(flat: Sequence[bytes]) -> list[tuple[str, str]]:
     return [(flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2)]
-
-
-_brokers: dict[str, Broker] = {}  # of get_broker(), by the name of their Redis
-_substitutes: list[Broker] = []
-on_brokers_forgotten: list[Callable[[], object]] = []  # caches of what has a broker
-
-
-def get_broker(backend: str | None = None) -> Broker:
-    """The broker of this process for a backend in TASKS; "": for RTQ["REDIS"]; None: for the one that is viewed.
-
-    For producers and the admin. Backends with the same Redis share one. Raises ConfigurationError.
-    """
-    return broker_of(viewed_backend() if backend is None else backend)
-
-
-@cache
-def broker_of(backend: str) -> Broker:
-    """get_broker() for producers, who always know the backend. Raises ConfigurationError."""
-    if _substitutes:
-        return _substitutes[-1]
-    place = place_of(backend)
-    return _brokers.get(place) or _brokers.setdefault(place, open_broker(place, role="client"))
-
-
-def open_broker(backend: str, *, role: str) -> Broker:
-    """A broker of its own, for workers and schedulers. Raises ConfigurationError."""
-    return Broker(config_of(backend), role=role, backend=place_of(backend))
-
-
-def forget_brokers(places: Collection[str] | None = None) -> None:
-    """Let get_broker() make new ones. None: for all places."""
-    for place in list(_brokers) if places is None else places:
-        del _brokers[place]
-    _clear_caches()
-
-
-def _clear_caches() -> None:
-    broker_of.cache_clear()
-    for clear in on_brokers_forgotten:
-        clear()
-
-
-def close_brokers() -> None:
-    """Close the connections of all brokers of get_broker()."""
-    for broker in list(_brokers.values()):
-        broker.close()
-
-
-@contextmanager
-def substitute_broker(broker: Broker) -> Iterator[None]:
-    """For tests: get_broker() returns this one inside the block, in all threads, for all backends."""
-    _substitutes.append(broker)
-    _clear_caches()
-    try:
-        yield
-    finally:
-        _substitutes.remove(broker)
-        _clear_caches()
-
-
-# A process may be forked while another thread holds the lock of the pool: the child makes its own broker.
-os.register_at_fork(after_in_child=forget_brokers)
-
-
-@receiver(setting_changed)
-def apply_settings(*, setting: str, **kwargs: object) -> None:
-    """Make new brokers when a test overrides the settings."""
-    if setting in ("RTQ", "CACHES", "DEBUG"):
-        forget_brokers()
-    elif setting == "TASKS":
-        forget_brokers(_brokers.keys() - {""})

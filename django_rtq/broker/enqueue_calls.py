@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.broker.messages import NewJob, UniqueJob, as_unique
+from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, as_unique
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
@@ -23,15 +23,6 @@ CALLS_IN_FLIGHT = 8  # script calls of one round trip: Redis runs the first whil
 
 AnyJob: TypeAlias = NewJob | UniqueJob
 SentJob = TypeVar("SentJob", NewJob, UniqueJob)
-
-
-class EnqueueCall(NamedTuple):
-    """The arguments of one call of Broker.enqueue() or, with unique jobs, Broker.enqueue_unique()."""
-
-    queue: str
-    jobs: Sequence[AnyJob]  # all of one kind
-    all_or_none: bool = False  # store no job if one does not fit
-    backend: str = ""  # in TASKS, whose Redis gets the jobs
 
 
 class _Part(NamedTuple):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, QueueFull
+
+if TYPE_CHECKING:
+    from django_rtq.broker.settlement import Settlement
 
 
 class NewJob(NamedTuple):
@@ -38,6 +40,15 @@ class UniqueJob(NamedTuple):
     until: str  # what releases the lock: "start" or "done"
     limit_ms: int  # the longest time that the lock is held, counted from when the job is ready
     on_conflict: str  # what to do with a duplicate: "return", "raise", "replace", "rerun"
+
+
+class EnqueueCall(NamedTuple):
+    """The arguments of one call of Broker.enqueue() or, with unique jobs, Broker.enqueue_unique()."""
+
+    queue: str
+    jobs: Sequence[NewJob | UniqueJob]  # all of one kind
+    all_or_none: bool = False  # store no job if one does not fit
+    backend: str = ""  # in TASKS, whose Redis gets the jobs
 
 
 def as_unique(job: NewJob | UniqueJob) -> UniqueJob:

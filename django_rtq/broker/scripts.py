@@ -9,7 +9,8 @@ declares two at least: see keys.py.
 
 linker.py puts a script together with what it uses of its parts.
 
-A file is read when its script is called first; an upgrade in between is noticed.
+A file is read when its script is called first; an upgrade in between is noticed. A process that runs for long reads all
+files when it starts. Each script is put together when it is called first: that takes longer, and few are called.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
-from importlib import resources
 from pathlib import Path
 
 from django_rtq.broker.keys import QUEUE_KEYS, QueueKeys
@@ -52,16 +52,8 @@ class Script:
 
     @cached_property
     def text(self) -> str:
-        """What Redis runs: named(), what the script uses of the parts, and its own file.
-
-        Raises BrokerRefused if the files are of another version than this process.
-        """
-        try:
-            text = "\n".join([_named(self.key_names), link(self._source, _parts(self._source))])
-            _check_version()
-        except OSError as error:
-            raise BrokerRefused(f"{error}. Was django_rtq upgraded? Restart this process.") from error
-        return text
+        """What Redis runs: named(), what the script uses of the parts, and its own file. Raises BrokerRefused."""
+        return "\n".join([_named(self.key_names), link(self._source, _parts(self._source))])
 
     @cached_property
     def sha(self) -> bytes:
@@ -145,12 +137,21 @@ def _parts(source: str, found: dict[str, str] | None = None) -> dict[str, str]:
 
 @cache
 def _read(folder: str, name: str) -> str:
-    return (_LUA / folder / f"{name}.lua").read_text()
+    """The text of a file. Raises BrokerRefused if it is of another version than this process."""
+    try:
+        text = (_LUA / folder / f"{name}.lua").read_text()
+    except OSError as error:
+        raise BrokerRefused(f"{error}. Was django_rtq upgraded? Restart this process.") from error
+    _check_version()
+    return text
+
+
+def _names_in(folder: str) -> list[str]:
+    return sorted(file.name.removesuffix(".lua") for file in (_LUA / folder).iterdir() if file.name.endswith(".lua"))
 
 
 def _scripts_in(folder: str) -> dict[str, Script]:
-    names = sorted(file.name.removesuffix(".lua") for file in (_LUA / folder).iterdir() if file.name.endswith(".lua"))
-    return {name: Script(name, folder) for name in names}
+    return {name: Script(name, folder) for name in _names_in(folder)}
 
 
 def _check_version() -> None:
@@ -176,12 +177,13 @@ def _stamp_of_package() -> int:
 
 
 def read_all() -> None:
-    """Read every script now, for a process that runs for long: it must not read files of a later version."""
-    for script in SCRIPTS.values():
-        script.sha  # noqa: B018
+    """Read every file now, for a process that runs for long: it must not read files of a later version."""
+    for folder in ("", "queries", "lib"):
+        for name in _names_in(folder):
+            _read(folder, name)
 
 
 _PACKAGE = Path(__file__).parents[1] / "__init__.py"
 _STAMP = _stamp_of_package()
-_LUA = resources.files("django_rtq.broker") / "lua"
+_LUA = Path(__file__).parent / "lua"
 SCRIPTS = _scripts_in("") | _scripts_in("queries")

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.broker.redis.connections import ConnectionSettings
-from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.conf.config import (
     Config,
     config_of_backend,
@@ -23,6 +21,9 @@ from django_rtq.conf.config import (
 )
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.validation import did_you_mean
+
+if TYPE_CHECKING:
+    from django_rtq.broker.redis.connections import ConnectionSettings
 
 #: The options of a backend that say where its jobs are. One is enough: then the others are those of RTQ.
 REDIS_OPTIONS = ("REDIS", "DB", "PREFIX")
@@ -97,6 +98,8 @@ def connection_settings_of(backend: str) -> ConnectionSettings:
 
 
 def _read(backend: str) -> tuple[Config, ConnectionSettings]:
+    from django_rtq.broker.redis.settings import read_connection_settings  # with it comes redis-py
+
     options = _own_options(backend)
     if not options:
         config = get_config()

@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from django.conf import UserSettingsHolder, global_settings, settings
 from django.core.signals import setting_changed
 from django.db import DEFAULT_DB_ALIAS
 from django.dispatch import receiver
 
-from django_rtq.conf.incident_options import IncidentOptions, check_incidents
 from django_rtq.conf.option import (
     FLAG,
     Kind,
@@ -30,6 +29,9 @@ from django_rtq.conf.queue_options import QUEUE_NAME, QueueConfig, check_queues
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
 from django_rtq.under_test import is_under_test
 from django_rtq.validation import did_you_mean
+
+if TYPE_CHECKING:
+    from django_rtq.conf.incident_options import IncidentOptions
 
 DEBUG_REDIS = "redis://localhost:6379/0"
 MAX_VERSION = 100  # characters
@@ -75,6 +77,12 @@ def _check_schedules(schedules: Mapping[str, Any]) -> None:
     """Their options are checked when they are read."""
     if not all(_is_schedule(name, options) for name, options in schedules.items()):
         raise ValueError
+
+
+def _check_incidents(options: Any) -> None:
+    from django_rtq.conf.incident_options import check_incidents
+
+    check_incidents(options)
 
 
 def _check_email(options: Mapping[str, Any]) -> None:
@@ -173,7 +181,7 @@ class Config:
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = option(("tasks",), _TASK_MODULES, unit="names")
     #: From when on something is an incident, and which kinds are not reported.
-    incidents: Mapping[str, Any] = option({}, _accepted_by(check_incidents, ""))
+    incidents: Mapping[str, Any] = option({}, _accepted_by(_check_incidents, ""))
     #: Keep the arguments of jobs with their results, unless their task says otherwise.
     keep_args: bool = option(False, FLAG)
     #: Keep the last lines that a job logs: all that its loggers let through (True), or those from a level on ("INFO").
@@ -209,6 +217,8 @@ class Config:
     @property
     def incident_options(self) -> IncidentOptions:
         """The options in RTQ["INCIDENTS"], with their defaults."""
+        from django_rtq.conf.incident_options import IncidentOptions
+
         return IncidentOptions(**self.incidents)
 
 

@@ -61,9 +61,3 @@ class IncidentWatcher(Loop):
         for signal, texts in ((incident_opened, opened), (incident_closed, closed)):
             for incident in sorted(map(Incident.load, texts), key=lambda each: not each.is_critical):
                 signal.send_robust(IncidentWatcher, incident=incident)
-
-
-def watchers(broker: Broker) -> list[IncidentWatcher]:
-    """The watcher of a scheduler; none if no receiver is connected."""
-    has_receivers = incident_opened.receivers or incident_closed.receivers
-    return [IncidentWatcher(broker)] if has_receivers else []

@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from django_rtq import signals
-from django_rtq.broker.broker import Broker, get_broker, on_brokers_forgotten
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS

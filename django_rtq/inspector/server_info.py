@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from django.template.defaultfilters import filesizeformat
-
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.redis.client import RedisClient, clock_ms
 from django_rtq.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
@@ -101,6 +99,8 @@ def problems_of(server: ServerDetails, translated: Callable[[str], str] = str) -
 
 def problem_values(server: ServerDetails) -> dict[str, str]:
     """The values that PROBLEMS speak of."""
+    from django.template.defaultfilters import filesizeformat  # with it come templates, which no worker needs
+
     return {
         "policy": server.eviction_policy,
         "used": filesizeformat(server.used_memory or 0),

@@ -8,15 +8,17 @@ import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.selection import past_moment
 from django_rtq.management.output import one_line
 from django_rtq.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 from django_rtq.tasks.registry import declared_queues
 from django_rtq.validation import did_you_mean
+
+if TYPE_CHECKING:
+    from django_rtq.inspector.inspector import Inspector
 
 MOST = 1_000_000_000  # of --limit
 
@@ -90,6 +92,8 @@ def seconds_from(least: float, most: float = math.inf) -> Callable[[str], float]
 
 def past_time(text: str) -> datetime:
     """The type of an argument that is a time ago, such as 2h, or a date and time, by default in TIME_ZONE."""
+    from django_rtq.inspector.selection import past_moment  # rtq_worker does not need the inspector
+
     moment = past_moment(text)
     if moment is None:
         raise ArgumentTypeError(

@@ -14,13 +14,12 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connections, router
 
-from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import place_of, places
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import check_queue_name
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
-from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.queues import unserved
 from django_rtq.inspector.server_info import ask_server, problems_of
 from django_rtq.management.command import WRONG_USAGE
 from django_rtq.management.output import one_line
@@ -94,8 +93,8 @@ def warn_about_unknown_queues(names: Iterable[str], backend: str = "") -> None:
 def warn_about_unserved_queues(broker: Broker, own: Iterable[str]) -> None:
     """Warn about declared queues that neither this worker nor another one serves at this moment."""
     try:
-        declared = declared_queues(broker.backend)
-        left = unserved([name for name in declared if name not in own], Inspector(broker).workers())
+        others = [name for name in declared_queues(broker.backend) if name not in own]
+        left = broker.without_worker(others) if others else []
     except BrokerError:
         return  # the worker will wait for Redis
     if left:

@@ -10,7 +10,8 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from django_rtq import signals
-from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.messages import is_refusal, queue_full
 from django_rtq.broker.schedule_store import StoredSchedules, read_switch
 from django_rtq.broker.task_backends import is_in, places

@@ -12,7 +12,6 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.exceptions import BrokerError
-from django_rtq.redaction import Secrets
 from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, load_schedules, schedules_in
 from django_rtq.tasks import registry
 from django_rtq.threads import Loop
@@ -100,6 +99,8 @@ class Dispatcher:
             raise
         except Exception as error:
             # Code of the project failed, such as the `client` function of the task. Other schedules have to fire.
+            from django_rtq.redaction import Secrets
+
             secrets = Secrets.of(entry.task.name, list(entry.schedule.args), dict(entry.schedule.kwargs))
             hidden = secrets.hide_in_error(error)
             logger.error("schedule %s: its job could not be created", entry.name, exc_info=hidden)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.broker.task_backends import place_of, places
 from django_rtq.conf.config import get_config

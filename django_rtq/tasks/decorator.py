@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 
 from django_rtq.exceptions import InvalidTask
 from django_rtq.tasks import registry
-from django_rtq.tasks.options.types import SharedOptions, TaskOptions
 from django_rtq.tasks.task import OPTIONS, SHARED_NAMES, TASK_NAMES, USING_NAMES, Task
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from django_rtq.tasks.options.types import SharedOptions, TaskOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,9 +12,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from django_rtq import signals
-from django_rtq.broker.broker import broker_of
-from django_rtq.broker.enqueue_calls import EnqueueCall
-from django_rtq.broker.messages import NewJob, UniqueJob, is_refusal, queue_full
+from django_rtq.broker.brokers import broker_of
+from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, is_refusal, queue_full
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob
 from django_rtq.handle import JobHandle

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 from django.core.signals import setting_changed
@@ -24,16 +24,16 @@ from django.db import connections, transaction
 from django.dispatch import receiver
 from django.utils.module_loading import import_string
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.limits import ASKED_MS
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf.config import Config, get_config
 from django_rtq.conf.queue_options import check_client_limits
 from django_rtq.exceptions import BrokerError, ConfigurationError
 
+if TYPE_CHECKING:
+    from django_rtq.broker.broker import Broker
+
 logger = logging.getLogger("django_rtq")
 
-ASKED_SECONDS = ASKED_MS / 1000
 RETRY_SECONDS = 5.0  # after an error of Redis
 LOG_SECONDS = 60.0  # between two log lines about one function
 MOST_REMEMBERED = 50_000  # clients; about 10 MB
@@ -70,7 +70,9 @@ def _unknown(broker: Broker, queue: str, jobs: Iterable[NewJob | UniqueJob]) -> 
 def _learn(broker: Broker, queue: str, clients: Sequence[str]) -> None:
     if not broker.has_limits:
         return
-    _remember(broker, queue, dict.fromkeys(clients, ASKED_SECONDS))  # no other thread asks meanwhile
+    from django_rtq.broker.limits import ASKED_MS  # without such a function nobody needs them
+
+    _remember(broker, queue, dict.fromkeys(clients, ASKED_MS / 1000))  # no other thread asks meanwhile
     try:
         left = dict(zip(clients, broker.limits.seconds_left(queue, clients), strict=True))
         _remember(broker, queue, {client: seconds for client, seconds in left.items() if seconds})

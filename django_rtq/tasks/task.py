@@ -17,10 +17,8 @@ from django_rtq.exceptions import ConfigurationError, InvalidTask
 from django_rtq.handle import JobHandle
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import JobContext
-from django_rtq.middleware import can_wrap, wrap
 from django_rtq.schedules import Schedule, schedules_option
 from django_rtq.tasks.calls import ClientOption, Signature, check_call, signature_of
-from django_rtq.tasks.celery_options import CeleryOptions, using_options
 from django_rtq.tasks.declaration import (
     aliases_option,
     check_function,
@@ -39,7 +37,6 @@ from django_rtq.tasks.enqueuing import (
 from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
 from django_rtq.tasks.options.backoff import DEFAULT, Backoff, as_backoff
 from django_rtq.tasks.options.kinds import CLIENT, ERRORS, HEADERS, QUEUE, Moment, moment_argument
-from django_rtq.tasks.options.types import UsingOptions
 from django_rtq.tasks.options.uniqueness import (
     DAY_SECONDS,
     OnConflict,
@@ -51,6 +48,9 @@ from django_rtq.transactions.rules import OnCommit, database_to_await, explicit_
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from django_rtq.tasks.celery_options import CeleryOptions
+    from django_rtq.tasks.options.types import UsingOptions
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -304,6 +304,8 @@ class Task(Generic[P, R_co]):
         `expires` counts from now. Jobs of a higher `priority` run first. Raises InvalidTask for others, and what
         delay() raises.
         """
+        from django_rtq.tasks.celery_options import using_options
+
         changed = using_options(self.name, options)
         return (self.using(**changed) if changed else self).delay(*(args or ()), **(kwargs or {}))
 
@@ -349,15 +351,24 @@ class Task(Generic[P, R_co]):
                 raise InvalidTask(f"{self.name}: using() does not take {name!r}. It takes: {allowed}.")
         if options.get("headers") and isinstance(options["headers"], Mapping):
             options["headers"] = {**self.headers, **options["headers"]}
+        copy = self._copy(options)
+        copy._check_options(options)
+        return copy
+
+    def _with_headers(self, headers: Mapping[str, Any]) -> Task[P, R_co]:
+        """A copy with these headers instead of those that it has. Raises InvalidTask."""
+        return self._copy({"headers": HEADERS.checked(f"{self.name}: headers", headers, InvalidTask)})
+
+    def _copy(self, options: Mapping[str, Any]) -> Task[P, R_co]:
         copy = object.__new__(type(self))
         values = copy.__dict__
         values.update(self.__dict__)  # also what is cached, unless it depends on these options
         for name in _METHODS.intersection(values):
             del values[name]  # replaced by a test
-        for name in _CACHES.keys() & options:
-            values.pop(_CACHES[name], None)
-        values.update(options, changed=self.changed | options.keys())
-        copy._check_options(options)
+        for name in options:
+            if name in _CACHES:
+                values.pop(_CACHES[name], None)
+        values.update(options, changed=self.changed.union(options))
         return copy
 
     # -- through django.tasks
@@ -538,7 +549,7 @@ class TaskCall:
         """Enqueue the jobs. Returns their handles; for a coroutine, what it has to await."""
         task = self.task
         if self.headers != task.headers:
-            task = task.using(headers=None).using(headers=self.headers)
+            task = task._with_headers(self.headers)
         return self._send(task, self.arguments)
 
 
@@ -567,6 +578,8 @@ def _task_call(
 @lru_cache(maxsize=8)
 def _async_chain(paths: tuple[str, ...]) -> Callable[[TaskCall], Any] | None:
     """None: some of the middleware is for threads only."""
+    from django_rtq.middleware import can_wrap, wrap  # projects without middleware do not need it
+
     return wrap(paths, "enqueue", _asend) if can_wrap(paths, "enqueue", is_async=True) else None
 
 
@@ -577,6 +590,8 @@ async def _asend(call: TaskCall) -> Handles:
 
 @lru_cache(maxsize=8)
 def _chain(paths: tuple[str, ...]) -> Callable[[TaskCall], Any]:
+    from django_rtq.middleware import wrap
+
     return wrap(paths, "enqueue", TaskCall.send)
 
 

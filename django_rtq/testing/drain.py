@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from asgiref.sync import sync_to_async
 
 from django_rtq import signals
-from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.redis.client import clock_ms
 from django_rtq.broker.redis.commands import Command

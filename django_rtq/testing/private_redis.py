@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.test import override_settings
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.testing.activation import Activation

@@ -11,9 +11,9 @@ from unittest import mock
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.broker.broker import Broker, substitute_broker
-from django_rtq.broker.enqueue_calls import EnqueueCall
-from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import substitute_broker
+from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
 from django_rtq.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError, RedisNotAllowed
 from django_rtq.handle import JobHandle

@@ -17,17 +17,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db import connections, transaction
 
-from django_rtq.broker.broker import Broker, get_broker
-from django_rtq.broker.enqueue_calls import EnqueueCall
-from django_rtq.broker.messages import is_refusal, queue_full
+from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.messages import EnqueueCall, is_refusal, queue_full
 from django_rtq.exceptions import BrokerError, QueueFull
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.transactions.outbox import delete_or_log, store
 from django_rtq.transactions.rules import outbox_database
+
+if TYPE_CHECKING:
+    from django_rtq.broker.broker import Broker
 
 logger = logging.getLogger("django_rtq")
 _warned: set[str] = set()  # names of tasks for which a warning was logged

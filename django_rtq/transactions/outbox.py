@@ -24,8 +24,7 @@ from django.apps import apps
 from django.db import Error, connections, models
 from django.utils import timezone
 
-from django_rtq.broker.enqueue_calls import EnqueueCall
-from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
 from django_rtq.broker.task_backends import backends_in, place_of, places, viewed_backend
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.jobs.job import made_ms

@@ -18,8 +18,7 @@ from django.utils import timezone
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.enqueue_calls import EnqueueCall
-from django_rtq.broker.messages import queue_full
+from django_rtq.broker.messages import EnqueueCall, queue_full
 from django_rtq.broker.task_backends import place_of
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, ConfigurationError, QueueFull
 from django_rtq.jobs.job import made_ms
@@ -27,7 +26,6 @@ from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads import Loop
 from django_rtq.transactions.migrating import with_advice
 from django_rtq.transactions.outbox import delete, outbox_rows, read_call, rows_of
-from django_rtq.transactions.rules import outbox_database
 
 logger = logging.getLogger("django_rtq")
 
@@ -63,12 +61,6 @@ class OutboxRelay(Loop):
             return INTERVAL_SECONDS
         self._has_failed = False
         return 0.0 if moved == ROWS_AT_ONCE else INTERVAL_SECONDS
-
-
-def relays(broker: Broker) -> list[OutboxRelay]:
-    """The relay of a scheduler; none if there is no outbox."""
-    alias = outbox_database()
-    return [OutboxRelay(broker, alias)] if alias else []
 
 
 class _Row(NamedTuple):

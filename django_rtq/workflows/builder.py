@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
-from django_rtq.broker.broker import broker_of
+from django_rtq.broker.brokers import broker_of
 from django_rtq.broker.messages import NewJob
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.workflows import NewWorkflow, new_workflow_id

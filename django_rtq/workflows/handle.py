@@ -9,7 +9,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.broker.broker import broker_of
+from django_rtq.broker.brokers import broker_of
 from django_rtq.broker.workflows import member_id
 from django_rtq.exceptions import WorkflowFailed, WorkflowNotFound, WorkflowTimeout
 from django_rtq.handle import check_timeout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.exceptions import WrongState
 from django_rtq.jobs import serializer
 from django_rtq.jobs.serializer import ResultOf

@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from django_rtq.admin import permissions
 from django_rtq.admin.display.incidents import health_of
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.settlement import Settlement
 from django_rtq.incidents import find_incidents
 from django_rtq.jobs import serializer

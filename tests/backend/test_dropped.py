@@ -5,7 +5,7 @@ from django.conf import settings
 from django.test import override_settings
 
 from django_rtq.backend.compat import TaskResultStatus
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from tests.app import django_tasks as tasks
 
 

@@ -9,7 +9,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from django_rtq import BrokerUnavailable, QueueFull, get_inspector
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.redis.hooks import command_hooks
 from django_rtq.models import OutboxJob
 from django_rtq.transactions.outbox import outbox_lag

@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.enqueue_calls import EnqueueCall
+from django_rtq.broker.messages import EnqueueCall
 from django_rtq.exceptions import BrokerFull
 from tests.broker.test_fire_schedule import SLOT_MS, fire
 from tests.support.jobs import QUEUE, WORKER, claim, claim_all, new_job, queued_job, retrying_job, unique_job

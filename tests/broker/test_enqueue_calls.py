@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker import enqueue_calls
-from django_rtq.broker.enqueue_calls import EnqueueCall
+from django_rtq.broker.messages import EnqueueCall
 from django_rtq.exceptions import BrokerError, BrokerFull
 from tests.support.jobs import QUEUE, new_job, unique_job
 from tests.support.snapshots import snapshot

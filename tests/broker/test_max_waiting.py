@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from django_rtq.broker.enqueue_calls import EnqueueCall
+from django_rtq.broker.messages import EnqueueCall
 from django_rtq.broker.scripts import SCRIPTS
 from tests.broker.test_apply_settings import started_worker
 from tests.broker.test_fire_schedule import SLOT_MS, fire

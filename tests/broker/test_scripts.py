@@ -304,9 +304,9 @@ print(before, [name.rpartition("/lua/")[2] for name in opened if name.endswith("
     assert done.stdout == "[] ['pause.lua', 'lib/prelude.lua', 'resume.lua']\n"
 
 
-def test_a_worker_reads_all_scripts_at_its_start():
+def test_a_worker_reads_all_files_at_its_start_and_puts_scripts_together_when_it_calls_them():
     program = """
-import sys, django
+import pathlib, sys, django
 from django.conf import settings
 settings.configure(INSTALLED_APPS=["django_rtq"], RTQ={"REDIS": "redis://localhost:1/0"})
 django.setup()
@@ -315,13 +315,15 @@ from django_rtq.broker import scripts
 from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA
 from django_rtq.conf.config import get_config
 Broker(get_config())
-print(len(SCRIPTS_BY_SHA))
+print(scripts._read.cache_info().currsize)
 Broker(get_config(), role="supervisor")
-print(len(SCRIPTS_BY_SHA) == len(scripts.SCRIPTS))
+print(len(SCRIPTS_BY_SHA))
+scripts._PACKAGE = scripts._LUA = pathlib.Path("a later version")
+print(all(script.sha for script in scripts.SCRIPTS.values()))
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
 
-    assert done.stdout == "0\nTrue\n"
+    assert done.stdout == "0\n0\nTrue\n"
 
 
 def test_a_call_names_the_tag_of_its_queue_and_the_processing_list_if_the_script_needs_it():
@@ -359,6 +361,7 @@ def replaced_package(monkeypatch, tmp_path, version):
 
 def test_a_process_sends_no_scripts_of_a_version_that_was_installed_later(monkeypatch, tmp_path):
     replaced_package(monkeypatch, tmp_path, "9.9")
+    scripts._read.cache_clear()
 
     with pytest.raises(BrokerRefused, match=r"upgraded from .* to 9\.9 while this process was running. Restart it"):
         _ = scripts.Script("enqueue", "").sha

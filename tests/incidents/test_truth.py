@@ -12,7 +12,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client, override_settings
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.settlement import Settlement
 from django_rtq.monitoring import health
 from tests.admin.conftest import operator, person, text  # noqa: F401

@@ -4,10 +4,11 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import signals
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.incidents import Incident, Severity, find_incidents
-from django_rtq.incidents.watcher import INTERVAL_SECONDS, JITTER_SECONDS, IncidentWatcher, watchers
+from django_rtq.incidents.watcher import INTERVAL_SECONDS, JITTER_SECONDS, IncidentWatcher
 from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.supervisor.scheduler_loops import scheduler_loops
 from django_rtq.worker.supervisor.supervisor import Supervisor
 from tests.incidents.overviews import failed, minutes, overview, row, running, worker
 from tests.support.jobs import QUEUE
@@ -56,7 +57,7 @@ def later(redis, broker):
 def test_without_receivers_nobody_looks(broker, monkeypatch):
     for signal in (signals.incident_opened, signals.incident_closed):
         monkeypatch.setattr(signal, "receivers", [])
-    assert watchers(broker) == []
+    assert [loop.name for loop in scheduler_loops(broker, [QUEUE])] == ["scheduler"]
 
 
 @pytest.mark.usefixtures("told")

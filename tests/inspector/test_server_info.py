@@ -4,7 +4,8 @@ import pytest
 import redis as redis_py
 from django.test import override_settings
 
-from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.redis.connections import check_server_mode
 from django_rtq.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError

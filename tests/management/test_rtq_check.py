@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from tests.incidents.conftest import declared  # noqa: F401
 from tests.markdown import ROOT
 from tests.support.jobs import QUEUE, queued_job

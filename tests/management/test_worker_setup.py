@@ -11,7 +11,7 @@ import pytest
 import redis as redis_py
 from django.core.management.base import CommandError
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.management.worker_setup import (
     check_server,
@@ -93,7 +93,7 @@ def test_without_redis_nothing_is_told_of_queues(monkeypatch, broker, caplog):
     def fail(*args, **options):
         raise BrokerUnavailable("away")
 
-    monkeypatch.setattr("django_rtq.inspector.inspector.Inspector.workers", fail)
+    monkeypatch.setattr("django_rtq.broker.broker.Broker.without_worker", fail)
     warn_about_unserved_queues(broker, ["default"])
 
     assert caplog.messages == []

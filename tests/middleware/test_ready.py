@@ -10,7 +10,7 @@ from django.test import AsyncRequestFactory, RequestFactory, override_settings
 from django.utils import timezone, translation
 
 from django_rtq import task
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.middleware import RequestIDFilter, http_request_id, request_id
 from django_rtq.testing import drain
 from tests.support.claims import take, take_all

@@ -18,7 +18,7 @@ from opentelemetry.instrumentation.redis import RedisInstrumentor
 from opentelemetry.trace import SpanKind
 
 from django_rtq import signals, task
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.redis.hooks import command_hooks
 from django_rtq.monitoring.opentelemetry import instrument_redis
 from django_rtq.testing import drain

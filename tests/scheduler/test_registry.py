@@ -4,7 +4,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import cron, every, task
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.checks import check_schedules
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import ConfigurationError

@@ -15,7 +15,7 @@ from django.test import override_settings
 
 from django_rtq import BrokerFull, QueueFull, task
 from django_rtq.admin.display.clients import limit_rows
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.tasks import limits_of
 from django_rtq.testing import captured
 from testproject.shop.models import Tenant

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.test import override_settings
 
 from django_rtq import task
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.tasks import calls
 from tests.support.jobs import QUEUE, WORKER, claim, let_lapse
 from tests.support.single_steps import promote

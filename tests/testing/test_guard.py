@@ -7,7 +7,8 @@ import pytest
 from django.test import override_settings
 from django.test.utils import _TestState
 
-from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.conf.config import DEBUG_REDIS, check_redis_is_allowed, get_config
 from django_rtq.exceptions import RedisNotAllowed
 from django_rtq.under_test import is_under_test

@@ -10,13 +10,14 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from django_rtq import signals, task
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.models import OutboxJob
 from django_rtq.transactions import relay as relay_module
 from django_rtq.transactions.outbox import outbox_lag
-from django_rtq.transactions.relay import INTERVAL_SECONDS, OutboxRelay, relay, relays
+from django_rtq.transactions.relay import INTERVAL_SECONDS, OutboxRelay, relay
+from django_rtq.worker.supervisor.scheduler_loops import scheduler_loops
 from tests.app.tasks import note
 from tests.support.jobs import QUEUE, claim, job_id, new_job, settle
 from tests.support.waiting import PATIENCE
@@ -273,9 +274,9 @@ def test_a_database_that_is_away_is_said_once(caplog):
 
 
 def test_there_is_one_if_there_is_an_outbox(with_options):
-    assert [found.name for found in relays(get_broker())] == ["outbox"]
+    assert [loop.name for loop in scheduler_loops(get_broker(), ["default"])] == ["scheduler", "outbox"]
     with_options(OUTBOX=False)
-    assert relays(get_broker()) == []
+    assert [loop.name for loop in scheduler_loops(get_broker(), ["default"])] == ["scheduler"]
 
 
 def test_the_query_uses_the_index(database):

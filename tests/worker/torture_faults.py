@@ -10,7 +10,7 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import NamedTuple
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.control import WorkerCommand, send_command
 from django_rtq.exceptions import WorkerNotFound
 from tests.support.waiting import wait_until

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.management.base import CommandError
 from django.db import DatabaseError, router
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import place_of
 from django_rtq.conf.config import get_config
 from django_rtq.management.command import Action, ActionCommand, Argument, Options

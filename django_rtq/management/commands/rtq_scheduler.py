@@ -9,8 +9,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from django_rtq import logs
-from django_rtq.broker.broker import open_broker
-from django_rtq.incidents.watcher import watchers
+from django_rtq.broker.brokers import open_broker
 from django_rtq.management.command import QUEUES, RTQCommand
 from django_rtq.management.worker_setup import (
     check_server,
@@ -20,10 +19,9 @@ from django_rtq.management.worker_setup import (
     show_logs,
     warn_about_unknown_queues,
 )
-from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.threads import Loop, stop_all
-from django_rtq.transactions.relay import relays
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
+from django_rtq.worker.supervisor.scheduler_loops import scheduler_loops
 from django_rtq.worker.supervisor.wakeup import stop_signals
 
 logger = logging.getLogger("django_rtq")
@@ -56,8 +54,7 @@ class Command(RTQCommand):
         warn_about_unknown_queues(queues, broker.backend)
         copy_schedules(broker.backend)
         logs.connect()
-        loops: list[Loop] = [Heartbeat(broker, queues, lambda: [], promotes=True), Scheduler(broker, queues)]
-        loops += [*relays(broker), *watchers(broker)]
+        loops: list[Loop] = [Heartbeat(broker, queues, lambda: [], promotes=True), *scheduler_loops(broker, queues)]
         # Blocked before the threads start, so that this thread gets the signal. Ignored signals (nohup) stay ignored.
         stopping = stop_signals()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.jobs.job import moment
 from django_rtq.management.command import LIMIT, Action, ActionCommand, Argument, Options
 from django_rtq.management.output import Column, ago, count, facts

@@ -21,7 +21,7 @@ from django.dispatch import Signal
 from sentry_sdk.crons import MonitorStatus, capture_checkin
 
 from django_rtq import signals
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import places
 from django_rtq.conf.config import get_config
 from django_rtq.jobs.job import Job, made_ms

@@ -126,6 +126,30 @@ class Run:
         job = read_record(self.id, self.queue, self.record, failures=self.failures, crashes=self.crashes)
         return replace(job, task=self.task.name) if self.is_open and job.task != self.task.name else job
 
+    def job_for_middleware(self) -> Job:
+        """The job with the arguments that its function gets, so that middleware can change them.
+
+        `job` has others: what a function does to its arguments must not hide secrets from those who redact them.
+        """
+        options = dict(self.options)
+        priority, max_crashes, _ = self.record.split(b" ", 2)
+        return Job(
+            id=self.id,
+            task=self.task_name,
+            queue=self.queue,
+            client=self.client.decode(),
+            priority=int(priority.rstrip(b"+")),
+            args=list(self.args),
+            kwargs=self.kwargs,
+            attempt=self.attempt,
+            failures=self.failures,
+            max_crashes=int(max_crashes),
+            ready_ms=self.ready_ms,
+            expires_ms=self.expires_ms,
+            headers=options.pop("headers", {}),
+            options=options,
+        )
+
     @property
     def context(self) -> JobContext:
         """The context argument of a task with takes_context."""

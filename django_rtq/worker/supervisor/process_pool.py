@@ -16,6 +16,7 @@ from functools import cache, cached_property
 from typing import NoReturn
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf.config import Config
 from django_rtq.threads import close_connection_pools, close_database_connections
 from django_rtq.worker.crashing_clients import CrashingClients
@@ -84,11 +85,12 @@ class ProcessPool:
         return Broker(self._config, role="worker", backend=self._options.backend)
 
     def prepare(self) -> None:
-        """Freeze the heap before the first fork, so that garbage collection in processes copies less of it."""
-        _ = self._broker, _libc()
+        """Make what all processes need, and freeze the heap: garbage collection in processes then copies less of it."""
+        _ = self._broker, _libc(), SCRIPTS["sign_on"].sha, SCRIPTS["claim"].sha
         close_database_connections()
         gc.collect()
         gc.freeze()
+        gc.enable()  # rtq_worker has disabled it while it started
 
     def shared_states(self) -> Sequence[tuple[int, SharedState]]:
         """Process id and shared memory of each running process. Any thread."""

@@ -27,11 +27,8 @@ from pathlib import Path
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import WorkerCommand
-from django_rtq.incidents.watcher import watchers
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.threads import Loop, pause_loops, stop_all
-from django_rtq.transactions.relay import relays
 from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_OK, WorkerOptions
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.supervisor.control import ControlListener
@@ -39,6 +36,7 @@ from django_rtq.worker.supervisor.crash_recovery import STOP_REPLY_TIMEOUT_SECON
 from django_rtq.worker.supervisor.fork_schedule import Crash, ForkSchedule
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
+from django_rtq.worker.supervisor.scheduler_loops import scheduler_loops
 from django_rtq.worker.supervisor.wakeup import Wakeup
 from django_rtq.worker.supervisor.watchdog import Watchdog
 
@@ -120,8 +118,7 @@ class Supervisor:
         self._watchdog = Watchdog(broker, options.queues, self._process_pool.shared_states)
         self._loops: list[Loop] = [self._heartbeat, self._control, self._crash_recovery, self._watchdog]
         if options.scheduler:
-            self._loops.append(Scheduler(broker, options.queues))
-            self._loops += [*relays(broker), *watchers(broker)]
+            self._loops += scheduler_loops(broker, options.queues)
         self._drain_until: float | None = None
         self._cannot_start = False
 

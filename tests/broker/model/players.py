@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 import pytest
 from django.test import override_settings
 
-from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.inspector import get_inspector
 from testproject.redis_server import PrivateRedis

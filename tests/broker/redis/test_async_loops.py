@@ -12,7 +12,8 @@ import redis
 from asgiref.sync import async_to_sync
 from django.test import override_settings
 
-from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerRefused
 from testproject.redis_server import PrivateRedis, free_port

@@ -15,7 +15,7 @@ from django.urls import path
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.settlement import Settlement
 from django_rtq.monitoring.prometheus import RTQCollector, exposition, metrics_view
 from django_rtq.monitoring.prometheus.exposition import metrics_text

@@ -28,7 +28,6 @@ from django_rtq.jobs.context import CurrentRun, Interruptible, current_run, runn
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about
 from django_rtq.jobs.outcome import write_succeeded
-from django_rtq.middleware import wrap
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, UnknownTask, decide, task_traceback
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
@@ -69,6 +68,8 @@ class RunMiddleware:
         """Calls the factories once."""
         with self._lock:
             if innermost not in self._wrapped:
+                from django_rtq.middleware import wrap
+
                 self._wrapped[innermost] = wrap(self._paths, "run", innermost)
             return self._wrapped[innermost]
 
@@ -136,7 +137,7 @@ class Executor:
                 if around is None or task.internal:
                     result = self._isolation.call(run, *args)
                 else:
-                    result = self._isolation.call_with(run, around, run.job)
+                    result = self._isolation.call_with(run, around, run.job_for_middleware())
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its failure, SystemExit as well
@@ -163,7 +164,8 @@ class Executor:
         started = time.perf_counter()
         try:
             args = await sync_to_async(run.call_args)() if run.takes_results else run.call_args()
-            called = task.body(*args, **run.kwargs) if self._middleware is None else self._middleware.acall(run.job)
+            middleware = self._middleware
+            called = middleware.acall(run.job_for_middleware()) if middleware else task.body(*args, **run.kwargs)
             result = await self.coroutines.limited(called, limit, run.job_id)
         except MemoryError:
             raise

@@ -1,0 +1,25 @@
+"""The loops of a scheduler: in rtq_scheduler, and in a supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django_rtq import signals
+from django_rtq.broker.broker import Broker
+from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.threads import Loop
+from django_rtq.transactions.rules import outbox_database
+
+
+def scheduler_loops(broker: Broker, queues: Sequence[str]) -> list[Loop]:
+    """The scheduler; the relay if there is an outbox; the watcher of incidents if a receiver is connected."""
+    loops: list[Loop] = [Scheduler(broker, queues)]
+    if alias := outbox_database():
+        from django_rtq.transactions.relay import OutboxRelay
+
+        loops.append(OutboxRelay(broker, alias))
+    if signals.incident_opened.receivers or signals.incident_closed.receivers:
+        from django_rtq.incidents.watcher import IncidentWatcher  # with it comes the inspector
+
+        loops.append(IncidentWatcher(broker))
+    return loops

@@ -1,0 +1,101 @@
+"""What processes import: nothing that they do not use. Modules are counted, because times differ between machines."""
+
+import subprocess
+import sys
+
+SETTINGS = """
+import sys
+import django
+from django.conf import settings
+
+settings.configure(
+    INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "django_rtq"],
+    DATABASES={{"default": {{"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}}},
+    RTQ={{"REDIS": {url!r}}},
+)
+django.setup()
+"""
+ENQUEUED = """
+from django_rtq import task
+
+@task(name="probe")
+def probe():
+    print(*sys.modules, flush=True)
+
+probe.delay()
+"""
+WORKER = (
+    ENQUEUED
+    + """
+from django.core.management import call_command
+
+call_command("rtq_worker", burst=True, verbosity=0)
+"""
+)
+COMMAND = """
+from django.core.management import call_command
+
+call_command("rtq_status", verbosity=0, stdout=open("/dev/null", "w"))
+"""
+
+
+def imported(program, url):
+    """The modules of a new process."""
+    program = SETTINGS.format(url=url) + program
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
+    return set(done.stdout.split())
+
+
+def ours(modules):
+    return {name for name in modules if name.partition(".")[0] == "django_rtq"}
+
+
+def of_packages(modules, *packages):
+    """Those of the modules that are these packages, or in them."""
+    return sorted(name for name in modules if f"{name}.".startswith(tuple(f"{package}." for package in packages)))
+
+
+PEOPLE = (
+    "django_rtq.inspector",
+    "django_rtq.incidents",
+    "django_rtq.admin",
+    "django_rtq.search",
+    "django_rtq.redaction",
+)
+EXTRAS = (
+    *("django_rtq.monitoring", "django_rtq.mail", "django_rtq.compat", "django_rtq.backend", "django_rtq.testing"),
+    *("django_rtq.internal_tasks", "django_rtq.templatetags", "django_rtq.pytest_plugin"),
+)
+OTHERS = ("prometheus_client", "sentry_sdk", "celery", "smtplib", "django.contrib.admin")
+
+
+def test_a_web_process_imports_what_declares_tasks():
+    modules = imported("print(*sys.modules)", "redis://localhost:1/0")
+
+    assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS) == []
+    assert of_packages(modules, "redis", "hiredis", "opentelemetry", "cronsim") == []
+    assert of_packages(modules, "django_rtq.worker", "django_rtq.scheduler", "django_rtq.management") == []
+    assert len(ours(modules)) == 44
+
+
+def test_a_web_process_that_enqueues_imports_the_broker(redis, redis_server):
+    modules = imported(ENQUEUED + "print(*sys.modules)", redis_server.url)
+
+    assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS) == []
+    assert of_packages(modules, "django_rtq.worker", "django_rtq.scheduler", "django_rtq.management") == []
+    assert len(ours(modules)) == 65
+
+
+def test_a_worker_imports_what_runs_jobs(redis, redis_server):
+    modules = imported(WORKER, redis_server.url)
+
+    assert of_packages(modules, *EXTRAS, *OTHERS) == []
+    assert of_packages(modules, *PEOPLE) == ["django_rtq.inspector", "django_rtq.inspector.server_info"]
+    assert len(ours(modules)) == 118
+
+
+def test_a_command_that_reads_imports_no_worker(redis, redis_server):
+    modules = imported(COMMAND + "print(*sys.modules)", redis_server.url)
+
+    assert of_packages(modules, "django_rtq.admin", *EXTRAS, "django.contrib.admin") == []
+    assert of_packages(modules, "django_rtq.worker") == []
