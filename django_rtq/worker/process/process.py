@@ -28,7 +28,6 @@ from django_rtq.threads import ReconnectDelay, log_trouble
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import EXIT_DONE, EXIT_RECYCLED, WorkerOptions
 from django_rtq.worker.os_signals import ignore_signal
-from django_rtq.worker.process.job_logs import collect_logs
 from django_rtq.worker.process.run import runs_of
 from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
 from django_rtq.worker.process.running.runner import Runner, exit_out_of_memory
@@ -128,7 +127,10 @@ class WorkerProcess:
 
     def run(self) -> int:
         """Steps 1 to 4. Returns the exit code of the process."""
-        self._session.logs = collect_logs(self._broker.config, self._session.send_logs)
+        if self._broker.config.job_log_level is not None:
+            from django_rtq.worker.process.job_logs import collect_logs
+
+            self._session.logs = collect_logs(self._broker.config, self._session.send_logs)
         try:
             self._retry_until_connected(self._session.sign_on)
             while not self._is_stopping and not self._must_recycle() and not self._is_orphan():

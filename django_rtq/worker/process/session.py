@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
@@ -19,13 +20,15 @@ from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.threads import ReconnectDelay
 from django_rtq.worker.options import EXIT_FORKED
 from django_rtq.worker.outcome import Acked, Outcome, UnknownTask
-from django_rtq.worker.process.job_logs import JobLogs
 from django_rtq.worker.process.metrics import RunMetrics
 from django_rtq.worker.process.outcome_recorder import OutcomeRecorder, decide_unknown_task, send_outcome
 from django_rtq.worker.process.progress import ProgressReports
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.shared_entries import MAX_ID_BYTES
 from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState
+
+if TYPE_CHECKING:
+    from django_rtq.worker.process.job_logs import JobLogs
 
 CHECK_AGAIN_SECONDS = 5.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
