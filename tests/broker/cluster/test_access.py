@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.inspector import get_inspector
 from tests.app import tasks

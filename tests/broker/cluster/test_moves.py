@@ -8,7 +8,7 @@ import redis as redis_py
 from django.test import override_settings
 from redis.exceptions import AskError, TryAgainError
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
