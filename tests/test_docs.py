@@ -332,6 +332,14 @@ def test_links_lead_somewhere(page):
             assert not anchor or anchor in anchors(there.read_text()), target
 
 
+def test_the_index_and_the_menu_of_the_site_lead_to_every_page():
+    pages = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")]
+    index, menu = read("docs/index.md"), read("docs/site/conf.py")
+    for page in sorted(page for page in pages if not page.startswith(("contributing/", "index"))):
+        assert re.search(rf"\]\({page}[)#]", index), f"docs/index.md has no link to {page}"
+        assert f'"{page.removesuffix(".md")}"' in menu, f"{page} is in no list of docs/site/conf.py"
+
+
 def test_every_guarantee_names_its_tests():
     text = read("docs/guarantees.md")
     headings = re.findall(r"^## (G\d+) .*$", text, re.M)

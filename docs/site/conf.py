@@ -47,17 +47,19 @@ NAVIGATION = {
         "coming-from",
     ],
     "Using it": [
-        "tasks", "limits", "middleware", "transactions", "async", "testing", "periodic", "exactly-once", "mail",
-        "django-tasks", "admin",
+        "tasks", "workflows", "limits", "middleware", "transactions", "async", "testing", "periodic", "exactly-once",
+        "mail", "django-tasks", "admin",
     ],
     "Running it": [
-        "settings", "worker", "site/commands", "monitoring", "incidents", "redis", "site/keys", "compatibility",
+        "settings", "worker", "site/commands", "monitoring", "site/metrics", "incidents", "redis", "site/keys",
+        "scaling", "compatibility",
     ],
     "Public API": ["api", "site/signatures", "site/exceptions", "site/testing"],
     "Explanation": ["why", "guarantees", "lifecycle", "architecture", "performance"],
 }  # fmt: skip
 
-REFERENCE = {"site/commands": reference.commands, "site/keys": reference.keys}  # pages that are made of the code
+# Pages that are made of the code.
+REFERENCE = {"site/commands": reference.commands, "site/metrics": reference.metrics, "site/keys": reference.keys}
 
 project = "django_rtq"
 author = "django_rtq contributors"

@@ -1,4 +1,4 @@
-"""Pages of the site that are made of the code: the options of the commands, and the keys in Redis."""
+"""Pages of the site that are made of the code: the options of the commands, the metrics, and the keys in Redis."""
 
 from __future__ import annotations
 
@@ -15,6 +15,20 @@ def commands() -> str:
     """Each command with its actions, options and exit codes, as --help prints them."""
     names = sorted(name for name, app in get_commands().items() if app == "django_rtq")
     return "\n".join(_command(name) for name in names)
+
+
+def metrics() -> str:
+    """The metrics for Prometheus, with their labels and help texts. Needs prometheus_client."""
+    from django_rtq.monitoring.prometheus.collector import metrics_of
+    from django_rtq.monitoring.prometheus.snapshot import Snapshot
+
+    rows = ["| metric | labels | what it is |", "|---|---|---|"]
+    for metric in metrics_of(Snapshot()):
+        name = metric.name + ("_total" if metric.type == "counter" else "")
+        labels = ", ".join(f"`{label}`" for label in getattr(metric, "_labelnames", ()))
+        kind = "Histogram: " if metric.type == "histogram" else ""
+        rows.append(f"| `{name}` | {labels} | {kind}{_escaped(metric.documentation)} |")
+    return "\n".join(rows) + "\n"
 
 
 def keys() -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from django_rtq.conf.incident_options import KINDS
 from django_rtq.monitoring.prometheus.exposition import metrics_server, metrics_text
+from docs.site import reference
 from testproject.redis_server import free_port
 from tests.markdown import ROOT, blocks, read, rows, section
 from tests.monitoring.prometheus.samples import Samples
@@ -155,7 +156,7 @@ def test_rules_and_dashboard_name_metrics_that_exist():
 def test_the_page_lists_all_metrics():
     found = Samples(metrics_text()[1].decode()).names
     names = {re.sub(r"_(bucket|sum|count|created)$", "", name) for name in found}
-    said = {name for row in rows(section(read("docs/monitoring.md"), "### Metrics")) for name in names_in(row[0])}
+    said = {name for row in rows(reference.metrics()) for name in names_in(row[0])}
     assert said == names
 
 
