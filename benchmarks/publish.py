@@ -34,19 +34,6 @@ GROUPS = {
     "observers": ("observers",),
 }
 README_FIGURES = ("fairness.last_place", "drain.results", "latency.p50")
-# What users look for, for docs/performance.md; benchmarks/FIGURES.md has all of them.
-OVERVIEW = (
-    *(
-        "drain.one_client",
-        "drain.results",
-        "clients.100000",
-        "enqueue.delay",
-        "enqueue.many_1000",
-        "ordinary.6ms_16_threads",
-    ),
-    *("database.postgres", "latency.p50", "latency.p99", "delayed.p50", "get.p50", "fairness.last_place"),
-    *("limits.drain_vs_none", "idle.round_trips", "idle.cpu", "idle.pss", "memory.waiting_job"),
-)
 # What one Redis carries: a figure whose Redis CPU is known -> the kind of job.
 CAPACITY = {
     "drain.one_client": "no-op jobs in batches, results off",
@@ -102,7 +89,6 @@ def _own_tables(run: Run, awake: Run | None) -> dict[str, str]:
     """By the names of their marks."""
     tables = {"machine": _machine(run), "readme": _readme(run), "capacity": _capacity(run), "advice": _advice(run)}
     tables["missed"] = _missed(run, awake)
-    tables["overview"] = _overview(run, awake)
     pages = re.compile(r"admin\.(click$|page_(?!\w+_(trips|kb|script)$))")
     tables["pages"] = _figures(run, None, [name for name in run["figures"] if pages.match(name)])
     for name, groups in GROUPS.items():
@@ -159,16 +145,6 @@ def _missed(run: Run, awake: Run | None) -> str:
             middle = [_median(awake, name)] if awake else []
             row = [f"`{name}`", number(figure["median"]), *middle, figure["unit"], str(figure["target"])]
             rows.append([*row, FIGURES[name].description if name in FIGURES else ""])
-    return _table(rows)
-
-
-def _overview(run: Run, awake: Run | None) -> str:
-    """The figures that users look for, without targets and costs."""
-    rows = [["figure", "median", *(["cores awake"] if awake else []), "unit", "what it is"]]
-    for name in OVERVIEW:
-        if figure := run["figures"].get(name):
-            middle = [_median(awake, name)] if awake else []
-            rows.append([f"`{name}`", number(figure["median"]), *middle, figure["unit"], FIGURES[name].description])
     return _table(rows)
 
 
