@@ -9,6 +9,7 @@ from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq import logs
+from django_rtq.broker.brokers import finders_in_tests
 from django_rtq.checks import (
     check_commits,
     check_databases,
@@ -49,4 +50,11 @@ class RTQConfig(AppConfig):
         django_checks.register(check_tables, django_checks.Tags.database)
         if uses_task_backend():
             import_module("django_rtq.backend")  # for the tasks of django.tasks in modules that are not imported here
+        finders_in_tests.append(_find_in_tests)
         autodiscover_modules(*task_modules())
+
+
+def _find_in_tests(mode: str) -> Any:
+    from django_rtq.testing.suite import find_broker  # not outside of tests
+
+    return find_broker(mode)

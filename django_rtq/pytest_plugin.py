@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,23 @@ if TYPE_CHECKING:
     from django_rtq.testing import CapturedJobs, EagerJobs, FinishedJob
 
 # The fixtures import django_rtq.testing: pytest loads this module in every run, also in those without Django.
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """RTQ["TEST"]: let each test have jobs of its own."""
+    _forget_jobs()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """The same, after the fixtures of the test."""
+    _forget_jobs()
+
+
+def _forget_jobs() -> None:
+    if suite := sys.modules.get("django_rtq.testing.suite"):
+        suite.forget_jobs()
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ def test_every_option_can_be_set():
         "REDIS": URL,
         "DB": 5,
         "TEST_REDIS": "redis://localhost:6379/15",
+        "TEST": "eager",
         **{"SOCKET_TIMEOUT": 0.5, "SOCKET_CONNECT_TIMEOUT": 1},
         "PREFIX": "app1",
         "DEFAULT_QUEUE": "main",
@@ -166,6 +167,12 @@ def test_log_lines_are_kept_from_a_level_on(option, level):
 @pytest.mark.parametrize("option", [None, "yes", 1])
 def test_whether_arguments_are_kept_is_true_or_false(option):
     assert refusal(KEEP_ARGS=option) == f'RTQ["KEEP_ARGS"] is {option!r}, but has to be True or False.'
+
+
+@pytest.mark.parametrize("option", ["EAGER", "sync", "", True, ["eager"]])
+def test_what_becomes_of_jobs_in_tests_is_one_of_three_words(option):
+    assert refusal(TEST=option) == f'RTQ["TEST"] is {option!r}, but has to be "eager", "captured" or "drain".'
+    assert read_config({"REDIS": URL, "TEST": None}, debug=False).test is None
 
 
 @pytest.mark.parametrize("option", ["info", "LOUD", 20, 1.5, [], "NOTSET 5"])

@@ -15,12 +15,14 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
+from django_rtq.conf.config import mode_of_tests
 
 if TYPE_CHECKING:
     from django_rtq.broker.broker import Broker
 
 _brokers: dict[str, Broker] = {}  # of get_broker(), by the name of their Redis
-_substitutes: list[Broker] = []
+_substitutes: list[Broker | None] = []
+finders_in_tests: list[Callable[[str], Broker]] = []  # of what takes the place of brokers, by RTQ["TEST"]
 on_brokers_forgotten: list[Callable[[], object]] = []  # caches of what has a broker
 
 
@@ -36,7 +38,10 @@ def get_broker(backend: str | None = None) -> Broker:
 def broker_of(backend: str) -> Broker:
     """get_broker() for producers, who always know the backend. Raises ConfigurationError."""
     if _substitutes:
-        return _substitutes[-1]
+        if _substitutes[-1] is not None:
+            return _substitutes[-1]
+    elif finders_in_tests and (mode := mode_of_tests()):
+        return finders_in_tests[-1](mode)
     place = place_of(backend)
     return _brokers.get(place) or _brokers.setdefault(place, open_broker(place, role="client"))
 
@@ -68,8 +73,11 @@ def close_brokers() -> None:
 
 
 @contextmanager
-def substitute_broker(broker: Broker) -> Iterator[None]:
-    """For tests: get_broker() returns this one inside the block, in all threads, for all backends."""
+def substitute_broker(broker: Broker | None) -> Iterator[None]:
+    """For tests: get_broker() returns this one inside the block, in all threads, for all backends.
+
+    None: that of the settings, inside of a block with another one.
+    """
     _substitutes.append(broker)
     _clear_caches()
     try:

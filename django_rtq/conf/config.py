@@ -110,6 +110,9 @@ _EMAIL = dictionary(
 _TASK_MODULES = list_of_names("names", "tasks")
 _POSITIVE, _NOT_NEGATIVE = number(above=0), number()
 _COUNT, _COUNT_OR_ZERO = number(least=1, whole=True), number(whole=True)
+_TEST = accepts(
+    lambda value: value is None or value in ("eager", "captured", "drain"), '"eager", "captured" or "drain"'
+)
 _VERSION = accepts(
     lambda value: value is None or (isinstance(value, str) and value.isprintable() and len(value) <= MAX_VERSION),
     f"a text of up to {MAX_VERSION} printable characters",
@@ -126,6 +129,8 @@ class Config:
     db: int | None = option(None)
     #: Where Redis is for tests, in one of the same forms. Not set: a test that would reach REDIS is refused.
     test_redis: str | Mapping[str, Any] = option("")
+    #: What becomes of jobs in a test run: "eager", "captured" or "drain". None: a test that enqueues has to say it.
+    test: str | None = option(None, _TEST)
     #: Timeout of Redis commands, and of connecting, in producers, the admin and management commands.
     socket_timeout: float = option(5.0, _POSITIVE, unit="seconds")
     socket_connect_timeout: float = option(5.0, _POSITIVE, unit="seconds")
@@ -224,12 +229,16 @@ class Config:
 
 OPTIONS = {name.upper(): declared for name, declared in options_of(Config).items()}
 _added_middleware: list[str] = []
+_of_drain: dict[str, str] = {}  # PREFIX and TEST_REDIS while RTQ["TEST"] is "drain"
 
 
 @lru_cache(maxsize=1)
 def get_config() -> Config:
     """The settings, read when first needed. Raises ConfigurationError."""
     config = read_config(getattr(settings, "RTQ", None), debug=settings.DEBUG or is_under_test())
+    if _of_drain and config.test == "drain":
+        test_redis = config.test_redis or _of_drain["test_redis"]
+        config = replace(config, prefix=_of_drain["prefix"], test_redis=test_redis)
     return replace(config, middleware=(*_added_middleware, *config.middleware)) if _added_middleware else config
 
 
@@ -238,6 +247,20 @@ def add_middleware(path: str) -> None:
     if path not in _added_middleware:
         _added_middleware.append(path)
         get_config.cache_clear()
+
+
+def mode_of_tests() -> str | None:
+    """RTQ["TEST"], in a test run. None elsewhere."""
+    return get_config().test if is_under_test() else None
+
+
+def set_redis_of_drain(test_redis: str, prefix: str) -> None:
+    """Where jobs are while RTQ["TEST"] is "drain". `test_redis`: unless there is RTQ["TEST_REDIS"].
+
+    Not with override_settings(), which has to end before those around it: this begins when it is needed.
+    """
+    _of_drain.update(test_redis=test_redis, prefix=prefix)
+    get_config.cache_clear()
 
 
 def read_config(options: Any, *, debug: bool) -> Config:
@@ -279,8 +302,8 @@ def check_redis_is_allowed(config: Config) -> Config:
         raise RedisNotAllowed(
             f"This test would reach the Redis of the project, {name}. Use django_rtq.testing: captured() collects "
             "jobs, eager() runs them at once, private_redis() with drain() runs them from a Redis of the test's own; "
-            "in pytest the fixtures rtq_captured, rtq_eager and rtq_drain. If there is a Redis that all tests may "
-            'use, set RTQ["TEST_REDIS"].'
+            'in pytest the fixtures rtq_captured, rtq_eager and rtq_drain. RTQ["TEST"] does one of them for all tests. '
+            'If there is a Redis that all tests may use, set RTQ["TEST_REDIS"].'
         )
     return config
 

@@ -15,7 +15,7 @@ from django_rtq.testing.job_filter import ExpectedJob, JobFilter
 from django_rtq.testing.substitute import Substitute
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 
 def captured() -> CapturedJobs:
@@ -30,15 +30,11 @@ def captured() -> CapturedJobs:
 class CapturedJobs(Substitute, Sequence[CapturedJob]):
     """The collected jobs, in the order of their calls."""
 
-    name = "captured"
+    name = "captured()"
 
     def __init__(self) -> None:
         super().__init__()
         self.clear()
-
-    def __enter__(self) -> Self:
-        self.clear()
-        return super().__enter__()
 
     def clear(self) -> None:
         """Forget the jobs so far."""

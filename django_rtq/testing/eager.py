@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf.config import get_config
@@ -21,9 +21,6 @@ from django_rtq.worker.outcome import Retried, UnknownTask
 from django_rtq.worker.process.outcome_recorder import send_outcome
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.shared_memory import SharedState
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 MAX_DEPTH = 40  # jobs that run inside each other
 
@@ -51,7 +48,7 @@ class _UniqueOwner:
 class EagerJobs(Substitute, Sequence[FinishedJob]):
     """The runs so far, in the order in which they ended."""
 
-    name = "eager"
+    name = "eager()"
 
     def __init__(self, *, retries: bool, time_limits: bool, propagate: bool) -> None:
         super().__init__()
@@ -60,10 +57,9 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         self._propagate = propagate
         self.clear()
 
-    def __enter__(self) -> Self:
-        self.clear()
+    def begin(self) -> None:
+        super().begin()
         self._executor = CallerExecutor(get_config(), SharedState(1))
-        return super().__enter__()
 
     def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
         """A handle that knows how the job ended, also after the block."""

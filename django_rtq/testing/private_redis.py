@@ -12,7 +12,8 @@ from typing import Any
 from django.conf import settings
 from django.test import override_settings
 
-from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import get_broker, substitute_broker
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.testing.activation import Activation
@@ -43,12 +44,13 @@ class PrivateRedis(Activation):
             redis = self._redis or get_config().test_redis
             if redis in ("", _FAKE):  # the latter: inside another block
                 redis = _FAKE
-                _fake_servers.append(_new_fake_server())
+                _fake_servers.append(new_fake_server())
                 stack.callback(_fake_servers.pop)
-            options = {**(getattr(settings, "RTQ", None) or {}), "TEST_REDIS": redis}
-            options["PREFIX"] = f"rtq-test-{secrets.token_hex(6)}"
+            options = {**(getattr(settings, "RTQ", None) or {}), "TEST_REDIS": redis, "TEST": None}
+            options["PREFIX"] = new_prefix()
+            stack.enter_context(substitute_broker(None))
             stack.enter_context(override_settings(RTQ=options))
-            stack.callback(_delete_all)
+            stack.callback(lambda: delete_all(get_broker()))
             self._entered.append(stack.pop_all())
 
     def __exit__(
@@ -62,7 +64,13 @@ def connect_to_fake() -> Any:
     return importlib.import_module("fakeredis").FakeRedis(server=_fake_servers[-1])
 
 
-def _new_fake_server() -> Any:
+def new_prefix() -> str:
+    """A prefix for the keys of one block, or one process."""
+    return f"rtq-test-{secrets.token_hex(6)}"
+
+
+def new_fake_server() -> Any:
+    """A server in this process. Raises ConfigurationError if fakeredis is not installed."""
     try:
         importlib.import_module("lupa")
         return importlib.import_module("fakeredis").FakeServer()
@@ -72,9 +80,9 @@ def _new_fake_server() -> Any:
         ) from error
 
 
-def _delete_all() -> None:
-    broker = get_broker()
-    if not _fake_servers or broker.config.redis != _FAKE:
+def delete_all(broker: Broker) -> None:
+    """Delete all keys with the prefix of the broker, and close its connections."""
+    if broker.config.redis != _FAKE:  # nobody else has that server
         pattern, cursor = f"*{broker.config.prefix}[:.]*", b"0"
         while True:
             cursor, keys = broker.redis.execute_one(("SCAN", cursor, "MATCH", pattern, "COUNT", 1000))

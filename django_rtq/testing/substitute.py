@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
 from unittest import mock
@@ -12,7 +12,7 @@ from unittest import mock
 from asgiref.sync import sync_to_async
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.brokers import substitute_broker
+from django_rtq.broker.brokers import broker_of, substitute_broker
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
 from django_rtq.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError, RedisNotAllowed
@@ -30,16 +30,17 @@ if TYPE_CHECKING:
 class Substitute(Activation):
     """Gets all jobs that are enqueued inside the block, in any thread, and answers the questions of their handles."""
 
-    name = ""  # of the function that tests call
+    name = ""  # what is active, for an error message
     workflows: MemoryWorkflows
 
     def __init__(self) -> None:
         self._entered: list[ExitStack] = []
 
     def __enter__(self) -> Self:
+        self.begin()
         with ExitStack() as stack:
-            stack.enter_context(substitute_broker(_SubstituteBroker(self)))
-            stack.enter_context(mock.patch("django_rtq.tasks.enqueuing.JobHandle", self.make_handle))
+            stack.enter_context(substitute_broker(self.broker()))
+            stack.enter_context(handles_of_substitutes())
             self._entered.append(stack.pop_all())
         return self
 
@@ -47,6 +48,19 @@ class Substitute(Activation):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._entered.pop().close()
+
+    def begin(self) -> None:
+        """Start without jobs and workflows."""
+        self.clear()
+        self.workflows = MemoryWorkflows(self)
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget the jobs so far."""
+
+    def broker(self) -> Broker:
+        """What takes the place of the broker, with the settings of this moment."""
+        return _SubstituteBroker(self)
 
     def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
         """What delay() returns."""
@@ -85,11 +99,22 @@ class Substitute(Activation):
         """As of an Inspector, for a job that is over. Raises WrongState for others: nothing would end them."""
 
 
+def handles_of_substitutes() -> AbstractContextManager[object]:
+    """Let substitutes make the handles that delay() returns while they are active."""
+    return mock.patch("django_rtq.tasks.enqueuing.JobHandle", _make_handle)
+
+
+def _make_handle(job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
+    broker = broker_of(backend)
+    make = broker.inspector.make_handle if isinstance(broker, _SubstituteBroker) else JobHandle
+    return make(job_id, queue_name, duplicate=duplicate, backend=backend)
+
+
 class _SubstituteBroker(Broker):
     def __init__(self, substitute: Substitute) -> None:
         self.config: Config = get_config()
         self._substitute = self.inspector = substitute
-        self.workflows = substitute.workflows = MemoryWorkflows(substitute)  # type: ignore[assignment]
+        self.workflows = substitute.workflows  # type: ignore[assignment]
 
     # There is no queue here that could be full, or have limits.
 
@@ -126,6 +151,6 @@ class _SubstituteBroker(Broker):
 
     def __getattr__(self, name: str) -> NoReturn:
         raise RedisNotAllowed(
-            f"This needs Redis, but {self._substitute.name}() is active. Use private_redis() and drain() of "
+            f"This needs Redis, but {self._substitute.name} is active. Use private_redis() and drain() of "
             "django_rtq.testing instead."
         )

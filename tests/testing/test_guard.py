@@ -1,5 +1,6 @@
 """A test does not reach the Redis of the project unless it asks for that."""
 
+import os
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from django_rtq.conf.config import DEBUG_REDIS, check_redis_is_allowed, get_conf
 from django_rtq.exceptions import RedisNotAllowed
 from django_rtq.under_test import is_under_test
 from testproject.settings import RTQ as OF_PROJECT
+from tests.markdown import ROOT
 from tests.support.redis_server import UNREACHABLE
 from tests.testing.tasks import send_mail
 
@@ -80,3 +82,31 @@ def test_looking_for_a_test_runner_imports_nothing():
     program = f"import sys, django_rtq; print([name for name in sys.modules if name.startswith({names!r})])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+OUTSIDE = """
+import os, sys
+import django
+from django.conf import settings
+
+settings.configure(INSTALLED_APPS=["django_rtq"], RTQ={"REDIS": os.environ["URL"], "TEST": "eager"}, USE_TZ=True)
+django.setup()
+from tests.testing.tasks import send_mail
+
+print(send_mail.delay("a").state)
+print([name for name in sys.modules if name.startswith(("django.test", "django_rtq.testing", "unittest"))])
+"""
+
+
+def test_outside_of_tests_a_mode_of_tests_is_not_looked_at(redis, proxy):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "DJANGO"))}
+    done = subprocess.run(
+        [sys.executable, "-c", OUTSIDE],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=ROOT,
+        env={**environment, "URL": proxy.url},
+    )
+    assert done.stdout == "queued\n[]\n"

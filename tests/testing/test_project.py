@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.projects import pytest_arguments, run_python
+from tests.support.projects import PLUGIN, pytest_arguments, run_python
 
 pytestmark = pytest.mark.long
 
 PROJECT = Path(__file__).parent / "project"
+
+
+MODES = ["eager", "captured", "drain"]
 
 
 def run(redis, *arguments, **variables):
@@ -48,3 +51,45 @@ def test_several_processes_share_a_server_for_tests(redis):
     options = ["-n", "2", "-k", "Drained or drain"]
     output = run(redis, *pytest_arguments(), *options, PROJECT_TEST_REDIS_URL=redis.proxy.url)
     assert int(re.search(r"(\d+) passed", output)[1]) >= 10
+
+
+# -- RTQ["TEST"]
+
+
+def count_of_passed(output):
+    """With either test runner."""
+    return int(re.search(r"(?:Ran )?(\d+) (?:tests|passed)", output)[1])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("options", [[], ["--parallel", "2"], ["pytest"], ["pytest", "-n", "2"]], ids=" ".join)
+def test_a_suite_that_says_nothing_of_jobs(redis, mode, options):
+    pytest.importorskip("lupa")
+    if "pytest" in options:
+        if len(options) > 1:
+            pytest.importorskip("xdist")
+        arguments = [*pytest_arguments(), "shop/suite.py", *options[1:]]
+    else:
+        arguments = ["manage.py", "test", "--pattern", "suite.py", *options]
+    assert count_of_passed(run(redis, *arguments, PROJECT_TEST=mode)) == 16
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_test_says_itself_holds(redis, mode):
+    pytest.importorskip("lupa")
+    output = run(redis, *pytest_arguments(), "-k", "not Guard and not refused", PROJECT_TEST=mode)
+    assert count_of_passed(output) > 20
+
+
+def test_processes_that_share_a_server_do_not_share_jobs(redis):
+    options = ["--pattern", "suite.py", "--parallel", "2"]
+    run(redis, "manage.py", "test", *options, PROJECT_TEST="drain", PROJECT_TEST_REDIS_URL=redis.proxy.url)
+
+
+def test_pytest_without_the_plugin_is_told(redis):
+    arguments = [argument for argument in pytest_arguments() if argument not in ("-p", PLUGIN, "no:cacheprovider")]
+    code, output = run_python(
+        PROJECT, *arguments, "-p", "no:rtq", "shop/suite.py", PROJECT_REDIS_URL=redis.proxy.url, PROJECT_TEST="captured"
+    )
+    assert code == 1
+    assert "-p django_rtq.pytest_plugin" in output

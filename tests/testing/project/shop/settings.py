@@ -8,5 +8,7 @@ DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memor
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "django_rtq", "shop"]
 RTQ = {"REDIS": os.environ["PROJECT_REDIS_URL"]}
+if "PROJECT_TEST" in os.environ:
+    RTQ["TEST"] = os.environ["PROJECT_TEST"]
 if "PROJECT_TEST_REDIS_URL" in os.environ:
     RTQ["TEST_REDIS"] = os.environ["PROJECT_TEST_REDIS_URL"]

@@ -23,6 +23,16 @@ def add_second_group(name):
     Group.objects.create(name=name)
 
 
+@task(unique=True)
+def count():
+    return Group.objects.count()
+
+
+@task
+def idle():
+    pass
+
+
 def sign_up(name):
     """Code of the project that enqueues a job when its transaction commits."""
     transaction.on_commit(lambda: add_group.delay(name))
