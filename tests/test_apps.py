@@ -112,3 +112,34 @@ def test_check_without_settings_reports_what_is_missing(project):
     assert done.returncode == 1
     assert '?: (rtq.E001) RTQ["REDIS"] is not set. Write for example RTQ = {"REDIS":' in done.stderr
     assert "Traceback" not in done.stderr
+
+
+WITHOUT_DJANGO_REDIS = """
+import sys
+sys.modules["django_redis"] = None  # it cannot be imported
+import django
+django.setup()
+import importlib, pkgutil
+from django.core.management import call_command
+import django_rtq
+from shop.tasks import send
+job = send.delay()
+call_command("check", deploy=True, fail_level="CRITICAL")
+call_command("rtq_worker", "--burst")
+for module in pkgutil.walk_packages(django_rtq.__path__, "django_rtq."):
+    if not module.name.startswith(("django_rtq.migrations", "django_rtq.pytest_plugin", "django_rtq.monitoring.")):
+        importlib.import_module(module.name)
+print(job.state, [name for name in sys.modules if name.startswith("django_redis.")])
+"""
+
+
+@pytest.mark.parametrize("cache", ["locmem.LocMemCache", "redis.RedisCache"])
+def test_without_a_cache_of_django_redis_it_is_not_imported(project, redis, proxy, cache):
+    caches = {"default": {"BACKEND": f"django.core.cache.backends.{cache}", "LOCATION": proxy.url + "1"}}
+
+    apps = 'INSTALLED_APPS += ["django.contrib.admin"]'
+    settings = f'DEBUG = True\nCACHES = {caches}\nRTQ = {{"REDIS": "{proxy.url}"}}\n{apps}'
+    done = project(settings, "-c", WITHOUT_DJANGO_REDIS)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "succeeded []"

@@ -12,6 +12,7 @@ No connection is opened here.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -186,11 +187,8 @@ def _client_of_cache(cache: Any) -> Any:
     """The client that the cache writes with, or None if the cache is not in Redis."""
     if isinstance(cache, NativeRedisCache):
         return cache._cache.get_client(None, write=True)
-    try:
-        from django_redis.cache import RedisCache as DjangoRedisCache
-    except ImportError:  # optional: only for caches of django-redis
-        return None
-    if isinstance(cache, DjangoRedisCache):
+    django_redis = sys.modules.get("django_redis.cache")  # who has a cache of it has imported it
+    if django_redis is not None and isinstance(cache, django_redis.RedisCache):
         return cache.client.get_client(write=True)
     return None
 
