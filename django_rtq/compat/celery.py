@@ -35,6 +35,7 @@ from django_rtq.jobs.context import current_job
 from django_rtq.jobs.job import JobState
 from django_rtq.tasks import registry
 from django_rtq.tasks.decorator import task as rtq_task
+from django_rtq.tasks.other_queues import INSTEAD
 
 SoftTimeLimitExceeded = TimeLimitExceeded
 DEFAULT_MAX_RETRIES = 3  # of Celery
@@ -43,15 +44,8 @@ _WITHOUT_LIMIT = 1_000_000  # retries, for max_retries=None
 _HEADER = "celery"  # retries of the jobs that this one replaces, and what is enqueued after it
 
 #: What to do instead of an option of @shared_task without a counterpart.
-_INSTEAD = {
-    "base": "Move what the base class does into the function, or into middleware.",
-    "rate_limit": 'Set a rate of its queue, which holds for all workers together: RTQ["QUEUES"][…]["rate"].',
-    "typing": "Arguments are always checked.",
-    "serializer": "Arguments are JSON.",
-    "compression": "Arguments are not compressed.",
-    "link": "Pass link= to apply_async().",
-    "link_error": "Use the signal job_buried.",
-}
+_REFUSED = ("base", "rate_limit", "typing", "serializer", "compression", "link_error")
+_INSTEAD = {**{name: INSTEAD[name] for name in _REFUSED}, "link": "Pass link= to apply_async()."}
 _NAMES = {"queue": "queue_name", "name": "name", "priority": "priority", "expires": "expires"}  # as @task has them
 _KNOWN = {
     *("bind", "acks_late", "ignore_result", "time_limit", "soft_time_limit"),

@@ -24,34 +24,12 @@ class CeleryOptions(TypedDict, total=False):
 
 
 _NAMES = {"queue": "queue_name", "priority": "priority", "time_limit": "time_limit", "headers": "headers"}
-_THEN = "Enqueue the next job at the end of the task, or in a receiver of job_succeeded or job_buried."
-_ADDRESS = "Name a queue: queue=."
-#: What to do instead of an option without a counterpart.
-_INSTEAD = {
-    "link": _THEN,
-    "link_error": _THEN,
-    "chain": _THEN,
-    "chord": _THEN,
-    "add_to_parent": _THEN,
-    "task_id": "Ids are made by delay(). For jobs that must not be doubled, use @task(unique=...).",
-    "soft_time_limit": "time_limit raises TimeLimitExceeded inside the job, which may catch it.",
-    "ignore_result": "Use using(result_ttl=0).",
-    "retry": "delay() sends once more by itself after a lost connection.",
-    "retry_policy": "Use the options max_attempts and backoff of @task.",
-    "routing_key": _ADDRESS,
-    "exchange": _ADDRESS,
-    "serializer": "Arguments are JSON.",
-    "compression": "Arguments are not compressed.",
-}
+
+NAMES = CeleryOptions.__optional_keys__
 
 
 def using_options(task: str, options: CeleryOptions) -> dict[str, Any]:
-    """The options for using(). Raises InvalidTask for an option that has no counterpart."""
-    unknown = options.keys() - CeleryOptions.__optional_keys__
-    if unknown:
-        name = min(unknown)
-        instead = _INSTEAD.get(name, f"It takes: {', '.join(sorted(CeleryOptions.__optional_keys__))}.")
-        raise InvalidTask(f"{task}: apply_async() does not take {name!r}. {instead}")
+    """The options for using(), of those in NAMES. Raises InvalidTask."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if "countdown" in given and "eta" in given:
         raise InvalidTask(f"{task}: apply_async() takes countdown or eta, not both.")

@@ -6,9 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping, Set
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
-from django_rtq.exceptions import InvalidTask
 from django_rtq.tasks import registry
-from django_rtq.tasks.task import OPTIONS, SHARED_NAMES, TASK_NAMES, USING_NAMES, Task
+from django_rtq.tasks.task import OPTIONS, SHARED_NAMES, TASK_NAMES, Task, check_names
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -44,8 +43,7 @@ class TaskDecorator:
 
     def __call__(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         """Declare a function as a task. Raises InvalidTask."""
-        if unknown := options.keys() - TASK_NAMES:
-            raise _unknown_option("@task", unknown, TASK_NAMES)
+        check_names("@task", options, TASK_NAMES)
 
         def declare(func: Callable[..., Any]) -> Task[Any, Any]:
             declared: Task[Any, Any] = Task(func=func, **{**self._shared, **options})
@@ -59,23 +57,12 @@ class TaskDecorator:
 
         It is used as @task. Options that a task gives itself replace these. Raises InvalidTask.
         """
-        if unknown := options.keys() - SHARED_NAMES:
-            raise _unknown_option("with_options()", unknown, SHARED_NAMES)
+        check_names("with_options()", options, SHARED_NAMES)
         return TaskDecorator({**self._shared, **options})
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self._shared.items())
         return f"<@task{options}>"
-
-
-def _unknown_option(owner: str, names: Set[str], allowed: Set[str]) -> InvalidTask:
-    name = min(names & (USING_NAMES - TASK_NAMES), default=min(names))
-    cure = f"It takes: {', '.join(sorted(allowed))}."
-    if name in USING_NAMES:
-        cure = f"Use .using({name}=…)."
-    elif name in TASK_NAMES:
-        cure = f"Use @task({name}=…)."
-    return InvalidTask(f"{owner} does not take {name!r}. {cure}")
 
 
 def _described(names: Set[str]) -> str:

@@ -1,14 +1,16 @@
-"""Sends the jobs of a task to Redis: at once or after a commit, and again while their queue is full."""
+"""delay() and its kin: they send jobs to Redis, at once or after a commit, and again while their queue is full."""
 
 from __future__ import annotations
 
 import asyncio
 import reprlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
+from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from django_rtq import signals
@@ -23,7 +25,14 @@ from django_rtq.tasks.options.uniqueness import OnConflict, Uniqueness
 from django_rtq.transactions.on_commit import defer, has_block, has_transaction, store_instead, warn_if_in_transaction
 from django_rtq.transactions.rules import OnCommit, database_to_await, ignores_transactions, integrations_wait
 
+if TYPE_CHECKING:
+    from django.tasks import TaskResult
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
 Arguments: TypeAlias = tuple[Sequence[Any], dict[str, Any]]
+Calls: TypeAlias = Iterable[tuple[Sequence[Any], Mapping[str, Any]]]
 Handles: TypeAlias = list[JobHandle[Any]]
 Job = TypeVar("Job", NewJob, UniqueJob, NewJob | UniqueJob)
 Item = TypeVar("Item")
@@ -45,6 +54,161 @@ class EnqueuedTask(CalledTask, Protocol):
     def uniqueness(self) -> Uniqueness | None: ...
     @property
     def unique_on_conflict(self) -> OnConflict: ...
+
+
+# -- the methods of tasks
+
+
+class EnqueueMethods(Generic[P, R_co]):
+    """Enqueues jobs that call a function with these parameters."""
+
+    func: Callable[..., Any]
+
+    @overload
+    def delay(self: EnqueueMethods[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
+
+    @overload
+    def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
+
+    def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+        """Enqueue a job that calls the function in a worker. When this returns, the job is stored in Redis (G1).
+
+        Raises TypeError if the arguments do not match the signature, PayloadError if they cannot be stored,
+        BrokerUnavailable (the job may be stored), BrokerFull and QueueFull (it is not). If the task is unique and a job
+        like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
+        """
+        return self._send([(args, kwargs)])[0]
+
+    @overload
+    async def adelay(
+        self: EnqueueMethods[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> JobHandle[T]: ...
+
+    @overload
+    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
+
+    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+        """delay() for coroutines. Calls of one event loop that come together are sent together.
+
+        If it is cancelled, the job may be stored all the same. The functions of `client` and `unique` run on the event
+        loop.
+        """
+        return (await self._asend([(args, kwargs)]))[0]
+
+    @overload
+    def delay_on_commit(
+        self: EnqueueMethods[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> JobHandle[T]: ...
+
+    @overload
+    def delay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
+
+    def delay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+        """delay() when the open transaction commits; at once if none is open, and not at all after a rollback.
+
+        The database is that of the option on_commit, else that of RTQ["ENQUEUE_ON_COMMIT"], else the default one.
+        The arguments are checked now. A job that cannot be sent raises BrokerError after the commit. For unique jobs,
+        unique_on_conflict="raise" means "return", and the handle is corrected after the commit.
+        """
+        return self._on_commit().delay(*args, **kwargs)
+
+    @overload
+    async def adelay_on_commit(
+        self: EnqueueMethods[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> JobHandle[T]: ...
+
+    @overload
+    async def adelay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
+
+    async def adelay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+        """delay_on_commit() for async code."""
+        return await sync_to_async(self.delay_on_commit, thread_sensitive=True)(*args, **kwargs)
+
+    @overload
+    def delay_many(
+        self: EnqueueMethods[P, Coroutine[Any, Any, T]], calls: Calls, *, all_or_none: bool = ...
+    ) -> list[JobHandle[T]]: ...
+
+    @overload
+    def delay_many(self, calls: Calls, *, all_or_none: bool = ...) -> list[JobHandle[R_co]]: ...
+
+    def delay_many(self, calls: Calls, *, all_or_none: bool = False) -> list[JobHandle[Any]]:
+        """Enqueue many jobs, given as (args, kwargs) each: one round trip for a few hundred.
+
+        All arguments are checked before the first job is sent. Raises what delay() raises; QueueFull has the handles
+        of those jobs that were stored. `all_or_none`: if one job does not fit, no job is stored; at most 500 jobs, or
+        100 of a unique task, else it raises ValueError.
+        """
+        return self._send(checked_calls(self._path, calls), all_or_none)
+
+    @overload
+    async def adelay_many(
+        self: EnqueueMethods[P, Coroutine[Any, Any, T]], calls: Calls, *, all_or_none: bool = ...
+    ) -> list[JobHandle[T]]: ...
+
+    @overload
+    async def adelay_many(self, calls: Calls, *, all_or_none: bool = ...) -> list[JobHandle[R_co]]: ...
+
+    async def adelay_many(self, calls: Calls, *, all_or_none: bool = False) -> list[JobHandle[Any]]:
+        """delay_many() for coroutines."""
+        return await self._asend(checked_calls(self._path, calls), all_or_none)
+
+    if TYPE_CHECKING:  # Task has these below, and RTQTask from Django
+
+        @overload
+        def enqueue(
+            self: EnqueueMethods[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+        ) -> TaskResult[P, T]: ...
+
+        @overload
+        def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskResult[P, R_co]: ...
+
+        def enqueue(self, *args: Any, **kwargs: Any) -> Any: ...
+
+        @overload
+        async def aenqueue(
+            self: EnqueueMethods[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+        ) -> TaskResult[P, T]: ...
+
+        @overload
+        async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskResult[P, R_co]: ...
+
+        async def aenqueue(self, *args: Any, **kwargs: Any) -> Any: ...
+
+        @overload
+        def get_result(self: EnqueueMethods[P, Coroutine[Any, Any, T]], result_id: str) -> TaskResult[P, T]: ...
+
+        @overload
+        def get_result(self, result_id: str) -> TaskResult[P, R_co]: ...
+
+        def get_result(self, result_id: str) -> Any: ...
+
+        @overload
+        async def aget_result(self: EnqueueMethods[P, Coroutine[Any, Any, T]], result_id: str) -> TaskResult[P, T]: ...
+
+        @overload
+        async def aget_result(self, result_id: str) -> TaskResult[P, R_co]: ...
+
+        async def aget_result(self, result_id: str) -> Any: ...
+
+    @property
+    def _path(self) -> str:
+        return f"{self.func.__module__}.{self.func.__qualname__}"
+
+    @abstractmethod
+    def _send(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+        """Enqueue jobs. Raises what delay() raises."""
+
+    @abstractmethod
+    async def _asend(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+        """_send() for coroutines."""
+
+    @abstractmethod
+    def _on_commit(self) -> EnqueueMethods[P, R_co]:
+        """One whose jobs wait for the commit."""
+
+
+# -- sending
 
 
 def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:

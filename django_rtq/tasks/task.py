@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import reprlib
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
@@ -28,14 +28,14 @@ from django_rtq.tasks.declaration import (
 )
 from django_rtq.tasks.enqueuing import (
     Arguments,
+    EnqueueMethods,
     Handles,
     asend,
-    checked_calls,
     send,
     waits_by_default,
 )
 from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
-from django_rtq.tasks.options.backoff import DEFAULT, Backoff, as_backoff
+from django_rtq.tasks.options.backoff import DEFAULT, Backoff, as_backoff, as_json
 from django_rtq.tasks.options.kinds import CLIENT, ERRORS, HEADERS, QUEUE, Moment, moment_argument
 from django_rtq.tasks.options.uniqueness import (
     DAY_SECONDS,
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
-T = TypeVar("T")
-Calls = Iterable[tuple[Sequence[Any], Mapping[str, Any]]]
 Errors = tuple[type[BaseException], ...]
 # What takes an option: .using() takes those of CALL and USING, @task all but those of USING, and task.with_options()
 # those of CALL and SHARED.
@@ -63,7 +61,7 @@ CALL, USING, SHARED, ONE_TASK = "call", "using", "shared", "one task"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Task(Generic[P, R_co]):
+class Task(EnqueueMethods[P, R_co]):
     """A function with the options of its jobs. An option that is None has the default of the settings.
 
     Each option is declared here; the types that @task and using() take are in options/types.py.
@@ -94,7 +92,10 @@ class Task(Generic[P, R_co]):
         says="runs that may end with their process before a job is dead",
     )
     backoff: Backoff = option(
-        DEFAULT, on=SHARED, says="seconds between attempts: a number, a list, or a function of the number of failures"
+        DEFAULT,
+        on=CALL,
+        in_record=True,
+        says="seconds between attempts: a number, a list, or a function of the number of failures",
     )
     retry_on: Errors = option((Exception,), ERRORS, on=SHARED, says="exception classes that are retried (default: all)")
     give_up_on: Errors = option((), ERRORS, on=SHARED, says="exception classes after which a job is dead at once")
@@ -178,7 +179,7 @@ class Task(Generic[P, R_co]):
         self._set(name=name_option(self.func, self.name))
         self._set(
             aliases=aliases_option(self.name, self.func, self.aliases),
-            backoff=self._read_backoff(),
+            backoff=self._read_backoff(self.backoff),
             schedule=schedules_option(self.name, self.schedule),
             exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
@@ -187,9 +188,12 @@ class Task(Generic[P, R_co]):
         for entry in self.schedule:
             check_call(self, entry.args, dict(entry.kwargs))
 
-    def _read_backoff(self) -> Backoff:
+    def _read_backoff(self, value: Any, *, of_call: bool = False) -> Backoff:
         try:
-            return as_backoff(self.backoff)
+            backoff = as_backoff(value)
+            if of_call:
+                as_json(backoff)
+            return backoff
         except InvalidTask as error:
             raise InvalidTask(f"{self.name}: {error}") from error
 
@@ -237,62 +241,6 @@ class Task(Generic[P, R_co]):
             return self.func(JobContext(), *args, **kwargs)  # type: ignore[arg-type]
         return self.func(*args, **kwargs)
 
-    @overload
-    def delay(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
-
-    @overload
-    def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
-
-    def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
-        """Enqueue a job that calls the function in a worker. When this returns, the job is stored in Redis (G1).
-
-        Raises TypeError if the arguments do not match the signature, PayloadError if they cannot be stored,
-        BrokerUnavailable (the job may be stored), BrokerFull and QueueFull (it is not). If the task is unique and a job
-        like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
-        """
-        return self._send([(args, kwargs)])[0]
-
-    @overload
-    async def adelay(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
-
-    @overload
-    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
-
-    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
-        """delay() for coroutines. Calls of one event loop that come together are sent together.
-
-        If it is cancelled, the job may be stored all the same. The functions of `client` and `unique` run on the event
-        loop.
-        """
-        return (await self._asend([(args, kwargs)]))[0]
-
-    @overload
-    def delay_on_commit(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
-
-    @overload
-    def delay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
-
-    def delay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
-        """delay() when the open transaction commits; at once if none is open, and not at all after a rollback.
-
-        The database is that of the option on_commit, else that of RTQ["ENQUEUE_ON_COMMIT"], else the default one.
-        The arguments are checked now. A job that cannot be sent raises BrokerError after the commit. For unique jobs,
-        unique_on_conflict="raise" means "return", and the handle is corrected after the commit.
-        """
-        return self.using(on_commit=explicit_database(self.on_commit)).delay(*args, **kwargs)
-
-    @overload
-    async def adelay_on_commit(
-        self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
-    ) -> JobHandle[T]: ...
-
-    @overload
-    async def adelay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
-
-    async def adelay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
-        """delay_on_commit() for async code."""
-        return await sync_to_async(self.delay_on_commit, thread_sensitive=True)(*args, **kwargs)
-
     def apply_async(
         self,
         args: Sequence[Any] | None = None,
@@ -304,51 +252,23 @@ class Task(Generic[P, R_co]):
         `expires` counts from now. Jobs of a higher `priority` run first. Raises InvalidTask for others, and what
         delay() raises.
         """
-        from django_rtq.tasks.celery_options import using_options
+        from django_rtq.tasks.celery_options import NAMES, using_options
 
+        check_names(f"{self.name}: apply_async()", options, NAMES)
         changed = using_options(self.name, options)
         return (self.using(**changed) if changed else self).delay(*(args or ()), **(kwargs or {}))
-
-    @overload
-    def delay_many(
-        self: Task[P, Coroutine[Any, Any, T]], calls: Calls, *, all_or_none: bool = ...
-    ) -> list[JobHandle[T]]: ...
-
-    @overload
-    def delay_many(self, calls: Calls, *, all_or_none: bool = ...) -> list[JobHandle[R_co]]: ...
-
-    def delay_many(self, calls: Calls, *, all_or_none: bool = False) -> list[JobHandle[Any]]:
-        """Enqueue many jobs, given as (args, kwargs) each: one round trip for a few hundred.
-
-        All arguments are checked before the first job is sent. Raises what delay() raises; QueueFull has the handles
-        of those jobs that were stored. `all_or_none`: if one job does not fit, no job is stored; at most 500 jobs, or
-        100 of a unique task, else it raises ValueError.
-        """
-        return self._send(checked_calls(self.name, calls), all_or_none)
-
-    @overload
-    async def adelay_many(
-        self: Task[P, Coroutine[Any, Any, T]], calls: Calls, *, all_or_none: bool = ...
-    ) -> list[JobHandle[T]]: ...
-
-    @overload
-    async def adelay_many(self, calls: Calls, *, all_or_none: bool = ...) -> list[JobHandle[R_co]]: ...
-
-    async def adelay_many(self, calls: Calls, *, all_or_none: bool = False) -> list[JobHandle[Any]]:
-        """delay_many() for coroutines."""
-        return await self._asend(checked_calls(self.name, calls), all_or_none)
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.
 
         `run_after`: seconds, a timedelta or an aware datetime. `headers`: a dictionary of at most 4 kB of JSON, added
-        to those of the task; None removes them. Raises InvalidTask. `backoff`, `retry_on` and `give_up_on` cannot be
-        changed: workers read them from the task.
+        to those of the task; None removes them. `backoff`: no function of the project, as it is stored with the job.
+        Raises InvalidTask. `retry_on` and `give_up_on` cannot be changed: workers read them from the task.
         """
-        for name in options:
-            if name not in USING_NAMES:
-                allowed = ", ".join(sorted(USING_NAMES))
-                raise InvalidTask(f"{self.name}: using() does not take {name!r}. It takes: {allowed}.")
+        if not USING_NAMES.issuperset(options):
+            check_names(f"{self.name}: using()", options, USING_NAMES)
+        if "backoff" in options:
+            options["backoff"] = self._read_backoff(options["backoff"], of_call=True)
         if options.get("headers") and isinstance(options["headers"], Mapping):
             options["headers"] = {**self.headers, **options["headers"]}
         copy = self._copy(options)
@@ -373,25 +293,27 @@ class Task(Generic[P, R_co]):
 
     # -- through django.tasks
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Enqueue a job through our backend in TASKS. Returns a TaskResult of django.tasks.
+    if not TYPE_CHECKING:  # EnqueueMethods has their types
 
-        Raises ConfigurationError if TASKS has no such backend, TypeError for arguments that are not plain JSON, and
-        what delay() raises.
-        """
-        return self._as_django_task().enqueue(*args, **kwargs)
+        def enqueue(self, *args, **kwargs) -> Any:
+            """Enqueue a job through our backend in TASKS. Returns a TaskResult of django.tasks.
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """enqueue() for async code."""
-        return await self._as_django_task().aenqueue(*args, **kwargs)
+            Raises ConfigurationError if TASKS has no such backend, TypeError for arguments that are not plain JSON, and
+            what delay() raises.
+            """
+            return self._as_django_task().enqueue(*args, **kwargs)
 
-    def get_result(self, result_id: str) -> Any:
-        """The TaskResult of a job of this task. Raises TaskResultDoesNotExist or TaskResultMismatch."""
-        return self._as_django_task().get_result(result_id)
+        async def aenqueue(self, *args, **kwargs) -> Any:
+            """enqueue() for async code."""
+            return await self._as_django_task().aenqueue(*args, **kwargs)
 
-    async def aget_result(self, result_id: str) -> Any:
-        """get_result() for async code."""
-        return await self._as_django_task().aget_result(result_id)
+        def get_result(self, result_id: str) -> Any:
+            """The TaskResult of a job of this task. Raises TaskResultDoesNotExist or TaskResultMismatch."""
+            return self._as_django_task().get_result(result_id)
+
+        async def aget_result(self, result_id: str) -> Any:
+            """get_result() for async code."""
+            return await self._as_django_task().aget_result(result_id)
 
     # -- internals
 
@@ -426,6 +348,8 @@ class Task(Generic[P, R_co]):
         options = {name: getattr(self, name) for name in _WORKER_OPTIONS if name in self.changed}
         if None in options.values():  # None: the default of the settings, not that of the task
             options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
+        if "backoff" in options:
+            options["backoff"] = as_json(self.backoff)
         if self.headers:
             options["headers"] = self.headers
         return serializer.dumps(options)[1:-1]
@@ -439,6 +363,9 @@ class Task(Generic[P, R_co]):
     def expires_in(self) -> str:
         """`expires`, as scripts take it."""
         return moment_argument(self.name, "expires", self.expires)
+
+    def _on_commit(self) -> Task[P, R_co]:
+        return self.using(on_commit=explicit_database(self.on_commit))
 
     def _in_transaction(self, func: Callable[..., Any]) -> Callable[..., Any]:
         return ExactlyOnce(func, self.name, str(self.exactly_once)) if self.exactly_once else func
@@ -482,6 +409,13 @@ class Task(Generic[P, R_co]):
             '"django_rtq.backend.RTQBackend"}}, or use delay().'
         )
 
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __getattr__(self, name: str) -> Any:
+            from django_rtq.tasks.other_queues import no_attribute
+
+            raise no_attribute(self, self.name, name)
+
     def __repr__(self) -> str:
         changes = [f"{name}={reprlib.repr(getattr(self, name))}" for name in sorted(self.changed)]
         return f"<Task {' '.join([self.name, *changes])}>"
@@ -491,6 +425,16 @@ class Task(Generic[P, R_co]):
             object.__setattr__(self, name, value)
 
 
+def check_names(owner: str, options: Mapping[str, Any], allowed: Set[str]) -> None:
+    """Raises InvalidTask for an option that is not allowed there, with what to write instead."""
+    if unknown := options.keys() - allowed:
+        from django_rtq.tasks.other_queues import option_cure
+
+        name = min(unknown & (USING_NAMES | TASK_NAMES), default=min(unknown))
+        cure = option_cure(name, allowed, using=USING_NAMES, task=TASK_NAMES)
+        raise InvalidTask(f"{owner} does not take {name!r}. {cure}")
+
+
 def on_backend(task: Task[P, R_co], alias: str) -> Task[P, R_co]:
     """A copy of the task whose jobs go to the Redis of a backend in TASKS."""
     copy = task.using()
@@ -498,7 +442,7 @@ def on_backend(task: Task[P, R_co], alias: str) -> Task[P, R_co]:
     return copy
 
 
-_METHODS = frozenset(name for name, value in vars(Task).items() if inspect.isfunction(value))
+_METHODS = frozenset(name for name, _ in inspect.getmembers(Task, inspect.isfunction))
 OPTIONS = options_of(Task)
 USING_NAMES = frozenset(name for name, declared in OPTIONS.items() if declared.on in (CALL, USING))
 SHARED_NAMES = frozenset(name for name, declared in OPTIONS.items() if declared.on in (CALL, SHARED))

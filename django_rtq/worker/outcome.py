@@ -12,7 +12,7 @@ from django_rtq import signals
 from django_rtq.exceptions import Bury, Retry, TaskNotFound
 from django_rtq.jobs.failure import Failure, format_error
 from django_rtq.jobs.job import PARK_SECONDS, Job
-from django_rtq.tasks.options.backoff import delay_seconds
+from django_rtq.tasks.options.backoff import delay_seconds, read_json
 from django_rtq.tasks.task import Task
 from django_rtq.validation import TEN_YEARS
 
@@ -65,20 +65,22 @@ class UnknownTask:
 Outcome = Acked | Retried | Buried | Expired | Cancelled | UnknownTask
 
 
-def decide(task: Task[Any, Any], error: BaseException, *, failures: int, max_attempts: int) -> Retried | Buried:
-    """Decide what follows from a failed run, after so many earlier failures. Pure."""
+def decide(
+    task: Task[Any, Any], error: BaseException, *, failures: int, max_attempts: int, options: Mapping[str, Any]
+) -> Retried | Buried:
+    """Decide what follows from a failed run, after so many earlier failures. `options`: of its record. Pure."""
     if isinstance(error, Bury) or failures + 1 >= max_attempts:
         return Buried(error)
-    if isinstance(error, Retry):
-        after = error.after_seconds
-        return Retried(
-            error,
-            delay_seconds(task.backoff, failures + 1, error) if after is None else min(max(0.0, after), TEN_YEARS),
-        )
+    if isinstance(error, Retry) and error.after_seconds is not None:
+        return Retried(error, min(max(0.0, error.after_seconds), TEN_YEARS))
     # retry_on applies to Exceptions only: SystemExit, CancelledError and the like are retried.
-    if isinstance(error, task.give_up_on) or (isinstance(error, Exception) and not isinstance(error, task.retry_on)):
+    is_final = isinstance(error, task.give_up_on) or (
+        isinstance(error, Exception) and not isinstance(error, task.retry_on)
+    )
+    if is_final and not isinstance(error, Retry):
         return Buried(error)
-    return Retried(error, delay_seconds(task.backoff, failures + 1, error))
+    backoff = read_json(options["backoff"]) if "backoff" in options else task.backoff
+    return Retried(error, delay_seconds(backoff, failures + 1, error))
 
 
 def decide_unknown(error: TaskNotFound, *, waited_seconds: float, longest_seconds: float) -> Retried | Buried:

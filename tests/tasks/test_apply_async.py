@@ -75,7 +75,7 @@ def test_it_may_expire_at_a_moment(broker, inspector):
         ({"link": 1}, "apply_async() does not take 'link'. Enqueue the next job at the end of the task"),
         ({"chord": 1}, "does not take 'chord'. Enqueue the next job"),
         ({"task_id": "x"}, "does not take 'task_id'. Ids are made by delay()."),
-        ({"routing_key": "x"}, "does not take 'routing_key'. Name a queue: queue=."),
+        ({"routing_key": "x"}, "does not take 'routing_key'. Use .using(queue_name=…)."),
         ({"cuontdown": 1}, "does not take 'cuontdown'. It takes: countdown, eta, expires, headers, priority, queue"),
         ({"countdown": 1, "eta": timezone.now()}, "takes countdown or eta, not both"),
         ({"priority": 255}, "priority is 255, but has to be a whole number from -100 to 100"),

@@ -106,10 +106,12 @@ task(unique_until="later")  # type: ignore[call-overload]
 bare.using(on_commit=3)  # type: ignore[arg-type]
 bare.using(countdown=3)  # type: ignore[call-arg]
 bare.using(run_after="x")  # type: ignore[arg-type]
-bare.using(backoff=3)  # type: ignore[call-arg]
+bare.using(backoff=lambda: "x")  # type: ignore[arg-type, return-value]
+bare.using(retry_on=OSError)  # type: ignore[call-arg]
 
 # So do copies with other options.
 assert_type(bare.using(queue_name="bulk", run_after=timedelta(hours=1)).delay(1), JobHandle[float])
+assert_type(bare.using(max_attempts=3, backoff=[5, timedelta(minutes=1)]).delay(1), JobHandle[float])
 bare.using(priority=5).delay("x")  # type: ignore[arg-type]
 
 # Unique jobs.

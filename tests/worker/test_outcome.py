@@ -30,9 +30,9 @@ def broken_backoff(failures):
     raise RuntimeError("no idea")
 
 
-def outcome_of(error, *, failures=0, most=3, **options):
+def outcome_of(error, *, failures=0, most=3, of_call=None, **options):
     task = Task(func=tasks.note.func, **{"backoff": constant(7), **options})
-    return decide(task, error, failures=failures, max_attempts=most)
+    return decide(task, error, failures=failures, max_attempts=most, options=of_call or {})
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,10 @@ def outcome_of(error, *, failures=0, most=3, **options):
         (BROKEN, {"give_up_on": (LookupError,)}, 7),
         (TimeLimitExceeded("late"), {}, 7),
         (Retry("again"), {}, 7),
+        (BROKEN, {"of_call": {"backoff": 3}}, 3),
+        (BROKEN, {"of_call": {"backoff": [1, 2, 30]}, "failures": 1}, 2),
+        (BROKEN, {"of_call": {"backoff": {"base": 5, "cap": 600, "jitter": False}}, "failures": 1}, 25),
+        (Retry("again"), {"of_call": {"backoff": 3}, "give_up_on": (Exception,)}, 3),
         (Retry("again", after=2.5), {}, 2.5),
         (Retry("again", after=-1), {}, 0),
         (Retry("again", after=1), {"give_up_on": (Exception,)}, 1),

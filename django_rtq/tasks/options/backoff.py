@@ -122,6 +122,25 @@ def as_backoff(value: Any) -> Backoff:
     return value  # type: ignore[no-any-return]
 
 
+def as_json(backoff: Backoff) -> Any:
+    """The backoff for the record of a job: read_json() makes it again. Raises InvalidTask for a function."""
+    if isinstance(backoff, Constant):
+        return backoff.seconds
+    if isinstance(backoff, Steps):
+        return list(backoff.seconds)
+    if isinstance(backoff, Exponential):
+        return {"base": backoff.base, "cap": backoff.cap, "jitter": backoff.jitter}
+    raise InvalidTask(
+        f"backoff={backoff!r} is a function, which cannot be stored with a job. Give it to @task, or use seconds, a "
+        "list of these, or exponential()."
+    )
+
+
+def read_json(value: Any) -> Backoff:
+    """The backoff in the record of a job. Raises InvalidTask or TypeError if it is none."""
+    return exponential(**value) if isinstance(value, dict) else as_backoff(value)
+
+
 def delay_seconds(backoff: Backoff, failures: int, error: BaseException | None) -> float:
     """Call the backoff. Returns 0 to ten years, in seconds.
 

@@ -29,6 +29,7 @@ class CallOptions(TypedDict, total=False):
     priority: int
     max_attempts: int | None
     max_crashes: int | None
+    backoff: Backoff | Delay | Sequence[Delay]
     time_limit: float | None
     expires: Moment | None
     at_front: bool
@@ -47,14 +48,18 @@ class UsingOptions(CallOptions, total=False):
     headers: Mapping[str, Any] | None
 
 
-class SharedOptions(CallOptions, total=False):
-    """Options that task.with_options() takes."""
+class DeclarationOptions(CallOptions, total=False):
+    """Options that @task takes, also for tasks of django.tasks."""
 
-    backoff: Backoff | Delay | Sequence[Delay]
     retry_on: Errors
     give_up_on: Errors
     exactly_once: bool | str
     schedule: Schedule | Sequence[Schedule]
+
+
+class SharedOptions(DeclarationOptions, total=False):
+    """Options that task.with_options() takes."""
+
     keep_args: bool | None
 
 

@@ -12,12 +12,14 @@ from typing import Any
 from django_rtq.broker.messages import Claimed
 from django_rtq.broker.workflows import is_member, keeps_result
 from django_rtq.conf.config import Config
+from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.context import Interruptible, JobContext
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.outcome import write_call, write_details
 from django_rtq.jobs.record import read_call, read_record
 from django_rtq.jobs.serializer import RESULT_TAG
 from django_rtq.tasks import registry
+from django_rtq.tasks.options.backoff import read_json
 from django_rtq.tasks.task import Task
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.shared_entries import MAX_ID_BYTES
@@ -224,5 +226,10 @@ def _check(options: dict[str, Any], client: bytes) -> None:
     for name, value in options.items():
         if name in ("max_attempts", "time_limit", "result_ttl") and not isinstance(value, int | float | None):
             raise ValueError(f"the {name} of the record is {value!r}, which is no number.")
+        if name == "backoff":
+            try:
+                read_json(value)
+            except (InvalidTask, TypeError) as error:
+                raise ValueError(f"the backoff of the record is {value!r}: {error}") from error
         if name == "headers" and not isinstance(value, dict):
             raise ValueError("the headers of the record are not an object.")

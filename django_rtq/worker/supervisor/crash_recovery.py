@@ -182,7 +182,7 @@ class CrashRecovery(Loop):
             "The job exceeded its time limit and ignored TimeLimitExceeded; its process was killed."
         )
         max_attempts = job.options.get("max_attempts") or task.max_attempts or self._broker.config.max_attempts
-        outcome = decide(task, error, failures=job.failures, max_attempts=max_attempts)
+        outcome = decide(task, error, failures=job.failures, max_attempts=max_attempts, options=job.options)
         line = failure_line(error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker)
         delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
         report = Report("retry" if isinstance(outcome, Retried) else "bury", delay_ms, line.encode())

@@ -31,11 +31,13 @@ def test_type_checkers_know_the_options_that_are_declared(types, names):
 
 def test_tasks_of_django_tasks_have_the_options_that_are_declared():
     pytest.importorskip("django_rtq.backend.compat")
-    from django_rtq.backend.task import RTQ_OPTIONS
+    from django_rtq.backend.rtq_task import RTQ_OPTIONS
 
     of_django = {"queue_name", "priority", "run_after", "takes_context"}
     without_use = {"name", "keep_args"}  # they have the name of their function, and always keep arguments
-    assert set(RTQ_OPTIONS) == OPTIONS.keys() - of_django - without_use, "backend/task.py: change the fields of RTQTask"
+    assert set(RTQ_OPTIONS) == OPTIONS.keys() - of_django - without_use, (
+        "backend/rtq_task.py: change the fields of RTQTask"
+    )
 
 
 def test_help_describes_every_option():

@@ -138,17 +138,22 @@ def test_an_option_that_is_not_known_is_refused_with_those_that_are():
         "on_commit", "name, on_commit"
     )
 
-    assert refusal(task, retries=3) == (
-        f"@task does not take 'retries'. It takes: aliases, at_front, backoff, {of_task}"
+    assert refusal(task, retires=3) == (
+        f"@task does not take 'retires'. It takes: aliases, at_front, backoff, {of_task}"
         f", retry_on, schedule, takes_context, time_limit, {unique}."
     )
-    assert refusal(task, run_after=3) == "@task does not take 'run_after'. Use .using(run_after=…)."
-    assert refusal(task, headers={}) == "@task does not take 'headers'. Use .using(headers=…)."
-    for name in ("queue", "backoff", "retry_on", "give_up_on", "takes_context", "func", "changed"):
+    for name in ("func", "changed"):
         assert refusal(plain.using, **{name: 1}) == (
             f"tests.tasks.options.test_values.plain: using() does not take {name!r}. "
-            f"It takes: at_front, {known.replace('max_a', 'headers, max_a')}, run_after, time_limit, {unique}."
+            f"It takes: at_front, backoff, {known.replace('max_a', 'headers, max_a')}, run_after, time_limit, {unique}."
         )
+
+
+def test_an_option_in_the_wrong_place_is_refused_with_the_right_one():
+    assert refusal(task, run_after=3) == "@task does not take 'run_after'. Use .using(run_after=…)."
+    assert refusal(task, headers={}) == "@task does not take 'headers'. Use .using(headers=…)."
+    for name in ("retry_on", "give_up_on", "takes_context"):
+        assert refusal(plain.using, **{name: 1}).endswith(f"using() does not take {name!r}. Use @task({name}=…).")
 
 
 # -- when, and in which order

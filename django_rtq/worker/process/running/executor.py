@@ -189,7 +189,8 @@ class Executor:
         if isinstance(error, JobCancelled) or self._shared.is_cancel_requested(run.job_id, run.entry):
             return Cancelled()  # whatever it raised when it was interrupted
         error.__traceback__ = task_traceback(error)
-        return decide(run.task, error, failures=run.failures, max_attempts=run.max_attempts(self._config))
+        most = run.max_attempts(self._config)
+        return decide(run.task, error, failures=run.failures, max_attempts=most, options=run.options)
 
     def _succeeded(self, run: Run, result: Any) -> Outcome:
         if not run.result_ttl(self._config) and not run.keeps_result:

@@ -1,0 +1,158 @@
+"""Options and methods of Celery, RQ, huey and dramatiq, and what to write instead of them: for error messages."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+_AFTER_FAILURE = "a receiver of the signal job_buried"
+_THEN = "Enqueue the next job at the end of the task, or in a receiver of job_succeeded or job_buried."
+_SURVIVES = "Nothing has to be set: a job survives the death of its worker. Not so with max_crashes=0."
+_IDS = "Ids are made by delay(). For jobs that must not be doubled, use unique=True."
+_SHOWN = "Jobs are shown with the name of their task, and their arguments."
+_REDIS = 'All jobs go to RTQ["REDIS"], or to the Redis of a backend in TASKS.'
+
+#: Options with a counterpart.
+_RENAMED = {
+    # Celery
+    "queue": "queue_name=…",
+    "routing_key": "queue_name=…",
+    "exchange": "queue_name=…",
+    "countdown": "run_after=…",
+    "eta": "run_after=…",
+    "autoretry_for": "retry_on=…",
+    "dont_autoretry_for": "give_up_on=…",
+    "max_retries": "max_attempts=…",
+    "default_retry_delay": "backoff=…",
+    "retry_backoff": "backoff=exponential(2, cap=600)",
+    "retry_backoff_max": "backoff=exponential(2, cap=600)",
+    "retry_jitter": "backoff=exponential(jitter=…)",
+    "retry_kwargs": "max_attempts=…, backoff=…",
+    "retry_policy": "max_attempts=…, backoff=…",
+    "soft_time_limit": "time_limit=…",
+    "ignore_result": "result_ttl=0",
+    # RQ
+    "timeout": "time_limit=…",
+    "job_timeout": "time_limit=…",
+    "ttl": "expires=…",
+    "meta": "headers=…",
+    # huey
+    "retries": "max_attempts=…",
+    "retry_delay": "backoff=…",
+    "context": "takes_context=…",
+    "delay": "run_after=…",
+    # dramatiq
+    "actor_name": "name=…",
+    "throws": "give_up_on=…",
+    "retry_when": "retry_on=…",
+    "min_backoff": "backoff=exponential(10, cap=600)",
+    "max_backoff": "backoff=exponential(10, cap=600)",
+    "max_age": "expires=…",
+    "store_results": "result_ttl=…",
+}
+_ALL_RUNS = "It counts all runs: one more than the retries."
+_SECONDS = "Times are in seconds."
+#: What is different about some of them.
+_NOTES = {
+    "max_retries": _ALL_RUNS,
+    "retries": _ALL_RUNS,
+    "retry_kwargs": _ALL_RUNS,
+    "retry_policy": "That is for runs that fail: delay() sends once more by itself after a lost connection.",
+    "soft_time_limit": "It raises TimeLimitExceeded inside the job, which may catch it.",
+    "delay": _SECONDS,
+    "min_backoff": _SECONDS,
+    "max_backoff": _SECONDS,
+    "max_age": _SECONDS,
+}
+#: What to do instead of options without a counterpart.
+INSTEAD = {
+    # Celery
+    "bind": "Call current_job(), or use takes_context=True: then the first argument is the job. To retry, raise "
+    "Retry(after=60).",
+    "base": "Move what the base class does into the function, or into middleware.",
+    "rate_limit": 'Set a rate of its queue, which holds for all workers together: RTQ["QUEUES"][…]["rate"].',
+    "acks_late": _SURVIVES,
+    "reject_on_worker_lost": _SURVIVES,
+    "acks_on_failure_or_timeout": "A job that fails is tried again, as max_attempts says, or is a dead letter.",
+    "track_started": "Nothing has to be set: handles and pages tell that a job runs.",
+    "store_errors_even_if_ignored": "Dead letters always keep their last errors.",
+    "typing": "Arguments are always checked.",
+    "link": _THEN,
+    "link_error": f"Use {_AFTER_FAILURE}.",
+    "chain": _THEN,
+    "chord": _THEN,
+    "add_to_parent": _THEN,
+    "task_id": _IDS,
+    "retry": "delay() sends once more by itself after a lost connection. For runs that fail, use max_attempts=…, "
+    "backoff=….",
+    "serializer": "Arguments are JSON.",
+    "compression": "Arguments are not compressed.",
+    "shadow": _SHOWN,
+    # RQ
+    "job_id": _IDS,
+    "depends_on": _THEN,
+    "failure_ttl": 'Use RTQ["DEAD_LETTER_DAYS"], which is for all jobs.',
+    "on_success": "Use a receiver of the signal job_succeeded.",
+    "on_failure": f"Use {_AFTER_FAILURE}.",
+    "description": _SHOWN,
+    "connection": _REDIS,
+    "repeat": "Use @task(schedule=every(…)).",
+    # dramatiq
+    "broker": _REDIS,
+}
+_NO_SIGNATURES = "There are no signatures: pass the task and its arguments to where delay() is called."
+_CALL = "Call the task to run it here: {task}(…)."
+_MANY = "Use delay_many([((7,), {{}}), …])."
+_HANDLE = "Use the handle that delay() returns, or JobHandle(job_id, queue_name)."
+#: Methods and attributes of tasks.
+_METHODS = {
+    # Celery
+    "s": _NO_SIGNATURES,
+    "si": _NO_SIGNATURES,
+    "signature": _NO_SIGNATURES,
+    "subtask": _NO_SIGNATURES,
+    "apply": _CALL,
+    "run": _CALL,
+    "request": "Call current_job(): it has job_id, attempt, queue_name and more.",
+    "retry": "Raise Retry(after=60) in the task.",
+    "update_state": "Call report_progress(5, 10) in the task.",
+    "max_retries": f"Its option is max_attempts. {_ALL_RUNS}",
+    "default_retry_delay": "Its option is backoff.",
+    "chunks": _MANY,
+    "map": _MANY,
+    "starmap": _MANY,
+    "AsyncResult": _HANDLE,
+    # huey
+    "call_local": _CALL,
+    "then": _THEN,
+    "revoke": f"To cancel one job: {_HANDLE} To hold back all of them:  manage.py rtq_tasks pause",
+    "is_revoked": _HANDLE,
+    # dramatiq
+    "send": "Use delay().",
+    "send_with_options": "Use using(…).delay().",
+    "message": _NO_SIGNATURES,
+    "message_with_options": _NO_SIGNATURES,
+    "fn": "Its function is `func`.",
+    "actor_name": "Its name is `name`.",
+}
+
+
+def option_cure(name: str, takes: Set[str], *, using: Set[str] = frozenset(), task: Set[str] = frozenset()) -> str:
+    """A sentence about a refused option. `takes`: what is taken there; `using` and `task`: by using() and @task."""
+    ours = _RENAMED.get(name, f"{name}=…" if name in using | task else "")
+    first = ours.partition("=")[0]
+    note = f" {_NOTES[name]}" if name in _NOTES else ""
+    if first in takes:
+        return f"Write {ours}.{note}"
+    if first in using:
+        return f"Use .using({ours}).{note}"
+    if first in task:
+        return f"Use @task({ours}).{note}"
+    return INSTEAD.get(name) or f"It takes: {', '.join(sorted(takes))}."
+
+
+def no_attribute(task: object, path: str, name: str) -> AttributeError:
+    """The error about an attribute that a task does not have."""
+    text = f"{type(task).__name__!r} object has no attribute {name!r}"
+    if cure := _METHODS.get(name):
+        text = f"{path} has no {name}. {cure.format(task=path.rpartition('.')[2])}"
+    return AttributeError(text, name=name, obj=task)

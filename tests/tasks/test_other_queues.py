@@ -1,0 +1,108 @@
+"""Names of other queues are refused with ours: as options of @task, using() and apply_async(), and as attributes."""
+
+import copy
+import re
+
+import pytest
+
+from django_rtq import task
+from django_rtq.exceptions import InvalidTask
+from django_rtq.tasks import other_queues
+from django_rtq.tasks.task import OPTIONS
+
+
+@task
+def charge(order_id):
+    return order_id
+
+
+def refusal(call, **options):
+    with pytest.raises(InvalidTask) as caught:
+        call(**options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "options", "cure"),
+    [
+        (task, {"queue": "mail"}, "@task does not take 'queue'. Write queue_name=…."),
+        (task, {"bind": True}, "@task does not take 'bind'. Call current_job(), or use takes_context=True"),
+        (task, {"rate_limit": "5/m"}, "Set a rate of its queue, which holds for all workers together: RTQ"),
+        (task, {"retry_backoff": True}, "@task does not take 'retry_backoff'. Write backoff=exponential(2, cap=600)."),
+        (task, {"max_retries": 3}, "Write max_attempts=…. It counts all runs: one more than the retries."),
+        (task, {"autoretry_for": (OSError,)}, "Write retry_on=…."),
+        (task, {"ignore_result": True}, "Write result_ttl=0."),
+        (task, {"soft_time_limit": 5}, "Write time_limit=…. It raises TimeLimitExceeded inside the job"),
+        (task, {"acks_late": True}, "Nothing has to be set"),
+        (task, {"countdown": 5}, "@task does not take 'countdown'. Use .using(run_after=…)."),
+        (task.with_options, {"queue": "mail"}, "with_options() does not take 'queue'. Write queue_name=…."),
+        (task.with_options, {"actor_name": "x"}, "with_options() does not take 'actor_name'. Use @task(name=…)."),
+        (charge.using, {"queue": "mail"}, "charge: using() does not take 'queue'. Write queue_name=…."),
+        (charge.using, {"countdown": 5}, "Write run_after=…."),
+        (charge.using, {"autoretry_for": OSError}, "Use @task(retry_on=…)."),
+        (charge.using, {"job_timeout": 5}, "Write time_limit=…."),  # RQ
+        (charge.using, {"depends_on": 5}, "Enqueue the next job at the end of the task"),
+        (charge.using, {"retry": 3}, "For runs that fail, use max_attempts=…, backoff=…."),
+        (charge.using, {"job_id": "x"}, "use unique=True"),
+        (task, {"retries": 3}, "Write max_attempts=…."),  # huey
+        (charge.using, {"delay": 5}, "Write run_after=…. Times are in seconds."),
+        (task, {"max_age": 60_000}, "Write expires=…. Times are in seconds."),  # dramatiq
+        (task, {"throws": ValueError}, "Write give_up_on=…."),
+        (charge.apply_async, {"soft_time_limit": 5}, "Write time_limit=…. It raises TimeLimitExceeded"),
+        (charge.apply_async, {"ignore_result": True}, "Use .using(result_ttl=0)."),
+        (charge.apply_async, {"queue_name": "mail"}, "Use .using(queue_name=…)."),
+    ],
+)
+def test_an_option_of_another_queue_is_refused_with_ours(call, options, cure):
+    assert cure in refusal(call, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("s", "There are no signatures: pass the task and its arguments to where delay() is called."),
+        ("si", "There are no signatures"),
+        ("apply", "Call the task to run it here: charge(…)."),
+        ("retry", "Raise Retry(after=60) in the task."),
+        ("request", "Call current_job()"),
+        ("update_state", "Call report_progress(5, 10) in the task."),
+        ("call_local", "Call the task to run it here: charge(…)."),
+        ("map", "Use delay_many([((7,), {}), …])."),
+        ("revoke", "To cancel one job: Use the handle"),
+        ("send", "Use delay()."),
+        ("send_with_options", "Use using(…).delay()."),
+        ("message", "There are no signatures"),
+    ],
+)
+def test_a_method_of_another_queue_is_missing_with_ours(name, cure):
+    with pytest.raises(AttributeError) as caught:
+        getattr(charge, name)
+    assert str(caught.value).startswith(f"{charge.name} has no {name}. {cure}")
+    assert not hasattr(charge, name)
+    assert getattr(charge, name, 5) == 5
+
+
+def test_any_other_attribute_is_missing_as_always():
+    with pytest.raises(AttributeError, match="'Task' object has no attribute 'dealy'") as caught:
+        charge.dealy  # noqa: B018
+    assert (caught.value.name, caught.value.obj) == ("dealy", charge)
+    assert copy.copy(charge).name == charge.name
+
+
+def test_the_table_names_nothing_that_there_is():
+    names = {*other_queues._RENAMED, *other_queues.INSTEAD}
+    assert not names & OPTIONS.keys()
+    assert not [name for name in other_queues._METHODS if hasattr(charge, name)]
+    assert not other_queues._RENAMED.keys() & other_queues.INSTEAD.keys()
+
+
+def test_what_the_table_tells_to_write_exists():
+    import django_rtq
+
+    texts = [*other_queues._RENAMED.values(), *other_queues.INSTEAD.values(), *other_queues._METHODS.values()]
+    for text in texts:
+        for name in re.findall(r"\b(\w+)=", text):
+            assert name in OPTIONS or name in ("cap", "jitter", "after"), text
+    for text in other_queues._METHODS.values():
+        for name in re.findall(r"\b([a-z_]+)\(", text):
+            assert hasattr(charge, name) or hasattr(django_rtq, name) or name == "cancel", text
