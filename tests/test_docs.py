@@ -8,6 +8,7 @@ from dataclasses import fields
 from itertools import pairwise
 from types import ModuleType
 
+import django
 import pytest
 from django.conf import settings
 from django.core.management import BaseCommand, get_commands, load_command_class
@@ -124,18 +125,23 @@ def test_the_examples_of_the_tasks_page_run(broker, modules):
 
 def test_the_examples_of_the_django_tasks_page_run(broker, inspector, modules):
     pytest.importorskip("django.tasks")
-    (_, given), (_, code), *_ = blocks(read("docs/django-tasks.md"))
+    (_, given), (_, code), (_, of_package), *_ = blocks(read("docs/django-tasks.md"))
     options = {}
     exec(compile(given, "docs/django-tasks.md", "exec"), options)
     module = modules("shop/tasks.py")
     with override_settings(TASKS=options["TASKS"]):
         exec(compile(code, "docs/django-tasks.md", "exec"), vars(module))
-        module.order_paid(7)
+        result_id = module.order_paid(7)
+        if django.VERSION >= (6, 1):
+            reminders = modules("shop/reminders.py")
+            exec(compile(of_package, "docs/django-tasks.md", "exec"), vars(reminders))
+            reminder = inspector.find(reminders.order_shipped(8, "acme"))
+            assert (reminder.client, reminder.state) == ("acme", "scheduled")
 
-    (mail,) = inspector.job_list.page("mail", "queued").jobs
+    mail = inspector.find(result_id)
     (ship,) = inspector.job_list.page("default", "scheduled").jobs
     assert (mail.task, mail.args) == ("shop.tasks.send_receipt", [7])
-    assert (ship.task, ship.client) == ("shop.tasks.ship", "acme")
+    assert ship.task == "shop.tasks.ship"
     declared = module.ship.rtq_task
     assert (declared.max_attempts, declared.time_limit) == (3, 60)
 

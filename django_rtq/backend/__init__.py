@@ -1,6 +1,6 @@
 """The backend for django.tasks: TASKS = {"default": {"BACKEND": "django_rtq.backend.RTQBackend"}}."""
 
 from django_rtq.backend.backend import RTQBackend
-from django_rtq.backend.task import RTQTask
+from django_rtq.backend.rtq_task import RTQTask, task
 
-__all__ = ["RTQBackend", "RTQTask"]
+__all__ = ["RTQBackend", "RTQTask", "task"]

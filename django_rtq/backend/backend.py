@@ -25,8 +25,8 @@ from django_rtq.backend.compat import (
     task_enqueued,
 )
 from django_rtq.backend.results import new_result, plain_arguments, result_of, set_fields
+from django_rtq.backend.rtq_task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.backend.running import between_signals
-from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.broker.redis.settings import caches_in
 from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_of
 from django_rtq.conf.config import get_config
@@ -243,8 +243,9 @@ def _changes(known: Task[Any, Any], task: RTQTask, wanted: Mapping[str, Any]) ->
     """The options that a copy changes. Those that only a declaration may have are compared as they were written."""
     declared = known.django_task.rtq_options if isinstance(known, WorkerTask) else {}
     written = task.rtq_options.items()
-    changes = {name: value for name, value in written if name not in USING_NAMES and value != declared.get(name)}
-    return changes | {n: value for n, value in wanted.items() if n in USING_NAMES and getattr(known, n) != value}
+    comparable = USING_NAMES - {"backoff"}  # that is not kept as it was written
+    changes = {name: value for name, value in written if name not in comparable and value != declared.get(name)}
+    return changes | {n: value for n, value in wanted.items() if n in comparable and getattr(known, n) != value}
 
 
 def _function_of(task: Task[Any, Any]) -> Any:

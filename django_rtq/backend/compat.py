@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     DjangoTask: TypeAlias = Task[Any, Any]
     DjangoResult: TypeAlias = TaskResult[Any, Any]
     DjangoContext: TypeAlias = TaskContext[Any, Any]
+    django_task: Any  # typed in rtq_task.py
 else:
     try:
         from django.tasks import DEFAULT_TASK_BACKEND_ALIAS, TaskResultStatus, task_backends
         from django.tasks import TaskContext as DjangoContext
+        from django.tasks import task as django_task
         from django.tasks.backends.base import BaseTaskBackend
         from django.tasks.base import Task as DjangoTask
         from django.tasks.base import TaskError
@@ -31,6 +33,7 @@ else:
     except ImportError:
         from django_tasks import DEFAULT_TASK_BACKEND_ALIAS, TaskResultStatus, task_backends
         from django_tasks import TaskContext as DjangoContext
+        from django_tasks import task as django_task
         from django_tasks.backends.base import BaseTaskBackend
         from django_tasks.base import Task as DjangoTask
         from django_tasks.base import TaskError
@@ -50,6 +53,7 @@ __all__ = [
     "TaskError",
     "TaskResultDoesNotExist",
     "TaskResultStatus",
+    "django_task",
     "has_receivers",
     "log_task_enqueued",
     "normalize_json",

@@ -9,20 +9,48 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, Protocol, overload
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.backend.compat import BaseTaskBackend, DjangoTask, normalize_json, task_backends
+from django_rtq.backend.compat import BaseTaskBackend, DjangoTask, django_task, normalize_json, task_backends
 from django_rtq.broker.task_backends import backends_in, is_in
-from django_rtq.handle import JobHandle
 from django_rtq.schedules import Schedule
+from django_rtq.tasks.enqueuing import Arguments, EnqueueMethods, Handles
+from django_rtq.tasks.options.types import DeclarationOptions, UsingOptions
+from django_rtq.tasks.other_queues import no_attribute, option_cure
 from django_rtq.tasks.task import Task
+
+if TYPE_CHECKING:
+    from django.tasks import TaskContext
+    from typing_extensions import ParamSpec, TypeVar, Unpack
+
+    P = ParamSpec("P", default=...)
+    R_co = TypeVar("R_co", covariant=True, default=Any)
+else:
+    from typing import ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+
+
+class DjangoTaskOptions(DeclarationOptions, total=False):
+    """Options that @task of django.tasks takes with our backend, beside takes_context. For type checkers."""
+
+    backend: str
+    aliases: Sequence[str]
+
+
+class DjangoUsingOptions(UsingOptions, total=False):
+    """Options that using() of its tasks takes."""
+
+    backend: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class RTQTask(DjangoTask):
+class RTQTask(EnqueueMethods[P, R_co], DjangoTask):
     """A task of django.tasks with the options of django_rtq.task. Also has delay() and its kin.
 
     An option that is None has the value in OPTIONS of the backend, or its default.
@@ -48,15 +76,28 @@ class RTQTask(DjangoTask):
     headers: Mapping[str, Any] | None = field(default=None, hash=False)
     aliases: Sequence[str] | None = field(default=None, hash=False)
 
+    def __new__(cls, **options: Any) -> RTQTask[P, R_co]:
+        """Raises TypeError for an option that it does not have, with what to write instead."""
+        if unknown := options.keys() - cls.__dataclass_fields__:
+            name = min(unknown)
+            cure = option_cure(name, cls.__dataclass_fields__.keys())
+            raise TypeError(f"A task of django.tasks does not take {name!r}. {cure}")
+        return super().__new__(cls)
+
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, self._path, name)
+
     def __post_init__(self) -> None:
         DjangoTask.__post_init__(self)
         _ = self.rtq_task  # made here, so that invalid options raise at import time and workers know the task
 
     @cached_property
-    def rtq_task(self) -> Task[Any, Any]:
+    def rtq_task(self) -> Task[P, R_co]:
         """The task that workers run. A copy of using() has the registered one, with what was changed."""
         backend: Any = self.get_backend()  # an RTQBackend, whose module imports this one
-        task: Task[Any, Any] = backend.rtq_task_of(self)
+        task: Task[P, R_co] = backend.rtq_task_of(self)
         return task
 
     def get_backend(self) -> BaseTaskBackend:
@@ -69,39 +110,25 @@ class RTQTask(DjangoTask):
         given = {name: getattr(self, name) for name in RTQ_OPTIONS}
         return {name: value for name, value in given.items() if value is not None}
 
-    def using(self, **options: Any) -> RTQTask:
+    def using(self, **options: Unpack[DjangoUsingOptions]) -> RTQTask[P, R_co]:  # type: ignore[override]
         """A copy with other options: those of Django, and RTQ_OPTIONS. `run_after` may be a timedelta or seconds.
 
         As in Django, None changes nothing. Headers are added to those of the task. Raises TypeError for an unknown
         option, and InvalidTask.
         """
         if isinstance(options.get("headers"), Mapping):
-            options["headers"] = {**(self.headers or {}), **options["headers"]}
-        return replace(self, **{name: value for name, value in options.items() if value is not None})
+            options["headers"] = {**(self.headers or {}), **(options["headers"] or {})}
+        changed: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        return replace(self, **changed)
 
-    def delay(self, *args: Any, **kwargs: Any) -> JobHandle:
-        """As django_rtq.Task.delay()."""
-        return self.rtq_task.delay(*args, **kwargs)
+    def _send(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+        return self.rtq_task._send(arguments, all_or_none)
 
-    async def adelay(self, *args: Any, **kwargs: Any) -> JobHandle:
-        """As django_rtq.Task.adelay()."""
-        return await self.rtq_task.adelay(*args, **kwargs)
+    async def _asend(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+        return await self.rtq_task._asend(arguments, all_or_none)
 
-    def delay_on_commit(self, *args: Any, **kwargs: Any) -> JobHandle:
-        """As django_rtq.Task.delay_on_commit()."""
-        return self.rtq_task.delay_on_commit(*args, **kwargs)
-
-    async def adelay_on_commit(self, *args: Any, **kwargs: Any) -> JobHandle:
-        """As django_rtq.Task.adelay_on_commit()."""
-        return await self.rtq_task.adelay_on_commit(*args, **kwargs)
-
-    def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle]:
-        """As django_rtq.Task.delay_many()."""
-        return self.rtq_task.delay_many(calls)
-
-    async def adelay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle]:
-        """As django_rtq.Task.adelay_many()."""
-        return await self.rtq_task.adelay_many(calls)
+    def _on_commit(self) -> Task[P, R_co]:
+        return self.rtq_task._on_commit()
 
 
 #: The options of django_rtq.task that RTQTask has beside those of Django.
@@ -120,6 +147,26 @@ class WorkerTask(Task[Any, Any]):
         """What workers call. The signals are sent outside of the transaction of exactly_once."""
         func = returning_json(self.func) if self.exactly_once else self.func
         return self.around(self.django_task, self._in_transaction(func))
+
+
+class _TaskDecorator(Protocol):
+    """@task of django.tasks with our backend, for type checkers."""
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> RTQTask[P, R]: ...
+
+    @overload
+    def __call__(
+        self, /, *, takes_context: Literal[True], **options: Unpack[DjangoTaskOptions]
+    ) -> Callable[[Callable[Concatenate[TaskContext[Any, Any], P], R]], RTQTask[P, R]]: ...
+
+    @overload
+    def __call__(
+        self, /, *, takes_context: Literal[False] = ..., **options: Unpack[DjangoTaskOptions]
+    ) -> Callable[[Callable[P, R]], RTQTask[P, R]]: ...
+
+
+task: _TaskDecorator = django_task
 
 
 def returning_json(func: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,7 +23,7 @@ from django_rtq.backend.compat import (
     task_started,
 )
 from django_rtq.backend.results import result_of, set_fields
-from django_rtq.backend.task import RTQTask, WorkerTask, task_in
+from django_rtq.backend.rtq_task import RTQTask, WorkerTask, task_in
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import places
 from django_rtq.conf.config import get_config

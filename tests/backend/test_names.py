@@ -59,3 +59,20 @@ def test_a_copy_of_a_task_with_any_options_can_be_made(broker, inspector):
 
     assert inspector.find(result.id).priority == 1
     assert registry.get_task("shop.tasks.old_pay") is registry.get_task(f"{__name__}.pay")
+
+
+def test_names_of_other_queues_are_refused_with_ours():
+    with pytest.raises(TypeError, match=r"A task of django\.tasks does not take 'queue'\. Write queue_name=…\."):
+        tasks.add.using(queue="mail")
+    with pytest.raises(TypeError, match=r"does not take 'name'\. It takes: aliases, "):
+        tasks.add.using(name="x")
+    with pytest.raises(AttributeError, match=r"tests\.app\.django_tasks\.add has no s. There are no signatures"):
+        tasks.add.s(1)
+
+
+def test_retries_are_chosen_at_the_call(broker, inspector):
+    result = tasks.add.using(max_attempts=3, backoff=[10, 60]).enqueue(1)
+    assert inspector.find(result.id).options == {"max_attempts": 3, "backoff": [10, 60]}
+    result = task(charge).using(backoff=5).enqueue(1)
+    assert inspector.find(result.id).options == {"backoff": 5}
+    assert inspector.find(tasks.add.using(priority=3).enqueue(1).id).options == {}

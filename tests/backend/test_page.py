@@ -25,7 +25,7 @@ def test_it_runs(broker, other_server, monkeypatch):
         result = module.ask_for("May")
 
         assert module.count_waiting() == 1
-        assert module.build.get_result(result.id).args == ["May"]
+        assert module.build.get_result(result).args == ["May"]
         assert get_inspector().queues.names() == []
         assert module.build.rtq_task.time_limit == 3600
         get_inspector("reports").purge("reports")
