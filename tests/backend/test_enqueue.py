@@ -123,8 +123,8 @@ def test_the_decorator_takes_our_options():
 
 
 def test_what_only_the_declaration_can_say_is_refused_in_a_copy():
-    with pytest.raises(InvalidTask, match="backoff"):
-        tasks.add.using(backoff=3)
+    with pytest.raises(InvalidTask, match="retry_on"):
+        tasks.add.using(retry_on=OSError)
 
 
 def test_a_copy_is_no_declaration():

@@ -100,6 +100,15 @@ def test_a_coroutine_that_cannot_run_stays_queued(ran):
 
 
 @with_redis
+def test_retries_are_those_of_the_call(ran):
+    job = flaky.using(max_attempts=2, backoff=[7]).delay(5)
+    assert job.refresh().options == {"max_attempts": 2, "backoff": [7]}
+    assert [run.state for run in drain(raise_errors=False)] == ["retrying"]
+    assert drain(until=6) == []
+    assert [run.state for run in drain(until=1, raise_errors=False)] == ["dead"]
+
+
+@with_redis
 def test_only_named_queues_are_drained(ran):
     send_mail.delay("a")
     charge.delay(1)

@@ -124,6 +124,7 @@ UNREADABLE = {
     "odd args": b'0 3 1 0 \n{"task":"tests.app.tasks.note","args":5}',
     "odd kwargs": b'0 3 1 0 \n{"task":"tests.app.tasks.note","kwargs":[1]}',
     "odd limit": b'0 3 1 0 \n{"task":"tests.app.tasks.note","args":["x"],"time_limit":"soon"}',
+    "odd backoff": b'0 3 1 0 \n{"task":"tests.app.tasks.note","backoff":{"base":"some"}}',
     "odd attempts": b'0 3 1 0 \n{"task":"tests.app.tasks.note","max_attempts":"some"}',
     "odd ttl": b'0 3 1 0 \n{"task":"tests.app.tasks.note","args":["x"],"result_ttl":"long"}',
     "odd client": b'0 3 1 0 \xff\n{"task":"tests.app.tasks.attempts","args":["x",1]}',

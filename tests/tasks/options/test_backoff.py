@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 
 from django_rtq.exceptions import InvalidTask, TimeLimitExceeded
 from django_rtq.tasks.options import backoff
-from django_rtq.tasks.options.backoff import DEFAULT, as_backoff, constant, delay_seconds, exponential, steps
+from django_rtq.tasks.options.backoff import (
+    DEFAULT,
+    as_backoff,
+    as_json,
+    constant,
+    delay_seconds,
+    exponential,
+    read_json,
+    steps,
+)
 from django_rtq.validation import TEN_YEARS
 
 ERROR = KeyError("x")
@@ -267,3 +276,31 @@ def test_a_delay_is_always_a_time_to_wait(failures, wait):
         wait = DEFAULT
 
     assert 0 <= delay_seconds(wait, failures, None) <= TEN_YEARS
+
+
+# -- stored with a job
+
+
+@pytest.mark.parametrize(
+    ("wait", "stored"),
+    [
+        (constant(30), 30),
+        (constant(timedelta(seconds=0.5)), 0.5),
+        (steps([1, timedelta(minutes=1)]), [1, 60]),
+        (exponential(3, cap=60, jitter=False), {"base": 3, "cap": 60, "jitter": False}),
+    ],
+)
+def test_a_backoff_of_this_package_can_be_stored(wait, stored):
+    assert as_json(wait) == stored
+    assert read_json(stored) == wait
+
+
+def test_a_function_cannot_be_stored():
+    with pytest.raises(InvalidTask, match="is a function, which cannot be stored with a job"):
+        as_json(math.sqrt)
+
+
+@pytest.mark.parametrize("stored", ["5", None, [], -1, {"base": 0}, {"bas": 2}, {"base": "x"}])
+def test_what_is_no_stored_backoff_is_refused(stored):
+    with pytest.raises((InvalidTask, TypeError)):
+        read_json(stored)
