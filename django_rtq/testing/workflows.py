@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from django_rtq.broker.messages import NewJob
 from django_rtq.broker.workflows import NewWorkflow, Part, member_id
 from django_rtq.exceptions import WorkflowFailed
+from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import JobState
-
-if TYPE_CHECKING:
-    from django_rtq.testing.substitute import Substitute
 
 FINAL = ("succeeded", "failed", "cancelled")
 ENDS = {JobState.SUCCEEDED: "done", JobState.DEAD: "dead", JobState.CANCELLED: "gone", JobState.EXPIRED: "gone"}
 
 
+class Jobs(Protocol):
+    """What a workflow needs of a Substitute, which imports this module."""
+
+    name: str
+
+    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]: ...
+    def find(self, job_id: str, queue: str | None = None) -> JobDetails: ...
+
+
 class MemoryWorkflows:
     """The workflows of a block. Their jobs go to the substitute, and what waits for them follows if they are over."""
 
-    def __init__(self, substitute: Substitute) -> None:
+    def __init__(self, substitute: Jobs) -> None:
         self._substitute = substitute
         self._flows: dict[str, NewWorkflow] = {}
         self._fields: dict[str, dict[str, str]] = {}
@@ -63,7 +70,7 @@ class MemoryWorkflows:
         return [self._outcomes.get((workflow, number)) for number in numbers]
 
     def wait(self, waits: object, workflow: str, seconds: float) -> dict[str, str]:
-        raise WorkflowFailed(workflow, f"is not over, and nothing ends it: {self._substitute.name}() is active.")
+        raise WorkflowFailed(workflow, f"is not over, and nothing ends it: {self._substitute.name} is active.")
 
     def cancel(self, workflow: str) -> str:
         fields = self._fields.get(workflow)

@@ -18,8 +18,8 @@ from django_rtq.broker.workflows import NewWorkflow, new_workflow_id
 from django_rtq.exceptions import BrokerError, ConfigurationError, InvalidWorkflow
 from django_rtq.jobs.serializer import ResultOf
 from django_rtq.tasks.calls import client_name, new_job
-from django_rtq.tasks.enqueuing import checked_calls
-from django_rtq.tasks.task import Calls, Task
+from django_rtq.tasks.enqueuing import Calls, checked_calls
+from django_rtq.tasks.task import Task
 from django_rtq.transactions.on_commit import has_transaction
 from django_rtq.transactions.rules import OnCommit, database_to_await, outbox_database
 from django_rtq.workflows.handle import Workflow
