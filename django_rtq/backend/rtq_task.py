@@ -18,35 +18,34 @@ from django_rtq.backend.compat import BaseTaskBackend, DjangoTask, django_task, 
 from django_rtq.broker.task_backends import backends_in, is_in
 from django_rtq.schedules import Schedule
 from django_rtq.tasks.enqueuing import Arguments, EnqueueMethods, Handles
-from django_rtq.tasks.options.types import DeclarationOptions, UsingOptions
-from django_rtq.tasks.other_queues import no_attribute, option_cure
 from django_rtq.tasks.task import Task
 
 if TYPE_CHECKING:
     from django.tasks import TaskContext
     from typing_extensions import ParamSpec, TypeVar, Unpack
 
+    from django_rtq.tasks.options.types import DeclarationOptions, UsingOptions
+
     P = ParamSpec("P", default=...)
     R_co = TypeVar("R_co", covariant=True, default=Any)
+
+    class DjangoTaskOptions(DeclarationOptions, total=False):
+        """Options that @task of django.tasks takes with our backend, beside takes_context. For type checkers."""
+
+        backend: str
+        aliases: Sequence[str]
+
+    class DjangoUsingOptions(UsingOptions, total=False):
+        """Options that using() of its tasks takes."""
+
+        backend: str
+
 else:
     from typing import ParamSpec, TypeVar
 
     P = ParamSpec("P")
     R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
-
-
-class DjangoTaskOptions(DeclarationOptions, total=False):
-    """Options that @task of django.tasks takes with our backend, beside takes_context. For type checkers."""
-
-    backend: str
-    aliases: Sequence[str]
-
-
-class DjangoUsingOptions(UsingOptions, total=False):
-    """Options that using() of its tasks takes."""
-
-    backend: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +78,8 @@ class RTQTask(EnqueueMethods[P, R_co], DjangoTask):
     def __new__(cls, **options: Any) -> RTQTask[P, R_co]:
         """Raises TypeError for an option that it does not have, with what to write instead."""
         if unknown := options.keys() - cls.__dataclass_fields__:
+            from django_rtq.tasks.other_queues import option_cure
+
             name = min(unknown)
             cure = option_cure(name, cls.__dataclass_fields__.keys())
             raise TypeError(f"A task of django.tasks does not take {name!r}. {cure}")
@@ -87,6 +88,8 @@ class RTQTask(EnqueueMethods[P, R_co], DjangoTask):
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __getattr__(self, name: str) -> Any:
+            from django_rtq.tasks.other_queues import no_attribute
+
             raise no_attribute(self, self._path, name)
 
     def __post_init__(self) -> None:
