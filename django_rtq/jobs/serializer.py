@@ -50,7 +50,10 @@ def dumps(value: Any, *, what: str = "value", in_order: bool = False) -> str:
     Raises Unserializable, which says where in the value the problem is and what to pass instead.
     """
     try:
-        return (_encode_sorted if in_order else _to_text)(_convert(value, 0))
+        kind = type(value)
+        if kind is int:
+            return str(value)
+        return (_encode_sorted if in_order else _to_text)(value if kind is str else _convert(value, 0))
     except (_Refused, ValueError) as error:
         where, trouble = _find_trouble(value, (), 0) or ((), f"cannot be stored: {error}")
         raise Unserializable(f"{what}{_path_text(where)} {trouble}") from None

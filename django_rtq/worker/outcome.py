@@ -21,7 +21,7 @@ LONGEST_ERROR, LONGEST_TRACEBACK = 2_000, 16_000  # characters that are stored
 MAX_FRAMES = 50
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each job, and would take twice as long
 class Acked:
     """The job succeeded. `result` is the stored outcome with the result; "" to store none."""
 

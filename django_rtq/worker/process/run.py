@@ -42,6 +42,7 @@ class Run:
     log_lines: deque[Any] | None = None  # what it has logged and nobody has sent; None: nothing so far
     log_over_ms: int | None = None  # how long its lines are kept, if the job is over
     takes_results = False  # its arguments have results of other steps of its workflow
+    keeps_result = False  # other steps of its workflow take its result
     log_secrets: Any = None  # what is redacted in its lines, once it was needed
 
     def __init__(
@@ -78,6 +79,7 @@ class Run:
             _check(self.options, self.client)
         if is_member(self.job_id):
             self.takes_results = RESULT_TAG in self.record
+            self.keeps_result = keeps_result(self.job_id)
         task = registry.find_registered(self.task_name)
         if task is None:
             task = registry.get_task(self.task_name)
@@ -98,11 +100,6 @@ class Run:
         return (self.context, *self.args) if self.task.takes_context else self.args
 
     @property
-    def keeps_result(self) -> bool:
-        """Whether other steps of its workflow take its result."""
-        return keeps_result(self.job_id)
-
-    @property
     def id(self) -> str:
         """The id as text, also if it is none."""
         return self.job_id.decode(errors="replace")
@@ -120,7 +117,8 @@ class Run:
     @property
     def wait_ms(self) -> int:
         """How long it waited for its first run."""
-        return max(0, self.now_ms - self.ready_ms) if self.attempt == 1 else 0
+        waited_ms = self.now_ms - self.ready_ms
+        return 0 if waited_ms < 0 or self.failures or self.crashes else waited_ms
 
     @cached_property
     def job(self) -> Job:
@@ -196,16 +194,22 @@ class Run:
 
     def time_limit(self, config: Config) -> float | None:
         """Seconds that it may run. None: no limit."""
-        limit: float | None = self._option("time_limit", config.time_limit)
-        return limit
+        if self.options:
+            limit: float | None = self._option("time_limit", config.time_limit)
+            return limit
+        of_task = self.task.time_limit
+        return config.time_limit if of_task is None else of_task
 
     def result_ttl(self, config: Config) -> float:
         """How long its result is kept, in seconds."""
-        ttl: float = self._option("result_ttl", config.result_ttl)
-        return ttl
+        if self.options:
+            ttl: float = self._option("result_ttl", config.result_ttl)
+            return ttl
+        of_task = self.task.result_ttl
+        return config.result_ttl if of_task is None else of_task
 
     def _option(self, name: str, default: Any) -> Any:
-        if self.options and name in self.options:
+        if name in self.options:
             return self.options[name]
         of_task = getattr(self.task, name, None)
         return default if of_task is None else of_task

@@ -102,6 +102,8 @@ class Executor:
         self._limit = limit
         self._progress = progress
         self._middleware = RunMiddleware(config.middleware) if config.middleware else None
+        # Results of so many characters are not too large, whatever they are made of.
+        self._small_result = min(config.max_payload_bytes, config.max_step_result_bytes) // 4
         self.coroutines = CoroutineInterrupts()
 
     def open(self, run: Run) -> Outcome | None:
@@ -146,7 +148,8 @@ class Executor:
         else:
             run.seconds = time.perf_counter() - started
             outcome = self._succeeded(run, result)
-        self._isolation.clean_up()
+        if self._isolation.uses_database:
+            self._isolation.clean_up()
         return outcome
 
     async def execute_async(self, run: Run) -> Outcome:
@@ -197,7 +200,8 @@ class Executor:
             return _NOTHING_KEPT
         try:
             text = "null" if result is None else serializer.dumps(result, what=f"the result of {run.task_name}")
-            self._check_size(run, text)
+            if len(text) > self._small_result:
+                self._check_size(run, text)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - e.g. a lazy string whose function fails

@@ -42,7 +42,7 @@ class Isolation:
     def __init__(self) -> None:
         self._thread_context = _ThreadContext(contextvars.copy_context())
         self._is_debug = is_debug()
-        self._uses_database = False
+        self.uses_database = False  # a job has opened a connection
         # clean_up() takes some microseconds even without connections, so it is skipped until one is opened.
         connection_created.connect(self._note_connection, weak=False, dispatch_uid=f"rtq-isolation-{id(self)}")
 
@@ -71,7 +71,7 @@ class Isolation:
         """Close unusable and old connections, in the thread that used them. Like close_old_connections(), but an error
         of close() is not a failure of the job.
         """
-        if self._uses_database:
+        if self.uses_database:
             for connection in connections.all(initialized_only=True):
                 try:
                     connection.close_if_unusable_or_obsolete()
@@ -83,17 +83,12 @@ class Isolation:
             if self._is_debug:
                 reset_queries()
 
-    @property
-    def uses_database(self) -> bool:
-        """Whether any job has opened a connection so far."""
-        return self._uses_database
-
     def close(self) -> None:
         """Disconnect from Django's signal."""
         connection_created.disconnect(dispatch_uid=f"rtq-isolation-{id(self)}")
 
     def _note_connection(self, **kwargs: Any) -> None:
-        self._uses_database = True
+        self.uses_database = True
 
 
 def _roll_back(connection: BaseDatabaseWrapper) -> None:
