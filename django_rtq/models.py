@@ -319,6 +319,14 @@ class Client(AdminEntry):
         verbose_name_plural = _("clients")
 
 
+class Workflow(AdminEntry):
+    """Many jobs that are one thing."""
+
+    class Meta(AdminEntry.Meta):
+        verbose_name = _("workflow")
+        verbose_name_plural = _("workflows")
+
+
 class RegisteredTask(AdminEntry):
     """A task that is registered in this process."""
 

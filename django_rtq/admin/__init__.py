@@ -13,7 +13,8 @@ from django_rtq.admin.pages.queues import QueueAdmin
 from django_rtq.admin.pages.schedules import ScheduleAdmin
 from django_rtq.admin.pages.tasks import TaskAdmin
 from django_rtq.admin.pages.workers import WorkerAdmin
-from django_rtq.models import Client, DeadLetter, Job, Log, Queue, RegisteredTask, Schedule, Worker
+from django_rtq.admin.pages.workflows import WorkflowAdmin
+from django_rtq.models import Client, DeadLetter, Job, Log, Queue, RegisteredTask, Schedule, Worker, Workflow
 
 ENTRIES = (
     (Queue, QueueAdmin),
@@ -21,6 +22,7 @@ ENTRIES = (
     (DeadLetter, DeadLetterAdmin),
     (Client, ClientAdmin),
     (Worker, WorkerAdmin),
+    (Workflow, WorkflowAdmin),
     (RegisteredTask, TaskAdmin),
     (Log, LogAdmin),
 )

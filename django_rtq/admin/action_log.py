@@ -26,7 +26,10 @@ from django_rtq.models import AdminEntry
 
 MAX_IDS = 20  # that an entry names
 MAX_CHARACTERS = 1500  # of its text
-_KINDS = (models.Queue, models.Job, models.DeadLetter, models.Client, models.Worker, models.RegisteredTask)
+_KINDS = (
+    *(models.Queue, models.Job, models.DeadLetter, models.Client, models.Worker, models.Workflow),
+    models.RegisteredTask,
+)
 _FLAGS = {ADDITION: "add", CHANGE: "change", DELETION: "delete"}
 #: What an entry about one of these says of itself.
 _FACTS: dict[type[AdminEntry], str] = {

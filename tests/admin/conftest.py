@@ -13,7 +13,18 @@ from django_rtq.admin import ENTRIES, permissions
 from django_rtq.admin.action_log import LogFilter, read_log
 from django_rtq.admin.pages import page_admin
 from django_rtq.broker.redis.client import RedisClient
-from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    claimed_job,
+    dead_job,
+    finished_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settlement,
+)
+from tests.support.workflows import FLOW, begun_flow, claim_members
 
 MAIL = "testproject.shop.tasks.send_order_mail"
 ALL = [value for name, value in vars(permissions).items() if name.isupper()]
@@ -77,6 +88,16 @@ def jobs(broker):
     )
 
 
+@pytest.fixture(autouse=True)
+def blocked_workflow(request):
+    """A workflow with a dead job, in a queue of its own."""
+    if "jobs" in request.fixturenames and "workflow_" in request.node.name:
+        broker = request.getfixturevalue("broker")
+        begun_flow(broker, {"queue": "flows"})
+        (member,) = claim_members(broker, queue="flows")
+        broker.settle(WORKER, "flows", settlement("bury", member))
+
+
 def every_page():
     """All routes of all admins: (name of the URL, route)."""
     for model, model_admin in ENTRIES:
@@ -87,7 +108,7 @@ def every_page():
 def url_of(name, jobs=None):
     """A URL at which that page has something to show."""
     dead = jobs.dead.id if jobs else "x"
-    args = {"job": [dead], "queue": [QUEUE], "worker": ["w1"], "registeredtask": [MAIL]}
+    args = {"job": [dead], "queue": [QUEUE], "worker": ["w1"], "registeredtask": [MAIL], "workflow": [FLOW]}
     model, _, action = name.partition("_")
     wants = args.get(model, []) if action not in ("changelist", "search") and "bulk" not in action else []
     if name == "queue_forget":

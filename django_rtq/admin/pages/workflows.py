@@ -1,0 +1,133 @@
+"""The pages of workflows: a list, one with its graph, cancel it, requeue its dead jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from django_rtq import models
+from django_rtq.admin import permissions
+from django_rtq.admin.action_log import log_action
+from django_rtq.admin.display.charts.graph import MOST, graph, state_text
+from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.exceptions import WorkflowNotFound
+from django_rtq.formatting import format_number
+from django_rtq.jobs.job import moment
+from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
+
+SHOWN = 100
+
+
+class WorkflowAdmin(PageAdmin):
+    """The list of workflows, and a page for each."""
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("", "changelist", self.workflows),
+            Route("<str:workflow_id>/", "change", self.workflow),
+            Route("<str:workflow_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
+            Route("<str:workflow_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "POST"),
+        ]
+
+    def workflows(self, request: HttpRequest) -> HttpResponse:
+        """Those in which something happened last."""
+        rows = [_row(progress) for progress in recent_workflows(SHOWN)]
+        return self.render(request, "workflows.html", {"title": _("Workflows"), "rows": rows})
+
+    def workflow(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
+        """Its steps, as a graph and as a table."""
+        try:
+            progress = Workflow(workflow_id).progress()
+        except WorkflowNotFound:
+            return self._not_found(request, workflow_id)
+        context = {
+            "title": _("Workflow %(name)s") % {"name": clean_text(progress.name, 100)},
+            "breadcrumbs": [{"url": self.url("workflow_changelist"), "title": _("Workflows")}],
+            **_row(progress),
+            "graph": graph(progress.steps, self._dead_url) if progress.steps else "",
+            "more_steps": max(0, len(progress.steps) - MOST),
+            "steps": [_step_row(step, self._dead_url(step)) for step in progress.steps],
+            "dead": sum(step.dead for step in progress.steps),
+        }
+        return self.render(request, "workflow.html", context)
+
+    def cancel(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
+        """End it, after confirmation."""
+        flow = Workflow(workflow_id)
+        try:
+            progress = flow.progress()
+            if request.method == "POST":
+                flow.cancel()
+        except WorkflowNotFound:
+            return self._not_found(request, workflow_id)
+        name = clean_text(progress.name, 100)
+        if request.method == "POST":
+            log_action(
+                request, models.Workflow(name=workflow_id[:255]), _("Cancelled workflow %(name)s.") % {"name": name}
+            )
+            messages.success(
+                request, _("Workflow %(name)s is cancelled. Running jobs were asked to stop.") % {"name": name}
+            )
+            return HttpResponseRedirect(self.url("workflow_change", workflow_id))
+        context = {
+            "title": _("Cancel a workflow"),
+            "question": _("This cancels workflow %(name)s.") % {"name": name},
+            "consequence": _("No step starts any more. Waiting jobs are cancelled, running ones are asked to stop."),
+            "action": self.url("workflow_cancel", workflow_id),
+            "verb": _("Cancel workflow"),
+            "back": self.url("workflow_change", workflow_id),
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    def requeue(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
+        """Requeue its dead jobs."""
+        try:
+            number = Workflow(workflow_id).requeue_dead()
+        except WorkflowNotFound:
+            return self._not_found(request, workflow_id)
+        text = ngettext(
+            "%(count)s dead job of the workflow was requeued.",
+            "%(count)s dead jobs of the workflow were requeued.",
+            number,
+        ) % {"count": format_number(number)}
+        if number:
+            log_action(request, models.Workflow(name=workflow_id[:255]), text, count=number)
+            messages.success(request, text)
+        else:
+            messages.warning(request, _("Nothing was done: no job of the workflow is dead."))
+        return HttpResponseRedirect(self.url("workflow_change", workflow_id))
+
+    def _dead_url(self, step: StepProgress) -> str:
+        return self.url("job_search", query={"q": f"state:dead queue:{step.queue} task:{step.task}"})
+
+    def _not_found(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
+        why = _("Workflow %(id)s was not found. The ID is wrong, or it ended long ago.")
+        return self._render_problem(
+            request, _("Workflow not found"), why % {"id": clean_text(workflow_id, 40)}, status=404
+        )
+
+
+def _row(progress: WorkflowProgress) -> dict[str, Any]:
+    """What the list and the page of a workflow show."""
+    return {
+        "flow": progress,
+        "state_text": state_text(progress.state),
+        "made_at": moment(progress.made_ms),
+        "ended_at": moment(progress.ended_ms),
+        "jobs_text": _("%(done)s of %(size)s")
+        % {"done": format_number(progress.done), "size": format_number(progress.size)},
+    }
+
+
+def _step_row(step: StepProgress, dead_url: str) -> dict[str, Any]:
+    return {
+        "step": step,
+        "state_text": state_text(step.state),
+        "after": ", ".join(map(str, step.after)),
+        "dead_url": dead_url if step.dead else "",
+    }

@@ -1,0 +1,131 @@
+"""The pages of workflows."""
+
+import re
+
+from django.contrib.admin.models import LogEntry
+
+from django_rtq.admin.display.charts.graph import MOST, graph
+from django_rtq.broker.workflows import NewWorkflow
+from django_rtq.workflows.handle import StepProgress
+from tests.admin.conftest import logged, text
+from tests.support.snapshots import live_jobs, snapshot
+from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, fields_of, new_flow
+
+LIST = "/admin/django_rtq/workflow/"
+PAGE = f"{LIST}{FLOW}/"
+CHAIN = ({"size": 2, "next": "1"}, {"after": "0"})
+
+
+def blocked(broker, **options):
+    begun_flow(broker, *CHAIN, client="bakery", **options)
+    first, second = claim_members(broker)
+    end(broker, "ack", first)
+    end(broker, "bury", second)
+    return second
+
+
+def test_the_list_shows_the_latest(broker, viewer, round_trips):
+    assert "There is no workflow." in text(viewer.get(LIST))
+    blocked(broker)
+    del round_trips[:]
+
+    html = text(viewer.get(LIST))
+
+    assert len(round_trips) <= 3
+    assert f'href="{PAGE}">flow</a>' in html
+    assert '<span class="rtq-state rtq-state-blocked">blocked</span>' in html
+    assert '<progress max="3" value="1"' in html
+    assert "1 of 3" in html
+    assert "?client=bakery" in html
+
+
+def test_one_has_a_graph_and_a_table(broker, viewer, round_trips):
+    blocked(broker)
+    del round_trips[:]
+
+    html = text(viewer.get(PAGE))
+
+    assert len(round_trips) <= 2
+    assert "Dead jobs block this workflow." in html
+    assert html.count('<g class="rtq-node') == 2
+    assert html.count('<path class="rtq-edge"') == 1
+    assert "t: running. Jobs: 2, done: 1, dead: 1, failed for good: 0" in html
+    assert html.count("q=state%3Adead+queue%3Adefault+task%3At") == 2  # in the graph and in the table
+    cells = [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html, re.DOTALL)]
+    assert cells[-18:-9] == ["0", "t", "default", "running", "2", "1", "1", "0", ""]
+    assert cells[-9:] == ["1", "t", "default", "waiting", "1", "0", "0", "0", "0"]
+    assert "Requeue dead jobs" not in html  # a viewer may not
+
+
+def test_dead_jobs_are_requeued(redis, broker, operator):
+    member = blocked(broker)
+
+    answer = operator.post(f"{PAGE}requeue/")
+
+    assert answer["Location"] == PAGE
+    assert "1 dead job of the workflow was requeued." in text(operator.get(PAGE))
+    assert logged() == ["1 dead job of the workflow was requeued."]
+    assert "dead" not in snapshot(redis)
+    advance(broker, member)
+    assert "Nothing was done" in text(operator.post(f"{PAGE}requeue/", follow=True))
+    assert LogEntry.objects.count() == 1
+
+
+def test_it_is_cancelled_after_a_question(redis, broker, operator):
+    begun_flow(broker, *CHAIN)
+
+    assert "This cancels workflow flow." in text(operator.get(f"{PAGE}cancel/"))
+    assert fields_of(broker)["state"] == "running"
+    html = text(operator.post(f"{PAGE}cancel/", follow=True))
+
+    assert "Workflow flow is cancelled." in html
+    assert "Cancel workflow …" not in html
+    assert live_jobs(redis) == {}
+    assert logged() == ["Cancelled workflow flow."]
+
+
+def test_one_that_is_unknown(broker, operator):
+    for url in (PAGE, f"{PAGE}cancel/"):
+        answer = operator.get(url)
+        assert answer.status_code == 404
+        assert f"Workflow {FLOW} was not found." in text(answer)
+    assert operator.post(f"{PAGE}requeue/").status_code == 404
+
+
+def test_names_are_untrusted(broker, viewer):
+    flow = new_flow({})
+    fields = {**flow.fields, "name": "<script>", "task:0": "<b>.x", "client": "<i>"}
+    broker.workflows.store(NewWorkflow(id=FLOW, key="", fields=fields, parts=flow.parts))
+
+    for url in (LIST, PAGE):
+        html = text(viewer.get(url))
+        assert "<script>" not in html.split("</head>")[1].replace("<script src", "")
+        assert "&lt;script&gt;" in html
+        assert "<b>.x" not in html
+        assert "<i>" not in html
+
+
+def steps(number, **changes):
+    details = {"task": "t", "queue": "q", "state": "waiting", "size": 1, "done": 0, "dead": 0, "gone": 0}
+    return [StepProgress(number=n, **{**details, **changes}) for n in range(number)]
+
+
+def test_a_large_graph_is_cut():
+    assert graph(steps(MOST + 10), lambda step: "").count("<g class") == MOST
+
+
+def test_a_step_is_right_of_what_it_waits_for():
+    first, second, third = steps(3)
+    chain = [
+        first,
+        StepProgress(**{**_as_dict(second), "after": (0,)}),
+        StepProgress(**{**_as_dict(third), "after": (1, 0)}),
+    ]
+
+    places = re.findall(r"translate\((\d+) (\d+)\)", graph(chain, lambda step: ""))
+
+    assert [int(x) for x, _ in places] == sorted({int(x) for x, _ in places})
+
+
+def _as_dict(step):
+    return {name: getattr(step, name) for name in StepProgress.__slots__}
