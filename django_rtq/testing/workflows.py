@@ -141,7 +141,9 @@ class MemoryWorkflows:
             follower = int(text.rstrip("e"))
             if state != "succeeded" and not text.endswith("e"):
                 self._finish(flow, follower, "skipped")
-            elif all(self._is_over(flow, before) for before in fields[f"after:{follower}"].split()):
+            elif fields[f"state:{follower}"] == "waiting" and all(
+                self._is_over(flow, before) for before in fields[f"after:{follower}"].split()
+            ):
                 self.start(self._parts(flow, follower))
 
     def _is_over(self, flow: str, text: str) -> bool:

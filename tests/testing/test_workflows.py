@@ -33,6 +33,15 @@ def test_eager_runs_it_in_the_order_of_its_edges():
         handle.get()
 
 
+def test_eager_runs_a_step_once_that_waits_for_a_step_and_the_one_before_it():
+    with eager() as runs, workflow("flow") as flow:
+        doubled = flow.add(tasks.double, 1)
+        between = flow.add(tasks.report, "between", doubled.result)
+        flow.after(between).add(tasks.report, "end", doubled.result)
+
+    assert [run.result for run in runs] == [2, "between: 2", "end: 2"]
+
+
 @pytest.mark.parametrize(("on_dead", "state"), [("block", "blocked"), ("go_on", "failed"), ("cancel", "cancelled")])
 def test_eager_stops_at_a_dead_job(on_dead, state):
     with eager(propagate=False) as runs:
