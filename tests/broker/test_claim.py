@@ -253,8 +253,8 @@ def test_many_jobs_are_held_in_a_hash_table(redis, broker, inspector, jobs, enco
     keys = broker.keys.of(QUEUE)
 
     assert len(claim(broker, 100)) == jobs
-    assert redis.object("encoding", keys.running("w2")) == encoding
-    assert redis.object("encoding", keys.running_counts) == encoding
+    for key in (keys.running("w2"), keys.running_counts):
+        assert redis.object("encoding", key).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
     assert inspector.limits.read(QUEUE).running == jobs
     assert set(broker.attempts("w2", [QUEUE])[QUEUE].values()) == {1}
     settle(broker, "ack", *queued, worker="w2")
