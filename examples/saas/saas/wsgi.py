@@ -1,0 +1,8 @@
+"""For gunicorn and other web servers."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "saas.settings")
+application = get_wsgi_application()
