@@ -109,4 +109,5 @@ TEMPLATES = [
 if not DEBUG:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = [r"^health/$"]  # a load balancer asks without HTTPS
     SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
