@@ -78,8 +78,11 @@ class Secrets:
     def of(cls, task: str, args: Any, kwargs: Any, *, shows_unknown: bool = False) -> Secrets:
         """The secrets of a call."""
         given = args if isinstance(args, list) else [args]
-        values = [*_hidden_in(given, hidden_args(task, given, shows_unknown=shows_unknown))]
-        values += _hidden_in(kwargs, hidden(kwargs))
+        values: list[Any] = []
+        if not all(map(_is_never_replaced, given)):
+            values += _hidden_in(given, hidden_args(task, given, shows_unknown=shows_unknown))
+        if kwargs:
+            values += _hidden_in(kwargs, hidden(kwargs))
         texts_of_values = {text for value in values for text in _written(value)} if values else set()
         return cls(sorted(texts_of_values, key=len, reverse=True))
 
@@ -180,6 +183,11 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(item)
     else:
         yield value
+
+
+def _is_never_replaced(value: Any) -> bool:
+    """Whether a value is not searched for, secret or not: see Secrets."""
+    return value is None or (type(value) is bool) or (type(value) is int and -1000 < value < 1000)
 
 
 def _written(value: Any) -> Iterator[str]:

@@ -253,7 +253,14 @@ class Broker:
         settlements, result = settlements or {}, ClaimResult()
         acked = take_acks(settlements) if wanted else {}
         while True:
-            calls = settlement_calls(settlements, self.keys, worker, max_results=self.config.max_results, but=acked)
+            calls = settlement_calls(
+                settlements,
+                self.keys,
+                worker,
+                max_results=self.config.max_results,
+                logs_ms=self.config.dead_letter_ms,
+                but=acked,
+            )
             commands = [command for _, command in calls]
             members = [
                 call

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 
+LOGS_AT_ONCE = 100  # jobs with lines in one call
 MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
 UNKNOWN_CLIENT = "\n"  # in place of the client of a job to retry: the script reads it from the record
 _ACK_WIDTH = 3  # arguments of one job in `ack`
@@ -51,7 +53,7 @@ class Settlement:
     that add to the lists know that order.
     """
 
-    #: What jobs have logged: the arguments of whole calls. Not kept here if they cannot be sent.
+    #: What jobs have logged: parts, as append_log takes them. Not kept here if they cannot be sent.
     logs: list[Sequence[Argument]] = field(default_factory=list)
     note_times: list[Argument] = field(default_factory=list)  # of queues whose clients take turns by time
     ack: list[Argument] = field(default_factory=list)
@@ -104,11 +106,12 @@ class Settlement:
         return {_as_bytes(job_id) for verb, width in _WIDTHS.items() for job_id in getattr(self, verb)[::width]}
 
     def commands(
-        self, keys: QueueKeys, worker: str, *, max_results: int, but: str = ""
+        self, keys: QueueKeys, worker: str, *, max_results: int, logs_ms: int, but: str = ""
     ) -> Iterator[tuple[str, Command]]:
         """Verb and command of each script call that is needed, but for one verb that travels with a claim."""
-        for arguments in self.logs:  # first: who does not hold a job any more cannot add lines to it
-            yield "logs", SCRIPTS["append_log"].call(keys, arguments, worker=worker)
+        for start in range(0, len(self.logs), LOGS_AT_ONCE):  # first: who lost a job cannot add lines to it
+            parts = chain.from_iterable(self.logs[start : start + LOGS_AT_ONCE])
+            yield "logs", SCRIPTS["append_log"].call(keys, (logs_ms, max_results, *parts), worker=worker)
         for verb, width in _WIDTHS.items():
             entries: list[Argument] = [] if verb == but else getattr(self, verb)
             for start in range(0, len(entries), AT_ONCE * width):
@@ -162,7 +165,13 @@ def take_acks(settlements: Mapping[str, Settlement]) -> dict[str, Sequence[Argum
 
 
 def settlement_calls(
-    settlements: Mapping[str, Settlement], keys: Keys, worker: str, *, max_results: int, but: Container[str] = ()
+    settlements: Mapping[str, Settlement],
+    keys: Keys,
+    worker: str,
+    *,
+    max_results: int,
+    logs_ms: int,
+    but: Container[str] = (),
 ) -> list[tuple[tuple[Settlement, str], Command]]:
     """The calls that send all of these settlements, each with its settlement and verb.
 
@@ -172,6 +181,6 @@ def settlement_calls(
         ((settlement, verb), command)
         for queue, settlement in settlements.items()
         for verb, command in settlement.commands(
-            keys.of(queue), worker, max_results=max_results, but="ack" if queue in but else ""
+            keys.of(queue), worker, max_results=max_results, logs_ms=logs_ms, but="ack" if queue in but else ""
         )
     ]

@@ -12,6 +12,8 @@ from datetime import datetime
 
 from django_rtq.jobs.job import moment
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
 MAX_LINES = 200  # of a job; append_log.lua cuts them
 MAX_TEXT = 1_000  # characters of a message, and of the traceback behind it
 MAX_NAME = 100  # characters of the names of a logger and a level
@@ -45,5 +47,5 @@ def write_line(attempt: int, at_ms: int, level: str, logger: str, message: str, 
     if traceback:
         text += "\n" + (traceback if len(traceback) <= MAX_TEXT else f"…{traceback[1 - MAX_TEXT :]}")
     name = str(level)[:MAX_NAME]  # addLevelName() takes anything
-    line = json.dumps([attempt, at_ms, name, logger[:MAX_NAME], text], ensure_ascii=False)
-    return line.encode("utf-8", "replace").decode()
+    line = _encode([attempt, at_ms, name, logger[:MAX_NAME], text])
+    return line if line.isascii() else line.encode("utf-8", "replace").decode()

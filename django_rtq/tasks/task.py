@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from asgiref.sync import sync_to_async
 
 from django_rtq.conf.config import DATABASE, get_config
-from django_rtq.conf.option import FLAG, accepts, number, one_of, option, options_of, seconds
+from django_rtq.conf.option import FLAG, Unfit, accepts, number, one_of, option, options_of, seconds
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 from django_rtq.handle import JobHandle
 from django_rtq.jobs import serializer
@@ -36,7 +36,7 @@ from django_rtq.tasks.enqueuing import (
 )
 from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
 from django_rtq.tasks.options.backoff import DEFAULT, Backoff, as_backoff, as_json
-from django_rtq.tasks.options.kinds import CLIENT, ERRORS, HEADERS, QUEUE, Moment, moment_argument
+from django_rtq.tasks.options.kinds import CLIENT, ERRORS, HEADERS, QUEUE, Moment, headers_text, moment_argument
 from django_rtq.tasks.options.uniqueness import (
     DAY_SECONDS,
     OnConflict,
@@ -276,8 +276,18 @@ class Task(EnqueueMethods[P, R_co]):
         return copy
 
     def _with_headers(self, headers: Mapping[str, Any]) -> Task[P, R_co]:
-        """A copy with these headers instead of those that it has. Raises InvalidTask."""
-        return self._copy({"headers": HEADERS.checked(f"{self.name}: headers", headers, InvalidTask)})
+        """A copy with these headers instead of those that it has, which middleware makes. Raises InvalidTask."""
+        if self.headers:
+            return self._copy({"headers": HEADERS.checked(f"{self.name}: headers", headers, InvalidTask)})
+        try:
+            text = f'"headers":{headers_text(headers)}'
+        except Unfit as error:
+            raise InvalidTask(f"{self.name}: headers {error}") from None
+        copy = self._copy({"headers": dict(headers)})
+        # What this task has cached is completed: to make all of it again takes as long as the rest.
+        options = self.options_in_record
+        copy.__dict__["options_in_record"] = f"{options},{text}" if options else text
+        return copy
 
     def _copy(self, options: Mapping[str, Any]) -> Task[P, R_co]:
         copy = object.__new__(type(self))

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.settlement import LOGS_AT_ONCE, Settlement
 from django_rtq.inspector.jobs.undo import new_token
 from django_rtq.jobs.log_lines import write_line
 from tests.support import sweeps
@@ -14,10 +14,15 @@ from tests.support.snapshots import changes, snapshot
 LIVE_MS = 90 * 86_400_000
 
 
+def lines_of(*texts):
+    return [write_line(1, 1_800_000_000_000, "INFO", "shop", text) for text in texts]
+
+
 def append(broker, job, *texts, part="a-1", over_ms="", most=100, worker=WORKER):
     """Send lines of a job, as a worker does."""
-    lines = [write_line(1, 1_800_000_000_000, "INFO", "shop", text) for text in texts]
-    broker.settle(worker, QUEUE, Settlement(logs=[[job.id, part, LIVE_MS, over_ms, most, *lines]]))
+    lines = lines_of(*texts)
+    arguments = (LIVE_MS, most, job.id, part, over_ms, len(lines), *lines)
+    broker.redis.execute_each([SCRIPTS["append_log"].call(broker.keys.of(QUEUE), arguments, worker=worker)])
 
 
 def texts(inspector, job):
@@ -216,3 +221,26 @@ def test_what_cannot_be_read_is_no_line(redis, broker, inspector):
     redis.rpush(log_key(broker, job), "", "x", "a-1 []", "a-1 {}", "a-1 [1,2,3]", 'a-1 ["x",1,"","",""]', "\xff")
 
     assert texts(inspector, job) == []
+
+
+def test_one_call_takes_the_lines_of_many_jobs(redis, broker, inspector):
+    jobs = claimed_jobs(broker, *map(new_job, "abc"))
+    parts = [
+        [job.id, f"a-{number}", KEEP_MS if number else "", 2, *lines_of("one", job.id)]
+        for number, job in enumerate(jobs)
+    ]
+    parts.insert(1, [new_job("nobody").id, "a-9", KEEP_MS, 0])
+
+    broker.settle(WORKER, QUEUE, Settlement(logs=parts))
+    broker.settle(WORKER, QUEUE, Settlement(logs=parts))
+
+    assert [texts(inspector, job) for job in jobs] == [["one", job.id] for job in jobs]
+    assert redis.lrange(broker.keys.of(QUEUE).logged, 0, -1) == [job.id.encode() for job in jobs[1:]]
+
+
+def test_the_lines_of_very_many_jobs_are_several_calls(broker):
+    parts = [(str(number), f"a-{number}", "", 0) for number in range(2 * LOGS_AT_ONCE + 1)]
+
+    calls = Settlement(logs=parts).commands(broker.keys.of(QUEUE), WORKER, max_results=1, logs_ms=1)
+
+    assert [verb for verb, _ in calls] == ["logs"] * 3

@@ -87,12 +87,17 @@ def _headers(value: Any) -> Mapping[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise ValueError
-    for name in value:
+    headers_text(value)
+    return dict(value)
+
+
+def headers_text(headers: Mapping[str, Any]) -> str:
+    """Headers as JSON. Raises Unfit."""
+    for name in headers:
         if not isinstance(name, str) or not 0 < len(name) <= MAX_HEADER_NAME or not name.isprintable():
             raise Unfit(f"has the name {name!r}, but names have 1 to {MAX_HEADER_NAME} printable characters.")
-    headers = dict(value)
     try:
-        text = serializer.dumps(headers, what="headers")
+        text = serializer.dumps(dict(headers), what="headers")
     except Unserializable as error:
         raise Unfit(f"cannot be stored: {error}") from None
     size = len(text.encode())
@@ -101,7 +106,7 @@ def _headers(value: Any) -> Mapping[str, Any]:
             f"has {size:,} bytes as JSON, and {MAX_HEADER_BYTES:,} are the most. "
             "Store large values elsewhere, or pass them as arguments."
         )
-    return headers
+    return text
 
 
 QUEUE = Kind(QUEUE_NAME.says, _queue)  # None or "": that of the settings

@@ -37,6 +37,7 @@ MAX_WAITING = 5_000  # lines kept while Redis is unreachable, of all jobs togeth
 # Characters kept until secrets are redacted, which finds parts of secrets at the ends of texts of these lengths.
 _LONGEST_MESSAGE, _LONGEST_TRACEBACK = 5_000, CUT_AT_START
 _MAX_FRAMES = 20
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 _ENQUEUED_MS = 1_000  # at the most between the making of a job and its enqueueing, if the clocks agree
 
 logger = logging.getLogger("django_rtq")
@@ -160,8 +161,7 @@ class JobLogs:
         except Exception as error:  # noqa: BLE001 - a filter of the project may raise anything
             text = f"{HIDDEN} ({type(error).__name__} while the secrets were redacted)"
             lines = [write_line(run.attempt, part.lines[-1].at_ms, "ERROR", "django_rtq", text)]
-        config = self._config
-        return [run.job_id, f"{self._token}-{part.number}", config.dead_letter_ms, over_ms, config.max_results, *lines]
+        return [run.job_id, f"{self._token}-{part.number}", over_ms, len(lines), *lines]
 
     # -- in its own thread
 
@@ -225,11 +225,20 @@ def _line_of(record: logging.LogRecord) -> _Line:
 def _secrets_of(run: Run) -> Secrets:
     secrets: Secrets | None = run.log_secrets
     if secrets is None:
-        job = run.job
-        secrets = run.log_secrets = Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers})
+        secrets = run.log_secrets = _read_secrets(run)
     return secrets
 
 
+def _read_secrets(run: Run) -> Secrets:
+    if run.is_open and not run.options and not run.kwargs and all(type(value) in _PLAIN for value in run.args):
+        # No function can have changed these arguments, so the record is not read again.
+        return Secrets.of(run.task_name, list(run.args), {})
+    job = run.job
+    return Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers})
+
+
 def _written(run: Run, line: _Line, of_run: Secrets) -> str:
+    if not of_run.texts:
+        return write_line(run.attempt, *line)
     message, traceback = of_run.hide(line.message), of_run.hide(line.traceback)
     return write_line(run.attempt, line.at_ms, line.level, of_run.hide(line.logger), message, traceback)

@@ -17,7 +17,7 @@ LINE = '[1,2,"INFO","shop","said"]'
 
 def append(broker: Any, jobs: Any) -> None:
     """A worker sends a line of its first job, which is over."""
-    part = (jobs[0].id, "token-1", LIVE_MS, KEEP_MS, KEPT_LOGS, LINE)
+    part = (jobs[0].id, "token-1", KEEP_MS, 1, LINE)
     broker.settle(WORKER, QUEUE, Settlement(logs=[part]))
 
 
@@ -31,6 +31,6 @@ def append_log(
 ) -> None:
     """Send lines in the model and in Redis."""
     parallel.models[queue].outcomes.append_log(worker, job_id, part, over_ms, lines)
-    arguments = (job_id, part, LIVE_MS, over_ms, KEPT_LOGS, *lines)
+    arguments = (LIVE_MS, KEPT_LOGS, job_id, part, over_ms, len(lines), *lines)
     command = SCRIPTS["append_log"].call(parallel.broker.keys.of(queue), arguments, worker=worker)
     parallel.same(parallel.broker.redis.execute_one(command), [])

@@ -37,7 +37,7 @@ def ended(broker: Any) -> list[Any]:
     """They have ended, and the workflow has not heard of it."""
     members = running(broker)
     made = settlement("ack", *members)
-    for _, command in made.commands(broker.keys.of(QUEUE), WORKER, max_results=100):
+    for _, command in made.commands(broker.keys.of(QUEUE), WORKER, max_results=100, logs_ms=0):
         broker.redis.execute_one(command)
     return []
 
