@@ -112,7 +112,7 @@ IN_OTHER_FUNCTIONS = {
         ("lines_are_added_again", "tonumber(last_number) >= tonumber(number)", "last_number == number"),
         ("parts_are_compared_as_texts", "tonumber(last_number) >= tonumber(number)", "last_number >= number"),
         ("lines_of_another_process_are_known", "last_token == token and", "last_token and"),
-        ("lines_of_too_many", 'q.logged, unpack(over)) - most', "q.logged, unpack(over)) * 0"),
+        ("lines_of_too_many", "q.logged, unpack(over)) - most", "q.logged, unpack(over)) * 0"),
     ),
     "bury": (("buried_with_the_digest", "notify_waiters(q, { id })\n    release_unique(q, { id })", ""),),
     "cancel": (("who_was_cancelled_is_taken_for_finished", '^%d+ %d+ {"state"', '^%d+ {"state"'),),
