@@ -91,7 +91,7 @@ def _headers(value: Any) -> Mapping[str, Any]:
     return dict(value)
 
 
-def headers_text(headers: Mapping[str, Any]) -> str:
+def headers_text(headers: Mapping[Any, Any]) -> str:
     """Headers as JSON. Raises Unfit."""
     for name in headers:
         if not isinstance(name, str) or not 0 < len(name) <= MAX_HEADER_NAME or not name.isprintable():
