@@ -1,5 +1,6 @@
 """The app configuration: imports the task modules of a project at startup."""
 
+import os
 from importlib import import_module
 from typing import Any
 
@@ -52,6 +53,8 @@ class RTQConfig(AppConfig):
             import_module("django_rtq.backend")  # for the tasks of django.tasks in modules that are not imported here
         finders_in_tests.append(_find_in_tests)
         autodiscover_modules(*task_modules())
+        if "_ARGCOMPLETE" in os.environ:
+            import_module("django_rtq.management.completion").answer()
 
 
 def _find_in_tests(mode: str) -> Any:

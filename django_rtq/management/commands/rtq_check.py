@@ -58,7 +58,7 @@ class Command(RTQCommand):
             self.stdout.write(as_json({"status": worst_of(incidents), "incidents": shown}))
         elif incidents:
             for incident in incidents:
-                self.stdout.write(_line(incident, now))
+                self.stdout.write(incident_line(incident, now))
         else:
             self.stdout.write("ok")
         if code := {"ok": WELL, "warning": WARNING, "critical": CRITICAL}[worst_of(incidents)]:
@@ -79,7 +79,8 @@ def _read(*, this_host: bool, max_oldest: float | None) -> tuple[Sequence[Incide
     return find_incidents(overview, outbox_lag(), known_schedules(), oldest_seconds=max_oldest), overview.now
 
 
-def _line(incident: Incident, now: datetime) -> str:
+def incident_line(incident: Incident, now: datetime) -> str:
+    """One line about an incident."""
     text = f"{incident.severity} {incident.kind}: {incident.text}"
     if incident.command:
         text += f" {incident.command}"
