@@ -235,3 +235,7 @@ def test_delay_says_what_makes_the_missing_table(database, calls):
     advice = r"django_rtq_outboxjob[\s\S]*\. Run: manage\.py migrate django_rtq$"
     with pytest.raises(DatabaseError, match=advice), transaction.atomic():
         note.delay_many([(["a"], {})] * calls)
+
+
+def test_the_insertion_names_all_columns():
+    assert [field.column for field in OutboxJob._meta.concrete_fields] == list(outbox._COLUMNS)
