@@ -44,7 +44,8 @@ for i, note in ipairs(read_notes(target, ids)) do
   local number = note and tonumber(string.sub(ids[i], -6), 16)
   if note then noted[#noted + 1] = ids[i] end
   if note and flow then
-    local how, outcome = string.match(note, "^(%l+) ?(.*)$")
+    local how, outcome = note, ""
+    if note ~= "done" then how, outcome = string.match(note, "^(%l+) ?(.*)$") end
     local step = find_step(number)
     note_end(step, number - step.first, how)
     if outcome ~= "" then redis.call("HSET", q.step_results .. id, number, outcome) end

@@ -6,9 +6,13 @@
 
 -- Note how those of these jobs that are members have ended, or that they are "open" again.
 local function note_members(q, ids, how)
-  for _, id in ipairs(ids) do
-    if string.byte(id, 13) == 56 then redis.call("HSET", q.ended_members, id, how) end
+  local notes, n = {}, 0
+  for i = 1, #ids do
+    if string.byte(ids[i], 13) == 56 then
+      notes[n + 1], notes[n + 2], n = ids[i], how, n + 2
+    end
   end
+  if n > 0 then redis.call("HSET", q.ended_members, unpack(notes)) end
 end
 
 -- How these members have ended, false for those of which nothing is noted.

@@ -37,11 +37,15 @@ end
 
 -- finish_runs() of jobs that may belong to workflows.
 local function finish_members(q, list, first, last, most, now, field)
-  local mine = split_held(q.running, list, 3, first, last)
+  local mine, without = split_held(q.running, list, 3, first, last), {}
   for _, i in ipairs(mine) do
-    local is_kept = field == "succeeded" and string.byte(list[i], 17) == 57
-    note_members(q, { list[i] }, field ~= "succeeded" and "gone" or is_kept and "done " .. list[i + 2] or "done")
+    if field == "succeeded" and string.byte(list[i], 17) == 57 then
+      note_members(q, { list[i] }, "done " .. list[i + 2])
+    else
+      without[#without + 1] = list[i]
+    end
   end
+  note_members(q, without, field == "succeeded" and "done" or "gone")
   return finish_runs(q, list, first, last, most, now, field)
 end
 
