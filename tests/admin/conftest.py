@@ -15,16 +15,14 @@ from django_rtq.admin.pages import page_admin
 from django_rtq.broker.redis.client import RedisClient
 from tests.support.jobs import (
     QUEUE,
-    WORKER,
     claimed_job,
     dead_job,
     finished_job,
     queued_job,
     retrying_job,
     scheduled_job,
-    settlement,
 )
-from tests.support.workflows import FLOW, begun_flow, claim_members
+from tests.support.workflows import FLOW, blocked_flow
 
 MAIL = "testproject.shop.tasks.send_order_mail"
 ALL = [value for name, value in vars(permissions).items() if name.isupper()]
@@ -92,10 +90,7 @@ def jobs(broker):
 def blocked_workflow(request):
     """A workflow with a dead job, in a queue of its own."""
     if "jobs" in request.fixturenames and "workflow_" in request.node.name:
-        broker = request.getfixturevalue("broker")
-        begun_flow(broker, {"queue": "flows"})
-        (member,) = claim_members(broker, queue="flows")
-        broker.settle(WORKER, "flows", settlement("bury", member))
+        blocked_flow(request.getfixturevalue("broker"))
 
 
 def every_page():

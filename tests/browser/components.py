@@ -50,8 +50,8 @@ def log_lines(broker, job):
     broker.redis.execute_one(("RPUSH", broker.keys.of(QUEUE).log_of(job.id), *(f"t-1 {line}" for line in lines)))
 
 
-def more_addresses(jobs):
-    """Pages with components that the routes alone do not show: another span, a job in each state, a mistake."""
+def more_addresses(jobs, flows):
+    """Pages with components that the routes alone do not show: another span, each state of jobs and steps."""
     yield f"{OVERVIEW}?span=7d"
     yield f"/admin/django_rtq/registeredtask/{NOTE}/?span=7d"
     yield f"/admin/django_rtq/registeredtask/{MAIL}/"
@@ -59,6 +59,7 @@ def more_addresses(jobs):
     yield "/admin/django_rtq/schedule/"
     yield "/admin/django_rtq/job/search/?q=klient:bakery"
     yield from (f"/admin/django_rtq/job/{job.id}/" for job in vars(jobs).values())
+    yield from (f"/admin/django_rtq/workflow/{flow}/" for flow in flows)
 
 
 COMPOSE = """async (addresses) => {

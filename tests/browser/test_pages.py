@@ -17,6 +17,7 @@ from tests.browser.components import (
 )
 from tests.browser.content_security_policy import POLICY
 from tests.support.jobs import QUEUE, asked_job, let_lapse
+from tests.support.workflows import blocked_flow, shown_flows
 
 SHOWN = [name for name, page in every_page() if page.method != "POST" and name != "queue_change"]
 STATES = ["queued", "scheduled", "running", "retrying", "dead", "finished"]
@@ -45,6 +46,8 @@ OF_TEMPLATES = {
     "enqueue": "registeredtask_enqueue",
     "task": "registeredtask_change",
     "log": "log_changelist",
+    "workflows": "workflow_changelist",
+    "workflow": "workflow_change",
 }
 NO_CONTRAST = {"color-contrast": {"enabled": False}}
 # Components whose colours are looked at where they appear: test_deploys, test_hosts, test_undo.
@@ -129,7 +132,9 @@ def assert_colours_are_readable(page, of="html"):
 
 
 @pytest.mark.parametrize("model", sorted({name.partition("_")[0] for name in SHOWN}))
-def test_each_page_fits_and_obeys_its_policy(model, jobs, page, console_errors):
+def test_each_page_fits_and_obeys_its_policy(model, broker, jobs, page, console_errors):
+    if model == "workflow":
+        blocked_flow(broker)
     for name in [name for name in (*SHOWN, *LISTS) if name.startswith(f"{model}_")]:
         answer = visit(page, name, jobs)
         assert answer.status == 200, name
@@ -169,9 +174,11 @@ def test_all_components_can_be_read(broker, inspector, acted_on, page):
     log_lines(broker, acted_on.finished)
     count_two_weeks(broker)
     fail_since_a_deploy(broker)
+    blocked_flow(broker)
+    flows = shown_flows(broker)
     inspector.pause(QUEUE)
     visit(page, "queue_changelist", acted_on)
-    compose(page, [*(address_of(name, acted_on) for name in (*SHOWN, *LISTS)), *more_addresses(acted_on)])
+    compose(page, [*(address_of(name, acted_on) for name in (*SHOWN, *LISTS)), *more_addresses(acted_on, flows)])
     assert unshown_classes(page) <= SEEN_BY_STORIES | WITHOUT_TEXT
     assert_colours_are_readable(page)
 

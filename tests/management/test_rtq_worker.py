@@ -6,7 +6,6 @@ import signal
 import pytest
 from django.core.management import ManagementUtility
 
-from django_rtq.management.commands import rtq_worker
 from django_rtq.worker.supervisor.wakeup import stop_signals
 from tests.management.commands import run
 
@@ -33,8 +32,8 @@ def started(broker, monkeypatch):
         def run(self):
             return 0
 
-    monkeypatch.setattr(rtq_worker, "Supervisor", Supervisor)
-    monkeypatch.setattr(rtq_worker, "copy_schedules", lambda backend: None)
+    monkeypatch.setattr("django_rtq.worker.supervisor.supervisor.Supervisor", Supervisor)
+    monkeypatch.setattr("django_rtq.management.worker_setup.copy_schedules", lambda backend: None)
     return found
 
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from django_rtq.broker.workflows import NewWorkflow, Part, is_member
-from tests.support.jobs import QUEUE, WORKER, settle
+from tests.support.jobs import QUEUE, WORKER, settle, settlement
 
 FLOW = "0123456789ab"
 
@@ -57,6 +57,34 @@ def claim_members(broker, wanted=10, *, worker=WORKER, queue=QUEUE):
 def end(broker, verb, *members, **options):
     """End the runs of members; the workflow hears of it."""
     assert settle(broker, verb, *members, **options) == []
+
+
+def blocked_flow(broker, queue="flows"):
+    """A workflow whose only job is dead, in a queue of its own."""
+    begun_flow(broker, {"queue": queue})
+    _end_in(broker, queue, "bury", *claim_members(broker, queue=queue))
+
+
+def shown_flows(broker, queue="flows"):
+    """Two workflows with a step in each state: one that runs, one that has failed. Returns their ids."""
+    running, failed = f"{FLOW[:-1]}c", f"{FLOW[:-1]}d"
+    begun_flow(broker, {"queue": queue, "size": 2, "next": "1"}, {"queue": queue, "after": "0"}, flow_id=running)
+    _end_in(broker, queue, "ack", *claim_members(broker, 1, queue=queue))
+    claim_members(broker, queue=queue)
+    begun_flow(
+        broker,
+        {"queue": queue, "next": "1"},
+        {"queue": queue, "after": "0", "next": "2"},
+        {"queue": queue, "after": "1"},
+        flow_id=failed,
+    )
+    for verb in ("ack", "finish_cancel"):
+        _end_in(broker, queue, verb, *claim_members(broker, queue=queue))
+    return running, failed
+
+
+def _end_in(broker, queue, verb, *members):
+    assert broker.settle(WORKER, queue, settlement(verb, *members)) == []
 
 
 def advance(broker, *members, flow_id=FLOW, queue=QUEUE):

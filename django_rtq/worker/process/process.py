@@ -335,7 +335,7 @@ class WorkerProcess:
 
     def _must_recycle(self) -> bool:
         options, most_mb = self._options, self._broker.config.max_memory_mb
-        if options.max_jobs is not None and self._jobs_done >= options.max_jobs:
+        if options.max_jobs is not None and self._jobs_done >= options.max_jobs and not self._runner.has_waiting:
             return True
         return most_mb is not None and self._jobs_done > 0 and (memory_bytes() or 0) > most_mb * 1_048_576
 

@@ -29,7 +29,7 @@ def graph(steps: Sequence[StepProgress], url: Callable[[StepProgress], str]) -> 
     edges = [_edge(places[before], places[step.number]) for step in shown for before in step.after if before in places]
     boxes = [_box(step, *places[step.number], url(step) if step.dead else "") for step in shown]
     return format_html(
-        '<svg class="rtq-graph" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}">{}</svg>',
+        '<svg class="rtq-graph" viewBox="0 0 {} {}" width="{}" height="{}" role="group" aria-label="{}">{}</svg>',
         width, height, width, height, _("Steps and what they wait for"),
         SafeString("".join([*edges, *boxes])),  # each of them is safe
     )  # fmt: skip

@@ -113,6 +113,7 @@ class Runner:
     is_idle = True  # no job is running: always so between two claims
     idle_slots = 1  # the number of slots if no job is running, else 0
     is_settled = True  # no job is running, and the last claim has sent all outcomes
+    has_waiting = False  # whether claimed jobs wait for a slot
 
     def __init__(self, config: Config, shared: SharedState, session: WorkerSession) -> None:
         self._shared = shared

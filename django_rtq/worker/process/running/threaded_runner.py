@@ -65,6 +65,11 @@ class ThreadedRunner(Runner):
             return self.is_idle and not self._has_finished
 
     @property
+    def has_waiting(self) -> bool:  # type: ignore[override]
+        """Whether claimed jobs wait for a slot."""
+        return bool(self._waiting)
+
+    @property
     def idle_slots(self) -> int:  # type: ignore[override]
         """All slots if all are free, else 0."""
         return self._slots if self.is_idle else 0
