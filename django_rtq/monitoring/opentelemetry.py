@@ -6,12 +6,9 @@ pip install "django-rtq[otel]". The project configures the SDK.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-
-from asgiref.sync import iscoroutinefunction
-from django.utils.decorators import sync_and_async_middleware
 
 try:
     from opentelemetry import context, propagate, trace
@@ -26,6 +23,7 @@ from django_rtq import signals
 from django_rtq.broker.redis.hooks import command_hooks
 from django_rtq.exceptions import JobCancelled, Retry
 from django_rtq.jobs.job import Job
+from django_rtq.monitoring.span_middleware import SpanMiddleware
 from django_rtq.redaction import Secrets
 
 if TYPE_CHECKING:
@@ -61,47 +59,6 @@ def _redis_span(names: Sequence[str]) -> Iterator[None]:
     name = names[0] if len(names) == 1 else "PIPELINE"
     with _tracer.start_as_current_span(name, kind=SpanKind.CLIENT, attributes=attributes):
         yield
-
-
-class OpenTelemetryMiddleware:
-    """For RTQ["MIDDLEWARE"], as the first entry. The trace goes with the job, in headers such as `traceparent`."""
-
-    def __init__(self) -> None:
-        signals.worker_process_shutdown.connect(_flush, dispatch_uid="rtq-opentelemetry")
-
-    @sync_and_async_middleware
-    def enqueue(self, enqueue: Callable[..., Any]) -> Callable[..., Any]:
-        """A span of kind PRODUCER, one for each call of delay() or delay_many()."""
-        if iscoroutinefunction(enqueue):
-
-            async def aproduce(call: TaskCall) -> Any:
-                with _producing(call) as span:
-                    return _with_ids(span, await enqueue(call))
-
-            return aproduce
-
-        def produce(call: TaskCall) -> Any:
-            with _producing(call) as span:
-                return _with_ids(span, enqueue(call))
-
-        return produce
-
-    @sync_and_async_middleware
-    def run(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """A span of kind CONSUMER, one for each run."""
-        if iscoroutinefunction(run):
-
-            async def aconsume(job: Job) -> Any:
-                with _consuming(job):
-                    return await run(job)
-
-            return aconsume
-
-        def consume(job: Job) -> Any:
-            with _consuming(job):
-                return run(job)
-
-        return consume
 
 
 @contextmanager
@@ -144,6 +101,17 @@ def _consuming(job: Job) -> Iterator[None]:
                 raise
     finally:
         context.detach(token)
+
+
+class OpenTelemetryMiddleware(SpanMiddleware):
+    """For RTQ["MIDDLEWARE"], as the first entry. The trace goes with the job, in headers such as `traceparent`.
+
+    Spans of kind PRODUCER, one for each call of delay() or delay_many(), and of kind CONSUMER, one for each run.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_producing, _with_ids, _consuming)
+        signals.worker_process_shutdown.connect(_flush, dispatch_uid="rtq-opentelemetry")
 
 
 def _record(span: Span, job: Job, error: BaseException) -> None:

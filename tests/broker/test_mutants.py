@@ -66,7 +66,10 @@ def place_of(mutant):
 
 def first_for(mutant):
     """What is known to find it, or others in its function. None: nobody has judged whether it is a mistake."""
-    return FOUND_BY.get(mutant.name) or (None if mutant.is_by_name else FOUND_BY.get(place_of(mutant)))
+    named, of_function = FOUND_BY.get(mutant.name), FOUND_BY.get(place_of(mutant))
+    if named is None and (mutant.is_by_name or of_function is None):
+        return None
+    return [*(named or ()), *(of_function or ())]
 
 
 def is_tried(mutant):

@@ -7,13 +7,11 @@ such as a task that is unknown, come from signals.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import sentry_sdk
-from asgiref.sync import iscoroutinefunction
-from django.utils.decorators import sync_and_async_middleware
 from sentry_sdk.consts import OP, SPANDATA
 from sentry_sdk.integrations import Integration
 from sentry_sdk.scope import add_global_event_processor
@@ -27,6 +25,7 @@ from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about
 from django_rtq.logs import OncePerTask, is_unknown_task
 from django_rtq.monitoring.sentry import crons
+from django_rtq.monitoring.span_middleware import SpanMiddleware
 from django_rtq.redaction import Secrets
 
 if TYPE_CHECKING:
@@ -69,44 +68,6 @@ class RTQIntegration(Integration):
         signals.job_buried.connect(_report_failure, dispatch_uid="rtq-sentry")
         signals.worker_process_shutdown.connect(_flush, dispatch_uid="rtq-sentry")
         add_global_event_processor(_drop_log_lines_of_failures)
-
-
-class SentryMiddleware:
-    """Spans around delay(), and a scope and a transaction around each run. RTQIntegration adds it."""
-
-    @sync_and_async_middleware
-    def enqueue(self, enqueue: Callable[..., Any]) -> Callable[..., Any]:
-        """A span `queue.publish`, and the trace in the headers of the jobs."""
-        if iscoroutinefunction(enqueue):
-
-            async def apublish(call: TaskCall) -> Any:
-                with _publishing(call) as span:
-                    return _with_id(span, await enqueue(call))
-
-            return apublish
-
-        def publish(call: TaskCall) -> Any:
-            with _publishing(call) as span:
-                return _with_id(span, enqueue(call))
-
-        return publish
-
-    @sync_and_async_middleware
-    def run(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """A transaction `queue.process` that continues the trace, in an isolation scope of the job."""
-        if iscoroutinefunction(run):
-
-            async def aprocess(job: Job) -> Any:
-                with _processing(job):
-                    return await run(job)
-
-            return aprocess
-
-        def process(job: Job) -> Any:
-            with _processing(job):
-                return run(job)
-
-        return process
 
 
 @contextmanager
@@ -173,6 +134,16 @@ def _processing(job: Job) -> Iterator[None]:
             except Exception as error:
                 _report(job, error)
                 raise
+
+
+class SentryMiddleware(SpanMiddleware):
+    """Spans around delay(), and a scope and a transaction around each run. RTQIntegration adds it.
+
+    A span `queue.publish`; a transaction `queue.process`, which continues the trace, in an isolation scope.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_publishing, _with_id, _processing)
 
 
 def _monitor_schedules() -> crons.MonitorSchedules:

@@ -114,228 +114,35 @@ IN_OTHER_FUNCTIONS = {
         ("lines_of_another_process_are_known", "last_token == token and", "last_token and"),
         ("lines_of_too_many", "q.logged, unpack(over)) - most", "q.logged, unpack(over)) * 0"),
     ),
-    "bury": (("buried_with_the_digest", "notify_waiters(q, { id })\n    release_unique(q, { id })", ""),),
-    "cancel": (("who_was_cancelled_is_taken_for_finished", '^%d+ %d+ {"state"', '^%d+ {"state"'),),
     "cancel_client_jobs": (
         ("cancelled_jobs_lose_their_lines", "expire_logs(q, cancelled, keep_ms)", "expire_logs(q, cancelled, 0)"),
-        ("a_later_job_is_cancelled", "<= until_ms then", "<= 1e15 then"),
-        ("an_id_without_a_time_is_later", "16) or 0) <=", "16) or 1e15) <="),
-        ("cancelled_is_purged", '"cancelled", #cancelled', '"purged", #cancelled'),
-    ),
-    "claim": (
-        ("claim_takes_the_token_along", 'then redis.call("ZADD", q.work_signal, "0", "work") else', "then"),
-        ("claim_overlooks_a_queue", "else place = middle + 1 end", "else place = middle + 2 end"),
-        ("claim_goes_on_with_lower_queues", "if has_work then high = middle", "if not has_work then high = middle"),
-    ),
-    "enqueue_unique": (("all_need_their_places_twice", "  rooms = false", "  rooms = rooms"),),
-    "keep_limits": (
-        ("nobody_goes_on_when_a_function_says_so", "for _, client in ipairs(changed) do unblock(q, client) end\n", ""),
-        (
-            "a_met_client_is_not_noted",
-            '"ZADD", q.asked_limits, now, entries[i])',
-            '"ZADD", q.asked_limits, "XX", now, entries[i])',
-        ),
-        ("forgotten_too_early", "now - idle_ms, ", "now - idle_ms + 1, "),
     ),
     "lib/assign": (
         ("suspect_for_a_busy_worker", "if given > 0 and claim.suspects == 0 then", "if false then"),
-        ("since_is_kept", "q.has_waiting_since then", "false then"),
-        ("clients_wait_without_a_time", "next(turns.blocked) then wait_for_rates", "false then wait_for_rates"),
         ("debts_without_waiting_jobs", "q.has_more = has_waiting(q) and q.has_more", ""),
     ),
-    "lib/blocking": (
-        ("claims_of_no_room_let_clients_go_on", "if room > 0 then resume_due(q, 10) end", "resume_due(q, 10)"),
-    ),
-    "lib/bulk_enqueue": (
-        ("due_signal_only_once_for_many", "if earliest < next_due then", "if next_due == math.huge then"),
-        ("front_ignored_among_many", 'client, front == "1", now', "client, false, now"),
-        (
-            "many_jobs_ignore_limits",
-            'local rooms = not is_accepted and redis.call("EXISTS", q.waiting_limits) == 1 and {}',
-            "local rooms = false",
-        ),
-    ),
-    "lib/claim": (
-        (
-            "suspect_beside_what_runs",
-            "math.min(most, claim.slots, claim.most)",
-            "math.min(most, math.max(1, claim.most))",
-        ),
-        ("groups_do_not_halve", "slots / 2 ^ crashes", "slots / 2"),
-        ("the_last_run_is_beside_others", "crashes >= max_crashes and 1", "false and 1"),
-        ("the_last_run_comes_too_soon", "crashes >= max_crashes and 1", "crashes >= max_crashes - 1 and 1"),
-    ),
-    "lib/dropping": (
-        ("a_place_of_the_client_is_lost", "of_client.waiting = of_client.waiting - 1", "of_client = nil"),
-        (
-            "a_cancelled_id_makes_room_in_the_queue",
-            "  local record = id and redis",
-            "  rooms.queue.waiting = rooms.queue.waiting - 1\n  local record = id and redis",
-        ),
-        ("a_call_drops_one_less", "left = MORE + jobs,", "left = MORE + jobs - 1,"),
-    ),
-    "lib/enqueue": (
-        ("expires_before_it_is_ready", "parse_time(expires, ready))", "parse_time(expires, 0))"),
-        ("skew_is_believed", "math.abs(now - made) <= SKEW_MS", "true"),
-    ),
-    "lib/failures": (
-        ("an_older_failure_of_the_kind_will_do", "class, start_of_newest(lines), true)", "class, 1, true)"),
-    ),
-    "lib/limits": (
-        ("one_of_several_is_full", "if room > 0 or q.rates", "if room <= 0 then return true end\n    if q.rates"),
-        ("clients_have_no_limit_of_their_own", "values_of(own, of.clients)", "default"),
-        ("clients_have_no_default", "values_of(own, of.clients) or default", "values_of(own) or ''"),
-    ),
-    "lib/held_jobs": (
-        ("jobs_behind_others_are_held", "      if not number then break end\n", "      number = number or 100\n"),
-    ),
-    "lib/known_ids": (
-        ("enqueue_forgets_cancelled_ids", 'redis.call("HEXISTS", q.cancelled_in_lane, id) == 1', "false"),
-        ("a_period_ends_too_early", "age < PERIOD_MS", "age < PERIOD_MS - 1"),
-    ),
-    "lib/lanes": (("promoted_below_the_others", "1, -2)) + 0.5", "1, -2)) - 0.5"),),
     "lib/limit_sources": (
         ("first_limit_counts_nothing", "elseif not (is_counted and changes.had_limits) then", "elseif false then"),
-        ("counts_outlast_limits", 'redis.call("DEL", q.running_counts, q.rate_times', 'redis.call("DEL", q.rate_times'),
-        ("rates_outlast_limits", ", q.rate_times, q.next_starts)\n  elseif", ")\n  elseif"),
     ),
-    "lib/moving": (
-        ("the_dead_expire_there", 'string.format(" %.0f 0 ", now) or "%3"', '"%3" or "%3"'),
-        ("errors_stay_behind", "(i < 3 or not job.is_dead)", "i > 1"),
-    ),
-    "lib/outcomes": (
-        ("outcomes_tell_no_time", "times .. outcome", "outcome"),
-        ("each_is_kept_as_long_as_the_first", "if list[i + 1] ~= keep_ms then", "if not keep_ms then"),
-        (
-            "who_has_an_outcome_has_none",
-            'redis.call("RPUSH", q.no_outcome, unpack(without))',
-            'redis.call("RPUSH", q.no_outcome, unpack(ids))',
-        ),
-    ),
-    "lib/promote": (
-        ("given_back_among_the_others", 'string.gsub(record, "^%-?%d+", "%0+", 1)', "record"),
-        ("one_client_takes_all_turns", "math.ceil(wanted / math.max(#clients, 1))", "wanted"),
-    ),
-    "lib/rates": (
-        ("rates_are_ignored", "if not starts then return end", "do return end"),
-        ("one_more_start_than_the_rate_allows", "/ rate.interval + 1e-6)", "/ rate.interval + 1)"),
-        ("part_of_a_start_is_one", "/ rate.interval + 1e-6)", "/ rate.interval + 0.2)"),
-        ("rounded_starts_are_missing", "/ rate.interval + 1e-6)", "/ rate.interval - 1e-6)"),
-        ("next_start_after_the_burst", "(rate.burst - 1) * rate.interval", "0"),
-    ),
-    "lib/reclaim": (
-        ("the_guilty_come_first", "record, now, not has_run and", "record, now, true and"),
-        ("the_innocent_lose_their_turn", "record, now, not has_run and", "record, now, false and"),
-        ("crash_counts_everyone_dead", 'is_dead and "dead" or "retried"', '"dead"'),
-        ("failures_are_no_attempts", "local attempt = crashes + tonumber(", "local attempt = crashes + 0 * tonumber("),
-    ),
-    "lib/recount": (
-        ("entries_without_owner_stay", 'held[i + 1] .. " " .. client)', "held[i + 1])"),
-        ("times_are_not_counted_again", "then recount_used(q, owners, claims) end", "then return end"),
-    ),
-    "lib/restore": (
-        ("restored_in_another_place", 'redis.call("ZADD", q.dead, at, id)', 'redis.call("ZADD", q.dead, now, id)'),
-        ("the_held_stay_in_scheduled", "due >= tonumber(lowest_held())", "false"),
-        ("the_held_waited_since_now", "then parts[7] = string", "then parts[6] = string"),
-        ("restored_behind_others", "push_front(q, id, record, now)", "push_back(q, id, record, now)"),
-    ),
-    "lib/retention": (
-        ("all_that_is_too_much_goes_at_once", "math.min(number, AT_ONCE)", "math.min(number, 5000)"),
-        ("the_latest_outcomes_go_first", "q.recent_results, 0, number", "q.recent_results, -1, number"),
-        ("trim_moves_recent_outcomes", "now - finished_at < RECENT_MS", "now - finished_at < RECENT_MS - 1"),
-        ("trim_looks_at_all_outcomes", "0, TEXTS_AT_ONCE - 1", "0, -1"),
-        ("trim_keeps_results", 'redis.call("HDEL", q.results, unpack(gone))', "0"),
-    ),
-    "lib/running_counts": (
-        ("jobs_of_clients_not_counted", '"client:" .. client, owners[client]\n', '"client:" .. client, 0\n'),
-        ("ends_not_counted", "sign * numbers[i]", "math.max(0, sign) * numbers[i]"),
-    ),
+    "lib/restore": (("the_held_stay_in_scheduled", "due >= tonumber(lowest_held())", "false"),),
     "lib/search_steps": (
-        ("who_was_claimed_with_the_last_is_left_out", "claimed == last and running[i] > at[2]", "false"),
         ("all_delayed_jobs_are_searched_for_a_client", 'state ~= "dead" and of_client ~= ""', "false"),
         ("the_oldest_dead_come_first", 'is_of_client = state == "dead", state', "is_of_client = false, state"),
     ),
-    "lib/settle": (
-        ("retry_ignores_the_wish", "local ended = {}\n  if #ids == 0", "local ended = {}\n  if true"),
-        ("over_and_cancelled_all_the_same", "== 1 then -- else it is finished", ">= 0 then -- else it is finished"),
-    ),
-    "lib/time_turns": (
-        ("one_look_is_enough", "if not is_late then return end", "return"),
-        ("late_charges_are_forgotten", "used.charged, is_late = charge, true", "is_late = true"),
-    ),
-    "lib/turns": (
-        ("the_most_served_come_first", "taken == most and later or going_on", "taken == most and going_on or later"),
-        ("band_of_the_blocked_stays", "#first_clients(q, band, 1) == 0", 'redis.call("EXISTS", ring) == 0'),
-    ),
-    "lib/unique": (
-        ("digest_of_another_is_freed", "elseif owner == id then", "elseif owner then"),
-        ("successor_waits_for_ever", "or 0), successor)", "or 0) + ms, successor)"),
-    ),
-    "lib/unique_enqueue": (("replaced_job_leaves_its_lane", "job.band, job.client = band, client", "local _ = band"),),
     "lib/weighted_turns": (
         ("turns_do_not_move_on", "+ (q.has_times and 1 or n) * steps[c]", ""),
         ("turns_of_the_same_stride", "n) * steps[c]", "n)"),
         ("turns_of_a_ring_of_one", "(q.has_times and 1 or n) * steps[c]", "steps[c]"),
-        ("who_has_gone_takes_turns", "if not more then n = n - 1 end", ""),
-        ("turns_move_on_once", "sift(turns, heap, more and c or table.remove(heap))", "table.remove(heap, 1)"),
-        ("a_lane_is_read_once", "turns.is_read[c] or #line > turns.taken[c] + 1", "#line > 0"),
         ("times_move_on_by_clients", "(q.has_times and 1 or n)", "n"),
     ),
-    "lib/workers": (("time_that_was_slow_becomes_fast", "tenths - 9 * clock", "math.floor(tenths / 10)"),),
-    "promote": (
-        (
-            "many_due_jobs_go_by_time",
-            "local has_more_than_limit = #due == 2 * limit",
-            "local has_more_than_limit = false",
-        ),
-        (
-            "many_due_jobs_go_by_turns_alone",
-            "has_more_than_limit and math.ceil(limit / BY_TIME)",
-            "has_more_than_limit and 0",
-        ),
-        (
-            "promote_forgets_who_is_next",
-            "math.min(resume_due(q, limit) or math.huge,",
-            "math.min(resume_due(q, limit) and math.huge or math.huge,",
-        ),
-    ),
-    "purge": (
-        ("purge_takes_others_scheduled", "local scheduled = is_of_client and", "local scheduled = false and"),
-        ("waiting_jobs_are_not_set_aside", "then set_aside(q, undo, ids, ", "then tostring("),
-    ),
     "queries/search_jobs": (
-        (
-            "times_of_lists_do_not_count",
-            "return not time or (time >= (since or time) and time <= (till or time))",
-            "return true",
-        ),
-        ("searched_since_without_that_moment", "time >= (since or time)", "time > (since or 0)"),
-        ("searched_until_without_that_moment", "time <= (till or time)", "time < (till or math.huge)"),
         ("searches_do_not_stop", "while looked < #places and #answer < enough and", "while looked < #places and"),
-        (
-            "a_part_is_passed_over",
-            "looked, read = math.min(looked + PART, #places)",
-            "looked, read = math.min(looked + PART + 1, #places)",
-        ),
         (
             "numbers_are_those_of_the_part",
             "answer[#answer + 1] = { n, places[n]",
             "answer[#answer + 1] = { 0, places[n]",
         ),
     ),
-    "repair_lanes": (
-        ("repair_revives_lost_workers", "q.workers, now, holders[i]", "q.workers, now + 60000, holders[i]"),
-    ),
-    "restore": (
-        (
-            "the_first_come_back_first",
-            "for _, parts in ipairs(jobs) do",
-            "for n = #jobs, 1, -1 do local parts = jobs[n]",
-        ),
-        ("every_call_was_sent_before", "if last == call then", "if last then"),
-    ),
-    "retry": (("retried_as_nobodys", "jobs[i + 3], jobs[i + 4]", 'jobs[i + 3], ""'),),
-    "trim": (("trim_keeps_the_old_dead", '"-inf", now - dead_ms', '"-inf", 0'),),
 }
 QUOTED_MUTANTS += tuple(
     Mutant(name, file, old, new) for file, texts in IN_OTHER_FUNCTIONS.items() for name, old, new in texts

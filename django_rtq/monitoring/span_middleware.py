@@ -1,0 +1,64 @@
+"""Middleware with a span around each call of delay(), and one around each run: what the tools for traces share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from asgiref.sync import iscoroutinefunction
+from django.utils.decorators import sync_and_async_middleware
+
+from django_rtq.jobs.job import Job
+
+if TYPE_CHECKING:
+    from django_rtq.tasks.task import TaskCall
+
+
+class SpanMiddleware:
+    """For functions and coroutine functions alike. A subclass says what the spans are.
+
+    `with_ids` gives the span of a call the ids of the handles, and returns these.
+    """
+
+    def __init__(
+        self,
+        publishing: Callable[[TaskCall], AbstractContextManager[Any]],
+        with_ids: Callable[[Any, Any], Any],
+        processing: Callable[[Job], AbstractContextManager[Any]],
+    ) -> None:
+        self._publishing, self._with_ids, self._processing = publishing, with_ids, processing
+
+    @sync_and_async_middleware
+    def enqueue(self, enqueue: Callable[..., Any]) -> Callable[..., Any]:
+        """A span for each call of delay() or delay_many(), and its trace in the headers of the jobs."""
+        if iscoroutinefunction(enqueue):
+
+            async def apublish(call: TaskCall) -> Any:
+                with self._publishing(call) as span:
+                    return self._with_ids(span, await enqueue(call))
+
+            return apublish
+
+        def publish(call: TaskCall) -> Any:
+            with self._publishing(call) as span:
+                return self._with_ids(span, enqueue(call))
+
+        return publish
+
+    @sync_and_async_middleware
+    def run(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """A span for each run, which continues the trace."""
+        if iscoroutinefunction(run):
+
+            async def aprocess(job: Job) -> Any:
+                with self._processing(job):
+                    return await run(job)
+
+            return aprocess
+
+        def process(job: Job) -> Any:
+            with self._processing(job):
+                return run(job)
+
+        return process
