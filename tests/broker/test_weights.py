@@ -1,7 +1,7 @@
 """A client of weight 5 gets five starts where one of weight 1 gets one."""
 
 import itertools
-from collections import Counter
+from collections import Counter, deque
 
 import pytest
 from hypothesis import given, settings
@@ -114,6 +114,21 @@ def test_who_comes_back_has_saved_up_nothing(broker, limits):
     counts = Counter(starts(broker, (1,), 60))
 
     assert counts == {"away": 40, "busy": 20}
+
+
+def test_who_enqueues_one_job_after_the_other_gets_its_share(broker, limits):
+    limits.set_client(QUEUE, "chain", weight=2)
+    for client in ("chain", *"abcd"):
+        enqueue_many(broker, client, 1 if client == "chain" else 100)
+    running, counts = deque(), Counter()
+
+    for _ in range(240):
+        running += names(claim(broker))
+        counts[running[-1]] += 1
+        if len(running) == 2 and running.popleft() == "chain":  # two jobs run at a time
+            enqueue_many(broker, "chain", 1)
+
+    assert counts["chain"] == pytest.approx(80, abs=2)
 
 
 def test_who_comes_and_goes_gets_its_turn_soon_if_all_are_heavy(broker, limits):

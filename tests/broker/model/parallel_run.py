@@ -399,9 +399,9 @@ class ParallelRun:
             self._turns[name] = turn
 
     def _check_times(self) -> None:
-        """Rings are compared by their order. Where turns go by time, they are known."""
+        """Rings are compared by their order. Turns by virtual time are known."""
         for name, model in self.models.items():
-            for band, ring in model.rings.items() if model.spent.has_times else ():
+            for band, ring in model.rings.items() if model.order.are_virtual else ():
                 key = self.broker.keys.of(name).ring + str(band).encode()
                 turns: dict[bytes, Any] = dict(self.redis.zrange(key, 0, -1, withscores=True))
                 for client in ring:

@@ -82,17 +82,16 @@ class Places:
         return self.queue.waiting_since.get(job_id, self.queue.clock.now if made is None else made)
 
     def leave_lane(self, lane: Lane) -> None:
-        """The first job is claimed; its client goes to the end of the ring, or leaves."""
+        """The first job is claimed; its client goes on in the ring, or leaves it."""
         band, client = lane
         job_id = self.queue.lanes[lane].pop(0)
         self.queue.waiting_since.pop(job_id, None)
         self.queue.rates.count_starts([client] if self.queue.set_limits else [])
         if self.queue.lanes[lane]:
-            self.queue.order.move_on(band, client)
             self.queue.waiting[lane] = self.waits_since(self.queue.lanes[lane][0])
         else:
             del self.queue.waiting[lane]
-            self.queue.order.leave_ring(band, client)
+        self.queue.order.move_on(band, client)
         self.queue.bands -= set() if self.queue.rings[band] else {band}
 
     def leave_ring(self, band: int, client: str) -> None:

@@ -145,7 +145,7 @@ class Queue(State):
     def claim(self, worker: str, wanted: int, slots: int, aside: Iterable[str] = ()) -> tuple[str, dict[str, str]]:
         """Status, and the jobs and their attempts. The clients that stand aside get none."""
         jobs: dict[str, str] = {}
-        status, self.wanted, self.emptied, self.standing_aside = "ok", wanted, set(), frozenset(aside)
+        status, self.standing_aside = "ok", frozenset(aside)
         while len(jobs) < wanted and (lane := self.order.whose_turn()):
             job_id = self.lanes[lane][0]
             if not self.runs.may_join(list(jobs), job_id, slots):
@@ -156,7 +156,7 @@ class Queue(State):
             self.running[worker][job_id] = f"{jobs[job_id]} {self.clock.now}{owner}"
             self.spent.charge_start(lane[1])
             self.places.leave_lane(lane)
-        self.spent.drop_debts()
+        self.order.drop_debts()
         self.signal_work()
         return "suspect" if self.crashes.keys() & jobs.keys() else status, jobs
 

@@ -129,11 +129,16 @@ IN_OTHER_FUNCTIONS = {
         ("all_delayed_jobs_are_searched_for_a_client", 'state ~= "dead" and of_client ~= ""', "false"),
         ("the_oldest_dead_come_first", 'is_of_client = state == "dead", state', "is_of_client = false, state"),
     ),
-    "lib/weighted_turns": (
-        ("turns_do_not_move_on", "+ (q.has_times and 1 or n) * steps[c]", ""),
-        ("turns_of_the_same_stride", "n) * steps[c]", "n)"),
-        ("turns_of_a_ring_of_one", "(q.has_times and 1 or n) * steps[c]", "steps[c]"),
-        ("times_move_on_by_clients", "(q.has_times and 1 or n)", "n"),
+    "lib/virtual_turns": (
+        ("turns_do_not_move_on", "+ (q.has_times and estimate(share) or n) * share.stride", ""),
+        ("turns_of_the_same_stride", "or n) * share.stride", "or n)"),
+        ("turns_of_a_ring_of_one", "estimate(share) or n) *", "estimate(share) or 1) *"),
+        ("who_has_gone_takes_turns", "if not stays then n = n - 1 end", ""),
+        ("turns_move_on_once", "sift(turns, heap, stays and c or table.remove(heap))", "table.remove(heap, 1)"),
+        ("a_lane_is_read_once", "turns.is_read[c] or #line > turns.taken[c] + 1", "#line > 0"),
+        ("times_move_on_by_clients", "(q.has_times and estimate(share) or n)", "n"),
+        ("charges_are_forgotten", "  share.charged = charged\n", ""),
+        ("debts_outlive_all_jobs", 'redis.call("EXISTS", q.lanes) == 1', "true"),
     ),
     "queries/search_jobs": (
         ("searches_do_not_stop", "while looked < #places and #answer < enough and", "while looked < #places and"),

@@ -156,9 +156,7 @@ class State:
     used: dict[str, Used] = field(default_factory=dict)  # client -> what is known of its jobs, with fair_by
     mean: float | None = None  # the average time of all jobs
     last_turns: dict[int, float] = field(default_factory=dict)  # band -> the first turn when a client was blocked
-    wanted: int = 1  # by the claim
     standing_aside: frozenset[str] = frozenset()  # clients that get no job of this claim
-    emptied: set[Lane] = field(default_factory=set)  # by the claim; the next look at their ring removes them
     is_listed: bool = True  # in the list of queues
 
     def forget(self, idle_ms: int, *, discard: bool) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 REASONS: dict[str, tuple[str, ...]] = {
     "A loop does not end: everybody would notice, and these tests would wait.": (
         "lib/dropping make_room: [not drop_oldest(q, drops, rooms, of_client and client, now) -> false]",
-        "lib/weighted_turns sift: [heap[1] -> true]",
-        "lib/weighted_turns sift: [heap[i] = c -> nothing]",
+        "lib/virtual_turns sift: [heap[1] -> true]",
+        "lib/virtual_turns sift: [heap[i] = c -> nothing]",
         'purge find_lane: [redis.call("EXISTS", q.lane .. band .. ":" .. client) == 1 -> true]',
     ),
     "A limit of size: one more or one less is as good.": (
@@ -34,10 +34,10 @@ REASONS: dict[str, tuple[str, ...]] = {
         'renew : [redis.call("EXISTS", q.cancel_requests) == 1 -> true]',
     ),
     "Two clients have not the same name.": (
-        "lib/weighted_turns is_before: (string.byte(one, i) or -1)[ < -> <= ](string.byte(two, i) or -1)",
+        "lib/virtual_turns is_before: (string.byte(one, i) or -1)[ < -> <= ](string.byte(two, i) or -1)",
     ),
     "It marks them again, which changes nothing.": (
-        'lib/weights mark_newcomers: tonumber(redis.call("GET", q.turn) or 0)[ > -> >= ]tonumber(NEWCOMERS)',
+        'lib/virtual_turns mark_newcomers: tonumber(redis.call("GET", q.turn) or 0)[ > -> >= ]tonumber(NEWCOMERS)',
     ),
     "No job has waited since 1970.": (
         "move load_job: score[ >= -> > ]tonumber(lowest_held())",

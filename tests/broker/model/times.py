@@ -1,4 +1,4 @@
-"""Turns by the time that jobs used: fair_by="seconds"."""
+"""The time that the jobs of clients used: fair_by="seconds"."""
 
 from __future__ import annotations
 
@@ -57,62 +57,37 @@ class Times:
         for client in self.queue.used.keys() - claims.keys() - self.queue.blocked.keys():
             del self.queue.used[client]
 
-    def place_by_time(self, band: int) -> None:
-        self._charge_running(band)
-        ring = self.queue.rings[band]
-        newcomers = [client for client in ring if (band, client) not in self.queue.turns]
-        first = self.queue.turns[band, ring[0]] if len(newcomers) < len(ring) else self.queue.last_turns.get(band, 0)
-        for place, client in enumerate(newcomers, 1):
-            used = self._known(client)
-            turn = first + (used.running + 1) * used.estimate * self.queue.order.stride_of(client) + place / 1000
-            if used.turn is not None:
-                turn = max(turn, min(used.turn, first + DEBT_MS))
-            elif used.running:
-                used.begin_anew(self.queue.clock.now)
-            if used.running or used.turn is not None:
-                used.turn, self.queue.used[client] = None, used
-            self.queue.turns[band, client] = turn
-        self.queue.order.sort(band)
+    def start_level(self, client: str, turn: float, first: float) -> float:
+        """A client gets a turn; that which it kept, if it was blocked. Else its running jobs count from now on."""
+        used = self.known(client)
+        if used.turn is not None:
+            turn = max(turn, min(used.turn, first + DEBT_MS))
+        elif used.running:
+            used.begin_anew(self.queue.clock.now)
+        if used.running or used.turn is not None:
+            used.turn, self.queue.used[client] = None, used
+        return turn
 
-    def _charge_running(self, band: int) -> None:
-        """Those of the first clients that the claim looks at."""
-        for _ in range(20):
-            placed = [client for client in self.queue.rings[band] if (band, client) in self.queue.turns][
-                : self.queue.wanted
-            ]
-            late = [
-                client
-                for client in placed
-                if self._known(client).charge(self.queue.clock.now) >= self._known(client).charged + 1
-            ]
-            for client in late:
-                used = self.used(client)
-                charge = used.charge(self.queue.clock.now)
-                self._move_turns(client, (charge - used.charged) * self.queue.order.stride_of(client))
-                used.charged = charge
-            if not late:
-                return
+    def charge_late(self, client: str) -> bool:
+        """The first client of a ring, if its running jobs take longer than was thought."""
+        used, now = self.known(client), self.queue.clock.now
+        is_late = used.charge(now) >= used.charged + 1
+        if is_late:
+            self._charge(client, 0)
+        return is_late
 
-    def move_on_by_time(self, band: int, client: str) -> None:
-        self.queue.turns[band, client] += self.queue.order.stride_of(client) * self._known(client).estimate
-        self.queue.order.sort(band)
-
-    def _move_turns(self, client: str, ms: float) -> bool:
-        if client in self.queue.used and self.queue.used[client].turn is not None:
-            self.queue.used[client].turn += ms  # type: ignore[operator]
+    def _charge(self, client: str, spent: float) -> bool:
+        """Charge a client for its running jobs, and for others that have ended. Returns whether it is in any ring."""
+        used, charge = self.used(client), self.known(client).charge(self.queue.clock.now)
+        ms, used.charged = (spent + charge - used.charged) * self.queue.order.stride_of(client), charge
+        if used.turn is not None:
+            used.turn += ms
         for band in self.queue.bands:
             if (band, client) in self.queue.turns and client in self.queue.rings[band]:
                 self.queue.turns[band, client] += ms
                 self.queue.order.sort(band)
-        return any(
-            client in self.queue.rings[band] or client in self.queue.blocked_in[band] for band in self.queue.bands
-        )
-
-    def drop_debts(self) -> None:
-        """When no job waits, nobody is behind anybody."""
-        if self.has_times and not self.queue.waiting:
-            self.queue.rings.clear()
-            self.queue.bands.clear()
+        is_there = any(client in (*self.queue.rings[band], *self.queue.blocked_in[band]) for band in self.queue.bands)
+        return is_there or used.turn is not None
 
     def charge_start(self, client: str) -> None:
         if self.has_times:
@@ -136,12 +111,7 @@ class Times:
                 mean += (ran - mean) / 16
         self.queue.mean = mean
         for client, used in ended.items():
-            charge = used.charge(now)
-            is_there = self._move_turns(
-                client, (spent[client] + charge - used.charged) * self.queue.order.stride_of(client)
-            )
-            used.charged = charge
-            if not (used.running or is_there or used.turn is not None):
+            if not (self._charge(client, spent[client]) or used.running):
                 del self.queue.used[client]
 
     def note_times(self, worker: str, noted: Iterable[tuple[str, str]]) -> None:
@@ -154,8 +124,11 @@ class Times:
         if self.queue.job_times():
             self.note_times(worker, [(job_id, "0") for job_id in job_ids])
 
-    def _known(self, client: str) -> Used:
+    def running(self, client: str) -> int:
+        return self.queue.used[client].running if client in self.queue.used else 0
+
+    def known(self, client: str) -> Used:
         return self.queue.used.get(client) or Used(FIRST_MS if self.queue.mean is None else self.queue.mean)
 
     def used(self, client: str) -> Used:
-        return self.queue.used.setdefault(client, self._known(client))
+        return self.queue.used.setdefault(client, self.known(client))

@@ -1,7 +1,8 @@
-"""Whose turn it is: the order of clients in the rings, one after the other or by their weights."""
+"""Whose turn it is: the order of clients in the rings, one after the other or by virtual time."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tests.broker.model.state import Lane, values_of
@@ -11,40 +12,35 @@ if TYPE_CHECKING:
 
 
 class Turns:
-    """Newcomers have no turn until the next claim."""
+    """With weights, or where clients share time, `turns` has their turns. Newcomers have none until the next claim."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
 
+    @property
+    def are_virtual(self) -> bool:
+        return bool(self.queue.weights) or self.queue.spent.has_times
+
     def whose_turn(self) -> Lane | None:
         """The highest band, and who comes first in its ring. Who has no work leaves it. Who stands aside keeps it."""
-        passed: set[int] = set()
-        while bands := self.queue.bands - passed:
-            band = max(bands)
-            self.place_newcomers(band)
-            for client in self.in_turn(band):
-                if client in self.queue.standing_aside:
-                    passed.add(band)
+        for band in sorted(self.queue.bands, reverse=True):
+            self._place_newcomers(band)
+            while (client := self._first_of(band)) is not None:
+                if self.queue.spent.charge_late(client):
                     continue
-                self.queue.paused_tasks.pass_over((band, client))
-                if self.queue.lanes[band, client] and self.queue.caps.room_of(client) > 0:
-                    return band, client
+                lane = band, client
+                self.queue.paused_tasks.pass_over(lane)
+                if self.queue.lanes[lane] and self.queue.caps.room_of(client) > 0:
+                    return lane
                 self.queue.rings[band].remove(client)
-                if self.queue.lanes[band, client]:
+                if self.queue.lanes[lane]:
                     self.queue.caps.block(band, client)
-            if self.looks_again():
-                passed.discard(band)
-            elif band not in passed:
+            if not self.queue.rings[band]:
                 self.queue.bands.discard(band)
         return None
 
-    def in_turn(self, band: int) -> list[str]:
-        """But for those that have given their last job to this claim."""
-        return [client for client in self.queue.rings[band] if (band, client) not in self.queue.emptied]
-
-    def looks_again(self) -> bool:
-        was_empty, self.queue.emptied = not self.queue.emptied, set()
-        return not was_empty
+    def _first_of(self, band: int) -> str | None:
+        return next((client for client in self.queue.rings[band] if client not in self.queue.standing_aside), None)
 
     def enter(self, band: int, client: str) -> None:
         self.queue.turns.pop((band, client), None)
@@ -62,39 +58,22 @@ class Turns:
         if first is not None:
             self.queue.turns[band, client] = first - 1
 
-    def place_newcomers(self, band: int) -> None:
-        if self.queue.spent.has_times:
-            self.queue.spent.place_by_time(band)
-            return
-        ring = self.queue.rings[band]
-        if not self.queue.weights or not ring:
-            return
-        first, n = self.queue.turns.get((band, ring[0]), 0), sum((band, client) in self.queue.turns for client in ring)
-        for client in ring:
-            if (band, client) not in self.queue.turns:
-                self.queue.turns[band, client] = first + n * self.stride_of(client)
-                n += 1
-        self.sort(band)
-
     def move_on(self, band: int, client: str) -> None:
-        """It has had its turn, and has more work."""
+        """It has had its turn. By virtual time it stays in the ring, even if it has no more jobs."""
         ring = self.queue.rings[band]
-        if self.queue.spent.has_times:
-            self.queue.spent.move_on_by_time(band, client)
-        elif self.queue.weights:
-            self.queue.turns[band, client] += len(ring) * self.stride_of(client)
+        if self.are_virtual:
+            self.queue.turns[band, client] += self._cost_of(band, client) * self.stride_of(client)
             self.sort(band)
-        else:
-            ring.remove(client)
+            return
+        ring.remove(client)
+        if self.queue.lanes[band, client]:
             ring.append(client)
 
-    def leave_ring(self, band: int, client: str) -> None:
-        """It has no more jobs."""
-        if self.queue.spent.has_times:
-            self.move_on(band, client)
-            self.queue.emptied.add((band, client))
-        else:
-            self.queue.rings[band].remove(client)
+    def drop_debts(self) -> None:
+        """When no job waits, nobody is behind anybody."""
+        if self.are_virtual and not self.queue.waiting:
+            self.queue.rings.clear()
+            self.queue.bands.clear()
 
     def keep_turn(self, lane: Lane) -> None:
         """A client is blocked."""
@@ -111,13 +90,41 @@ class Turns:
     def pull_back(self) -> None:
         """Beyond the end of a ring, nobody's turn is later than if it came now."""
         for band in self.queue.bands:
-            placed = [client for client in self.queue.rings[band] if (band, client) in self.queue.turns]
-            first, n = self.queue.turns[band, placed[0]] if placed else 0, len(placed)
-            beyond = [client for client in placed if self.queue.turns[band, client] > first + n]
-            for place, client in enumerate(beyond):
-                turn = first + (n + place) * self.stride_of(client)
+            placed = self._placed(band)
+            end = self._first_turn(band) + len(placed)
+            beyond = [client for client in placed if self.queue.turns[band, client] > end]
+            for client, turn in self._seats(band, beyond).items():
                 self.queue.turns[band, client] = min(self.queue.turns[band, client], turn)
             self.sort(band)
+
+    def _place_newcomers(self, band: int) -> None:
+        if self.are_virtual:
+            newcomers = [client for client in self.queue.rings[band] if (band, client) not in self.queue.turns]
+            first = self._first_turn(band)
+            for client, turn in self._seats(band, newcomers).items():
+                self.queue.turns[band, client] = self.queue.spent.start_level(client, turn, first)
+            self.sort(band)
+
+    def _seats(self, band: int, clients: Sequence[str]) -> dict[str, float]:
+        """Their turns if they came now: behind the first one by what their running jobs and one more cost."""
+        first, apart = self._first_turn(band), 0.001 if self.queue.spent.has_times else 1
+        return {
+            client: first
+            + ((self.queue.spent.running(client) + 1) * self._cost_of(band, client) + place * apart)
+            * self.stride_of(client)
+            for place, client in enumerate(clients)
+        }
+
+    def _cost_of(self, band: int, client: str) -> float:
+        """How far a job moves a client on whose stride is 1."""
+        return self.queue.spent.known(client).estimate if self.queue.spent.has_times else len(self._placed(band))
+
+    def _placed(self, band: int) -> list[str]:
+        return [client for client in self.queue.rings[band] if (band, client) in self.queue.turns]
+
+    def _first_turn(self, band: int) -> float:
+        placed = self._placed(band)
+        return self.queue.turns[band, placed[0]] if placed else self.queue.last_turns.get(band, 0)
 
     def stride_of(self, client: str) -> float:
         default = self.queue.set_limits.get("clients", "")

@@ -1,5 +1,5 @@
 -- assign: take the next jobs of a queue, and put them into the reply of a claim.
--- uses: turns running_counts blocking rates time_turns
+-- uses: turns running_counts blocking rates used_times
 
 -- Add a queue to the reply: its place, status, the time, number of jobs, number of counts. Returns the position before.
 local function begin_answer(q, place, status, reply)
@@ -50,7 +50,6 @@ local function take_jobs(q, band, claim, reply, head)
     local ids = turns.ids
     local given = #ids > 0 and assign_jobs(q, ids, turns.owners, reply, head, counts) or 0
     q.has_more = end_turns(q, band, turns)
-    if q.has_times then q.has_more = has_waiting(q) and q.has_more end
     if turns.blocked and next(turns.blocked) then wait_for_rates(q, turns.clients, turns.blocked) end
     if #ids > 0 and q.has_waiting_since then redis.call("HDEL", q.waiting_since, unpack(ids)) end
     -- After a torn log a live job may be among them.

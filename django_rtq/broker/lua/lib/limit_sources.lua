@@ -1,7 +1,7 @@
 -- limit_sources: what the sources of limits say, and what holds: what was set at run time comes first, then what the
 -- function `limits_of` said of a client, then the settings.
 -- created when first called
--- uses: recount limits weights
+-- uses: recount limits virtual_turns
 
 -- Begin changes of limits: by how many the fields with weights change, and whether any weight does.
 local function begin_changes(q)

@@ -1,6 +1,6 @@
 -- running_counts: count the running jobs of a queue and of its clients, while there are limits.
 -- created when first called
--- uses: limits blocking rates end_times
+-- uses: limits blocking rates virtual_turns
 
 -- The client in an entry of a processing list; nil: it was claimed without limits.
 local function owner_of(held)

@@ -1,6 +1,6 @@
 -- turns: round-robin between clients. The ring holds the clients with work; the lowest turn is served first and gets a new
 -- one.
--- uses: lanes claim limits blocking weighted_turns
+-- uses: lanes claim limits blocking virtual_turns
 
 -- The first clients of a band, of those that are not blocked.
 local function first_clients(q, band, n)
@@ -11,7 +11,7 @@ end
 
 -- Collect the jobs of the next turns of a band, as if each job were claimed alone.
 local function take_turns(q, band, claim)
-  if q.has_weights then return take_weighted_turns(q, band, claim) end
+  if q.has_weights then return take_virtual_turns(q, band, claim) end
   local clients = first_clients(q, band, claim.wanted + 1) -- one more: whether others have work
   local turns = { clients = clients, is_alone = #clients == 1, lanes = {}, lines = {}, taken = {}, ids = {} }
   if q.aside then leave_aside(q, clients, 1) end
@@ -52,23 +52,24 @@ local function pop_ids(lane, taken)
 end
 
 -- Remove the taken ids from their lanes. Clients with more work go to the end of the ring, the least served first; a
--- client alone stays where it is: whoever comes gets a later turn. Returns whether the ring has clients left.
+-- client alone stays where it is: whoever comes gets a later turn. Returns whether the ring has clients with work left.
 local function end_turns(q, band, turns)
   local ring, most = q.ring .. band, math.max(0, unpack(turns.taken))
-  local going_on, later, gone, heads, places = {}, {}, {}, {}, {}
+  local going_on, later, gone, empty, heads, places = {}, {}, {}, {}, {}, {}
   for c, client in ipairs(turns.clients) do
     local taken, lane = turns.taken[c], band .. ":" .. client
     local first = turns.lines[c][taken + 1]
     pop_ids(turns.lanes[c], taken)
     if not first then
-      table.insert(q.has_times and taken > 0 and going_on or gone, client)
-      redis.call("ZREM", q.lanes, lane)
+      empty[#empty + 1] = lane
+      table.insert(turns.stays and turns.stays[c] and going_on or gone, client)
     elseif taken > 0 then
       heads[#heads + 1], heads[#heads + 2] = waiting_since(q, first, q.now), lane
       table.insert(turns.blocked and turns.blocked[c] and {} or taken == most and later or going_on, client)
     end
   end
   for _, client in ipairs(later) do going_on[#going_on + 1] = client end
+  if #empty > 0 then redis.call("ZREM", q.lanes, unpack(empty)) end
   if #heads > 0 then redis.call("ZADD", q.lanes, unpack(heads)) end
   if #going_on > 0 and not turns.is_alone then
     local last = turns.scores and 0 or redis.call("INCRBY", q.turn, #going_on) - #going_on
@@ -77,6 +78,7 @@ local function end_turns(q, band, turns)
     end
     redis.call("ZADD", ring, unpack(places))
   end
+  if turns.stays and #empty > 0 and not has_waiting(q) then return false end
   if #going_on > 0 and #gone == 0 then return true end
   if #gone > 0 then redis.call("ZREM", ring, unpack(gone)) end
   local is_empty = redis.call("EXISTS", ring) == 0 or (q.has_limits and #first_clients(q, band, 1) == 0)

@@ -1,0 +1,211 @@
+-- virtual_turns: turns by virtual time, for clients that have weights or share the time of workers (`fair_by` is "seconds"):
+-- stride scheduling (C. Waldspurger and W. Weihl, Stride Scheduling: Deterministic Proportional-Share Resource Management,
+-- MIT/LCS/TM-528, 1995). The client with the lowest turn comes first, and a job moves its turn on by cost * stride. A stride
+-- is the default weight divided by that of the client. The cost of a job is
+-- - the number of clients that take turns: who has the default weight moves to the end of the ring;
+-- - or its time, ms. A claim charges the average time of the client's last jobs, and the end of the job what it has used
+--   instead. Running jobs that take longer are charged when their client comes to the head of its ring.
+-- A client without waiting jobs stays in the ring until its turn comes, so who enqueues one job after the other gets no more
+-- and no less than others. A client that enters the ring gets a number from `turn`, as in other queues. These numbers are
+-- greater than all turns, and the next claim changes them into turns.
+-- created when first called
+-- uses: prelude claim limits blocking used_times
+
+local NEWCOMERS = "1e15" -- from here on, a turn is only a number in the order of arrival
+local FIRST_NEWCOMER = "2000000000000000" -- so far beyond that a job which is given back may come before it
+local DEBT_MS = 3600000 -- how far behind the others a client may be that was blocked
+
+-- All who wait become newcomers, in their order.
+local function come_anew(q)
+  for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, -1)) do
+    for _, client in ipairs(redis.call("ZRANGEBYSCORE", q.ring .. band, "-inf", "(inf", "LIMIT", 0, 1000)) do
+      redis.call("ZADD", q.ring .. band, redis.call("INCR", q.turn), client)
+    end
+  end
+end
+
+-- From now on, newcomers get numbers that are greater than all turns. It stays so when the last weight is removed. Those
+-- who wait already come anew: between their numbers there may be any distance.
+local function mark_newcomers(q)
+  if tonumber(redis.call("GET", q.turn) or 0) > tonumber(NEWCOMERS) then return end
+  redis.call("INCRBY", q.turn, FIRST_NEWCOMER)
+  come_anew(q)
+end
+
+-- The first clients of a ring and their turns, and how many clients have one.
+local function first_turns(ring, most)
+  local found = redis.call("ZRANGEBYSCORE", ring, "-inf", "(" .. NEWCOMERS, "WITHSCORES", "LIMIT", 0, most)
+  return found, redis.call("ZCOUNT", ring, "-inf", "(" .. NEWCOMERS)
+end
+
+-- What is known of these clients: the stride of each, and what its jobs have used if they share time.
+local function read_shares(q, clients)
+  local weights, shares = read_weights(q, clients), q.has_times and read_used(q, clients) or {}
+  for i, client in ipairs(clients) do
+    shares[i] = shares[i] or { client = client, running = 0 }
+    shares[i].stride = weights[0] / weights[i]
+  end
+  return shares
+end
+
+-- Give clients turns as if they came now: behind the first one by what their running jobs and one more cost.
+local function place_clients(q, band, clients, condition)
+  if #clients == 0 then return end
+  local found, n = first_turns(q.ring .. band, 1)
+  local first, places = tonumber(found[2] or (q.has_times and kept_turn(q, band)) or 0), {}
+  for i, share in ipairs(read_shares(q, clients)) do
+    local cost, apart = q.has_times and estimate(share) or n, q.has_times and 0.001 or 1
+    local turn = first + ((share.running + 1) * cost + (i - 1) * apart) * share.stride
+    if share.turn then turn = math.max(turn, math.min(share.turn, first + DEBT_MS)) end
+    if q.has_times then start_level(q, share) end
+    places[2 * i - 1], places[2 * i] = string.format("%.17g", turn), share.client
+  end
+  redis.call("ZADD", q.ring .. band, condition, unpack(places))
+end
+
+-- After a change of weights, those beyond the end of the ring have no later turn than they would have if they came now.
+local function pull_back(q)
+  for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, -1)) do
+    local ring = q.ring .. band
+    local found, n = first_turns(ring, 1)
+    local last = string.format("(%.17g", (found[2] or 0) + n)
+    place_clients(q, band, redis.call("ZRANGEBYSCORE", ring, last, "(" .. NEWCOMERS, "LIMIT", 0, 500), "LT")
+  end
+end
+
+-- Move the turn of a client on in all its rings; back if `ms` is negative. Returns whether it is in any. Newcomers have no
+-- turn yet, and a client that is blocked has it elsewhere.
+local function move_turns(q, share, ms)
+  local is_there = share.turn ~= nil
+  if share.turn then share.turn = share.turn + ms end
+  for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, -1)) do
+    local turn = redis.call("ZSCORE", q.ring .. band, share.client)
+    is_there = is_there or turn
+    if turn and tonumber(turn) < tonumber(NEWCOMERS) then
+      redis.call("ZADD", q.ring .. band, string.format("%.17g", turn + ms), share.client)
+    end
+  end
+  return is_there
+end
+
+-- Charge a client for what its running jobs have used by now, and for what others have that ended. Returns by how much its
+-- turn has moved, and whether it is in any ring.
+local function charge(q, share, spent)
+  local charged = charge_of(share, q.now)
+  local ms = (spent + charged - share.charged) * share.stride
+  share.charged = charged
+  return ms, move_turns(q, share, ms)
+end
+
+-- Charge the first client of a ring for its running jobs, if they take longer than was thought.
+local function charge_late(q, share)
+  if charge_of(share, q.now) < share.charged + 1 then return 0 end
+  local ms = charge(q, share, 0)
+  write_used(q, share)
+  return ms
+end
+
+-- Jobs have left the processing lists. `held` are their entries.
+local function charge_ended(q, owners, held, are_unrun)
+  q.now, q.has_times = q.now or now_ms(q.clock), true
+  local shares = read_shares(q, owners)
+  count_ends(q, shares, held, are_unrun)
+  for _, share in ipairs(shares) do
+    local _, is_there = charge(q, share, share.spent)
+    if share.running > 0 or is_there then write_used(q, share) else forget_used(q, share.client) end
+  end
+end
+
+-- If no job waits, nobody is behind anybody. Returns whether any waits.
+local function has_waiting(q)
+  if redis.call("EXISTS", q.lanes) == 1 then return true end
+  for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, -1)) do redis.call("DEL", q.ring .. band) end
+  redis.call("DEL", q.bands)
+  return false
+end
+
+-- Whether a client comes before another: by turn, then by name, as in a zset.
+local function is_before(turns, c, other)
+  local one, two = turns.clients[c], turns.clients[other]
+  local difference = turns.scores[one] - turns.scores[two]
+  if difference ~= 0 then return difference < 0 end
+  local i = 1
+  while string.byte(one, i) == string.byte(two, i) do i = i + 1 end
+  return (string.byte(one, i) or -1) < (string.byte(two, i) or -1)
+end
+
+-- Put c in place of the first of a binary heap, where it belongs now.
+local function sift(turns, heap, c)
+  local i = 1
+  while heap[2 * i] do
+    local child = 2 * i
+    if heap[child + 1] and is_before(turns, heap[child + 1], heap[child]) then child = child + 1 end
+    if not is_before(turns, heap[child], c) then break end
+    heap[i], i = heap[child], child
+  end
+  if heap[1] then heap[i] = c end
+end
+
+-- Read on in the lane of a client, up to the job after the next: so it is known whether the client has more.
+local function read_line(turns, c, share)
+  local line = turns.lines[c] or {}
+  turns.lines[c] = line
+  if turns.is_read[c] or #line > turns.taken[c] + 1 then return line end
+  local most = #line + share
+  local more = redis.call("LRANGE", turns.lanes[c], #line, #line + most)
+  for _, id in ipairs(more) do line[#line + 1] = id end
+  turns.is_read[c] = #more <= most
+  return line
+end
+
+-- The first clients of a band and their turns, and how many clients have one.
+local function open_turns(q, band, wanted)
+  place_clients(q, band, redis.call("ZRANGEBYSCORE", q.ring .. band, NEWCOMERS, "(inf", "LIMIT", 0, 500), "XX")
+  local found, n = first_turns(q.ring .. band, q.aside and wanted + q.aside.n or wanted)
+  if q.aside then leave_aside(q, found, 2) end
+  local turns = { clients = {}, scores = {}, lanes = {}, lines = {}, is_read = {}, taken = {}, blocked = {}, stays = {} }
+  turns.ids, turns.owners = {}, {}
+  for c = 1, #found / 2 do
+    local client = found[2 * c - 1]
+    turns.clients[c], turns.scores[client] = client, tonumber(found[2 * c])
+    turns.lanes[c], turns.taken[c] = q.lane .. band .. ":" .. client, 0
+  end
+  return turns, n
+end
+
+-- Collect the jobs of the next turns of a band, as if each job were claimed alone.
+local function take_virtual_turns(q, band, claim)
+  local turns, n = open_turns(q, band, claim.wanted)
+  local clients, scores, ids, heap = turns.clients, turns.scores, turns.ids, {}
+  local has_skips, per_client = q.has_cancelled_in_lane or q.pauses, math.ceil(claim.wanted / #clients)
+  local rooms, shares = read_rooms(q, clients), read_shares(q, clients)
+  for c = 1, #clients do heap[c] = c end
+  while heap[1] and #ids < claim.wanted do
+    local c = heap[1]
+    local client, share, taken, stays = clients[c], shares[c], turns.taken[c], true
+    local late = q.has_times and charge_late(q, share) or 0
+    scores[client] = scores[client] + late
+    if late == 0 then
+      if has_skips and not turns.lines[c] then skip_first(q, claim, band .. ":" .. client) end
+      local id = read_line(turns, c, per_client)[taken + 1]
+      if id and has_skips and is_to_skip(q, id) then break end
+      stays = id and taken < rooms[c]
+      if stays then
+        turns.is_stopped = q.has_crashes and not may_join(q, claim, id, #ids)
+        if turns.is_stopped then break end
+        ids[#ids + 1], turns.owners[#ids + 1], turns.taken[c] = id, client, taken + 1
+        scores[client] = scores[client] + (q.has_times and estimate(share) or n) * share.stride
+      elseif id then
+        block(q, band, client)
+        if q.has_times then keep_turn(q, band, share, scores[client]) end
+        turns.blocked[c] = true
+      end
+      turns.stays[c] = stays
+    end
+    sift(turns, heap, stays and c or table.remove(heap))
+    if not stays then n = n - 1 end
+    if c == claim.wanted then break end -- clients that were not read may come before the others
+  end
+  for c = 1, #clients do turns.lines[c] = turns.lines[c] or { true } end -- those whose turn has not come have jobs
+  return turns
+end
