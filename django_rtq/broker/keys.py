@@ -68,6 +68,7 @@ class QueueKeys:
     # Waiting for a worker. Each priority in use is a band with a ring and lanes of its own: bands are strict, turns are
     # taken within one (D20).
     bands = Key("zset", "band -> rank; the bands that have work")
+    # By weight or time, clients stay until their turn comes, also without work (D86).
     ring = Key("zset", "client -> turn; the clients that have work, lowest turn first", per="band")
     lane = Key("list", "ids of one client, first in first out", per="band:client")
     # A zset, as its first entry gives the age of the oldest job; repair_lanes finds all lanes by it.

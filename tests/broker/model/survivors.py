@@ -16,6 +16,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         'lib/search_steps match_outcomes: [read = read + #(outcome or "") -> nothing]',
         "lib/undo count_copied: bytes[ > -> >= ]COPIED_BYTES",
         "lib/undo count_copied: i[ > -> >= ]COPIED_JOBS",
+        "lib/virtual_turns charge_late: charge_of(share, q.now)[ < -> <= ]share.charged + 1",
+        "lib/virtual_turns move_turns: tonumber(turn)[ < -> <= ]tonumber(NEWCOMERS)",
         'lib/waiting leave_out_cancelled: redis.call("HLEN", q.cancelled_in_lane)[ <= -> < ]MOST_COUNTED',
     ),
     "A number of a turn is left out, which nobody compares.": ("lib/lanes index_lane: [not turn -> true]",),
@@ -24,6 +26,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "tests/broker/test_clients_aside.py finds it, which is not named after a script.": (
         "lib/turns first_clients: [n = q.aside and n + q.aside.n or n -> nothing]",
+        "lib/virtual_turns open_turns: [leave_aside(q, found, 2) -> nothing]",
     ),
     "It reads or computes more, with the same result.": (
         "lib/promote due_by_turns: [moments[known[i]] = known[i + 1] -> nothing]",
@@ -31,6 +34,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/settle finish_runs: [q.has_limits ~= false -> true]",
         "lib/turns first_clients: [not q.has_limits -> false]",
         "lib/used_times charge_of: [used.running == 0 -> false]",
+        "lib/virtual_turns place_clients: [q.has_times -> true]",
         'renew : [redis.call("EXISTS", q.cancel_requests) == 1 -> true]',
     ),
     "Two clients have not the same name.": (
@@ -43,7 +47,10 @@ REASONS: dict[str, tuple[str, ...]] = {
         "move load_job: score[ >= -> > ]tonumber(lowest_held())",
         "run_now : tonumber(due)[ >= -> > ]tonumber(lowest_held())",
     ),
-    "Only a torn log leaves it like that: see test_torn_log.py.": ("promote pick: [record -> true]",),
+    "Only a torn log leaves it like that: see test_torn_log.py.": (
+        "lib/used_times count_ends: [client -> true]",
+        "promote pick: [record -> true]",
+    ),
     "It writes what is there.": ("resume_task : [is_paused -> true]",),
 }
 SURVIVORS = {name: reason for reason, names in REASONS.items() for name in names}
