@@ -117,10 +117,7 @@ IN_OTHER_FUNCTIONS = {
     "cancel_client_jobs": (
         ("cancelled_jobs_lose_their_lines", "expire_logs(q, cancelled, keep_ms)", "expire_logs(q, cancelled, 0)"),
     ),
-    "lib/assign": (
-        ("suspect_for_a_busy_worker", "if given > 0 and claim.suspects == 0 then", "if false then"),
-        ("debts_without_waiting_jobs", "q.has_more = has_waiting(q) and q.has_more", ""),
-    ),
+    "lib/assign": (("suspect_for_a_busy_worker", "if given > 0 and claim.suspects == 0 then", "if false then"),),
     "lib/limit_sources": (
         ("first_limit_counts_nothing", "elseif not (is_counted and changes.had_limits) then", "elseif false then"),
     ),
