@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.cancelling import supervisor_command, wake_commands
 from django_rtq.broker.messages import CancelRequest, read_cancel_requests
-from django_rtq.broker.redis.commands import Command, Steps, checked
+from django_rtq.broker.redis.commands import Command
 from django_rtq.jobs.job import StrEnum
 
-KEPT_MS = 3_600_000  # a command, and a token; a supervisor that has not read them for so long is dead
+KEPT_MS = 3_600_000  # a command; a supervisor that has not read them for so long is dead
 
 
 class WorkerCommand(StrEnum):
@@ -50,7 +51,7 @@ def send_commands(broker: Broker, supervisors: Sequence[str], command: WorkerCom
     for supervisor in supervisors:
         text = f"{command.value} {by}".rstrip()
         commands.append(("SET", broker.keys.control(supervisor), text, "PX", KEPT_MS))
-        commands += _wake_commands(broker, supervisor)
+        commands += wake_commands(broker.keys, supervisor)
     broker.redis.execute(commands, resend=True)
 
 
@@ -58,18 +59,6 @@ def read_last_commands(broker: Broker, supervisors: Sequence[str]) -> dict[str, 
     """The last commands for some supervisors, if there were any in the last hour."""
     orders = broker.redis.execute([("GET", broker.keys.control(supervisor)) for supervisor in supervisors], resend=True)
     return {supervisor: Order.read(text).command for supervisor, text in zip(supervisors, orders, strict=True) if text}
-
-
-def wake_supervisor_of(broker: Broker, worker: str) -> Steps[None]:
-    """Let the supervisor of a worker read its cancel requests now, if it is known. Raises BrokerError."""
-    (supervisor,) = checked((yield [_supervisor_command(broker, worker)]))
-    if supervisor:
-        checked((yield _wake_commands(broker, supervisor.decode())))
-
-
-def _wake_commands(broker: Broker, supervisor: str) -> list[Command]:
-    token = broker.keys.control_signal(supervisor)
-    return [("ZADD", token, 0, "look"), ("PEXPIRE", token, KEPT_MS)]
 
 
 def read_commands(
@@ -83,9 +72,5 @@ def read_commands(
 
 def supervisor_of(broker: Broker, worker: str) -> str:
     """The name of a worker's supervisor; "" if it is unknown."""
-    supervisor = broker.redis.execute_one(_supervisor_command(broker, worker), resend=True)
+    supervisor = broker.redis.execute_one(supervisor_command(broker.keys, worker), resend=True)
     return supervisor.decode() if supervisor else ""
-
-
-def _supervisor_command(broker: Broker, worker: str) -> Command:
-    return ("HGET", broker.keys.worker(worker), "supervisor_name")

@@ -66,6 +66,12 @@ async def await_end(broker: Broker, queue: str, job_id: str, timeout: float | No
             is_second_try = False
 
 
+async def await_workflow(broker: Broker, workflow: str, seconds: float) -> None:
+    """Wait until a workflow is over or blocked, for so many seconds at most. Raises BrokerError."""
+    token = broker.workflows.token(workflow)
+    await broker.token_waits.wait(token, seconds, lambda: _own_token(broker, broker.config.default_queue))
+
+
 def _token(broker: Broker, queue: str, job_id: str) -> Token:
     key = broker.keys.of(queue).finished_signal + job_id.encode()
     return Token(key, _register(broker, queue, job_id, int(MAX_WAIT_SECONDS * 1000)))

@@ -11,13 +11,15 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from django_rtq import signals
-from django_rtq.broker.keys import Keys
+from django_rtq.broker.cancelling import cancel_call, wake_supervisor_of
+from django_rtq.broker.keys import Keys, read_queue_names
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
-from django_rtq.broker.redis.commands import Argument, Command, checked
+from django_rtq.broker.redis.commands import Argument, Command, Token, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError
@@ -25,7 +27,10 @@ from django_rtq.exceptions import BrokerError
 logger = logging.getLogger("django_rtq")
 
 PARTS_IN_FLIGHT = 8  # calls of start_members in one packet
-NOTES_AT_ONCE = 500  # of one queue that a heartbeat looks at
+NOTES_AT_ONCE = 500  # of one queue that a heartbeat takes in a round trip
+MAX_ROUNDS = 10  # of these in one heartbeat
+CANCELLED_AT_ONCE = 100  # jobs in a packet
+CANCELLED_PARTS = 4  # of a workflow in one heartbeat
 UNFINISHED_MS = 60_000  # without another part; then a workflow that is not whole is forgotten
 STALLED_MS = 2_000  # after that, parts that nobody has started are started by a heartbeat
 MEMBER = 0x38  # "8", the version of the UUIDs of members
@@ -64,9 +69,9 @@ def new_workflow_id() -> str:
     return secrets.token_hex(6)
 
 
-def is_member(job_id: bytes) -> bool:
+def is_member(job_id: bytes | str) -> bool:
     """Whether a job belongs to a workflow."""
-    return job_id[12:13] == b"8"
+    return job_id[12:13] in (b"8", "8")
 
 
 def keeps_result(job_id: bytes) -> bool:
@@ -161,6 +166,7 @@ class WorkflowStore:
                 signal.send_robust(WorkflowStore, workflow_id=advance.workflow, name=advance.name)
             elif advance.news == "cancel":
                 self.cancel(advance.workflow)
+                self.cancel_members(advance.workflow, most_parts=1)  # heartbeats do the others
         if parts := [part for advance in advances for part in advance.parts]:
             self.start(parts)
 
@@ -171,27 +177,48 @@ class WorkflowStore:
         return ("EXISTS", self._home.unstarted, *(self._keys.of(queue).ended_members for queue in queues))
 
     def sweep(self, queues: Sequence[str]) -> None:
-        """Take the notes that nobody has taken, start parts that nobody has started, and forget workflows that were not
-        sent as a whole. A bounded number of each. Raises BrokerError."""
-        scans: list[Command] = [
-            ("HSCAN", self._keys.of(queue).ended_members, 0, "COUNT", NOTES_AT_ONCE) for queue in queues
-        ]
+        """Take the notes that nobody has taken, go on with workflows where whoever began it has died, and forget those
+        that were not sent as a whole. A bounded number of each. Raises BrokerError."""
         stalled: Command = ("ZRANGE", self._home.unstarted, 0, 99, "WITHSCORES")
-        *scanned, unstarted, (seconds, micros) = self._redis.execute([*scans, stalled, ("TIME",)], resend=True)
-        now_ms = int(seconds) * 1000 + int(micros) // 1000
-        calls = [
-            call
-            for queue, (_, pairs) in zip(queues, scanned, strict=True)
-            for call in self.advance_commands(queue, pairs[: 2 * NOTES_AT_ONCE : 2])
-        ]
-        for flow, at in zip(unstarted[::2], unstarted[1::2], strict=True):
-            if float(at) < now_ms - UNFINISHED_MS:
-                self.forget(flow.decode(), latest_ms=now_ms - UNFINISHED_MS)
-            if float(at) < now_ms - STALLED_MS:
-                calls.append((flow.decode(), self.advance_command(flow.decode(), self._config.default_queue, ())))
-        if calls:
-            replies = self._redis.execute([command for _, command in calls], resend=True)
-            self.follow([read_advance(flow, reply) for (flow, _), reply in zip(calls, replies, strict=True)])
+        *notes, unstarted, now_ms = self._redis.execute(
+            [*self._notes_commands(queues), stalled, ("TIME",)], resend=True
+        )
+        self._take_notes(queues, notes)
+        now_ms = int(now_ms[0]) * 1000 + int(now_ms[1]) // 1000
+        ages_ms = {flow.decode(): now_ms - float(at) for flow, at in zip(unstarted[::2], unstarted[1::2], strict=True)}
+        flows = [flow for flow, age_ms in ages_ms.items() if age_ms > STALLED_MS]
+        reads: list[Command] = [("HGET", self._home.workflow + flow.encode(), "state") for flow in flows]
+        states = self._redis.execute(reads, resend=True) if reads else []
+        for flow, state in zip(flows, states, strict=True):
+            if state == b"cancelled":
+                self.cancel_members(flow, most_parts=CANCELLED_PARTS)
+            elif state in (None, b"making"):
+                if ages_ms[flow] > UNFINISHED_MS:
+                    self.forget(flow, latest_ms=now_ms - UNFINISHED_MS)
+            else:
+                self._advance([(flow, self.advance_command(flow, self._config.default_queue, ()))])
+
+    def tell(self, queue: str, job_ids: Iterable[str]) -> None:
+        """Let workflows hear what somebody did with these jobs of a queue. Without Redis the next heartbeat does it."""
+        if calls := self.advance_commands(queue, [job_id.encode() for job_id in job_ids]):
+            with suppress(BrokerError):
+                self._advance(calls)
+
+    def _notes_commands(self, queues: Iterable[str]) -> list[Command]:
+        return [("HRANDFIELD", self._keys.of(queue).ended_members, NOTES_AT_ONCE) for queue in queues]
+
+    def _take_notes(self, queues: Sequence[str], notes: Sequence[Sequence[bytes]]) -> None:
+        for _ in range(MAX_ROUNDS):
+            self._advance(
+                [call for queue, ids in zip(queues, notes, strict=True) for call in self.advance_commands(queue, ids)]
+            )
+            if max(map(len, notes), default=0) < NOTES_AT_ONCE:
+                return
+            notes = self._redis.execute(self._notes_commands(queues), resend=True)
+
+    def _advance(self, calls: Sequence[tuple[str, Command]]) -> None:
+        replies = self._redis.execute([command for _, command in calls], resend=True) if calls else []
+        self.follow([read_advance(flow, reply) for (flow, _), reply in zip(calls, replies, strict=True)])
 
     def forget_old(self) -> None:
         """Forget workflows that ended long ago, or that are too many; a bounded number. Raises BrokerError."""
@@ -217,11 +244,53 @@ class WorkflowStore:
     # -- by hand
 
     def cancel(self, workflow: str) -> str:
-        """End a workflow: "cancelled", "over" or "missing". Its live jobs are left to the caller."""
-        answer = self._ask("cancel_workflow", workflow)
+        """End a workflow: "cancelled", "over" or "missing". Its live jobs are left to cancel_members()."""
+        answer = self._ask("cancel_workflow", workflow, "")
         if answer == "cancelled":
             signals.workflow_ended.send_robust(WorkflowStore, workflow_id=workflow, name="")
         return answer
+
+    def cancel_members(self, workflow: str, *, most_parts: int | None = None) -> None:
+        """Cancel the waiting jobs of a cancelled workflow, and ask running ones to stop: those of so many parts of its
+        steps. Who calls it again goes on. Raises BrokerError."""
+        (fields,) = self.read_fields([workflow])
+        if "cancelling" not in fields:
+            return
+        parts = [part for part in started_parts(workflow, fields) if part.first >= int(fields["cancelling"])]
+        for part in parts[:most_parts]:
+            ended = self.bitmaps(workflow, part.step, "done", "dead", "gone")
+            over = {place for bits in ended for place in set_bits(bits)}
+            self._cancel_jobs(part.queue, [job_id for place, job_id in part.ids() if place not in over])
+            self._ask("cancel_workflow", workflow, part.first + 1)
+        if parts[:most_parts] == parts:
+            self._ask("cancel_workflow", workflow, "all")
+
+    def _cancel_jobs(self, queue: str, job_ids: Sequence[str]) -> None:
+        """Cancel members in a queue, and those that somebody has moved, where they are."""
+        gone = self._cancel_in(queue, job_ids)
+        if gone:
+            names = read_queue_names(self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True))
+            for other in names:
+                gone = self._cancel_in(other, gone) if other != queue and gone else gone
+
+    def _cancel_in(self, queue: str, job_ids: Sequence[str]) -> list[str]:
+        """Returns the ids of jobs that are not there, or over."""
+        keys, gone, workers = self._keys.of(queue), [], set()
+        for start in range(0, len(job_ids), CANCELLED_AT_ONCE):
+            ids = job_ids[start : start + CANCELLED_AT_ONCE]
+            calls = [cancel_call(keys, self._config, job_id, "ask") for job_id in ids]
+            replies = checked(self._redis.execute(calls, resend=True))
+            for job_id, (word, worker) in zip(ids, replies, strict=True):
+                if word == b"asked":
+                    workers.add(worker.decode())
+                elif word == b"cancelled":
+                    signals.job_cancelled.send_robust(WorkflowStore, job_id=job_id, queue=queue)
+                elif word in (b"missing", b"finished"):
+                    gone.append(job_id)
+            self.tell(queue, ids)
+        for worker in workers:
+            self._redis.run(wake_supervisor_of(self._keys, worker))  # it need not wait for its next heartbeat
+        return gone
 
     def _ask(self, script: str, *arguments: Argument) -> str:
         answer: bytes = self._redis.execute_one(SCRIPTS[script].call(self._home, arguments), resend=True)
@@ -257,6 +326,10 @@ class WorkflowStore:
         _, _, fields = checked(list(waits.execute_blocking(state, block, self.fields_command(workflow))))
         return _as_texts(fields)
 
+    def token(self, workflow: str) -> Token:
+        """What comes when a workflow is over or blocked."""
+        return Token(self.signal_key(workflow), self.advance_command(workflow, self._config.default_queue, ()))
+
     def recent(self, limit: int) -> list[str]:
         """The ids of the workflows in which something happened last."""
         ids = self._redis.execute_one(("ZREVRANGE", self._home.workflows, 0, limit - 1), resend=True)
@@ -273,6 +346,49 @@ class WorkflowStore:
         """Which members of a step have ended in these ways: bitmaps, the first member is the highest bit."""
         commands = [self.bitmap_command(workflow, step, how) for how in hows]
         return [reply or b"" for reply in self._redis.execute(commands, resend=True)]
+
+
+class StartedPart(NamedTuple):
+    """A part of a step whose members are jobs."""
+
+    workflow: str
+    step: int
+    queue: str
+    place: int  # of its first member in the step
+    first: int  # its number
+    size: int
+    started_ms: int
+    keeps: bool
+
+    def ids(self) -> Iterator[tuple[int, str]]:
+        """The place and the id of each member."""
+        for offset in range(self.size):
+            number = self.first + offset
+            yield self.place + offset, member_id(self.workflow, self.started_ms, number, keeps=self.keeps)
+
+
+def started_parts(workflow: str, fields: Mapping[str, str]) -> list[StartedPart]:
+    """The parts of all steps that have started, in the order of their members."""
+    parts = []
+    for name, started_ms in fields.items():
+        if name.startswith("at:"):
+            step, place = name.split(":")[1:]
+            first, size = (int(fields[f"{what}:{step}"]) for what in ("first", "size"))
+            ends = [int(other) for other in fields[f"parts:{step}"].split() if int(other) > int(place)]
+            keeps, number = fields.get(f"keep:{step}") == "1", first + int(place)
+            length = min(ends, default=size) - int(place)
+            queue = fields[f"queue:{step}"]
+            parts.append(StartedPart(workflow, int(step), queue, int(place), number, length, int(started_ms), keeps))
+    return sorted(parts, key=lambda part: part.first)
+
+
+def set_bits(bits: bytes) -> Iterator[int]:
+    """The places of the members that a bitmap names."""
+    for index, byte in enumerate(bits):
+        if byte:
+            for bit in range(8):
+                if byte & (0x80 >> bit):
+                    yield 8 * index + bit
 
 
 MOST_WORKFLOWS = 10_000  # that are kept

@@ -16,7 +16,7 @@ from django.dispatch import Signal
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.control import wake_supervisor_of
+from django_rtq.broker.cancelling import cancel_call, wake_supervisor_of
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
@@ -27,7 +27,6 @@ from django_rtq.inspector.jobs.undo import script_argument
 from django_rtq.inspector.selection import WAITING
 from django_rtq.jobs import record as stored
 from django_rtq.jobs.job import JobState
-from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 LATEST = 10**15  # a moment after any death, in ms
 SLACK_MS = 1000  # clocks of two machines run apart
@@ -88,13 +87,6 @@ class Action:
         """Why nothing was done, in words that follow the id of the job."""
         word, _, other = answer.partition(" ")
         return self.reasons.get(word, self.reasons.get("", "")).format(other=other, **named)
-
-
-def cancel_call(broker: Broker, queue: str, job_id: str, running: str) -> Command:
-    """Cancel a job. `running`: see How."""
-    config = broker.config
-    arguments = (config.max_results, job_id, config.cancelled_ttl_ms, CANCELLED_UNRUN, running)
-    return SCRIPTS["cancel"].call(broker.keys.of(queue), arguments)
 
 
 def _move_calls(broker: Broker, queue: str, job_ids: Sequence[str], how: How) -> list[Command]:
@@ -198,7 +190,7 @@ ACTIONS: dict[Verb, Action] = {
         states=(*WAITING, "running"),
         script="cancel",
         calls=lambda broker, queue, job_ids, how: [
-            cancel_call(broker, queue, job_id, how.running) for job_id in job_ids
+            cancel_call(broker.keys.of(queue), broker.config, job_id, how.running) for job_id in job_ids
         ],
         done="cancelled",
         also_done=("asked", "already"),
@@ -262,10 +254,13 @@ class Actions:
         if resent_after is not None:
             answers = action.lost(self._broker, queue, answers, resent_after)
         for worker in {answer.partition(" ")[2] for answer in answers.values() if answer.startswith("asked ")}:
-            self._broker.redis.run(wake_supervisor_of(self._broker, worker))  # it need not wait for its next heartbeat
+            self._broker.redis.run(
+                wake_supervisor_of(self._broker.keys, worker)
+            )  # it need not wait for its next heartbeat
         done = [job_id for job_id in job_ids if answers[job_id] == action.done]
         if done:
             action.tell(self._sender, queue, done, how)
+            self._broker.workflows.tell(how.target or queue, done)
         return {job_id: answers[job_id] for job_id in _answered(job_ids, done, may_stop=bool(how.undo))}
 
 

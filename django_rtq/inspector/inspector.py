@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from asgiref.sync import sync_to_async
+
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.broker.workflows import is_member
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector.actions import ACTIONS, LATEST, Actions, How, has_body, send
 from django_rtq.inspector.clients.client_list import ClientListReader
@@ -154,6 +157,7 @@ class Inspector:
         answer, cancelled_in = self._redis.run(one_job.cancel(self._broker, job_id, queue, terminate=terminate))
         if cancelled_in:
             signals.job_cancelled.send_robust(Inspector, job_id=job_id, queue=cancelled_in)
+            self._broker.workflows.tell(cancelled_in, [job_id])
         return answer
 
     async def acancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
@@ -162,6 +166,8 @@ class Inspector:
         answer, cancelled_in = await self._broker.async_redis.run(steps)
         if cancelled_in:
             await signals.job_cancelled.asend_robust(Inspector, job_id=job_id, queue=cancelled_in)
+            if is_member(job_id):
+                await sync_to_async(self._broker.workflows.tell)(cancelled_in, [job_id])
         return answer
 
     def quiet_worker(self, worker: str, *, by: str = "") -> None:
@@ -206,6 +212,7 @@ class Inspector:
                 job_id, "is not dead any more, has died again, or is unique and another job of the same key is alive."
             )
         signals.job_requeued.send_robust(Inspector, job_ids=[job_id], queue=queue)
+        self._broker.workflows.tell(queue, [job_id])
 
     def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST, undo: str = "") -> list[str]:
         """Delete dead letters; with a token `undo` they can be restored, see Undos. Returns the ids that were dead."""

@@ -290,6 +290,8 @@ class Sweeper:
             for step in self._walk(sweep, queue, part, at, limit, shown):
                 is_over = step.cursor is None
                 following, at = (number + 1, "") if step.cursor is None else (number, step.cursor)
+                if is_over:
+                    self._broker.workflows.sweep([queue])
                 if is_over and sweep.undo and sweep.verb != "restore" and queue not in dict(places[following:]):
                     self._undos.close(queue, sweep.undo)
                 yield replace(step.result, cursor=_write_cursor(places[following:], at))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from django_rtq.broker.messages import NewJob
-from django_rtq.broker.workflows import NewWorkflow, Part, member_id
-from django_rtq.exceptions import WorkflowFailed
+from django_rtq.broker.redis.commands import Token
+from django_rtq.broker.workflows import NewWorkflow, Part, member_id, started_parts
+from django_rtq.exceptions import JobError, WorkflowFailed
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
-from django_rtq.jobs.job import JobState
+from django_rtq.jobs.job import CancelAnswer, JobState
 
 FINAL = ("succeeded", "failed", "cancelled")
 ENDS = {JobState.SUCCEEDED: "done", JobState.DEAD: "dead", JobState.CANCELLED: "gone", JobState.EXPIRED: "gone"}
@@ -24,6 +26,7 @@ class Jobs(Protocol):
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]: ...
     def find(self, job_id: str, queue: str | None = None) -> JobDetails: ...
+    def cancel(self, job_id: str) -> CancelAnswer: ...
 
 
 class MemoryWorkflows:
@@ -72,12 +75,22 @@ class MemoryWorkflows:
     def wait(self, waits: object, workflow: str, seconds: float) -> dict[str, str]:
         raise WorkflowFailed(workflow, f"is not over, and nothing ends it: {self._substitute.name} is active.")
 
+    def token(self, workflow: str) -> Token:
+        raise WorkflowFailed(workflow, f"is not over, and nothing ends it: {self._substitute.name} is active.")
+
     def cancel(self, workflow: str) -> str:
         fields = self._fields.get(workflow)
         if fields is None or fields["state"] in FINAL:
             return "missing" if fields is None else "over"
         fields["state"] = "cancelled"
         return "cancelled"
+
+    def cancel_members(self, workflow: str) -> None:
+        for part in started_parts(workflow, self._fields[workflow]):
+            for place, job_id in part.ids():
+                with suppress(JobError):  # it is over
+                    self._substitute.cancel(job_id)
+                    self._note(workflow, part.step, place, part.first + place - part.place, job_id)
 
     # -- inside
 

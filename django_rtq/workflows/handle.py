@@ -10,7 +10,8 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from django_rtq.broker.brokers import broker_of
-from django_rtq.broker.workflows import member_id
+from django_rtq.broker.wait import await_workflow
+from django_rtq.broker.workflows import member_id, set_bits
 from django_rtq.exceptions import WorkflowFailed, WorkflowNotFound, WorkflowTimeout
 from django_rtq.handle import check_timeout
 from django_rtq.jobs.job import StrEnum
@@ -135,26 +136,42 @@ class Workflow:
         check_timeout(timeout)
         until = None if timeout is None else time.monotonic() + timeout
         progress = self.progress()
-        while progress.state is WorkflowState.RUNNING:
-            left = MAX_BLOCK_SECONDS if until is None else min(MAX_BLOCK_SECONDS, until - time.monotonic())
-            if left <= 0:
-                raise WorkflowTimeout(
-                    self.id, f"is not over after {timeout:g} s: {progress.done} of {progress.size} jobs are done."
-                )
-            progress = read_progress(self.id, self._store.wait(self._broker.waits, self.id, left))
-        if progress.state is not WorkflowState.SUCCEEDED:
-            raise WorkflowFailed(self.id, self._why(progress))
+        while seconds := self._seconds_left(progress, until, timeout):
+            progress = read_progress(self.id, self._store.wait(self._broker.waits, self.id, seconds))
+        self._check_success(progress)
 
     async def aget(self, timeout: float | None = None) -> None:
-        """get() for coroutines. It takes a thread while it waits."""
-        await sync_to_async(self.get, thread_sensitive=False)(timeout)
+        """get() for coroutines. Any number of them share a few connections while they wait."""
+        check_timeout(timeout)
+        until = None if timeout is None else time.monotonic() + timeout
+        progress = await self.aprogress()
+        while seconds := self._seconds_left(progress, until, timeout):
+            await await_workflow(self._broker, self.id, seconds)
+            progress = await self.aprogress()
+        if progress.state is not WorkflowState.SUCCEEDED:
+            await sync_to_async(self._check_success)(progress)
+
+    def _seconds_left(self, progress: WorkflowProgress, until: float | None, timeout: float | None) -> float:
+        """How long to wait for its end; 0 if it is over or blocked. Raises WorkflowTimeout."""
+        if progress.state is not WorkflowState.RUNNING:
+            return 0
+        left = MAX_BLOCK_SECONDS if until is None else min(MAX_BLOCK_SECONDS, until - time.monotonic())
+        if left <= 0:
+            raise WorkflowTimeout(
+                self.id, f"is not over after {timeout:g} s: {progress.done} of {progress.size} jobs are done."
+            )
+        return left
+
+    def _check_success(self, progress: WorkflowProgress) -> None:
+        if progress.state is not WorkflowState.SUCCEEDED:
+            raise WorkflowFailed(self.id, self._why(progress))
 
     def dead(self) -> Iterator[tuple[str, str]]:
         """The dead jobs: id, and queue of their step, where they are unless somebody has moved them."""
         progress = self.progress()
         for step in progress.blocking():
             (bits,) = self._store.bitmaps(self.id, step.number, "dead")
-            for place in _set_bits(bits):
+            for place in set_bits(bits):
                 yield member_of(progress, step.number, place), step.queue
 
     # -- changing
@@ -165,16 +182,7 @@ class Workflow:
         answer = self._store.cancel(self.id)
         if answer == "missing":
             raise WorkflowNotFound(self.id, "was not found: its id is unknown, or it ended long ago.")
-        from django_rtq.exceptions import JobError
-        from django_rtq.inspector.inspector import get_inspector
-
-        inspector, progress = get_inspector(self.backend), self.progress()
-        for step in progress.steps:
-            for job_id in self._live(progress, step):
-                try:
-                    inspector.cancel(job_id, step.queue)
-                except JobError:
-                    continue  # it is over, or was moved and is over
+        self._store.cancel_members(self.id)
 
     def requeue_dead(self) -> int:
         """Requeue all dead jobs, with all their attempts. Returns how many. Raises WorkflowNotFound."""
@@ -197,17 +205,6 @@ class Workflow:
     @property
     def _store(self) -> Any:
         return self._broker.workflows
-
-    def _live(self, progress: WorkflowProgress, step: StepProgress) -> Iterator[str]:
-        """The ids of the jobs of a step that were enqueued and are not known to be over."""
-        ended = [set(_set_bits(bits)) for bits in self._store.bitmaps(self.id, step.number, "done", "dead", "gone")]
-        over = set().union(*ended)
-        for name in progress.fields:
-            if name.startswith(f"at:{step.number}:"):
-                start = int(name.rpartition(":")[2])
-                for place in range(start, _end_of(progress, step, start)):
-                    if place not in over:
-                        yield member_of(progress, step.number, place)
 
     def _why(self, progress: WorkflowProgress) -> str:
         from django_rtq.exceptions import JobNotFound
@@ -290,17 +287,3 @@ def member_of(progress: WorkflowProgress, step: int, place: int) -> str:
     start = max(at for at in map(int, fields[f"parts:{step}"].split()) if at <= place)
     started_ms, first = int(fields[f"at:{step}:{start}"]), int(fields[f"first:{step}"])
     return member_id(progress.id, started_ms, first + place, keeps=fields.get(f"keep:{step}") == "1")
-
-
-def _end_of(progress: WorkflowProgress, step: StepProgress, start: int) -> int:
-    """Where the part of a step ends that starts there."""
-    later = [at for at in map(int, progress.fields[f"parts:{step.number}"].split()) if at > start]
-    return min(later, default=step.size)
-
-
-def _set_bits(bits: bytes) -> Iterator[int]:
-    for index, byte in enumerate(bits):
-        if byte:
-            for bit in range(8):
-                if byte & (0x80 >> bit):
-                    yield 8 * index + bit

@@ -1,8 +1,12 @@
 """A workflow hears which members have ended, and goes on."""
 
 import pytest
+from asgiref.sync import async_to_sync
 
-from tests.support.jobs import QUEUE, claim, settle, settlement
+from django_rtq.broker.broker import Broker
+from django_rtq.inspector.jobs.undo import new_token
+from tests.support import sweeps
+from tests.support.jobs import QUEUE, claim, new_job, settle, settlement
 from tests.support.snapshots import changes, live_jobs, snapshot
 from tests.support.workflows import (
     FLOW,
@@ -70,7 +74,6 @@ def test_a_dead_member_blocks_until_it_is_requeued(redis, broker, inspector):
     assert (fields_of(broker)["state"], ends_of(broker)[0]) == ("blocked", "1 1 0")
 
     assert inspector.requeue(QUEUE, [second.id]) == [second.id]
-    assert advance(broker, second)[0] == ""
     assert (fields_of(broker)["state"], ends_of(broker)[0]) == ("running", "1 0 0")
     (again,) = claim_members(broker)
     end(broker, "ack", again)
@@ -85,7 +88,6 @@ def test_a_dead_member_that_is_discarded_fails_it(redis, broker, inspector):
 
     inspector.discard(QUEUE, [second.id])
 
-    assert advance(broker, second)[0] == "ended"
     assert (fields_of(broker)["state"], states_of(broker)) == ("failed", ["failed", "skipped"])
 
 
@@ -191,3 +193,164 @@ def test_a_heartbeat_finds_what_nobody_has_told(redis, broker, monkeypatch):
     assert states_of(broker) == ["succeeded", "started"]
     assert len(live_jobs(redis)) == 1
     assert not broker.redis.execute_one(broker.workflows.traces_command([QUEUE]))
+
+
+def test_a_heartbeat_takes_thousands_of_notes(redis, broker):
+    """Those that it has taken leave holes in the table of Redis, which a scan from its beginning would meet again."""
+    note = {f"{0:012x}8{FLOW[:3]}8{FLOW[3:]}{number:06x}": "gone" for number in range(4000)}
+    redis.hset(broker.keys.of(QUEUE).ended_members, mapping=note)
+
+    broker.workflows.sweep([QUEUE])
+
+    assert "ended_members" not in snapshot(redis)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_dead_member_that_is_moved_is_open_there(redis, broker, inspector, monkeypatch, is_told):
+    """Whether its workflow has heard of its death or not: what was noted in its old queue does not come later."""
+    begun_flow(broker, {})
+    (member,) = claim_members(broker)
+    with monkeypatch.context() as patch:
+        if not is_told:
+            patch.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
+        end(broker, "bury", member)
+        inspector.job_mover.move(member.id, "low", QUEUE)
+
+    broker.workflows.sweep([QUEUE, "low"])
+
+    assert (fields_of(broker)["state"], ends_of(broker)) == ("running", ["0 0 0"])
+    (again,) = claim_members(broker, queue="low")
+    assert broker.settle("w1", "low", settlement("ack", again)) == []
+    assert fields_of(broker)["state"] == "succeeded"
+
+
+def test_a_note_goes_with_a_job_that_is_moved(redis, broker, inspector, monkeypatch):
+    """It is requeued, moved, and dies: the workflow hears of it in this order, whatever is looked at first."""
+    begun_flow(broker, {})
+    (member,) = claim_members(broker)
+    end(broker, "bury", member)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
+        inspector.requeue(QUEUE, [member.id])
+        inspector.job_mover.move(member.id, "low", QUEUE)
+        assert "ended_members" not in snapshot(redis)
+        claim_members(broker, queue="low")
+        broker.settle("w1", "low", settlement("bury", member))
+
+    broker.workflows.sweep(["low"])
+    broker.workflows.sweep([QUEUE])
+
+    assert fields_of(broker)["state"] == "blocked"
+
+
+UNDO = new_token("discard")
+
+
+def discarded(broker, inspector, member):
+    end(broker, "bury", member)
+    assert inspector.discard(QUEUE, [member.id], undo=UNDO) == [member.id]
+
+
+def test_an_undo_takes_back_what_a_discard_has_skipped(redis, broker, inspector):
+    """1 and 2 wait for 0, 3 for both, 4 for the end of 0, and 5 runs on, so that the workflow is not over."""
+    begun_flow(
+        broker,
+        {"next": "1 2 4e"},
+        {"after": "0", "next": "3"},
+        {"after": "0", "next": "3"},
+        {"after": "1 2"},
+        {"after": "0e"},
+        {},
+    )
+    member, other = sorted(claim_members(broker), key=lambda member: member.id[-6:])
+    discarded(broker, inspector, member)
+    assert states_of(broker) == ["failed", "skipped", "skipped", "skipped", "started", "started"]
+
+    sweeps.run(inspector, "restore", undo=UNDO)
+
+    assert states_of(broker) == ["started", "waiting", "waiting", "waiting", "started", "started"]
+    assert fields_of(broker)["state"] == "blocked"
+    inspector.requeue(QUEUE, [member.id])
+    for _ in range(4):
+        end(broker, "ack", *claim_members(broker))
+    end(broker, "ack", other)
+    assert states_of(broker) == ["succeeded"] * 6
+    assert fields_of(broker)["state"] == "succeeded"
+
+
+def test_what_another_step_has_skipped_stays_so(redis, broker, inspector):
+    begun_flow(broker, {"next": "2"}, {"next": "2"}, {"after": "0 1"}, {})
+    first, second, _ = sorted(claim_members(broker), key=lambda member: member.id[-6:])
+    discarded(broker, inspector, first)
+    end(broker, "expire", second)
+
+    sweeps.run(inspector, "restore", undo=UNDO)
+
+    assert states_of(broker) == ["started", "failed", "skipped", "started"]
+
+
+def test_a_workflow_that_is_over_stays_so(redis, broker, inspector):
+    begun_flow(broker, {})
+    (member,) = claim_members(broker)
+    discarded(broker, inspector, member)
+
+    sweeps.run(inspector, "restore", undo=UNDO)
+
+    assert (states_of(broker), fields_of(broker)["state"]) == (["failed"], "failed")
+
+
+def test_a_purge_is_heard_of(redis, broker, inspector):
+    begun_flow(broker, {"size": 3})
+
+    sweeps.run(inspector, "purge")
+
+    assert (ends_of(broker), fields_of(broker)["state"]) == (["0 0 3"], "failed")
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_cancelled_member_is_heard_of(redis, broker, inspector, is_async):
+    begun_flow(broker, {"size": 1})
+    (job_id,) = live_jobs(redis)
+
+    if is_async:
+        async_to_sync(inspector.acancel)(job_id)
+    else:
+        inspector.cancel(job_id)
+
+    assert fields_of(broker)["state"] == "failed"
+
+
+def test_a_dropped_member_is_gone(redis, broker):
+    begun_flow(broker, {"size": 1})
+    broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
+    drops = Broker(broker.config.__class__(redis=broker.config.redis, queues={QUEUE: {"on_full": "drop_oldest"}}))
+    drops.enqueue(QUEUE, [new_job("a")])
+    drops.close()
+
+    broker.workflows.sweep([QUEUE])
+
+    assert fields_of(broker)["state"] == "failed"
+
+
+def test_a_dead_member_that_is_trimmed_is_gone(redis, broker):
+    begun_flow(broker, {})
+    (member,) = claim_members(broker)
+    end(broker, "bury", member)
+    redis.zadd(broker.keys.of(QUEUE).dead, {member.id: 1})
+
+    broker.maintenance.run([QUEUE])
+    broker.workflows.sweep([QUEUE])
+
+    assert fields_of(broker)["state"] == "failed"
+
+
+def test_who_waits_is_woken_of_what_is_over(redis, broker):
+    begun_flow(broker, {})
+    assert advance(broker) == ("", [])
+    assert f"workflow_signal:{FLOW}" not in snapshot(redis)
+    end(broker, "bury", *claim_members(broker))
+    redis.delete(broker.keys.of(QUEUE).workflow_signal + FLOW.encode())
+
+    advance(broker)
+
+    assert snapshot(redis)[f"workflow_signal:{FLOW}"] == ["over"]

@@ -1,7 +1,11 @@
 """running, blocked -> cancelled."""
 
-from tests.support.snapshots import changes, snapshot
-from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, states_of
+from dataclasses import replace
+
+from tests.support.jobs import QUEUE
+from tests.support.server_clock import server_ms
+from tests.support.snapshots import changes, live_jobs, snapshot
+from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, states_of
 
 
 def test_no_step_starts_any_more(redis, broker):
@@ -13,7 +17,7 @@ def test_no_step_starts_any_more(redis, broker):
     end(broker, "ack", member)
     assert (fields_of(broker)["state"], states_of(broker)) == ("cancelled", ["started", "waiting"])
     assert claim_members(broker) == []
-    assert not {f"waiting_members:{FLOW}", f"open_steps:{FLOW}", "unstarted"} & snapshot(redis).keys()
+    assert not {f"waiting_members:{FLOW}", f"open_steps:{FLOW}"} & snapshot(redis).keys()
     assert snapshot(redis)[f"workflow_signal:{FLOW}"] == ["over"]
 
 
@@ -33,3 +37,88 @@ def test_one_that_is_missing(redis, broker):
     assert broker.workflows.cancel(FLOW) == "missing"
 
     assert snapshot(redis) == before
+
+
+def parts_flow(number):
+    """A step of so many parts with one member each."""
+    flow = new_flow({"size": number})
+    ((_, calls),) = flow.parts
+    lines = calls.splitlines(keepends=True)
+    flow.fields["parts:0"] = " ".join(map(str, range(number)))
+    parts = [(f"0:{place}", "".join(lines[2 * place : 2 * place + 2])) for place in range(number)]
+    return replace(flow, parts=parts)
+
+
+def test_waiting_members_are_cancelled_and_running_ones_asked(redis, broker):
+    begun_flow(broker, {"size": 3}, {"queue": "low", "size": 2})
+    (running,) = claim_members(broker, 1)
+    broker.workflows.cancel(FLOW)
+
+    broker.workflows.cancel_members(FLOW)
+
+    assert live_jobs(redis).keys() == {running.id}
+    assert snapshot(redis)["cancel_requests"].keys() == {running.id}
+    assert [fields_of(broker)[f"ends:{step}"] for step in range(2)] == ["0 0 2", "0 0 2"]
+    assert "unstarted" not in snapshot(redis)
+    assert "cancelling" not in fields_of(broker)
+    before = snapshot(redis)
+    broker.workflows.cancel_members(FLOW)
+    assert snapshot(redis) == before
+
+
+def test_what_ended_stays_as_it_ended(redis, broker):
+    begun_flow(broker, {"size": 3})
+    first, second, _ = claim_members(broker)
+    end(broker, "ack", first)
+    end(broker, "bury", second)
+    broker.workflows.cancel(FLOW)
+
+    broker.workflows.cancel_members(FLOW)
+
+    assert fields_of(broker)["ends:0"] == "1 1 0"
+    assert snapshot(redis)["dead"].keys() == {second.id}
+
+
+def test_a_member_that_was_moved_is_cancelled_where_it_is(redis, broker, inspector):
+    begun_flow(broker, {})
+    (job_id,) = live_jobs(redis)
+    inspector.job_mover.move(job_id, "other", QUEUE)
+    broker.workflows.cancel(FLOW)
+
+    broker.workflows.cancel_members(FLOW)
+
+    assert claim_members(broker, queue="other") == []
+    assert fields_of(broker)["ends:0"] == "0 0 1"
+
+
+def test_heartbeats_go_on_where_the_caller_has_died(redis, broker):
+    """Some parts at once; it may take several."""
+    broker.workflows.start(broker.workflows.store(parts_flow(6))[2])
+    broker.workflows.cancel(FLOW)
+    redis.zadd(broker.keys.of(QUEUE).unstarted, {FLOW: server_ms(redis) - 60_000 * 60})
+
+    broker.workflows.sweep([QUEUE])
+    assert len(live_jobs(redis)) == 2
+    broker.workflows.sweep([QUEUE])
+
+    assert live_jobs(redis) == {}
+    assert "unstarted" not in snapshot(redis)
+    assert fields_of(broker)["state"] == "cancelled"
+
+
+def test_the_first_death_cancels_the_others(redis, broker):
+    begun_flow(broker, {"size": 3, "next": "1"}, {"after": "0"}, on_dead="cancel")
+    first, second = claim_members(broker, 2)
+
+    end(broker, "bury", first)
+
+    assert fields_of(broker)["state"] == "cancelled"
+    assert live_jobs(redis).keys() == {first.id, second.id}
+    assert snapshot(redis)["cancel_requests"].keys() == {second.id}
+
+
+def test_progress_is_noted_of_one_that_is_cancelled_only(redis, broker):
+    begun_flow(broker, {})
+    before = snapshot(redis)
+    assert broker.workflows._ask("cancel_workflow", FLOW, 5) == "noted"
+    assert changes(before, snapshot(redis)) == {}

@@ -1,5 +1,6 @@
 """Workflows are collected in a block, and sent as a whole when it ends."""
 
+import asyncio
 from contextlib import suppress
 
 import pytest
@@ -11,6 +12,7 @@ from django_rtq import (
     ConfigurationError,
     InvalidWorkflow,
     Unserializable,
+    WorkflowFailed,
     WorkflowNotFound,
     WorkflowState,
     WorkflowTimeout,
@@ -21,6 +23,8 @@ from django_rtq import (
 from tests.app import workflow_steps as tasks
 from tests.support.jobs import QUEUE, claim
 from tests.support.snapshots import live_jobs, snapshot
+from tests.support.waiting import PATIENCE
+from tests.support.workflows import claim_members, end
 
 
 def clients_and_bodies(redis):
@@ -106,6 +110,24 @@ def test_it_can_be_made_by_a_coroutine(redis, broker):
             await flow.handle.aget(0)
 
     async_to_sync(make)()
+
+
+@pytest.mark.parametrize(("verb", "outcome"), [("ack", None), ("bury", WorkflowFailed)])
+def test_many_coroutines_wait_for_its_end(redis, broker, verb, outcome):
+    """More than there are threads for coroutines."""
+    with workflow("flow") as flow:
+        flow.add(tasks.double, 1)
+    members = claim_members(broker)
+
+    async def wait():
+        waits = [asyncio.create_task(flow.handle.aget(PATIENCE)) for _ in range(100)]
+        await asyncio.sleep(0)
+        end(broker, verb, *members)
+        return await asyncio.gather(*waits, return_exceptions=True)
+
+    ends = async_to_sync(wait)()
+
+    assert [type(error) if error else None for error in ends] == [outcome] * 100
 
 
 @pytest.mark.django_db(transaction=True)

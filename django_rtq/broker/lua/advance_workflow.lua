@@ -4,7 +4,8 @@
 -- keys: ended_members workflow workflows workflow_steps open_steps dead_steps step_waits members step_results starting_parts
 --       unstarted workflow_signal clock scratch
 -- ARGV[1] id          of the workflow
--- ARGV[...] ids       of its members, at most 500; of those that have not ended nothing is noted
+-- ARGV[...] ids       of its members, at most 500; of those that have not ended nothing is noted. None: who waits for the
+--                     workflow is woken if it is over or blocked
 --
 -- returns {what is new: "ended", "blocked", "cancel": it is to be cancelled, or ""; its name; then parts that are to be enqueued,
 --         and their queues, in turn, at most 16}; {"missing"}: there is no such workflow
@@ -60,5 +61,6 @@ local news = flow and update_state(flow, now)
 if flow and #noted > 0 then redis.call("ZADD", q.workflows, now, id) end
 drop_notes(target, noted) -- last: a torn log lets all of this be done again
 if not flow then return { "missing" } end
+if #ids == 0 and flow.state ~= "running" then send_signal(flow) end
 if is_cancelled and news == "" then news = "cancel" end
 return add_starting(flow, { news, redis.call("HGET", flow.hash, "name") })

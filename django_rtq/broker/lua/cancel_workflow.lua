@@ -3,18 +3,28 @@
 -- keys: workflow workflows open_steps dead_steps starting_parts unstarted workflow_signal waiting_members clock
 --       scratch
 -- ARGV[1] id          of the workflow
+-- ARGV[2] left        "": cancel it; of one that is cancelled: the number of the first of its jobs that are left to cancel, or
+--                     "all" if none is
 --
--- returns "cancelled", "over" if it is over, or "missing"
--- sent twice: "over", and nothing changes
+-- returns "cancelled", "over" if it is over, "missing", or "noted"
+-- sent twice: "over" or "noted", and nothing changes
 
-local q, id = named(), ARGV[1]
+local q, id, left = named(), ARGV[1], ARGV[2]
 local now, flow = now_ms(q.clock), find_workflow(q, id)
 
 if not flow then return "missing" end
-if FINAL[flow.state] then return "over" end
 redis.call("DEL", q.scratch) -- lets a full server be drained
+if left == "all" then
+  redis.call("ZREM", q.unstarted, id)
+  redis.call("HDEL", flow.hash, "cancelling")
+elseif left ~= "" and redis.call("HEXISTS", flow.hash, "cancelling") == 1 then
+  redis.call("HSET", flow.hash, "cancelling", left)
+end
+if left ~= "" then return "noted" end
+if FINAL[flow.state] then return "over" end
 redis.call("ZADD", q.workflows, now, id)
+redis.call("ZADD", q.unstarted, now, id) -- a heartbeat goes on with it
+redis.call("HSET", flow.hash, "cancelling", 0)
 end_workflow(flow, "cancelled", now)
 redis.call("UNLINK", flow.open, flow.dead, flow.starting, q.waiting_members .. id)
-redis.call("ZREM", q.unstarted, id)
 return "cancelled"

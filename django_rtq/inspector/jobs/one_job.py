@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.control import wake_supervisor_of
+from django_rtq.broker.cancelling import cancel_call, wake_supervisor_of
 from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.inspector.actions import ACTIONS, cancel_call
+from django_rtq.inspector.actions import ACTIONS
 from django_rtq.inspector.details import JobDetails, read_found
 from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.jobs import serializer
@@ -95,11 +95,11 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
     _check_text(job_id)
     has_finished = False
     for name in (yield from _names(broker, queue)):
-        call = cancel_call(broker, name, job_id, "terminate" if terminate else "ask")
+        call = cancel_call(broker.keys.of(name), broker.config, job_id, "terminate" if terminate else "ask")
         ((word, worker),) = checked((yield [call]))
         answer = word.decode()
         if answer == "asked":
-            yield from wake_supervisor_of(broker, worker.decode())  # it need not wait for its next heartbeat
+            yield from wake_supervisor_of(broker.keys, worker.decode())  # it need not wait for its next heartbeat
             return CancelAnswer.ASKED, ""
         if answer in ("cancelled", "already"):
             return CancelAnswer.CANCELLED, name if answer == "cancelled" else ""

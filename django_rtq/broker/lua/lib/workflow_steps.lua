@@ -55,7 +55,6 @@ local function finish_step(flow, step, how, now)
     local over, ending = unpack(table.remove(todo))
     if redis.call("SISMEMBER", flow.open, over) == 1 then
       redis.call("HSET", flow.hash, "state:" .. over, ending)
-      if ending ~= "succeeded" then redis.call("HSET", flow.hash, "lost", "1") end
       redis.call("UNLINK", flow.q.step_waits .. flow.id .. ":" .. over)
       for next, is_end_enough in string.gmatch(redis.call("HGET", flow.hash, "next:" .. over), "(%d+)(e?)") do
         local waits = flow.q.step_waits .. flow.id .. ":" .. next
@@ -71,9 +70,41 @@ local function finish_step(flow, step, how, now)
   end
 end
 
+-- Members of a step that had failed are alive again: it is not over, and those that were skipped because of it wait again. Those
+-- that started at its end go on.
+local function reopen_step(flow, step)
+  local function has_hope(after)
+    for other, is_end_enough in string.gmatch(after, "(%d+)(e?)") do
+      local state = redis.call("HGET", flow.hash, "state:" .. other)
+      if is_end_enough == "" and (state == "failed" or state == "skipped") then return false end
+    end
+    return true
+  end
+
+  local todo = { step }
+  while #todo > 0 do
+    local over = table.remove(todo)
+    local after, next = unpack(redis.call("HMGET", flow.hash, "after:" .. over, "next:" .. over))
+    if over == step or has_hope(after) then
+      redis.call("HSET", flow.hash, "state:" .. over, over == step and "started" or "waiting")
+      for other in string.gmatch(over == step and "" or after, "%d+") do
+        if redis.call("SISMEMBER", flow.open, other) == 1 then
+          redis.call("SADD", flow.q.step_waits .. flow.id .. ":" .. over, other)
+        end
+      end
+      redis.call("SADD", flow.open, over)
+      for follower in string.gmatch(next, "%d+") do
+        local state = redis.call("HGET", flow.hash, "state:" .. follower)
+        if state == "waiting" then redis.call("SADD", flow.q.step_waits .. flow.id .. ":" .. follower, over) end
+        if state == "skipped" then todo[#todo + 1] = follower end
+      end
+    end
+  end
+end
+
 -- Count the members of a step by their ends, and finish it if these are all.
 local function count_step(flow, step, now)
-  local size, on_death = unpack(redis.call("HMGET", flow.hash, "size:" .. step, "on_death"))
+  local size, on_death, state = unpack(redis.call("HMGET", flow.hash, "size:" .. step, "on_death", "state:" .. step))
   local done, dead, gone = redis.call("BITCOUNT", bits_of(flow, step, "done")),
     redis.call("BITCOUNT", bits_of(flow, step, "dead")), redis.call("BITCOUNT", bits_of(flow, step, "gone"))
   redis.call("HSET", flow.hash, "ends:" .. step, done .. " " .. dead .. " " .. gone)
@@ -85,7 +116,11 @@ local function count_step(flow, step, now)
     redis.call("SREM", flow.dead, step)
   end
   if flow.on_dead == "go_on" then gone = gone + dead end
-  if done + gone == tonumber(size) then finish_step(flow, step, gone == 0 and "succeeded" or "failed", now) end
+  if done + gone == tonumber(size) then
+    finish_step(flow, step, gone == 0 and "succeeded" or "failed", now)
+  elseif state == "failed" then
+    reopen_step(flow, step)
+  end
   return dead > 0 and flow.on_dead == "cancel" and step ~= on_death
 end
 
@@ -104,11 +139,21 @@ local function end_workflow(flow, state, now)
   flow.state = state
 end
 
+-- How a workflow ended of which no step is open.
+local function final_state(flow)
+  local fields, on_death = {}, redis.call("HGET", flow.hash, "on_death")
+  for step = 0, redis.call("HGET", flow.hash, "steps") - 1 do fields[#fields + 1] = "state:" .. step end
+  for i, state in ipairs(#fields > 0 and redis.call("HMGET", flow.hash, unpack(fields)) or {}) do
+    if state ~= "succeeded" and tostring(i - 1) ~= on_death then return "failed" end
+  end
+  return "succeeded"
+end
+
 -- Bring the state of a workflow up to date. Returns what is new: "ended", "blocked", or "".
 local function update_state(flow, now)
   if FINAL[flow.state] then return "" end
   if redis.call("EXISTS", flow.open) == 0 then
-    end_workflow(flow, redis.call("HEXISTS", flow.hash, "lost") == 1 and "failed" or "succeeded", now)
+    end_workflow(flow, final_state(flow), now)
     return "ended"
   end
   local state = redis.call("EXISTS", flow.dead) == 1 and "blocked" or "running"
