@@ -31,8 +31,11 @@ RTQError
 ├── TimeLimitExceeded       raised inside a job that exceeds its time_limit
 ├── Retry                   raised by a task to run its job again later
 └── Bury                    raised by a task to make its job a dead letter at once
+    └── InvalidStep         a step that cannot be: its name, its result, or where it is called. The job is dead
+        └── DuplicateStep   a name that this run has used already
 
-JobCancelled is a BaseException and no RTQError: raised inside a job that was asked to stop.
+JobCancelled and JobSuspended are BaseExceptions and no RTQErrors: raised inside a job that was asked to stop, or that
+goes on later in another run.
 """
 
 from __future__ import annotations
@@ -249,6 +252,13 @@ class JobCancelled(BaseException):
         super().__init__(reason or "the job was asked to stop")
 
 
+class JobSuspended(BaseException):
+    """Leaves a job that goes on later, in another run. Let it pass: `finally` blocks run each time.
+
+    A BaseException, so that an `except Exception` around a step of the task does not swallow it.
+    """
+
+
 class Retry(RTQError):
     """Raise it in a task to run the job again ``after`` seconds or a timedelta.
 
@@ -272,3 +282,11 @@ class Bury(RTQError):
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason or "the task asked to be buried")
+
+
+class InvalidStep(Bury, ValueError):
+    """A step of a job has a bad name, too large a result, or is called where it cannot be. The job is dead at once."""
+
+
+class DuplicateStep(InvalidStep):
+    """A run uses the name of a step twice."""

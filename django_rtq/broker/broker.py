@@ -44,6 +44,7 @@ from django_rtq.jobs.record import Header, read_head, read_record, write_record
 from django_rtq.threads import shared_property
 
 if TYPE_CHECKING:
+    from django_rtq.broker.job_steps import StepStore
     from django_rtq.broker.redis.async_client import AsyncRedisClient
     from django_rtq.broker.redis.token_waits import TokenWaits
 
@@ -110,6 +111,13 @@ class Broker:
 
         pool = self.connection_settings.blocking_pool(role="wait", block_seconds=BLOCK_SECONDS)
         return TokenWaits(pool, self.async_redis)
+
+    @shared_property
+    def steps(self) -> StepStore:
+        """What jobs remember of earlier runs."""
+        from django_rtq.broker.job_steps import StepStore  # few jobs have steps
+
+        return StepStore(self.redis, self.keys, lambda: self.async_redis)
 
     def close(self) -> None:
         """Close all connections. The broker may be used again. Coroutines that wait for a reply get it."""

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from django_rtq.conf.config import Config
 from django_rtq.validation import is_number
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 MAX_TEXT = 200  # characters of a progress text that are stored
 _MAX_NUMBER = 1e15  # integers up to this are exact as JSON numbers
+
+
+class _Steps(Protocol):
+    """What a run remembers of earlier ones: worker/process/job_steps.py."""
+
+    def step(self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any: ...
+
+    async def astep(
+        self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +42,7 @@ class JobContext:
     task_name: str = ""
     headers: Mapping[str, Any] = field(default_factory=dict)  # of using() and middleware; do not change them
     _report: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
+    _steps: Callable[[], _Steps] | None = field(default=None, repr=False, compare=False)
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:
         """Report progress. Takes microseconds: the latest report is stored in the background, at most twice a second.
@@ -38,6 +52,31 @@ class JobContext:
         line = _progress_json(_number(done, "done"), None if total is None else _number(total, "total"), text)
         if self._report is not None:
             self._report(line)
+
+    def step(self, name: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a function, once: a later run of the job gets its result, as JSON, and does not call it.
+
+        In a plain call it calls the function. Raises InvalidStep and DuplicateStep, then the job is dead.
+        """
+        if self._steps is None:
+            return function(*args, **kwargs)
+        result: R = self._steps().step(name, function, args, kwargs)
+        return result
+
+    @overload
+    async def astep(
+        self, name: str, function: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs
+    ) -> R: ...
+
+    @overload
+    async def astep(self, name: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    async def astep(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """step() for coroutines: of a coroutine function, or of a function, which runs in another thread."""
+        if self._steps is not None:
+            return await self._steps().astep(name, function, args, kwargs)
+        result = function(*args, **kwargs)
+        return await result if isinstance(result, Awaitable) else result
 
 
 class Interruptible(Protocol):

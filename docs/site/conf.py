@@ -47,7 +47,7 @@ NAVIGATION = {
         "coming-from",
     ],
     "Using it": [
-        "tasks", "workflows", "limits", "middleware", "transactions", "async", "testing", "periodic", "exactly-once",
+        "tasks", "workflows", "steps", "limits", "middleware", "transactions", "async", "testing", "periodic", "exactly-once",
         "mail", "django-tasks", "admin",
     ],
     "Running it": [

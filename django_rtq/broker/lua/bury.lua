@@ -5,6 +5,7 @@
 --       due_signal digests unique crashes waiting_since results recent_results finished no_outcome
 --       cancel_requests progress result_times result_expiry scheduled_by_client
 --       limits running_counts blocked rate_times next_starts job_times bands turn work_signal ring lane ended_members
+--       step_jobs steps
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle

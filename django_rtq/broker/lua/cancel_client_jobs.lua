@@ -4,7 +4,7 @@
 -- uses: prelude schedule outcomes waiting members
 -- keys: jobs lanes scheduled cancelled_in_lane failures crashes errors waiting_since retrying clock scratch stats lane
 --       waiters finished_signal due_signal digests unique cancel_requests progress scheduled_by_client bands blocked
---       results recent_results finished no_outcome result_times result_expiry log ended_members
+--       results recent_results finished no_outcome result_times result_expiry log ended_members step_jobs steps
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] client      its name
 -- ARGV[3] until_ms    the moment

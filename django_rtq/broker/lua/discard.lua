@@ -1,8 +1,9 @@
 -- discard: delete dead letters, or set them aside for a while, from where `restore` puts them back.
 -- dead -> gone
--- uses: prelude outcomes undo members
+-- uses: prelude outcomes undo members steps
 -- keys: dead jobs failures crashes errors waiting_since retrying clock scratch stats waiters finished_signal
 --       scheduled due_signal digests unique cancel_requests progress scheduled_by_client undo undos log ended_members
+--       step_jobs steps
 -- ARGV[1] latest      jobs that died later are left alone, ms
 -- ARGV[2] undo        "": they cannot be restored. Or "<token> <for how many ms> <jobs> <bytes that may be set aside>"
 -- ARGV[...] ids       at most 100
@@ -24,6 +25,7 @@ local gone = undo == "" and dead or { unpack(dead, 1, count_copied(q, dead)) }
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if undo ~= "" then set_aside(q, undo, gone, places) end
 note_members(q, gone, "gone")
+keep_steps(q, undo, gone)
 delete_jobs(q, gone)
 expire_logs(q, gone, log_ms(undo))
 redis.call("ZREM", q.dead, unpack(gone))

@@ -3,7 +3,7 @@
 -- uses: prelude lanes unique task_pauses workers known_ids moving members
 -- keys: jobs scheduled retrying dead cancelled_in_lane failures crashes errors progress waiting_since bands ring lane lanes
 --       turn work_signal due_signal scheduled_by_client digests unique workers running_of finished finished_before
---       results waiters finished_signal cancel_requests clock scratch stats log ended_members
+--       results waiters finished_signal cancel_requests clock scratch stats log ended_members step_jobs steps
 -- ARGV[1] id          the job
 --
 -- returns "moved", or why not: "missing", "finished", "running"; "there": it is in the other queue; "duplicate <id>" of the
@@ -55,6 +55,7 @@ redis.call("DEL", q.scratch) -- lets a full server be drained
 local is_there = redis.call("HEXISTS", target.jobs, id) == 1 -- the log was torn
 if not is_there then store_job(q, target, job, now) end
 if redis.call("EXISTS", q.log .. id) == 1 then redis.call("RENAME", q.log .. id, target.log .. id) end
+if redis.call("EXISTS", q.steps .. id) == 1 then redis.call("RENAME", q.steps .. id, target.steps .. id) end
 move_note(q, target, id, job.is_dead)
 remove_job(q, job, now)
 count(q.stats, now, "moved", 1)

@@ -1,10 +1,10 @@
 -- purge: delete all queued and scheduled jobs of a queue, or of one client. What a torn log has left out of the index of
 -- the client's scheduled jobs stays.
 -- queued, scheduled, retrying -> gone
--- uses: prelude schedule outcomes waiting undo members
+-- uses: prelude schedule outcomes waiting undo members steps
 -- keys: jobs scheduled lanes cancelled_in_lane failures crashes errors waiting_since retrying clock scratch
 --       stats lane waiters finished_signal due_signal digests unique cancel_requests progress
---       scheduled_by_client bands blocked log undo undos ended_members
+--       scheduled_by_client bands blocked log undo undos ended_members step_jobs steps
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] whose       "all", or "client": only those of one client
 -- ARGV[3] client      its name
@@ -49,6 +49,7 @@ if #ids > 0 then
   if undo ~= "" then set_aside(q, undo, ids, waiting_places(ids)) end
   -- The jobs first: a torn log then leaves ids without a record, which claim skips.
   note_members(q, ids, "gone")
+  keep_steps(q, undo, ids)
   deleted = delete_jobs(q, ids)
   redis.call("HDEL", q.cancelled_in_lane, unpack(ids))
   expire_logs(q, ids, log_ms(undo))

@@ -5,7 +5,7 @@
 --       errors retrying results recent_results finished no_outcome stats waiters finished_signal
 --       cancel_requests progress digests due_signal scheduled unique result_times result_expiry
 --       scheduled_by_client
---       limits running_counts blocked rate_times next_starts job_times ended_members
+--       limits running_counts blocked rate_times next_starts job_times ended_members step_jobs steps
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to release

@@ -7,7 +7,7 @@
 -- keys: jobs scheduled dead lanes lane signed_on running_of bands turn waiting_since work_signal clock scratch ring
 --       failures crashes errors retrying results recent_results finished no_outcome stats waiters finished_signal
 --       cancel_requests cancelled_in_lane progress digests due_signal unique result_times result_expiry scheduled_by_client
---       ended_members
+--       ended_members step_jobs steps
 -- ARGV[1] limit       records, and cancelled ids, to look at, at most 100
 --
 -- returns {id, "queued" or "cancelled", ...}

@@ -5,6 +5,7 @@
 --       results recent_results finished no_outcome waiters finished_signal cancel_requests progress digests
 --       unique result_times result_expiry scheduled_by_client
 --       limits running_counts blocked rate_times next_starts job_times bands turn work_signal ring lane ended_members
+--       step_jobs steps
 -- ARGV[...] jobs      of each: id, ms to wait, failures to count (1, or 0 for a job that this worker could not run),
 --                     the failure as one line of JSON, client (a newline: the caller does not know it); at most 500
 --

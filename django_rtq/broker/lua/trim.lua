@@ -4,6 +4,7 @@
 -- keys: results recent_results finished finished_before no_outcome no_outcome_before dead jobs failures
 --       crashes errors waiting_since retrying clock scratch waiters finished_signal scheduled due_signal
 --       digests unique cancel_requests progress result_times result_expiry scheduled_by_client log ended_members
+--       step_jobs steps
 -- ARGV[1] max_dead    dead letters to keep
 -- ARGV[2] dead_ms     how long to keep them
 -- ARGV[3] limit       dead letters in this call, at most 100

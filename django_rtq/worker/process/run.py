@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextvars import Context
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.messages import Claimed
 from django_rtq.broker.workflows import is_member, keeps_result
@@ -24,6 +24,9 @@ from django_rtq.tasks.task import Task
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.shared_entries import MAX_ID_BYTES
 from django_rtq.worker.shared_memory import SharedState
+
+if TYPE_CHECKING:
+    from django_rtq.worker.process.job_steps import JobSteps
 
 
 class Run:
@@ -43,6 +46,7 @@ class Run:
     log_over_ms: int | None = None  # how long its lines are kept, if the job is over
     takes_results = False  # its arguments have results of other steps of its workflow
     keeps_result = False  # other steps of its workflow take its result
+    _steps: JobSteps | None = None  # what it knows of earlier runs, once it has asked
     log_secrets: Any = None  # what is redacted in its lines, once it was needed
 
     def __init__(
@@ -164,7 +168,21 @@ class Run:
             task_name=self.task_name,
             headers=headers,
             _report=self._report,
+            _steps=self._open_steps,
         )
+
+    def _open_steps(self) -> JobSteps:
+        if self._steps is None:
+            from django_rtq.broker.brokers import get_broker
+            from django_rtq.broker.job_steps import Holder
+            from django_rtq.worker.process.job_steps import JobSteps  # few jobs have steps
+
+            broker = get_broker(self.progress.backend if self.progress is not None else "")
+            holder = Holder(self.queue, self.id, self.worker, self.now_ms)
+            self._steps = JobSteps(
+                broker.steps, holder, self.task_name, patience_seconds=broker.config.lease_seconds
+            )
+        return self._steps
 
     @property
     def body(self) -> str:

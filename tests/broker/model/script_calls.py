@@ -11,7 +11,16 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
-from tests.broker.model import log_calls, move_calls, search_calls, task_calls, time_calls, undo_calls, workflow_calls
+from tests.broker.model import (
+    log_calls,
+    move_calls,
+    search_calls,
+    step_calls,
+    task_calls,
+    time_calls,
+    undo_calls,
+    workflow_calls,
+)
 from tests.support import single_steps as steps
 from tests.support import sweeps
 from tests.support.jobs import (
@@ -297,6 +306,7 @@ SCRIPT_CALLS = {
         grows=True,
     ),
     "report_progress": ScriptCall(_claimed, log_calls.report_progress),
+    "record_step": ScriptCall(_claimed, step_calls.record),
     "append_log": ScriptCall(_claimed, log_calls.append, is_resent=False),
     "list_running": ScriptCall(_claimed, lambda broker, jobs: Inspector(broker).workers()),
     "promote": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE)),

@@ -27,7 +27,7 @@ end
 
 -- What lies beside a record: first what a dead letter takes with it.
 local function hashes_beside(q)
-  return { q.errors, q.progress, q.failures, q.crashes }
+  return { q.errors, q.progress, q.step_jobs, q.failures, q.crashes }
 end
 
 -- Its place before its record, as when it was enqueued.
@@ -38,7 +38,7 @@ local function store_job(q, target, job, now)
   if job.due then schedule(target, job.client, job.due, id) else push_back(target, id, record, job.since) end
   redis.call("HSET", target.jobs, id, record)
   for i, hash in ipairs(hashes_beside(q)) do
-    local value = (i < 3 or not job.is_dead) and redis.call("HGET", hash, id)
+    local value = (i < 4 or not job.is_dead) and redis.call("HGET", hash, id)
     if value then redis.call("HSET", hashes[i], id, value) end
   end
   if job.due and job.is_retrying then redis.call("ZADD", target.retrying, job.due, id) end

@@ -1,5 +1,5 @@
 -- outcomes: delete jobs, store their outcomes, and notify who waits for them.
--- uses: unique retention
+-- uses: unique retention steps
 
 local TOKEN_MS = 60000 -- how long a signal is kept, for who blocks on it late
 
@@ -20,13 +20,16 @@ local function delete_jobs(q, ids)
   if #ids == 0 then return 0 end
   local beside = { q.failures, q.crashes, q.errors, q.waiting_since, q.digests, q.progress, q.retrying }
   -- Most jobs have nothing but the record.
-  local has_more = q.has_rare ~= false and redis.call("EXISTS", q.cancel_requests, unpack(beside)) > 0
+  local has_more = q.has_rare ~= false and redis.call("EXISTS", q.cancel_requests, q.step_jobs, unpack(beside)) > 0
   if has_more then release_unique(q, ids) end
   for _, key in ipairs(has_more and beside or {}) do
     redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
   end
   local gone = redis.call("HDEL", q.jobs, unpack(ids))
-  if has_more then redis.call("HDEL", q.cancel_requests, unpack(ids)) end -- last: after a torn log it still has to stop
+  if has_more then
+    forget_steps(q, ids) -- behind the record: a job that runs again has its steps
+    redis.call("HDEL", q.cancel_requests, unpack(ids)) -- last: after a torn log it still has to stop
+  end
   notify_waiters(q, ids)
   return gone
 end

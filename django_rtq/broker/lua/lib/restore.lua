@@ -1,5 +1,5 @@
 -- restore: put back jobs that an undo has set aside.
--- uses: prelude lanes schedule unique undo known_ids task_pauses members
+-- uses: prelude lanes schedule unique undo known_ids task_pauses members steps
 
 local RESTORED_BYTES = 200000 -- in one call: Redis serves nobody else meanwhile
 
@@ -64,9 +64,11 @@ local function restore_job(q, parts, now)
     note_members(q, { id }, "dead")
     redis.call("ZADD", q.dead, at, id)
     put_beside(q, parts)
+    restore_steps(q, id)
     redis.call("HSET", q.jobs, id, record)
   elseif restore_waiting(q, parts, state, tonumber(at), now) then
     note_members(q, { id }, "open")
+    restore_steps(q, id)
     redis.call("HSET", q.jobs, id, record)
     put_beside(q, parts)
   else

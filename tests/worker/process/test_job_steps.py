@@ -1,0 +1,134 @@
+"""Steps of jobs, in this process."""
+
+import pytest
+
+from django_rtq import DuplicateStep, InvalidStep, JobContext, current_job, task
+from django_rtq.testing import drain
+from django_rtq.worker.process import job_steps
+from tests.support.snapshots import snapshot
+
+pytestmark = pytest.mark.usefixtures("broker")
+calls = []
+
+
+@pytest.fixture(autouse=True)
+def no_calls():
+    calls.clear()
+
+
+def add(*values):
+    calls.append(values)
+    return sum(values)
+
+
+@task(takes_context=True, max_attempts=3)
+def run(context, scene):
+    return SCENES[scene](context)
+
+
+def scene(function):
+    SCENES[function.__name__] = function
+    return function
+
+
+SCENES = {}
+
+
+@scene
+def twice(context):
+    context.step("a", add, 1)
+    context.step("a", add, 2)
+
+
+@scene
+def in_a_helper(context):
+    return current_job().step("a", add, 1, 2)
+
+
+@scene
+def no_text(context):
+    context.step(7, add)
+
+
+@scene
+def no_json(context):
+    context.step("a", object)
+
+
+@scene
+def large(context):
+    context.step("a", lambda: "é" * 32_768)
+
+
+@scene
+def many(context):
+    for number in range(4):
+        context.step(f"step {number}", add, number)
+
+
+@scene
+def much(context):
+    for number in range(4):
+        context.step(f"step {number}", lambda: "x" * 100)
+
+
+@scene
+def coroutine(context):
+    async def nothing():
+        """Is not awaited."""
+
+    context.step("a", nothing)
+
+
+def died(redis, name):
+    run.delay(name)
+    with pytest.raises(InvalidStep) as caught:
+        drain()
+    assert len(snapshot(redis)["dead"]) == 1
+    return caught.value
+
+
+def test_in_a_plain_call_the_function_is_called():
+    assert JobContext().step("a", add, 1, 2) == 3
+    assert JobContext().step("a", add, 1, 2) == 3
+
+
+def test_helpers_ask_for_the_current_job(redis):
+    run.delay("in_a_helper")
+
+    assert drain()[0].result == 3
+
+
+def test_a_name_may_come_once_in_a_run(redis):
+    error = died(redis, "twice")
+
+    assert isinstance(error, DuplicateStep)
+    assert "has a step 'a' already" in str(error)
+    assert calls == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no_text", "the name of a step is '7', but has to be a str"),
+        ("no_json", "the result of step 'a' of .*run"),
+        ("large", r"the result of step 'a' has 65,538 bytes of JSON, and 65,536 are the most"),
+        ("coroutine", "Write `await context.astep"),
+    ],
+)
+def test_what_cannot_be_a_step_makes_a_dead_letter(redis, name, words):
+    with pytest.raises(InvalidStep, match=words):
+        raise died(redis, name)
+
+
+def test_a_job_has_so_many_steps(redis, monkeypatch):
+    monkeypatch.setattr(job_steps, "MAX_STEPS", 3)
+
+    assert "a job has 3 steps at the most" in str(died(redis, "many"))
+    assert calls == [(0,), (1,), (2,)]
+
+
+def test_the_results_of_a_job_have_so_many_bytes(redis, monkeypatch):
+    monkeypatch.setattr(job_steps, "MAX_BYTES", 300)
+
+    assert "would have more than 300 bytes of results" in str(died(redis, "much"))
