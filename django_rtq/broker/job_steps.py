@@ -58,7 +58,10 @@ class StepStore:
 
     def _read(self, holder: Holder) -> Steps[Remembered | None]:
         keys, job_id = self._keys.of(holder.queue), holder.job_id
-        reads: list[Command] = [("HGET", keys.running(holder.worker), job_id), ("HGETALL", keys.steps + job_id.encode())]
+        reads: list[Command] = [
+            ("HGET", keys.running(holder.worker), job_id),
+            ("HGETALL", keys.steps + job_id.encode()),
+        ]
         held, fields = checked((yield reads))
         if held is None or HeldEntry.read(held).claimed_ms != holder.claimed_ms:
             return None

@@ -64,9 +64,7 @@ class JobContext:
         return result
 
     @overload
-    async def astep(
-        self, name: str, function: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs
-    ) -> R: ...
+    async def astep(self, name: str, function: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     @overload
     async def astep(self, name: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...

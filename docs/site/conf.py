@@ -47,8 +47,8 @@ NAVIGATION = {
         "coming-from",
     ],
     "Using it": [
-        "tasks", "workflows", "steps", "limits", "middleware", "transactions", "async", "testing", "periodic", "exactly-once",
-        "mail", "django-tasks", "admin",
+        "tasks", "workflows", "steps", "limits", "middleware", "transactions", "async", "testing", "periodic",
+        "exactly-once", "mail", "django-tasks", "admin",
     ],
     "Running it": [
         "settings", "worker", "site/commands", "monitoring", "site/metrics", "incidents", "redis", "site/keys",

@@ -10,7 +10,6 @@ from tests.support.jobs import (
     WORKER,
     claim,
     claimed_job,
-    dead_job,
     let_fall_due,
     let_lapse,
     queued_job,

@@ -39,7 +39,7 @@ def test_many_jobs_that_are_killed_run_each_step_once(worker, journal):
 
     for job in jobs:
         job.get(PATIENCE)
-    assert {name: steps_of(journal, name) for name in names} == dict.fromkeys(names, [1, 1, 1])
+    assert {name: steps_of(journal, name) for name in names} == {name: [1, 1, 1] for name in names}
 
 
 def test_a_job_that_fails_goes_on_behind_its_last_step(worker, journal):

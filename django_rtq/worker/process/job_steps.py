@@ -134,7 +134,8 @@ class JobSteps:
         """Store a field. Waits while Redis is away: what was done would be done again."""
         for pause_seconds in self._pauses():
             try:
-                return self._saved(field, text, self._store.write(self._holder, field, text))
+                self._note(field, text, is_held=self._store.write(self._holder, field, text))
+                break
             except BrokerUnavailable:
                 if pause_seconds is None:
                     raise
@@ -143,7 +144,8 @@ class JobSteps:
     async def _asave(self, field: str, text: str) -> None:
         for pause_seconds in self._pauses():
             try:
-                return self._saved(field, text, await self._store.awrite(self._holder, field, text))
+                self._note(field, text, is_held=await self._store.awrite(self._holder, field, text))
+                break
             except BrokerUnavailable:
                 if pause_seconds is None:
                     raise
@@ -156,7 +158,7 @@ class JobSteps:
             yield delay.next_seconds()
         yield None
 
-    def _saved(self, field: str, text: str, is_held: bool) -> None:
+    def _note(self, field: str, text: str, *, is_held: bool) -> None:
         remembered = _held(self._remembered if is_held else None)
         remembered.fields[field] = text.encode()
 

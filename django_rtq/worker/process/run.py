@@ -179,9 +179,7 @@ class Run:
 
             broker = get_broker(self.progress.backend if self.progress is not None else "")
             holder = Holder(self.queue, self.id, self.worker, self.now_ms)
-            self._steps = JobSteps(
-                broker.steps, holder, self.task_name, patience_seconds=broker.config.lease_seconds
-            )
+            self._steps = JobSteps(broker.steps, holder, self.task_name, patience_seconds=broker.config.lease_seconds)
         return self._steps
 
     @property
