@@ -120,62 +120,6 @@ IN_OTHER_FUNCTIONS = {
     "lib/assign": (("suspect_for_a_busy_worker", "if given > 0 and claim.suspects == 0 then", "if false then"),),
     "lib/limit_sources": (
         ("first_limit_counts_nothing", "elseif not (is_counted and changes.had_limits) then", "elseif false then"),
-<<<<<<< HEAD
-=======
-        ("counts_outlast_limits", 'redis.call("DEL", q.running_counts, q.rate_times', 'redis.call("DEL", q.rate_times'),
-        ("rates_outlast_limits", ", q.rate_times, q.next_starts)\n  elseif", ")\n  elseif"),
-    ),
-    "lib/moving": (
-        ("the_dead_expire_there", 'string.format(" %.0f 0 ", now) or "%3"', '"%3" or "%3"'),
-        ("errors_stay_behind", "(i < 4 or not job.is_dead)", "i > 1"),
-    ),
-    "lib/outcomes": (
-        ("outcomes_tell_no_time", "times .. outcome", "outcome"),
-        ("each_is_kept_as_long_as_the_first", "if list[i + 1] ~= keep_ms then", "if not keep_ms then"),
-        (
-            "who_has_an_outcome_has_none",
-            'redis.call("RPUSH", q.no_outcome, unpack(without))',
-            'redis.call("RPUSH", q.no_outcome, unpack(ids))',
-        ),
-    ),
-    "lib/promote": (
-        ("given_back_among_the_others", 'string.gsub(record, "^%-?%d+", "%0+", 1)', "record"),
-        ("one_client_takes_all_turns", "math.ceil(wanted / math.max(#clients, 1))", "wanted"),
-    ),
-    "lib/rates": (
-        ("rates_are_ignored", "if not starts then return end", "do return end"),
-        ("one_more_start_than_the_rate_allows", "/ rate.interval + 1e-6)", "/ rate.interval + 1)"),
-        ("part_of_a_start_is_one", "/ rate.interval + 1e-6)", "/ rate.interval + 0.2)"),
-        ("rounded_starts_are_missing", "/ rate.interval + 1e-6)", "/ rate.interval - 1e-6)"),
-        ("next_start_after_the_burst", "(rate.burst - 1) * rate.interval", "0"),
-    ),
-    "lib/reclaim": (
-        ("the_guilty_come_first", "record, now, not has_run and", "record, now, true and"),
-        ("the_innocent_lose_their_turn", "record, now, not has_run and", "record, now, false and"),
-        ("crash_counts_everyone_dead", 'is_dead and "dead" or "retried"', '"dead"'),
-        ("failures_are_no_attempts", "local attempt = crashes + tonumber(", "local attempt = crashes + 0 * tonumber("),
-    ),
-    "lib/recount": (
-        ("entries_without_owner_stay", 'held[i + 1] .. " " .. client)', "held[i + 1])"),
-        ("times_are_not_counted_again", "then recount_used(q, owners, claims) end", "then return end"),
-    ),
-    "lib/restore": (
-        ("restored_in_another_place", 'redis.call("ZADD", q.dead, at, id)', 'redis.call("ZADD", q.dead, now, id)'),
-        ("the_held_stay_in_scheduled", "due >= tonumber(lowest_held())", "false"),
-        ("the_held_waited_since_now", "then parts[7] = string", "then parts[6] = string"),
-        ("restored_behind_others", "push_front(q, id, record, now)", "push_back(q, id, record, now)"),
-    ),
-    "lib/retention": (
-        ("all_that_is_too_much_goes_at_once", "math.min(number, AT_ONCE)", "math.min(number, 5000)"),
-        ("the_latest_outcomes_go_first", "q.recent_results, 0, number", "q.recent_results, -1, number"),
-        ("trim_moves_recent_outcomes", "now - finished_at < RECENT_MS", "now - finished_at < RECENT_MS - 1"),
-        ("trim_looks_at_all_outcomes", "0, TEXTS_AT_ONCE - 1", "0, -1"),
-        ("trim_keeps_results", 'redis.call("HDEL", q.results, unpack(gone))', "0"),
-    ),
-    "lib/running_counts": (
-        ("jobs_of_clients_not_counted", '"client:" .. client, owners[client]\n', '"client:" .. client, 0\n'),
-        ("ends_not_counted", "sign * numbers[i]", "math.max(0, sign) * numbers[i]"),
->>>>>>> 5268236c (Name mutants of moves as they are now)
     ),
     "lib/restore": (("the_held_stay_in_scheduled", "due >= tonumber(lowest_held())", "false"),),
     "lib/search_steps": (
