@@ -1,7 +1,8 @@
 -- steps: what jobs remember of earlier runs.
 --
--- `steps` + id has these fields: "step <name>", its end (ms), its time (µs) and its result, JSON; "each <name>", how far a
--- loop is, JSON; "aside", what `step_jobs` says of a job that was deleted and may come back. `step_jobs` names the jobs that have any, so that most queues have nothing to look for.
+-- `steps` + id has these fields: "step <name>", its end (ms), its time (µs) and its result, JSON; "aside", what `step_jobs` says
+-- of a job that was deleted and may come back. `step_jobs` names the jobs that have any, so that most queues have nothing to
+-- look for.
 -- created when first called
 
 local UNDO_MS = 3600000 -- an undo of many jobs goes on after its list would have expired
