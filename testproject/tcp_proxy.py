@@ -18,6 +18,7 @@ class TCPProxy:
     """
 
     def __init__(self, port: int) -> None:
+        self.server_port = port
         self._server = ("127.0.0.1", port)
         self._peers: dict[socket.socket, socket.socket] = {}  # each open socket -> the one on the other side
         self._clients: set[socket.socket] = set()

@@ -17,10 +17,12 @@ TAG = b"{rtq.0.0}"  # of all keys of a project in a Cluster
 
 
 class PrivateCluster:
-    """Masters that share all slots. With `alone`, the first one has the slot of our keys and no other."""
+    """Masters that share all slots. With `alone`, the first one has that port, our slot and no other."""
 
-    def __init__(self, *, masters=3, replicas=0, alone=False, arguments=()):
-        self._arguments = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT_MS), *arguments]
+    def __init__(self, *, masters=3, replicas=0, alone=None, announced=None):
+        self._arguments = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT_MS)]
+        # The port of a proxy, which clients are told instead of that of the first server.
+        self._announced = announced
         self._masters, self._replicas, self._alone = masters, replicas, alone
         self._stack = ExitStack()
         self.servers = []  # masters first
@@ -37,7 +39,8 @@ class PrivateCluster:
 
     def start(self):
         """Start the servers, and wait until each knows all slots."""
-        self.servers = [self._new_server() for _ in range(self._masters * (1 + self._replicas))]
+        for _ in range(self._masters * (1 + self._replicas)):
+            self.servers.append(self._new_server())
         masters = self.servers[: self._masters]
         for i, (server, slots) in enumerate(zip(masters, self._shares(), strict=True)):
             ask(server, "CLUSTER SET-CONFIG-EPOCH", i + 1)
@@ -102,10 +105,20 @@ class PrivateCluster:
         return source, target
 
     def _new_server(self):
-        server = PrivateRedis(appendonly=bool(self._replicas), arguments=self._arguments)
+        arguments, port = self._arguments, None
+        if self._alone and not self.servers:
+            port, bus = self._alone, str(self._alone + BUS)
+            arguments = [
+                *arguments,
+                "--cluster-announce-port",
+                str(self._announced),
+                "--cluster-announce-bus-port",
+                bus,
+            ]
+        server = PrivateRedis(appendonly=bool(self._replicas), arguments=arguments)
         self._stack.callback(server.stop)
         for _ in range(PORTS_TRIED):
-            server.port = _port_with_bus()
+            server.port = port or port_with_bus()
             with suppress(RedisDidNotStart):  # another program took the port
                 return server.start()
         raise RedisDidNotStart(f"none of {PORTS_TRIED} ports was free")
@@ -151,7 +164,8 @@ def owner_seen_by(server):
     return None
 
 
-def _port_with_bus():
+def port_with_bus():
+    """A port that no program listens on, nor on the one behind it that nodes use among themselves."""
     while True:
         port = free_port()
         if port + BUS > 65_535:

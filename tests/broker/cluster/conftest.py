@@ -6,15 +6,21 @@ import pytest
 from django.test import override_settings
 
 from tests.support.fault_proxy import FaultProxy
-from tests.support.redis_cluster import PrivateCluster, ask, owner_seen_by
+from tests.support.redis_cluster import PrivateCluster, port_with_bus
 from tests.support.redis_server import LEASE_SECONDS
-from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="session")
-def cluster():
+def proxy():
+    """A proxy between the server and the brokers. The Cluster names it instead of the server."""
+    with FaultProxy(port_with_bus()) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session")
+def cluster(proxy):
     """The Cluster of this session, of three masters."""
-    with PrivateCluster(alone=True) as cluster:
+    with PrivateCluster(alone=proxy.server_port, announced=urlsplit(proxy.url).port) as cluster:
         yield cluster
 
 
@@ -22,16 +28,6 @@ def cluster():
 def redis_server(cluster):
     """The master that has our slot."""
     return cluster.servers[0]
-
-
-@pytest.fixture(scope="session")
-def proxy(cluster, redis_server):
-    """A proxy between this server and the brokers: the Cluster names it instead."""
-    with FaultProxy(redis_server.port) as proxy:
-        port = urlsplit(proxy.url).port
-        ask(redis_server, "CONFIG SET", "cluster-announce-port", port)
-        wait_until(lambda: all(owner_seen_by(server) == port for server in cluster.servers))
-        yield proxy
 
 
 @pytest.fixture
