@@ -24,6 +24,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from django_rtq.broker.redis.commands import Command, Mending, Pause
 from django_rtq.broker.redis.masters import Address, Master, WrongAddress, no_retry
@@ -62,19 +63,21 @@ class SlotMaster(Master):
         self._slot = slot
         self._number = key_slot(slot.key)
         self._nodes: list[Address] = []  # as the last reply named them
+        self._lost: Address | None = None  # to where the last connection was lost
 
     def discover_master(self, service: str) -> Address:
         """The address of the master. Raises RedisError if no node knows it."""
         return self.address or self._find()
 
     def forget(self, address: Address) -> None:
+        self._lost = address
         if self.address == address:
             self.address = None
 
     def instead_of(self, address: Address) -> Address | None:
         self.forget(address)
         try:
-            found = self._find(last=address)
+            found = self._find()
         except (RedisError, OSError):
             return None
         return None if found == address else found
@@ -128,19 +131,19 @@ class SlotMaster(Master):
         before = self.address
         return before is not None and self.instead_of(before) is not None
 
-    def _find(self, last: Address | None = None) -> Address:
-        """Ask the nodes for the master, `last` after all others."""
+    def _find(self) -> Address:
+        """Ask the nodes for the master, the one that was lost after all others."""
         nodes = dict.fromkeys([*self._nodes, *self._slot.addresses])
         until = time.monotonic() + SEARCH_SECONDS
         error: RedisError | OSError | None = None
-        for node in sorted(nodes, key=lambda node: node == last):
+        for node in sorted(nodes, key=lambda node: node == self._lost):
             if time.monotonic() >= until:
                 break
             try:
                 slots = self._ask(node)
             except AuthenticationError:
                 raise
-            except (RedisConnectionError, OSError) as caught:
+            except (RedisConnectionError, RedisTimeoutError, OSError) as caught:
                 error = error or caught
                 continue
             self._nodes = [_address(server, node) for _, _, *servers in slots for server in servers]

@@ -14,6 +14,7 @@ from redis.backoff import NoBackoff
 from redis.connection import AbstractConnection
 from redis.exceptions import AuthenticationError
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool, SentinelManagedConnection
 
@@ -117,7 +118,7 @@ class _FollowsMaster(SentinelManagedConnection):
             super().connect_to(address)  # type: ignore[no-untyped-call]
         except AuthenticationError:
             raise
-        except (RedisConnectionError, OSError):
+        except (RedisConnectionError, RedisTimeoutError, OSError):
             other = self.master.instead_of(address)
             if other is None:
                 raise

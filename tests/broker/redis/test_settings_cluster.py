@@ -3,6 +3,7 @@
 import pytest
 from redis.connection import Connection, SSLConnection
 from redis.exceptions import MovedError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import SentinelManagedSSLConnection
 
 from django_rtq.broker.broker import Broker
@@ -132,6 +133,16 @@ def test_the_node_that_is_gone_is_asked_last(master):
 
     assert master.instead_of(("a", 1)) == ("b", 2)
     assert master.instead_of(("b", 2)) == ("a", 1)
+
+
+def test_a_node_that_hangs_is_asked_last_and_does_not_end_the_search(master):
+    master.replies |= {("a", 1): RedisTimeoutError("late"), ("b", 2): [[0, 16383, [b"b", 2]]]}
+    assert master.discover_master("") == ("b", 2)
+
+    master.forget(("b", 2))
+    master.replies["b", 2] = RedisTimeoutError("late")
+    master.replies["a", 1] = [[0, 16383, [b"a", 1]]]
+    assert master.discover_master("") == ("a", 1)
 
 
 @pytest.mark.parametrize(
