@@ -12,6 +12,14 @@ from tests.browser.conftest import STILL
 from tests.browser.settings import THEMES
 from tests.browser.test_pages import LISTS, OF_TEMPLATES, address_of, overflow, violations, visit
 from tests.support.jobs import QUEUE, queued_job
+from tests.support.workflows import blocked_flow
+
+
+@pytest.fixture
+def jobs(jobs, broker):
+    """With what the pages of workflows show."""
+    blocked_flow(broker)
+    return jobs
 
 
 @pytest.fixture(params=THEMES)
