@@ -33,8 +33,10 @@ CANCELLED_AT_ONCE = 100  # jobs in a packet
 CANCELLED_PARTS = 4  # of a workflow in one heartbeat
 UNFINISHED_MS = 60_000  # without another part; then a workflow that is not whole is forgotten
 STALLED_MS = 2_000  # after that, parts that nobody has started are started by a heartbeat
-MEMBER = 0x38  # "8", the version of the UUIDs of members
-_HEX = 16
+MOST_FULL = 1000
+
+#: Workflows whose results are too many, as far as this process has heard.
+full_workflows: set[str] = set()
 
 
 class Part(NamedTuple):
@@ -50,7 +52,7 @@ class Advance(NamedTuple):
 
     workflow: str
     name: str
-    news: str  # "ended", "blocked", "cancel", "missing", or ""
+    news: str  # "ended", "blocked", "cancel", "full", "missing", or ""
     parts: list[Part]
 
 
@@ -167,6 +169,10 @@ class WorkflowStore:
             elif advance.news == "cancel":
                 self.cancel(advance.workflow)
                 self.cancel_members(advance.workflow, most_parts=1)  # heartbeats do the others
+            elif advance.news == "full":
+                if len(full_workflows) == MOST_FULL:
+                    full_workflows.clear()
+                full_workflows.add(advance.workflow)
         if parts := [part for advance in advances for part in advance.parts]:
             self.start(parts)
 

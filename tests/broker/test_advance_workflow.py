@@ -3,6 +3,7 @@
 import pytest
 from asgiref.sync import async_to_sync
 
+from django_rtq.broker import workflows
 from django_rtq.broker.broker import Broker
 from django_rtq.inspector.jobs.undo import new_token
 from tests.support import sweeps
@@ -133,6 +134,32 @@ def test_results_are_kept_where_others_take_them(redis, broker):
     end(broker, "ack", kept, other, outcome='{"result":1}')
 
     assert broker.workflows.outcomes(FLOW, [0, 1]) == [b'{"result":1}', None]
+
+
+def test_results_beyond_64_mb_are_told(redis, broker):
+    """What has arrived is kept; which jobs send more, their processes know."""
+    begun_flow(broker, {"keep": True, "size": 2})
+    first, second = claim_members(broker)
+    keys = broker.keys.of(QUEUE)
+    end(broker, "ack", first, outcome='{"result":1}')
+    assert FLOW not in workflows.full_workflows
+    redis.hset(keys.workflow + FLOW.encode(), "kept_bytes", 64_000_000)
+
+    settle(broker, "ack", second, outcome='{"result":2}')
+
+    assert fields_of(broker)["state"] == "succeeded"  # its end is more important
+    assert fields_of(broker)["kept_bytes"] == "64000012"
+
+
+def test_of_a_workflow_that_is_full_processes_hear(redis, broker, monkeypatch):
+    monkeypatch.setattr(workflows, "full_workflows", set())
+    begun_flow(broker, {"keep": True, "size": 2})
+    first, _ = claim_members(broker)
+    redis.hset(broker.keys.of(QUEUE).workflow + FLOW.encode(), "kept_bytes", 64_000_000)
+
+    settle(broker, "ack", first, outcome='{"result":2}')
+
+    assert workflows.full_workflows == {FLOW}
 
 
 def test_a_retry_changes_nothing(redis, broker):

@@ -7,13 +7,14 @@
 -- ARGV[...] ids       of its members, at most 500; of those that have not ended nothing is noted. None: who waits for the
 --                     workflow is woken if it is over or blocked
 --
--- returns {what is new: "ended", "blocked", "cancel": it is to be cancelled, or ""; its name; then parts that are to be enqueued,
+-- returns {what is new: "ended", "blocked", "cancel": it is to be cancelled, "full": it keeps no more results, or ""; its name; then parts that are to be enqueued,
 --         and their queues, in turn, at most 16}; {"missing"}: there is no such workflow
 -- sent twice: nothing is new the second time; parts that are not enqueued yet are returned again
 
 local q, target, id, ids = named(), named(2), ARGV[1], { select(2, unpack(ARGV)) }
 local now, flow = now_ms(q.clock), find_workflow(q, id)
-local touched, steps = {}, {}
+local touched, steps, kept_bytes = {}, {}, 0
+local MOST_BYTES = 64000000 -- of the results of a workflow
 
 -- The step with this member, and the number of its first one.
 local function find_step(number)
@@ -49,7 +50,10 @@ for i, note in ipairs(read_notes(target, ids)) do
     if note ~= "done" then how, outcome = string.match(note, "^(%l+) ?(.*)$") end
     local step = find_step(number)
     note_end(step, number - step.first, how)
-    if outcome ~= "" then redis.call("HSET", q.step_results .. id, number, outcome) end
+    if outcome ~= "" then
+      local is_new = redis.call("HSET", q.step_results .. id, number, outcome) == 1
+      kept_bytes = redis.call("HINCRBY", flow.hash, "kept_bytes", is_new and #outcome or 0)
+    end
     touched[step.name] = true
   end
 end
@@ -63,4 +67,5 @@ drop_notes(target, noted) -- last: a torn log lets all of this be done again
 if not flow then return { "missing" } end
 if #ids == 0 and flow.state ~= "running" then send_signal(flow) end
 if is_cancelled and news == "" then news = "cancel" end
+if kept_bytes > MOST_BYTES and news == "" then news = "full" end
 return add_starting(flow, { news, redis.call("HGET", flow.hash, "name") })

@@ -21,8 +21,9 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from django_rtq import signals
+from django_rtq.broker.workflows import full_workflows, workflow_of
 from django_rtq.conf.config import Config
-from django_rtq.exceptions import JobCancelled, PayloadError, TaskNotFound
+from django_rtq.exceptions import JobCancelled, PayloadError, PayloadTooLarge, TaskNotFound
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import CurrentRun, Interruptible, current_run, running
 from django_rtq.jobs.job import Job
@@ -202,6 +203,8 @@ class Executor:
             text = "null" if result is None else serializer.dumps(result, what=f"the result of {run.task_name}")
             if len(text) > self._small_result:
                 self._check_size(run, text)
+            if full_workflows and run.keeps_result:
+                _check_room(run)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - e.g. a lazy string whose function fails
@@ -224,11 +227,20 @@ class Executor:
             "job %s has committed, so it has succeeded. After the commit it raised: %r", run.id, error,
             exc_info=error, extra=about(run.job),
         )  # fmt: skip
-        return self._acked(run, result) if run.result_ttl(self._config) else _NOTHING_KEPT
+        return self._acked(run, result) if run.result_ttl(self._config) or run.keeps_result else _NOTHING_KEPT
 
     def _acked(self, run: Run, text: str) -> Outcome:
         details = run.details(keep_args=self._config.keep_args)
         return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text, details))
+
+
+def _check_room(run: Run) -> None:
+    flow = workflow_of(run.id)
+    if flow in full_workflows:
+        raise PayloadTooLarge(
+            f"{run.task_name}: workflow {flow} keeps results of more than 64 MB, the most of one workflow. "
+            "Another step takes this one, too: let the jobs store their results, and return keys."
+        )
 
 
 def _send_started(run: Run) -> None:

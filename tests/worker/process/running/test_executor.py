@@ -8,6 +8,7 @@ import time
 import pytest
 
 from django_rtq import signals
+from django_rtq.broker.workflows import member_id
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried, UnknownTask
@@ -36,10 +37,10 @@ def executor(shared):
     signal.signal(signal.SIGALRM, before)
 
 
-def run_of(task, *args, header="0 3 {now} 0 client", failures=0, **options):
+def run_of(task, *args, header="0 3 {now} 0 client", failures=0, job_id=ID, **options):
     body = json.dumps({"task": f"tests.app.tasks.{task}", "args": args, **options})
     record = header.format(now=NOW_MS).encode() + b"\n" + body.encode()
-    return Run("default", ID, record, worker="w1", now_ms=NOW_MS, counts=(failures, 0))
+    return Run("default", job_id, record, worker="w1", now_ms=NOW_MS, counts=(failures, 0))
 
 
 def outcome_of(executor, run):
@@ -66,6 +67,18 @@ def test_what_a_task_returns_is_kept(executor, journal, task):
 
 def test_what_nobody_wants_is_not_kept(executor, journal):
     assert outcome_of(executor, run_of("note", "x", result_ttl=0)) == Acked("")
+
+
+def test_a_workflow_with_too_many_results_keeps_no_more(executor, journal, monkeypatch):
+    """Only of steps whose results others take."""
+    monkeypatch.setattr("django_rtq.worker.process.running.executor.full_workflows", {"0123456789ab"})
+    outcomes = [
+        outcome_of(executor, run_of("note", "x", job_id=member_id(flow, NOW_MS, 7, keeps=keeps).encode()))
+        for flow, keeps in (("0123456789ab", True), ("0123456789ab", False), ("0123456789ac", True))
+    ]
+
+    assert [type(outcome) for outcome in outcomes] == [Buried, Acked, Acked]
+    assert "64 MB" in str(outcomes[0].error)
 
 
 def test_a_result_that_is_too_large_is_told_as_such(executor, journal):
