@@ -22,7 +22,7 @@ from django_rtq.broker.redis.client import BlockingClient, RedisClient
 from django_rtq.broker.redis.commands import Argument, Command, Token, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.conf.config import Config
-from django_rtq.exceptions import BrokerError
+from django_rtq.exceptions import BrokerError, QueueFull
 
 logger = logging.getLogger("django_rtq")
 
@@ -64,6 +64,11 @@ class NewWorkflow:
     key: str
     fields: Mapping[str, Argument]
     parts: Sequence[tuple[str, str]]
+    rooms: Sequence[tuple[str, str, int]] = ()  # queue, client (ANY_CLIENT), and how many members begin there
+    token: str = ""  # of its maker; "": a new one
+
+
+ANY_CLIENT = "\n"
 
 
 def new_workflow_id() -> str:
@@ -107,21 +112,31 @@ class WorkflowStore:
         self, flow: NewWorkflow, register_queues: Callable[[Iterable[str]], None] | None = None
     ) -> tuple[str, str, list[Part]]:
         """Store a workflow, and begin it. Returns "ok", its state and the parts to start; or "duplicate" and the id of
-        the workflow with that key, or "taken". Raises BrokerError: then it may have begun."""
+        the workflow with that key; or "taken". Raises BrokerError: then it may have begun; and QueueFull."""
         if register_queues:
             register_queues({str(queue) for name, queue in flow.fields.items() if name.startswith("queue:")})
-        script, token = SCRIPTS["store_workflow"], secrets.token_hex(8)
+        script, token = SCRIPTS["store_workflow"], flow.token or secrets.token_hex(8)
         fields: list[Argument] = [text for pair in flow.fields.items() for text in pair]
+        queues = list(dict.fromkeys(queue for queue, _, _ in flow.rooms))
+        rooms: list[Argument] = []
+        for queue, client, members in flow.rooms:
+            rooms += (queues.index(queue) + 2, client, members)
+        targets = [self._home, *map(self._keys.of, queues)]
         calls = list(_packets(flow.parts))
         commands = []
         for number, parts in enumerate(calls):
-            pairs = [] if number else fields
-            is_last = "1" if number == len(calls) - 1 else ""
-            arguments = (flow.id, token, is_last, flow.key, len(pairs), *pairs, *parts)
-            commands.append(script.call(self._home, arguments))
-        for start in range(0, len(commands), PARTS_IN_FLIGHT):
-            replies = self._redis.execute(commands[start : start + PARTS_IN_FLIGHT], resend=True)
+            is_last = number == len(calls) - 1
+            first, last = [] if number else fields, rooms if is_last or not number else []
+            arguments = (flow.id, token, "1" if is_last else "", flow.key, len(last), len(first), *last, *first, *parts)
+            commands.append(script.call_many(targets, arguments))
+        # The first one alone: if it is refused, no other may leave anything.
+        for start in range(1 - PARTS_IN_FLIGHT, len(commands), PARTS_IN_FLIGHT):
+            replies = self._redis.execute(commands[max(0, start) : start + PARTS_IN_FLIGHT], resend=True)
             for reply in replies:
+                if reply[0].startswith(b"full"):
+                    _, scope, waiting, most = reply[0].decode().split(" ")
+                    full_client = reply[2].decode() if scope == "client" else None
+                    raise QueueFull(queues[int(reply[1]) - 2], full_client, int(waiting), int(most), [])
                 if reply[0] != b"ok":
                     return reply[0].decode(), reply[1].decode() if len(reply) > 1 else "", []
         return "ok", replies[-1][1].decode(), _parts(flow.id, replies[-1][2:])

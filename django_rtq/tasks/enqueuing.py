@@ -365,9 +365,9 @@ def _wait_for_room(
     Does not wait in a transaction, which would keep its locks meanwhile.
     """
     latest = list(answers)
-    if any(connection.in_atomic_block for connection in connections.all(initialized_only=True)):
+    if is_in_transaction():
         return latest
-    for pause in _pauses(queue, latest):
+    for pause in pauses(queue, latest):
         time.sleep(pause)
         places = _refused(latest)
         again = [jobs[place] for place in places]
@@ -381,7 +381,7 @@ async def _await_room(
 ) -> list[str]:
     """_wait_for_room() for coroutines. The event loop goes on."""
     latest = list(answers)
-    for pause in _pauses(queue, latest):
+    for pause in pauses(queue, latest):
         await asyncio.sleep(pause)
         places = _refused(latest)
         again = [jobs[place] for place in places]
@@ -390,7 +390,12 @@ async def _await_room(
     return latest
 
 
-def _pauses(queue: str, latest: Sequence[str]) -> Iterator[float]:
+def is_in_transaction() -> bool:
+    """Whether a transaction of any database is open: nobody may wait in it, with its locks."""
+    return any(connection.in_atomic_block for connection in connections.all(initialized_only=True))
+
+
+def pauses(queue: str, latest: Sequence[str]) -> Iterator[float]:
     """How many seconds to wait before each try, while jobs are refused."""
     options = get_config().queue(queue)
     if options.on_full != "wait":

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
 
@@ -14,11 +17,11 @@ from django.db import transaction
 from django_rtq.broker.brokers import broker_of
 from django_rtq.broker.messages import NewJob
 from django_rtq.broker.redis.commands import Argument
-from django_rtq.broker.workflows import NewWorkflow, new_workflow_id
-from django_rtq.exceptions import BrokerError, ConfigurationError, InvalidWorkflow
+from django_rtq.broker.workflows import ANY_CLIENT, NewWorkflow, Part, new_workflow_id
+from django_rtq.exceptions import BrokerError, ConfigurationError, InvalidWorkflow, QueueFull
 from django_rtq.jobs.serializer import ResultOf
 from django_rtq.tasks.calls import client_name, new_job
-from django_rtq.tasks.enqueuing import Calls, checked_calls
+from django_rtq.tasks.enqueuing import Calls, checked_calls, is_in_transaction, pauses
 from django_rtq.tasks.task import Task
 from django_rtq.transactions.on_commit import has_transaction
 from django_rtq.transactions.rules import OnCommit, database_to_await, outbox_database
@@ -29,6 +32,7 @@ MAX_STEPS = 1_000
 MAX_EDGES = 10_000
 MAX_MEMBERS = 16_000_000
 MAX_NAME = 100  # characters, of names and keys
+MOST_ROOMS = 500  # clients for which is looked whether their jobs fit
 PART = 500  # members that one call of a script enqueues
 PART_BYTES = 250_000  # of calls, more than one in a part
 OnDead = Literal["block", "cancel", "go_on"]
@@ -150,6 +154,7 @@ class WorkflowBuilder(After):
         self._steps: list[AnyStep] = []
         self._parts: list[tuple[str, _Part]] = []
         self._next: dict[int, list[str]] = {}
+        self._clients: dict[int, Counter[str]] = {}  # of the jobs of a step
         self._backend: str | None = None
         self._edges = self._members = 0
         self._is_open = False
@@ -200,12 +205,14 @@ class WorkflowBuilder(After):
         if self._headers and not task.headers:
             task = task.using(headers=self._headers)
         waits, parts = dict(after), [_Part(0)]
-        size = 0
+        size, clients = 0, self._clients.setdefault(number, Counter())
         for args, kwargs in _pairs(task.name, calls):
             for reference in references_in(args, kwargs):
                 waits.setdefault(self._step_of(reference).number, "")
             job = new_job(task, args, dict(kwargs))
-            line = _line(job, self._client)
+            client = job.client or self._client
+            clients[client] += 1
+            line = _line(job, client)
             if parts[-1].lines and (len(parts[-1].lines) == PART or parts[-1].size + len(line) > PART_BYTES):
                 parts.append(_Part(size))
             parts[-1].lines.append(line)
@@ -291,6 +298,20 @@ class WorkflowBuilder(After):
         else:
             self._store()
 
+    def _rooms(self) -> list[tuple[str, str, int]]:
+        """How many jobs begin at once in each queue, for each client."""
+        rooms: Counter[tuple[str, str]] = Counter()
+        for number, clients in self._clients.items():
+            if not self._fields[f"after:{number}"] and self._fields.get("on_death") != number:
+                for client, members in clients.items():
+                    rooms[str(self._fields[f"queue:{number}"]), client] += members
+        if len(rooms) > MOST_ROOMS:
+            of_queues: Counter[tuple[str, str]] = Counter()
+            for (queue, _), members in rooms.items():
+                of_queues[queue, ANY_CLIENT] += members
+            rooms = of_queues
+        return [(queue, client, members) for (queue, client), members in rooms.items()]
+
     def _store(self) -> None:
         assert self.handle is not None
         broker = broker_of(self._backend or "")
@@ -306,8 +327,8 @@ class WorkflowBuilder(After):
         if key:
             fields["key"] = key
         parts = [(name, "".join(part.lines)) for name, part in self._parts]
-        new = NewWorkflow(id=self.id, key=key, fields=fields, parts=parts)
-        answer, other, starting = broker.workflows.store(new, broker.register_queues)
+        new = NewWorkflow(id=self.id, key=key, fields=fields, parts=parts, rooms=self._rooms())
+        answer, other, starting = _store_in_time(partial(broker.workflows.store, new, broker.register_queues))
         if answer == "taken":
             raise InvalidWorkflow(self.id, "has an id that another workflow has, by chance. Make it again.")
         if answer == "duplicate":
@@ -338,6 +359,23 @@ def workflow(
     return WorkflowBuilder(name, client=client, key=key, on_dead=on_dead, headers=headers or {}, on_commit=on_commit)
 
 
+def _store_in_time(store: Callable[[], tuple[str, str, list[Part]]]) -> tuple[str, str, list[Part]]:
+    """Store a workflow; if a queue is full whose on_full is "wait", wait for room. Raises QueueFull."""
+    try:
+        return store()
+    except QueueFull as error:
+        if is_in_transaction():
+            raise
+        full = error
+    for pause in pauses(full.queue, ["full"]):
+        time.sleep(pause)
+        try:
+            return store()
+        except QueueFull as error:
+            full = error
+    raise full
+
+
 def _checked_text(what: str, value: Any) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
         raise ValueError(f"The {what} of a workflow is {value!r}, but has to be a text of 1 to {MAX_NAME} characters.")
@@ -350,6 +388,4 @@ def _pairs(task: str, calls: Iterable[Any]) -> Iterable[tuple[Sequence[Any], Map
 
 def _line(job: NewJob, client: str) -> str:
     """A call as store_workflow.lua takes it."""
-    return (
-        f"{job.priority} {job.max_crashes} {job.due} {job.expires} {job.at_front} {job.client or client}\n{job.body}\n"
-    )
+    return f"{job.priority} {job.max_crashes} {job.due} {job.expires} {job.at_front} {client}\n{job.body}\n"

@@ -1,9 +1,12 @@
 """— -> a workflow, whose first steps are to be enqueued."""
 
+from dataclasses import replace
+
 import pytest
 
 from django_rtq.broker import workflows
-from tests.support.jobs import QUEUE
+from django_rtq.exceptions import QueueFull
+from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import changes, snapshot
 from tests.support.workflows import FLOW, begun_flow, new_flow, part, states_of
 
@@ -99,3 +102,83 @@ def test_all_members_are_enqueued(redis, broker, members):
     begun_flow(broker, {"size": members})
 
     assert redis.hlen(broker.keys.of("default").jobs) == members
+
+
+def rooms(*rooms, **options):
+    return replace(new_flow({"size": 3, "client": "x"}, **options), rooms=rooms)
+
+
+@pytest.mark.parametrize(
+    ("limits", "wanted", "scope"),
+    [
+        ({"run:queue": "max_waiting=3"}, 2, None),
+        ({"run:queue": "max_waiting=3"}, 3, "queue"),
+        ({"run:clients": "max_waiting=3"}, 2, None),
+        ({"run:clients": "max_waiting=3"}, 3, "x"),
+        ({"run:queue": "max_waiting=1"}, 1, "queue"),
+        ({}, 100, None),
+    ],
+)
+def test_those_that_begin_have_to_fit(redis, broker, limits, wanted, scope):
+    """One of client x waits already."""
+    queued_job(broker, client="x")
+    broker.limits.change(QUEUE, limits)
+    before = snapshot(redis)
+    flow = rooms((QUEUE, "x", wanted), key="flow\nmay")
+
+    if scope is None:
+        assert broker.workflows.store(flow)[0] == "ok"
+        return
+    with pytest.raises(QueueFull) as full:
+        broker.workflows.store(flow)
+
+    assert (full.value.client or "queue", full.value.queue, full.value.waiting) == (scope, QUEUE, 1)
+    assert changes(before, snapshot(redis)) == {}
+
+
+def test_of_very_many_clients_the_queue_is_asked_only(redis, broker):
+    broker.limits.change(QUEUE, {"run:clients": "max_waiting=1", "run:queue": "max_waiting=5"})
+
+    assert broker.workflows.store(rooms((QUEUE, workflows.ANY_CLIENT, 5)))[0] == "ok"
+    with pytest.raises(QueueFull):
+        broker.workflows.store(rooms((QUEUE, workflows.ANY_CLIENT, 6), flow_id="c" * 12))
+
+
+def test_all_queues_have_to_have_room(redis, broker):
+    broker.limits.change("low", {"run:queue": "max_waiting=1"})
+
+    with pytest.raises(QueueFull, match="low"):
+        broker.workflows.store(rooms((QUEUE, "x", 3), ("low", "x", 1), ("low", "y", 1)))
+
+
+def test_cancelled_ids_do_not_count(redis, broker, inspector):
+    first, second = queued_job(broker, client="x"), queued_job(broker, client="x")
+    broker.limits.change(QUEUE, {"run:clients": "max_waiting=3"})
+    inspector.cancel(second.id)
+    assert first.id in snapshot(redis)["jobs"]
+
+    assert broker.workflows.store(rooms((QUEUE, "x", 2)))[0] == "ok"
+    with pytest.raises(QueueFull):
+        broker.workflows.store(rooms((QUEUE, "x", 3), flow_id="c" * 12))
+
+
+def test_what_has_arrived_of_one_that_does_not_fit_goes(redis, broker, monkeypatch):
+    """There was room when the first part came."""
+    monkeypatch.setattr(workflows, "MOST_BYTES", 1)
+    monkeypatch.setattr(workflows, "PARTS_IN_FLIGHT", 1)
+    flow = replace(new_flow({}, {}, key="flow\nmay"), rooms=((QUEUE, "", 2),))
+    execute, before = broker.redis.execute, snapshot(redis)
+
+    def fill(commands, **options):
+        replies = execute(commands, **options)
+        if replies[0][0] == b"ok":
+            monkeypatch.setattr(broker.redis, "execute", execute)
+            broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
+        return replies
+
+    monkeypatch.setattr(broker.redis, "execute", fill)
+
+    with pytest.raises(QueueFull):
+        broker.workflows.store(flow)
+
+    assert {"limits", "waiting_limits", "limit_sources"} >= changes(before, snapshot(redis)).keys()

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -11,6 +12,7 @@ from django.test import override_settings
 from django_rtq import (
     ConfigurationError,
     InvalidWorkflow,
+    QueueFull,
     Unserializable,
     WorkflowFailed,
     WorkflowNotFound,
@@ -20,11 +22,13 @@ from django_rtq import (
     task,
     workflow,
 )
+from django_rtq.inspector.inspector import get_inspector
 from tests.app import workflow_steps as tasks
-from tests.support.jobs import QUEUE, claim
+from tests.support.jobs import QUEUE, claim, queued_job
 from tests.support.snapshots import live_jobs, snapshot
 from tests.support.waiting import PATIENCE
 from tests.support.workflows import claim_members, end
+from tests.tasks.test_room import on_full
 
 
 def clients_and_bodies(redis):
@@ -128,6 +132,44 @@ def test_many_coroutines_wait_for_its_end(redis, broker, verb, outcome):
     ends = async_to_sync(wait)()
 
     assert [type(error) if error else None for error in ends] == [outcome] * 100
+
+
+def test_a_full_queue_refuses_all_of_it(redis, broker):
+    """Later steps do not count."""
+    broker.limits.change(QUEUE, {"run:queue": "max_waiting=2"})
+
+    with workflow("flow") as flow:
+        flow.after(flow.map(tasks.double, range(2))).add_many(tasks.double, [((3,), {})] * 3)
+    flow.handle.cancel()
+    with pytest.raises(QueueFull, match="2"), workflow("flow") as flow:
+        flow.map(tasks.double, range(3))
+
+    assert live_jobs(redis) == {}
+    with pytest.raises(WorkflowNotFound):
+        get_workflow(flow.id)
+
+
+def test_it_waits_for_room_where_that_is_set(redis, broker, settings, monkeypatch):
+    broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
+    first = queued_job(broker)
+    sleep = SimpleNamespace(sleep=lambda seconds: get_inspector().cancel(first.id, QUEUE))
+    monkeypatch.setattr("django_rtq.workflows.builder.time", sleep)
+
+    with on_full(on_full="wait", on_full_timeout=3600), workflow("flow") as flow:
+        flow.add(tasks.double, 1)
+
+    assert flow.handle.state is WorkflowState.RUNNING
+
+
+def test_of_very_many_clients_the_queue_is_asked(redis, broker, monkeypatch):
+    monkeypatch.setattr("django_rtq.workflows.builder.MOST_ROOMS", 2)
+    broker.limits.change(QUEUE, {"run:clients": "max_waiting=1"})
+
+    with workflow("flow") as flow:
+        for client in ("x", "x", "y", "z"):
+            flow.add(tasks.double.using(client=client), 1)
+
+    assert len(live_jobs(redis)) == 4
 
 
 @pytest.mark.django_db(transaction=True)

@@ -7,8 +7,8 @@
 -- ARGV[...] ids       of its members, at most 500; of those that have not ended nothing is noted. None: who waits for the
 --                     workflow is woken if it is over or blocked
 --
--- returns {what is new: "ended", "blocked", "cancel": it is to be cancelled, "full": it keeps no more results, or ""; its name; then parts that are to be enqueued,
---         and their queues, in turn, at most 16}; {"missing"}: there is no such workflow
+-- returns {what is new: "ended", "blocked", "cancel": it is to be cancelled, "full": it keeps no more results, or ""; its name;
+--         then parts that are to be enqueued, and their queues, in turn, at most 16}; {"missing"}: there is no such workflow
 -- sent twice: nothing is new the second time; parts that are not enqueued yet are returned again
 
 local q, target, id, ids = named(), named(2), ARGV[1], { select(2, unpack(ARGV)) }

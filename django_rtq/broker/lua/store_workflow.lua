@@ -1,20 +1,28 @@
--- store_workflow: store a part of a new workflow; with the last part it begins.
--- uses: prelude workflow_steps
+-- store_workflow: store a part of a new workflow; with the last part it begins. There are several queues: the default one, and
+-- those of the steps that begin.
+-- uses: prelude workflow_steps waiting
 -- keys: workflow workflows workflow_keys workflow_steps open_steps dead_steps step_waits waiting_members
---       starting_parts unstarted clock workflow_signal
+--       starting_parts unstarted clock workflow_signal jobs dead running_counts waiting_limits scheduled
+--       scheduled_by_client bands blocked lane cancelled_in_lane
 -- ARGV[1] id          of the workflow
 -- ARGV[2] token       of its maker
 -- ARGV[3] is_last     "1": it is whole now
 -- ARGV[4] key         name, newline, key; "": it is not unique
--- ARGV[5] pairs       number of texts in `list` that are fields and values of the workflow
--- ARGV[...] list      these, then parts and the calls of their members in turn: the first line of each has the band, max_crashes,
---                     due, expires and front of the job, as in enqueue_many, and its client; the second one the body
+-- ARGV[5] rooms       number of texts in `list` that say how many members want to begin
+-- ARGV[6] pairs       number of texts in `list` that are fields and values of the workflow
+-- ARGV[...] list      of `rooms`: the number of the queue in KEYS, the client ("\n": any), how many members. The pairs. Then
+--                     parts and the calls of their members in turn: the first line of each has the band, max_crashes, due,
+--                     expires and front of the job, as in enqueue_many, and its client; the second one the body
 --
 -- returns {"ok"}, with "last" then parts and their queues in turn: those to be enqueued; {"duplicate", id} of the workflow with
---         that key that is not over; {"taken"}: another workflow has this id
+--         that key that is not over; {"taken"}: another workflow has this id; {"full queue" or "full client" with how many
+--         wait and may wait, number of the queue, client}: nothing is stored, nor what was before
 -- sent twice: nothing changes the second time, and more parts are to be enqueued if there are any left
 
-local q, id, token, is_last, key, pairs_end, list = named(), ARGV[1], ARGV[2], ARGV[3] == "1", ARGV[4], 5 + ARGV[5], ARGV
+local q, id, token, is_last, key, list = named(), ARGV[1], ARGV[2], ARGV[3] == "1", ARGV[4], ARGV
+local FIRST_TEXT = 7
+local rooms_end = FIRST_TEXT - 1 + ARGV[5]
+local pairs_end = rooms_end + ARGV[6]
 local now, hash = now_ms(q.clock), q.workflow .. id
 local MOST_VALUES = 4000 -- in one command
 
@@ -24,6 +32,27 @@ local function find_other()
   if not other or other == id then return nil end
   local state = redis.call("HGET", q.workflow .. other, "state")
   return state and not FINAL[state] and other or nil
+end
+
+-- Whether those fit that begin. Returns nothing, or the reply that says why they do not.
+local function find_lack()
+  local queues = {}
+  for place = FIRST_TEXT, rooms_end, 3 do
+    local number, client, members = unpack(list, place, place + 2)
+    local queue = queues[number] or { q = named(tonumber(number)), rooms = { clients = {} } }
+    queues[number] = queue
+    if client == "\n" then queue.rooms.clients[client] = { waiting = 0, most = math.huge, is_exact = true } end
+    local has_limits = redis.call("EXISTS", queue.q.waiting_limits) == 1
+    local full = has_limits and take_places(queue.q, queue.rooms, client, tonumber(members))
+    if full then return { full, number, client } end
+  end
+end
+
+-- It is not whole, and never will be.
+local function forget()
+  if redis.call("HGET", q.workflow_keys, key) == id then redis.call("HDEL", q.workflow_keys, key) end
+  redis.call("UNLINK", q.waiting_members .. id, hash)
+  redis.call("ZREM", q.unstarted, id)
 end
 
 -- It is whole: prepare its steps, and start those that wait for no other.
@@ -51,10 +80,15 @@ local state = known and redis.call("HGET", hash, "state")
 local other = not known and find_other()
 if other then return { "duplicate", other } end
 if state == false or state == "making" then
+  local lack = find_lack()
+  if lack then
+    forget()
+    return lack
+  end
   redis.call("ZADD", q.unstarted, now, id)
   redis.call("HSET", hash, "token", token, "state", "making")
   if key ~= "" then redis.call("HSET", q.workflow_keys, key, id) end
-  for first = 6, pairs_end, MOST_VALUES do
+  for first = rooms_end + 1, pairs_end, MOST_VALUES do
     redis.call("HSET", hash, unpack(list, first, math.min(first + MOST_VALUES - 1, pairs_end)))
   end
   for place = pairs_end + 1, #list, 2 do redis.call("HSET", q.waiting_members .. id, list[place], list[place + 1]) end

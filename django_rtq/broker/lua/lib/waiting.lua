@@ -68,6 +68,18 @@ local function take_place(q, rooms, client)
   of_client.waiting, of_queue.waiting = of_client.waiting + 1, of_queue.waiting + 1
 end
 
+-- take_place() for many new jobs of a client.
+local function take_places(q, rooms, client, n)
+  local full = take_place(q, rooms, client)
+  if full then return full end
+  local of_client, of_queue, more = rooms.clients[client], rooms.queue, n - 1
+  local seems_full = of_client.waiting + more > of_client.most and not of_client.is_exact
+  if seems_full then leave_out_cancelled(q, of_client, client) end
+  of_client.waiting, of_queue.waiting = of_client.waiting + more, of_queue.waiting + more
+  if of_client.waiting > of_client.most then return "full client " .. of_client.waiting - n .. " " .. of_client.most end
+  if of_queue.waiting > of_queue.most then return "full queue " .. of_queue.waiting - n .. " " .. of_queue.most end
+end
+
 -- Whether a new job would fit if no job was queued.
 local function fits_alone(q, rooms, client)
   return count_scheduled(q, "client", client) < rooms.clients[client].most and count_scheduled(q, "queue") < rooms.queue.most

@@ -1,10 +1,10 @@
 -- workflow_steps: the steps of a workflow, and what follows when all members of one have ended.
 --
 -- Fields of `workflow`: name, client, key, token, made, ended (ms), state, on_dead, steps: their number, on_death: the step that
--- starts at the first death, cancelling: number of the first job that is left to cancel, kept_bytes: of its results. Of step <n>: task:<n>, queue:<n>, size:<n>, first:<n>: the number of its
--- first member, keep:<n>: its results are kept, parts:<n>: places of the first members of its parts, after:<n> and next:<n>:
--- numbers of steps, with an "e" if the end is enough, state:<n>, ends:<n>: how many are done, dead, gone; and of each part
--- that has started at:<part>, ms.
+-- starts at the first death, cancelling: number of the first job that is left to cancel, kept_bytes: of its results. Of step
+-- <n>: task:<n>, queue:<n>, size:<n>, first:<n>: the number of its first member, keep:<n>: its results are kept, parts:<n>:
+-- places of the first members of its parts, after:<n> and next:<n>: numbers of steps, with an "e" if the end is enough,
+-- state:<n>, ends:<n>: how many are done, dead, gone; and of each part that has started at:<part>, ms.
 --
 -- Which members have ended is kept, and never only how many: each function may be called again with what it was told before.
 
