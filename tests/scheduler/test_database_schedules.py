@@ -1,5 +1,7 @@
 """Schedules in the database that change while schedulers run: they take effect everywhere without a restart."""
 
+from dataclasses import replace
+
 import pytest
 
 from django_rtq import every, task
@@ -188,7 +190,7 @@ def test_a_scheduler_that_sleeps_is_woken_and_starts_it(redis, broker):
 
 
 def test_who_was_not_woken_hears_of_it_with_the_next_heartbeat(redis, broker):
-    own = Broker(broker.config, role="scheduler")
+    own = Broker(replace(broker.config, lease_seconds=3.0), role="scheduler")
     loops = [Heartbeat(own, [QUEUE], list, promotes=True), Scheduler(own, [QUEUE])]
     for loop in loops:
         loop.start()

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.support.nightly import IS_NIGHTLY
 from tests.support.projects import run_python
 
 pytestmark = pytest.mark.long
@@ -86,7 +87,10 @@ def run_tests(site, *options, line=""):
     return run_python(site, "manage.py", "test", *options)
 
 
-@pytest.mark.parametrize(("mode", "options"), [("eager", []), ("captured", ["--parallel", "2"]), ("drain", [])])
+ALWAYS, AT_NIGHT = ("eager", []), [("captured", ["--parallel", "2"]), ("drain", [])]
+
+
+@pytest.mark.parametrize(("mode", "options"), [ALWAYS, *(AT_NIGHT if IS_NIGHTLY else ())])
 def test_the_suite_of_a_site_needs_one_line(site, mode, options):
     pytest.importorskip("lupa")
     line = f'RTQ = {{"REDIS": "redis://localhost:6379/0", "TEST": "{mode}"}}\n'
