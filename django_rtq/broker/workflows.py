@@ -8,6 +8,7 @@ packet; what is left behind, as after a crash, is found by the next heartbeat.
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -66,6 +67,19 @@ class NewWorkflow:
     parts: Sequence[tuple[str, str]]
     rooms: Sequence[tuple[str, str, int]] = ()  # queue, client (ANY_CLIENT), and how many members begin there
     token: str = ""  # of its maker; "": a new one
+
+    def as_text(self) -> str:
+        """What read() reads."""
+        return json.dumps([self.id, self.key, self.fields, self.parts, self.rooms, self.token])
+
+    @classmethod
+    def read(cls, text: str) -> NewWorkflow:
+        """Read what as_text() wrote. Raises ValueError."""
+        try:
+            flow, key, fields, parts, rooms, token = json.loads(text)
+        except TypeError as error:
+            raise ValueError("The text has not the fields of a workflow.") from error
+        return cls(id=flow, key=key, fields=fields, parts=parts, rooms=rooms, token=token)
 
 
 ANY_CLIENT = "\n"
@@ -140,6 +154,13 @@ class WorkflowStore:
                 if reply[0] != b"ok":
                     return reply[0].decode(), reply[1].decode() if len(reply) > 1 else "", []
         return "ok", replies[-1][1].decode(), _parts(flow.id, replies[-1][2:])
+
+    def make(self, flow: NewWorkflow, register_queues: Callable[[Iterable[str]], None]) -> tuple[str, str]:
+        """store() and start(). Returns "ok" and its state, "duplicate" and the id of the other one, or "taken"."""
+        answer, other, parts = self.store(flow, register_queues)
+        with suppress(BrokerError):  # it is stored: a worker starts the rest with a heartbeat
+            self.start(parts)
+        return answer, other
 
     def start(self, parts: Iterable[Part]) -> None:
         """Enqueue the members of these parts, and of those that follow them. Raises BrokerError."""

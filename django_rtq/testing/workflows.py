@@ -54,6 +54,11 @@ class MemoryWorkflows:
         self._update_state(flow.id)
         return "ok", "running", [part for step in self._startable(flow.id) for part in self._parts(flow.id, step)]
 
+    def make(self, flow: NewWorkflow, register_queues: object) -> tuple[str, str]:
+        answer, other, parts = self.store(flow)
+        self.start(parts)
+        return answer, other
+
     def start(self, parts: Sequence[Part]) -> None:
         for part in parts:
             step, place = map(int, part.name.split(":"))

@@ -26,8 +26,10 @@ from django.utils import timezone
 
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
 from django_rtq.broker.task_backends import backends_in, place_of, places, viewed_backend
+from django_rtq.broker.workflows import NewWorkflow
 from django_rtq.conf.queue_options import is_queue_name
-from django_rtq.jobs.job import made_ms
+from django_rtq.exceptions import InvalidWorkflow
+from django_rtq.jobs.job import made_ms, new_job_id
 from django_rtq.transactions.migrating import advised, with_advice
 from django_rtq.transactions.rules import outbox_database
 
@@ -40,6 +42,8 @@ MOST_COUNTED = 100_000
 #: The format of rows: what is in the column `job`. A change takes over rows of the former number, or says in
 #: the changelog what to do with them.
 FORMAT = 1
+WORKFLOW_FORMAT = 2  # of a row with a whole workflow
+MOST_WORKFLOW_BYTES = 8_000_000  # databases limit what one statement may have: MariaDB's default is 16 MB
 
 AnyJob = NewJob | UniqueJob
 
@@ -90,6 +94,27 @@ def store(alias: str, task: str, call: EnqueueCall) -> list[AnyJob]:
     except Error as error:
         raise advised(error, alias) from error
     return stored
+
+
+def store_workflow(alias: str, flow: NewWorkflow, *, backend: str, queue: str) -> str:
+    """Insert a row for a workflow, in the open transaction if there is one. Returns its key.
+
+    Raises InvalidWorkflow if it is too large, and what the database raises.
+    """
+    text, key = flow.as_text(), new_job_id()
+    if len(text) > MOST_WORKFLOW_BYTES:
+        raise InvalidWorkflow(
+            flow.id,
+            f"has {len(text):,} bytes, but the outbox takes {MOST_WORKFLOW_BYTES:,} at most. Make it in a job, whose "
+            "call goes through the outbox.",
+        )
+    due_at = timezone.now() + timedelta(seconds=GRACE_SECONDS)
+    try:
+        task = "workflow " + str(flow.fields["name"])
+        _insert(alias, (key, place_of(backend), queue, task, text, WORKFLOW_FORMAT, due_at, 0, ""))
+    except Error as error:
+        raise advised(error, alias) from error
+    return key
 
 
 def _insert(alias: str, row: Sequence[Any]) -> None:

@@ -20,12 +20,20 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import EnqueueCall, queue_full
 from django_rtq.broker.task_backends import place_of
-from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, ConfigurationError, QueueFull
+from django_rtq.broker.workflows import NewWorkflow
+from django_rtq.exceptions import (
+    BrokerError,
+    BrokerFull,
+    BrokerUnavailable,
+    ConfigurationError,
+    InvalidWorkflow,
+    QueueFull,
+)
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads import Loop
 from django_rtq.transactions.migrating import with_advice
-from django_rtq.transactions.outbox import delete, outbox_rows, read_call, rows_of
+from django_rtq.transactions.outbox import WORKFLOW_FORMAT, delete, outbox_rows, read_call, rows_of
 
 logger = logging.getLogger("django_rtq")
 
@@ -88,7 +96,8 @@ def relay(broker: Broker, alias: str) -> int:
 
 def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
     rows = [_Row(*values) for values in due.values_list(*_Row._fields)[:ROWS_AT_ONCE]]
-    calls, refused = _read_calls(rows)
+    flows = [row for row in rows if row.format == WORKFLOW_FORMAT]
+    calls, refused = _read_calls([row for row in rows if row.format != WORKFLOW_FORMAT])
     calls, ended = _without_ended(broker, calls)
     accepted = [(row, "exists") for row in ended]
     for (row, call), answer in zip(calls, _send(broker, [call for _, call in calls]), strict=True):
@@ -98,6 +107,11 @@ def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
             refused.append((row, full))
         else:
             accepted.append((row, answer[0]))
+    for row in flows:
+        if problem := _make_workflow(broker, row):
+            refused.append((row, problem))
+        else:
+            accepted.append((row, "workflow"))
     delete(alias, [row.job_id for row, _ in accepted])
     for row, error in refused:
         _postpone(alias, row, error)
@@ -116,6 +130,18 @@ def _read_calls(rows: Sequence[_Row]) -> tuple[list[tuple[_Row, EnqueueCall]], l
         except (ValueError, ConfigurationError) as problem:  # the latter: TASKS has no such backend
             refused.append((row, problem))
     return calls, refused
+
+
+def _make_workflow(broker: Broker, row: _Row) -> Exception | None:
+    """Store the workflow of a row, which may be there. Returns why not. Raises BrokerUnavailable and BrokerFull."""
+    try:
+        place_of(row.backend)
+        answer, _ = broker.workflows.make(NewWorkflow.read(row.job), broker.register_queues)
+    except (BrokerUnavailable, BrokerFull):
+        raise
+    except (ValueError, ConfigurationError, BrokerError, QueueFull) as problem:
+        return problem
+    return InvalidWorkflow(row.task, "has an id that another workflow has, by chance.") if answer == "taken" else None
 
 
 def _without_ended(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
@@ -17,16 +18,19 @@ from django.db import transaction
 from django_rtq.broker.brokers import broker_of
 from django_rtq.broker.messages import NewJob
 from django_rtq.broker.redis.commands import Argument
-from django_rtq.broker.workflows import ANY_CLIENT, NewWorkflow, Part, new_workflow_id
-from django_rtq.exceptions import BrokerError, ConfigurationError, InvalidWorkflow, QueueFull
+from django_rtq.broker.workflows import ANY_CLIENT, NewWorkflow, new_workflow_id
+from django_rtq.exceptions import BrokerError, InvalidWorkflow, QueueFull
 from django_rtq.jobs.serializer import ResultOf
 from django_rtq.tasks.calls import client_name, new_job
 from django_rtq.tasks.enqueuing import Calls, checked_calls, is_in_transaction, pauses
 from django_rtq.tasks.task import Task
 from django_rtq.transactions.on_commit import has_transaction
+from django_rtq.transactions.outbox import delete_or_log, store_workflow
 from django_rtq.transactions.rules import OnCommit, database_to_await, outbox_database
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.results import StepResults, references_in
+
+logger = logging.getLogger("django_rtq")
 
 MAX_STEPS = 1_000
 MAX_EDGES = 10_000
@@ -286,17 +290,35 @@ class WorkflowBuilder(After):
 
     def _send(self) -> None:
         backend = self._backend or ""
-        self.handle = Workflow(self.id, self.name, backend=backend)
-        alias = database_to_await(self._on_commit)
+        self.handle, new = Workflow(self.id, self.name, backend=backend), self._made()
+        alias, outbox = database_to_await(self._on_commit), outbox_database()
         if alias is not None and has_transaction(alias):
-            if outbox_database():
-                raise ConfigurationError(
-                    'Workflows do not go through RTQ["OUTBOX"]: a crash after the commit would lose them. Make them in '
-                    "a job, whose call goes through it, or say workflow(…, on_commit=False)."
-                )
-            transaction.on_commit(self._store, using=alias)
+            row = self._insert(alias, new) if alias == outbox else ""
+            transaction.on_commit(partial(self._store_committed, alias, new, row), using=alias)
+            return
+        try:
+            self._store(new)
+        except BrokerError as error:
+            if outbox is None or has_transaction(outbox):
+                raise
+            self._insert(outbox, new)
+            logger.warning("Redis did not accept workflow %s, which waits in the outbox: %s", self.id, error)
+
+    def _insert(self, alias: str, new: NewWorkflow) -> str:
+        backend = self._backend or ""
+        return store_workflow(alias, new, backend=backend, queue=broker_of(backend).config.default_queue)
+
+    def _store_committed(self, alias: str, new: NewWorkflow, row: str) -> None:
+        """Store it after the commit. `row`: its key in the outbox, "" if it is not there: then it raises what fails."""
+        try:
+            self._store(new)
+        except (BrokerError, QueueFull) as error:
+            if not row:
+                raise
+            logger.warning("Redis did not accept workflow %s, which waits in the outbox: %s", self.id, error)
         else:
-            self._store()
+            if row:
+                delete_or_log(alias, [row])
 
     def _rooms(self) -> list[tuple[str, str, int]]:
         """How many jobs begin at once in each queue, for each client."""
@@ -312,9 +334,7 @@ class WorkflowBuilder(After):
             rooms = of_queues
         return [(queue, client, members) for (queue, client), members in rooms.items()]
 
-    def _store(self) -> None:
-        assert self.handle is not None
-        broker = broker_of(self._backend or "")
+    def _made(self) -> NewWorkflow:
         fields: dict[str, Argument] = {
             "name": self.name,
             "client": self._client,
@@ -327,15 +347,18 @@ class WorkflowBuilder(After):
         if key:
             fields["key"] = key
         parts = [(name, "".join(part.lines)) for name, part in self._parts]
-        new = NewWorkflow(id=self.id, key=key, fields=fields, parts=parts, rooms=self._rooms())
-        answer, other, starting = _store_in_time(partial(broker.workflows.store, new, broker.register_queues))
+        return NewWorkflow(
+            id=self.id, key=key, fields=fields, parts=parts, rooms=self._rooms(), token=secrets.token_hex(8)
+        )
+
+    def _store(self, new: NewWorkflow) -> None:
+        assert self.handle is not None
+        broker = broker_of(self._backend or "")
+        answer, other = _make_in_time(partial(broker.workflows.make, new, broker.register_queues))
         if answer == "taken":
             raise InvalidWorkflow(self.id, "has an id that another workflow has, by chance. Make it again.")
         if answer == "duplicate":
             self.handle.id, self.handle.duplicate = other, True
-            return
-        with suppress(BrokerError):  # it is stored: a worker starts the rest with a heartbeat
-            broker.workflows.start(starting)
 
 
 def workflow(
@@ -359,10 +382,10 @@ def workflow(
     return WorkflowBuilder(name, client=client, key=key, on_dead=on_dead, headers=headers or {}, on_commit=on_commit)
 
 
-def _store_in_time(store: Callable[[], tuple[str, str, list[Part]]]) -> tuple[str, str, list[Part]]:
-    """Store a workflow; if a queue is full whose on_full is "wait", wait for room. Raises QueueFull."""
+def _make_in_time(make: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+    """Make a workflow; if a queue is full whose on_full is "wait", wait for room. Raises QueueFull."""
     try:
-        return store()
+        return make()
     except QueueFull as error:
         if is_in_transaction():
             raise
@@ -370,7 +393,7 @@ def _store_in_time(store: Callable[[], tuple[str, str, list[Part]]]) -> tuple[st
     for pause in pauses(full.queue, ["full"]):
         time.sleep(pause)
         try:
-            return store()
+            return make()
         except QueueFull as error:
             full = error
     raise full

@@ -114,12 +114,12 @@ def test_a_job_that_has_run_is_not_doubled_when_its_id_is_forgotten(names, redis
 
 def test_a_row_of_another_format_stays(names, caplog):
     job = new_job(body='{"task": "tests.app.tasks.note", "args": ["a"]}')
-    row = {"pk": job.id, "queue": QUEUE, "task": "t", "job": json.dumps(job), "due_at": timezone.now(), "format": 2}
+    row = {"pk": job.id, "queue": QUEUE, "task": "t", "job": json.dumps(job), "due_at": timezone.now(), "format": 3}
     OutboxJob.objects.create(**row)
 
     assert move() == 1
     assert names() == []
-    sentence = "the row has format 2, and this version of django_rtq reads format 1. A worker or scheduler of the"
+    sentence = "the row has format 3, and this version of django_rtq reads format 1. A worker or scheduler of the"
     assert f"job {job.id} of t stays in the outbox, retrying in 10 s: {sentence}" in caplog.text
     assert outbox_lag().oldest_error.startswith(sentence)
     OutboxJob.objects.update(format=1, due_at=timezone.now())

@@ -7,10 +7,8 @@ from types import SimpleNamespace
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import transaction
-from django.test import override_settings
 
 from django_rtq import (
-    ConfigurationError,
     InvalidWorkflow,
     QueueFull,
     Unserializable,
@@ -181,14 +179,6 @@ def test_in_a_transaction_it_waits_for_the_commit(redis, broker):
 
     assert len(live_jobs(redis)) == 1
     assert flow.handle.state is WorkflowState.RUNNING
-
-
-@pytest.mark.django_db(transaction=True)
-def test_it_does_not_go_through_the_outbox(redis, broker, settings):
-    outbox = override_settings(RTQ={**settings.RTQ, "OUTBOX": True})
-    refused = pytest.raises(ConfigurationError, match="OUTBOX")
-    with outbox, transaction.atomic(), refused, workflow("flow") as flow:
-        flow.add(tasks.double, 1)
 
 
 @task(unique=True)
