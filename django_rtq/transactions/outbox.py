@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.db import Error, connections, models
@@ -26,12 +26,14 @@ from django.utils import timezone
 
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
 from django_rtq.broker.task_backends import backends_in, place_of, places, viewed_backend
-from django_rtq.broker.workflows import NewWorkflow
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.exceptions import InvalidWorkflow
 from django_rtq.jobs.job import made_ms, new_job_id
 from django_rtq.transactions.migrating import advised, with_advice
 from django_rtq.transactions.rules import outbox_database
+
+if TYPE_CHECKING:
+    from django_rtq.broker.workflows import NewWorkflow
 
 logger = logging.getLogger("django_rtq")
 
