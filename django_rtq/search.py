@@ -30,7 +30,10 @@ class Found:
 
 
 def read_query(text: str) -> Selection:
-    """Read a query, with what this process knows of tasks: the positions of their parameters. Raises QueryError."""
+    """Read a query, with what this process knows of tasks, the positions of their parameters, and workflows of a name.
+
+    Raises QueryError, and for names of workflows BrokerError.
+    """
     query = Selection.parse(text)
     for path, value in query.filter.arguments.items():
         nested: Any = value
@@ -40,7 +43,9 @@ def read_query(text: str) -> Selection:
             word = f"args.{path}:{value}"
             raise query_error(word, _("values of this name are hidden, so they cannot be searched for"))
     names = {path.partition(".")[0] for path in query.filter.arguments}
-    return replace(query, filter=replace(query.filter, positions={name: _positions(name) for name in names}))
+    flows = _workflow_ids(query.filter.workflow) if query.filter.workflow else ()
+    positions = {name: _positions(name) for name in names}
+    return replace(query, filter=replace(query.filter, positions=positions, workflow_ids=flows))
 
 
 def search(inspector: Inspector, query: Selection, cursor: str = "", limit: int = 25) -> Found:
@@ -73,6 +78,14 @@ def search_all(inspector: Inspector, query: Selection) -> Iterator[JobDetails]:
         cursor = page.next_cursor
         if not cursor:
             return
+
+
+def _workflow_ids(text: str) -> tuple[str, ...]:
+    from django_rtq.workflows.members import workflow_ids_of  # who has none need not load it
+
+    if ids := workflow_ids_of(text):
+        return tuple(ids)
+    raise query_error(f"workflow:{text}", _("no workflow has this name, or it ended long ago"))
 
 
 def _positions(name: str) -> dict[str, int]:

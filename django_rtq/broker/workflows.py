@@ -30,6 +30,7 @@ logger = logging.getLogger("django_rtq")
 PARTS_IN_FLIGHT = 8  # calls of start_members in one packet
 NOTES_AT_ONCE = 500  # of one queue that a heartbeat takes in a round trip
 MAX_ROUNDS = 10  # of these in one heartbeat
+NAMES_AT_ONCE = 1000  # of workflows
 CANCELLED_AT_ONCE = 100  # jobs in a packet
 CANCELLED_PARTS = 4  # of a workflow in one heartbeat
 UNFINISHED_MS = 60_000  # without another part; then a workflow that is not whole is forgotten
@@ -376,6 +377,17 @@ class WorkflowStore:
         """The ids of the workflows in which something happened last."""
         ids = self._redis.execute_one(("ZREVRANGE", self._home.workflows, 0, limit - 1), resend=True)
         return [flow.decode() for flow in ids]
+
+    def named(self, name: str, limit: int) -> list[str]:
+        """The ids of the workflows with this name, of so many in which something happened last. Raises BrokerError."""
+        matching = []
+        ids = self.recent(limit)
+        for start in range(0, len(ids), NAMES_AT_ONCE):
+            part = ids[start : start + NAMES_AT_ONCE]
+            reads: list[Command] = [("HGET", self._home.workflow + flow.encode(), "name") for flow in part]
+            names = self._redis.execute(reads, resend=True)
+            matching += [flow for flow, found in zip(part, names, strict=True) if found == name.encode()]
+        return matching
 
     def read_fields(self, workflows: Sequence[str]) -> list[dict[str, str]]:
         """All fields of these workflows; {} for one that is not there. Raises BrokerError."""

@@ -24,7 +24,7 @@ from django_rtq.validation import did_you_mean
 LONGEST = 500  # characters of a query
 OUTCOMES = ("succeeded", "cancelled", "expired")  # the states of the list "finished"
 WAITING = ("queued", "scheduled", "retrying")
-FIELDS = ("id", "task", "client", "error", "class", "args.NAME", "queue", "state", "since", "before")
+FIELDS = ("id", "task", "client", "workflow", "error", "class", "args.NAME", "queue", "state", "since", "before")
 
 _WORD = re.compile(r'(?:[^\s"\\]|\\.|"(?:[^"\\]|\\.)*")+')
 _FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*):(.*)", re.DOTALL)
@@ -35,6 +35,7 @@ _SINGLE = {
     "id": "id",
     "task": "task",
     "client": "client",
+    "workflow": "workflow",
     "error": "error",
     "class": "error_class",
     "since": "since",

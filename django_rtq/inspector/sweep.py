@@ -215,7 +215,7 @@ class Sweeper:
         searched = {queue: min(size, most) for queue, size in sizes.items()}
         counts, left = dict.fromkeys(queues, 0), sum(searched.values())
         for packet in _packets(searched):
-            arguments = (*wanted.script_arguments(times=True), wanted.id)
+            arguments = (*wanted.script_arguments(times=True), wanted.ids_argument)
             calls = [
                 SCRIPTS["count_matching"].call(self._keys.of(queue), (*arguments, start, size))
                 for queue, start, size in packet
@@ -406,7 +406,7 @@ class Sweeper:
         first, *at = decode_list(place) or [0]
         for number, (walk, start) in enumerate(walks[first:], first):
             for ids, following in walk(queue, at or start, min(limit, WALKED_AT_ONCE)):
-                meant = [job_id for job_id in ids if _is_of(job_id, wanted.id, sweep.until_ms)]
+                meant = [job_id for job_id in ids if _is_of(job_id, wanted, sweep.until_ms)]
                 fitting = [job_id.decode() for job_id in select_ids(self._redis, self._keys.of(queue), wanted, meant)]
                 result = self._acted(sweep.verb, queue, fitting, sweep.how("queued"))
                 yield _Step(result, encode_cursor([number, *following]))
@@ -511,9 +511,9 @@ def _was_there(state: str, ref: JobRef, until_ms: int) -> bool:
     return (int(ref.known["died"]) if state == "dead" else made_ms(ref.job_id.decode(errors="replace"))) <= until_ms
 
 
-def _is_of(job_id: bytes, prefix: str, until_ms: int) -> bool:
+def _is_of(job_id: bytes, wanted: JobFilter, until_ms: int) -> bool:
     name = job_id.decode(errors="replace")
-    return name.startswith(prefix) and made_ms(name) <= until_ms
+    return wanted.fits_id(name) and made_ms(name) <= until_ms
 
 
 def _says_more(answer: str) -> int:

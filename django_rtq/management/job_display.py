@@ -12,6 +12,7 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.failure import Attempt
 from django_rtq.jobs.job import JobState
 from django_rtq.management.output import Column, ago, as_json, duration, number, one_line
+from django_rtq.workflows.members import Membership
 
 COLUMNS = [
     Column("ID"),
@@ -65,11 +66,12 @@ def job_dict(job: JobDetails) -> dict[str, Any]:
     }
 
 
-def job_dict_in_full(job: JobDetails, waiting_reason: str) -> dict[str, Any]:
+def job_dict_in_full(job: JobDetails, waiting_reason: str, member: Membership | None = None) -> dict[str, Any]:
     """A job as JSON, with all that is known of it."""
     return {
         **job_dict(job),
         "waiting_reason": waiting_reason,
+        "workflow": member and {"id": member.workflow.id, "name": member.workflow.name, "step": member.step.number},
         "options": job.options,
         "progress": str(job.progress) if job.progress else None,
         "is_stopping": job.is_stopping,
@@ -100,9 +102,9 @@ def job_dict_in_full(job: JobDetails, waiting_reason: str) -> dict[str, Any]:
     }
 
 
-def job_lines(job: JobDetails, waiting_reason: str) -> Iterator[str]:
+def job_lines(job: JobDetails, waiting_reason: str, member: Membership | None = None) -> Iterator[str]:
     """A job as text, a fact on each line, and its failed runs with their tracebacks, the newest first."""
-    for name, text in (*_identity(job, waiting_reason), *_facts(job)):
+    for name, text in (*_identity(job, waiting_reason), *_workflow(member), *_facts(job)):
         yield f"{name + ':':<12}{one_line(text)}"
     for attempt in reversed(job.attempts):
         heading = ": ".join(filter(None, (attempt.error_class, attempt.error)))
@@ -124,6 +126,14 @@ def _identity(job: JobDetails, waiting_reason: str) -> Iterator[tuple[str, str]]
     yield "Task", job.task or "(unreadable)"
     yield "Queue", job.queue
     yield "Client", job.client or "-"
+
+
+def _workflow(member: Membership | None) -> Iterator[tuple[str, str]]:
+    if member:
+        flow, step = member.workflow, member.step
+        yield "Workflow", f"{flow.id} {flow.name}, {flow.state}. This is a job of step {step.number}, {step.task}"
+        if member.blocked_by:
+            yield "Blocked", member.blocked_by
 
 
 def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:

@@ -50,10 +50,11 @@ def test_one_has_a_graph_and_a_table(broker, viewer, round_trips):
     assert html.count('<g class="rtq-node') == 2
     assert html.count('<path class="rtq-edge"') == 1
     assert "t: running. Jobs: 2, done: 1, dead: 1, failed for good: 0" in html
-    assert html.count("q=state%3Adead+queue%3Adefault+task%3At") == 2  # in the graph and in the table
+    assert html.count(f"q=state%3Adead+workflow%3A{FLOW}+task%3At") == 2  # in the graph and in the table
+    assert f"q=workflow%3A{FLOW}" in html
     cells = [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html, re.DOTALL)]
     assert cells[-18:-9] == ["0", "t", "default", "running", "2", "1", "1", "0", ""]
-    assert cells[-9:] == ["1", "t", "default", "waiting", "1", "0", "0", "0", "0"]
+    assert cells[-9:] == ["1", "t", "default", "waiting", "1", "0", "0", "0", "0 1 of 2 jobs of step t are dead"]
     assert "Requeue dead jobs" not in html  # a viewer may not
 
 
@@ -129,3 +130,12 @@ def test_a_step_is_right_of_what_it_waits_for():
 
 def _as_dict(step):
     return {name: getattr(step, name) for name in StepProgress.__slots__}
+
+
+def test_the_page_of_a_job_links_its_workflow(broker, viewer):
+    member = blocked(broker)
+
+    html = text(viewer.get(f"/admin/django_rtq/job/{member.id}/"))
+
+    assert f'<dt>Workflow</dt><dd><a href="{PAGE}">flow</a> · step 0, t' in html
+    assert "1 of 2 jobs of step t are dead." in html

@@ -28,6 +28,7 @@ MAIL = "testproject.shop.tasks.send_order_mail"
         ("task:ship client:acme id:018f", {"task": "ship", "client": "acme", "id": "018f"}),
         ('client:"Big Corp"', {"client": "Big Corp"}),
         ("client:", {"client": ""}),
+        ('workflow:"month end"', {"workflow": "month end"}),
         ("error:NoStock", {"error": "NoStock"}),
         ('error:"no: such"', {"error": "no: such"}),
         ("class:shop.NoStock", {"error_class": "shop.NoStock"}),
@@ -83,7 +84,10 @@ def test_a_positional_argument_is_known_by_the_signature_of_its_task():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tsk:ship", "tsk:ship: there is no such field; the fields are id, task, client, error, class, args.NAME, "),
+        (
+            "tsk:ship",
+            "tsk:ship: there is no such field; the fields are id, task, client, workflow, error, class, args.NAME, ",
+        ),
         ("tsk:ship", "Did you mean task?"),
         ("https://example.com", "To search for this text, put it in quotes."),
         ("state:dea", "state:dea: there is no such state; the states are queued, scheduled, running, retrying, dead, "),

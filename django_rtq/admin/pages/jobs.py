@@ -32,6 +32,7 @@ from django_rtq.jobs.job import JobState
 from django_rtq.redaction import is_unknown, redacted
 from django_rtq.tasks.exactly_once import has_committed
 from django_rtq.tasks.registry import is_internal, known_task
+from django_rtq.workflows.members import membership_of
 
 WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
 MOVABLE = (*WAITING, JobState.DEAD)
@@ -100,6 +101,7 @@ class JobAdmin(BulkPages):
             "steps": steps(job),
             "time_bar": time_bar(job, datetime.now(timezone.utc)),
             "waiting_reason": clean_text(waiting_reason(job, position)),
+            "member": membership_of(job.id),
             "arguments": named_arguments(job),
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
             "result": job.result,

@@ -121,6 +121,7 @@ def _examples() -> list[tuple[str, str]]:
         ("018f3c2e…", _("the ID of a job: opens it; id:018f finds all whose ID starts so")),
         ("task:send_mail", _("a task: its full name, or the end of it")),
         ("client:acme", _("a client; client: without a name finds jobs without one")),
+        ("workflow:month-end", _("a workflow: its name or ID")),
         ("error:timeout", _("a class of error, or a part of the newest message")),
         ("args.order_id:42", _("an argument by name, also inside of other arguments: args.user.name:Ann")),
         ("queue:mail state:dead", _("in this queue and state; the words can be given more than once")),

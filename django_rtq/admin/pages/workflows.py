@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -19,6 +20,7 @@ from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.formatting import format_number
 from django_rtq.jobs.job import moment
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
+from django_rtq.workflows.members import why_not_started
 
 SHOWN = 100
 
@@ -45,13 +47,15 @@ class WorkflowAdmin(PageAdmin):
             progress = Workflow(workflow_id).progress()
         except WorkflowNotFound:
             return self._not_found(request, workflow_id)
+        dead_url = partial(self._dead_url, workflow_id)
         context = {
             "title": _("Workflow %(name)s") % {"name": clean_text(progress.name, 100)},
             "breadcrumbs": [{"url": self.url("workflow_changelist"), "title": _("Workflows")}],
             **_row(progress),
-            "graph": graph(progress.steps, self._dead_url) if progress.steps else "",
+            "graph": graph(progress.steps, dead_url) if progress.steps else "",
             "more_steps": max(0, len(progress.steps) - MOST),
-            "steps": [_step_row(step, self._dead_url(step)) for step in progress.steps],
+            "steps": [_step_row(progress, step, dead_url(step)) for step in progress.steps],
+            "jobs_url": self.url("job_search", query={"q": f"workflow:{workflow_id}"}),
             "dead": sum(step.dead for step in progress.steps),
         }
         return self.render(request, "workflow.html", context)
@@ -102,8 +106,8 @@ class WorkflowAdmin(PageAdmin):
             messages.warning(request, _("Nothing was done: no job of the workflow is dead."))
         return HttpResponseRedirect(self.url("workflow_change", workflow_id))
 
-    def _dead_url(self, step: StepProgress) -> str:
-        return self.url("job_search", query={"q": f"state:dead queue:{step.queue} task:{step.task}"})
+    def _dead_url(self, flow: str, step: StepProgress) -> str:
+        return self.url("job_search", query={"q": f"state:dead workflow:{flow} task:{step.task}"})
 
     def _not_found(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
         why = _("Workflow %(id)s was not found. The ID is wrong, or it ended long ago.")
@@ -124,10 +128,11 @@ def _row(progress: WorkflowProgress) -> dict[str, Any]:
     }
 
 
-def _step_row(step: StepProgress, dead_url: str) -> dict[str, Any]:
+def _step_row(progress: WorkflowProgress, step: StepProgress, dead_url: str) -> dict[str, Any]:
     return {
         "step": step,
         "state_text": state_text(step.state),
         "after": ", ".join(map(str, step.after)),
+        "reasons": "; ".join(why_not_started(progress, step)),
         "dead_url": dead_url if step.dead else "",
     }

@@ -173,7 +173,7 @@ class FilteredSearch:
         elif len(at) == 5 and filter.client is not None:
             at = (*at, "alone")
         texts = filter.outcome_texts if state == "finished" else ""
-        arguments = (*filter.script_arguments(times=True), state, filter.id, most, enough, texts, *at)
+        arguments = (*filter.script_arguments(times=True), state, filter.ids_argument, most, enough, texts, *at)
         return SCRIPTS["search_jobs"].call(self._keys.of(queue), arguments)
 
     def _execute(self, calls: Sequence[Command]) -> list[Any]:

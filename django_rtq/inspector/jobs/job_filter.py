@@ -16,6 +16,7 @@ from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.workflows import workflow_of
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.jobs.call_filter import (
     argument_lines,
@@ -49,6 +50,8 @@ class JobFilter:
     error_class: str = ""  # of the newest failure: the full name, or its end after a dot
     error: str = ""  # part of the newest failure's message, or its class as above
     id: str = ""  # the id, or its beginning
+    workflow: str = ""  # the id of a workflow, or a name if `workflow_ids` are given
+    workflow_ids: Sequence[str] = ()  # of the workflows with that name
     since: datetime | None = None  # dead: died; scheduled, retrying: due; finished: finished; else: became ready
     until: datetime | None = None
     outcome: str = ""  # succeeded, cancelled or expired; "": any state
@@ -61,7 +64,8 @@ class JobFilter:
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> JobFilter:
         """The opposite of dataclasses.asdict(), also after a way through JSON."""
-        return cls(**{**stored, "words": tuple(stored.get("words", ()))})
+        lists = {name: tuple(stored.get(name, ())) for name in ("words", "workflow_ids")}
+        return cls(**{**stored, **lists})
 
     def __bool__(self) -> bool:
         return self != ALL_JOBS
@@ -78,13 +82,17 @@ class JobFilter:
 
     def fits_place(self, job_id: str, at: datetime | None) -> bool:
         """Whether the id matches, and the moment that its list knows."""
-        if not job_id.startswith(self.id):
+        if not self.fits_id(job_id):
             return False
         if self.since is None and self.until is None:
             return True
         if at is None:
             return False
         return (self.since is None or self.since <= at) and (self.until is None or at <= self.until)
+
+    def fits_id(self, job_id: str) -> bool:
+        """Whether the id matches."""
+        return job_id.startswith(self.id) and (not self.workflow or workflow_of(job_id) in self._workflows)
 
     def fits_text(self, job: JobDetails) -> bool:
         """Whether all else matches."""
@@ -115,12 +123,21 @@ class JobFilter:
         return ("\n".join(self._task_names), client, self.error_class, self.error, *moments, most, self._call)
 
     @property
+    def ids_argument(self) -> str:
+        """Which ids match, for scripts."""
+        return "\n".join((self.id, *self._workflows))
+
+    @property
     def outcome_texts(self) -> str:
         """Texts that are all in the outcome of a finished job that matches, for the script search_jobs."""
         texts = [self.error_class, self.error, *self.words, *self.arguments.values()]
         texts += [f'"state":"{self.outcome}"'] if self.outcome in ("cancelled", "expired") else []
         task = "" if len(self._task_names) > 1 else self.task.removeprefix("=")
         return words_lines([task, self.client or "", *texts])
+
+    @property
+    def _workflows(self) -> Sequence[str]:
+        return self.workflow_ids or ([self.workflow] if self.workflow else ())
 
     @property
     def _task_names(self) -> list[str]:

@@ -19,6 +19,7 @@ from django_rtq.management.job_display import COLUMNS, job_dict, job_dict_in_ful
 from django_rtq.management.job_selection import find_one, list_jobs
 from django_rtq.management.output import as_json, count, number, one_line, table
 from django_rtq.redaction import redacted
+from django_rtq.workflows.members import Membership, membership_of
 
 LISTED = 50  # unless --limit says otherwise
 NONE_AT_ALL = "There are no jobs."
@@ -72,17 +73,18 @@ class Command(RTQCommand):
     @override("en")
     def _show(self, options: dict[str, Any]) -> None:
         reasons: dict[str, str] = {}
+        members: dict[str, Membership | None] = {}
 
         def find(inspector: Inspector, name: str, options: dict[str, Any]) -> JobDetails:
             job, position = inspector.find_with_position(name, options["queue"])
-            reasons[job.id] = waiting_reason(job, position)
+            reasons[job.id], members[job.id] = waiting_reason(job, position), membership_of(job.id)
             return job
 
         jobs, problems = self._find(options, find)
         if options["json"]:
-            self._print_json(jobs, lambda job: job_dict_in_full(job, reasons[job.id]))
+            self._print_json(jobs, lambda job: job_dict_in_full(job, reasons[job.id], members[job.id]))
         else:
-            texts = ("\n".join(job_lines(redacted(job), reasons[job.id])) for job in jobs)
+            texts = ("\n".join(job_lines(redacted(job), reasons[job.id], members[job.id])) for job in jobs)
             self.stdout.write("\n\n".join(texts))
         self._report_problems(options, problems)
 

@@ -9,6 +9,7 @@ from django_rtq.jobs.job import moment
 from django_rtq.management.command import LIMIT, Action, ActionCommand, Argument, Options
 from django_rtq.management.output import Column, ago, count, facts
 from django_rtq.workflows.handle import Workflow, WorkflowProgress, get_workflow, recent_workflows
+from django_rtq.workflows.members import why_not_started
 
 COLUMNS = [
     Column("ID", lambda flow: flow.id),
@@ -64,6 +65,9 @@ class Command(ActionCommand):
         else:
             self.stdout.write(self.table_text(COLUMNS, [progress]))
             self.stdout.write("\n" + self.table_text(STEP_COLUMNS, progress.steps))
+            for step in progress.steps:
+                if reasons := "; ".join(why_not_started(progress, step)):
+                    self.stdout.write(f"Step {step.number} waits: {reasons}.")
 
     def do_cancel(self, options: Options) -> None:
         flow = _find(options)

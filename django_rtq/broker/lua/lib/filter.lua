@@ -99,6 +99,23 @@ local function read_call(lines)
   return call
 end
 
+-- A beginning of an id, and ids of workflows, a line each; without workflows: any jobs.
+local function read_ids(lines)
+  local prefix, rest = string.match(lines, "^([^\n]*)(.*)$")
+  local flows = rest ~= "" and {}
+  for flow in string.gmatch(rest, "[^\n]+") do
+    flows[flow] = true
+  end
+  return { prefix = prefix, flows = flows }
+end
+
+-- Whether an id begins so, and is that of a member of one of these workflows: see lib/members.lua.
+local function matches_id(wanted, id)
+  if string.sub(id, 1, #wanted.prefix) ~= wanted.prefix then return false end
+  if not wanted.flows then return true end
+  return string.byte(id, 13) == 56 and wanted.flows[string.sub(id, 14, 16) .. string.sub(id, 18, 26)] ~= nil
+end
+
 -- A filter from the arguments of a script: see filter_jobs.lua.
 local function read_filter(task, client, class, text, since, till, bytes, call)
   return {

@@ -11,7 +11,7 @@
 -- ARGV[7] bytes
 -- ARGV[8] call
 -- ARGV[9] state       queued, scheduled, running, retrying, dead or finished
--- ARGV[10] prefix     of the id
+-- ARGV[10] ids        the beginning of the id; in more lines the workflows, or else any
 -- ARGV[11] most       ids to look at, at most 500
 -- ARGV[12] enough     it stops at so many that match, give or take 50
 -- ARGV[13] texts      words that are all in the outcome of a finished job, as in `call`
@@ -25,7 +25,7 @@
 -- sent twice: changes nothing
 
 local wanted = read_filter(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8])
-local q, state, prefix = named(), ARGV[9], ARGV[10]
+local q, state, wanted_ids = named(), ARGV[9], read_ids(ARGV[10])
 local most, enough, texts = tonumber(ARGV[11]), tonumber(ARGV[12]), read_call(ARGV[13]).words
 local at = { select(14, unpack(ARGV)) }
 local PART, MOST_BYTES = 50, 1000000
@@ -37,7 +37,7 @@ local is_by_record = state == "queued" or state == "running"
 -- Whether the id and the time that its list knows match.
 local function may_match(n)
   local id, time = places[n][#places[n] > 2 and 4 or 2], not is_by_record and tonumber(known[n][1])
-  if string.sub(id, 1, #prefix) ~= prefix or known[n].is_seen then return false end
+  if not matches_id(wanted_ids, id) or known[n].is_seen then return false end
   if state == "queued" and redis.call("HEXISTS", q.jobs, id) == 0 then return false end -- left in its lane
   return not time or (time >= (since or time) and time <= (till or time))
 end

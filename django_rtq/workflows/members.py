@@ -1,0 +1,84 @@
+"""For people: the workflow and step of a job, the workflows with a name, and why a step does not start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.utils.translation import ngettext
+
+from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.workflows import MOST_WORKFLOWS, workflow_of
+from django_rtq.exceptions import WorkflowNotFound
+from django_rtq.formatting import format_number
+from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress
+
+_ID = re.compile("[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """A job as a part of its workflow."""
+
+    workflow: WorkflowProgress
+    step: StepProgress
+
+    @property
+    def blocked_by(self) -> str:
+        """Why the workflow does not go on, in the language of the user; "" if no job of it is dead."""
+        return " ".join(f"{text}." for text in map(dead_text, self.workflow.blocking()))
+
+
+def membership_of(job_id: str) -> Membership | None:
+    """The workflow and step of a job. None for other jobs, and once the workflow is forgotten. Raises BrokerError."""
+    workflow_id = workflow_of(job_id)
+    if not workflow_id:
+        return None
+    try:
+        progress = Workflow(workflow_id, backend=get_broker().backend).progress()
+        number = int(job_id[-6:], 16)
+    except (WorkflowNotFound, ValueError):
+        return None
+    for step in progress.steps:
+        if 0 <= number - int(progress.fields[f"first:{step.number}"]) < step.size:
+            return Membership(workflow=progress, step=step)
+    return None
+
+
+def workflow_ids_of(text: str) -> list[str]:
+    """The ids of the workflows with this name, or this id. Raises BrokerError."""
+    if _ID.fullmatch(text):
+        return [text]
+    return get_broker().workflows.named(text, MOST_WORKFLOWS)
+
+
+def why_not_started(progress: WorkflowProgress, step: StepProgress) -> Iterator[str]:
+    """What a step waits for, in the language of the user. Nothing for one that has started."""
+    if step.state == "waiting":
+        for number in step.after:
+            before = progress.steps[number]
+            if before.dead:
+                yield dead_text(before)
+            elif before.open:
+                text = ngettext(
+                    "%(open)s of %(size)s job of step %(step)s is not over",
+                    "%(open)s of %(size)s jobs of step %(step)s are not over",
+                    before.size,
+                )
+                yield text % _values(before)
+
+
+def dead_text(step: StepProgress) -> str:
+    """How many jobs of a step are dead."""
+    text = ngettext(
+        "%(dead)s of %(size)s job of step %(step)s is dead",
+        "%(dead)s of %(size)s jobs of step %(step)s are dead",
+        step.size,
+    )
+    return text % _values(step)
+
+
+def _values(step: StepProgress) -> dict[str, str]:
+    numbers = {name: format_number(getattr(step, name)) for name in ("dead", "open", "size")}
+    return {**numbers, "step": step.task.rpartition(".")[2]}

@@ -1,0 +1,118 @@
+"""Jobs of workflows are found by their workflow, and know it."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.inspector.selection import QueryError, Selection
+from django_rtq.search import read_query, search_all
+from django_rtq.workflows.handle import Workflow
+from django_rtq.workflows.members import membership_of, why_not_started
+from tests.support.jobs import queued_job
+from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end
+
+OTHER = "0123456789ac"
+
+
+def two_flows(broker):
+    """Two workflows, of the first of which one of three jobs runs, and two are dead; and a job of none."""
+    begun_flow(broker, {"size": 3, "next": "1"}, {"after": "0"})
+    members = claim_members(broker)
+    end(broker, "bury", *members[:2])
+    begun_flow(broker, {"size": 2}, flow_id=OTHER, name="other flow")
+    queued_job(broker)
+    return [member.id for member in members]
+
+
+def found(query):
+    return [job.id for job in search_all(get_inspector(), read_query(query))]
+
+
+def test_a_query_finds_the_jobs_of_a_workflow_by_its_name_or_id(broker):
+    members = two_flows(broker)
+
+    assert sorted(found("workflow:flow")) == sorted(members)
+    assert sorted(found(f"workflow:{FLOW}")) == sorted(members)
+    assert sorted(found(f"workflow:{FLOW} state:dead")) == sorted(members[:2])
+    assert len(found('workflow:"other flow"')) == 2
+    assert found(f"workflow:{OTHER} id:{members[0]}") == []
+
+
+def test_a_workflow_that_nobody_knows_is_named(broker):
+    with pytest.raises(QueryError, match="workflow:none: no workflow has this name"):
+        read_query("workflow:none")
+    assert found("workflow:ffffffffffff") == []
+
+
+def test_the_jobs_of_a_workflow_are_acted_on(broker):
+    two_flows(broker)
+
+    out = StringIO()
+    call_command("rtq_jobs", "requeue", "--query", "workflow:flow", stdout=out)
+
+    assert "Requeued 2 " in out.getvalue()
+    assert broker.redis.execute_one(("ZCARD", broker.keys.of("default").dead)) == 0
+
+
+def test_all_waiting_jobs_of_a_workflow_are_cancelled_and_no_others(broker):
+    two_flows(broker)
+
+    call_command("rtq_jobs", "cancel", "--query", f"workflow:{OTHER}", "--no-input", stdout=StringIO())
+
+    (left,) = search_all(get_inspector(), Selection(states=["queued"]))
+    assert membership_of(left.id) is None
+
+
+def test_a_stored_filter_is_the_same_again(broker):
+    two_flows(broker)
+    query = read_query("queue:default workflow:flow")
+
+    assert query.filter.workflow_ids == (FLOW,)
+    assert Selection.read(query.stored()).filter == query.filter
+    assert Selection.read({**query.stored(), "filter": {"words": ["a"]}}).filter == JobFilter(words=("a",))
+
+
+def test_a_job_knows_its_workflow_and_what_blocks_it(broker):
+    members = two_flows(broker)
+
+    member = membership_of(members[2])
+
+    assert (member.workflow.id, member.step.number) == (FLOW, 0)
+    assert member.blocked_by == "2 of 3 jobs of step t are dead."
+    assert membership_of(queued_job(broker).id) is None
+    assert membership_of(members[0][:-6] + "00ffff") is None  # its number belongs to no step
+    assert membership_of(members[0].replace("789ab", "7fffb")) is None  # forgotten
+
+
+def test_a_step_that_has_not_started_says_what_it_waits_for(broker):
+    begun_flow(broker, {"size": 3, "next": "1"}, {"after": "0"})
+    assert reasons() == ["3 of 3 jobs of step t are not over"]
+    members = claim_members(broker)
+    end(broker, "bury", *members[:2])
+    assert reasons() == ["2 of 3 jobs of step t are dead"]
+    end(broker, "ack", members[2])
+    get_inspector().requeue("default", [member.id for member in members[:2]])
+    advance(broker, *members)
+    assert reasons() == ["2 of 3 jobs of step t are not over"]
+
+
+def reasons():
+    progress = Workflow(FLOW).progress()
+    assert list(why_not_started(progress, progress.steps[0])) == []
+    return list(why_not_started(progress, progress.steps[1]))
+
+
+def test_the_commands_say_it(broker):
+    members = two_flows(broker)
+    out = StringIO()
+
+    call_command("rtq_jobs", "show", members[0], stdout=out)
+    call_command("rtq_workflows", "show", FLOW, stdout=out)
+
+    text = out.getvalue()
+    assert f"Workflow:   {FLOW} flow, blocked. This is a job of step 0, t" in text
+    assert "Blocked:    2 of 3 jobs of step t are dead." in text
+    assert "Step 1 waits: 2 of 3 jobs of step t are dead." in text
