@@ -28,6 +28,7 @@ RTQError
 ├── WorkerNotFound          no worker with this name is known
 ├── WorkerLost              a run that ended with its process; never raised, recorded as the failure of a job
 ├── LeaseNotExpired         the jobs of a worker cannot be reclaimed: it may still be working
+├── EventTimeout            raised inside a job: the event for which it waits has not come in time
 ├── TimeLimitExceeded       raised inside a job that exceeds its time_limit
 ├── Retry                   raised by a task to run its job again later
 └── Bury                    raised by a task to make its job a dead letter at once
@@ -257,6 +258,15 @@ class JobSuspended(BaseException):
 
     A BaseException, so that an `except Exception` around a step of the task does not swallow it.
     """
+
+    def __init__(self, reason: str, *, seconds: float = 0.0, waits_for: str = "") -> None:
+        super().__init__(reason)
+        self.seconds = seconds  # how long it sleeps or waits at the most
+        self.waits_for = waits_for  # for Redis; "": it does not go on, because another worker holds it
+
+
+class EventTimeout(RTQError, TimeoutError):
+    """wait() in a job: the event has not come in time."""
 
 
 class Retry(RTQError):

@@ -130,6 +130,19 @@ class JobHandle(Generic[T_co]):
         """cancel() for coroutines."""
         return await self._inspector().acancel(self.id, self.queue_name, terminate=terminate)
 
+    def send(self, event: str, value: Any = None, *, token: str | None = None) -> None:
+        """Give the job an event, for its context.wait(): now, or when it comes there.
+
+        The value is JSON of 64 kB at the most. Two calls with the same `token` are one event. Raises JobNotFound;
+        WrongState for a job that is over, has gone on by its time-out, or has 100 events that it has not read; and
+        Unserializable, PayloadTooLarge and ValueError.
+        """
+        self._inspector().send(self.id, event, value, queue=self.queue_name, token=token)
+
+    async def asend(self, event: str, value: Any = None, *, token: str | None = None) -> None:
+        """send() for coroutines."""
+        await self._inspector().asend(self.id, event, value, queue=self.queue_name, token=token)
+
     def _inspector(self) -> Inspector:
         # It has many modules, which a process that only enqueues does not need.
         from django_rtq.inspector.inspector import get_inspector

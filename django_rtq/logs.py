@@ -76,6 +76,7 @@ def connect() -> None:
         signals.job_started.connect(log_started, dispatch_uid="rtq-log")
         signals.job_succeeded.connect(log_succeeded, dispatch_uid="rtq-log")
         signals.job_promoted.connect(log_promoted, dispatch_uid="rtq-log")
+        signals.job_suspended.connect(log_suspended, dispatch_uid="rtq-log")
         signals.job_released.connect(log_released, dispatch_uid="rtq-log")
         signals.job_enqueued.connect(log_enqueued, dispatch_uid="rtq-log")
 
@@ -139,6 +140,11 @@ def log_reclaimed(
             "buried %s of %s after too many crashes: %s", _jobs(buried_ids), source, _first_ids(buried_ids),
             extra=about_jobs(buried_ids, queue=queue),
         )  # fmt: skip
+
+
+def log_suspended(*, job: Job, seconds: float, **kwargs: object) -> None:
+    text = "job %s suspended for %.1f s at the most (%s)"
+    logger.debug(text, job.id, seconds, job.task, extra=about(job))
 
 
 def log_released(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:

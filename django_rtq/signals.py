@@ -16,6 +16,7 @@ job_started = Signal()  # job: claimed, and about to run
 job_succeeded = Signal()  # job, seconds, result: the task returned
 job_retried = Signal()  # job (None: unreadable record), job_id, error, delay_seconds: failed, will run again
 job_buried = Signal()  # job (None: unreadable record), job_id, error: a dead letter now
+job_suspended = Signal()  # job, seconds: sleeps, or waits for an event, so long at the most; goes on in another run
 job_expired = Signal()  # job: not started before it expired
 job_released = Signal()  # job_ids, queue: given back by a worker that did not run them
 job_reclaimed = Signal()  # job_ids, buried_ids, queue, worker ("": expired leases): taken from a dead worker

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_rtq.broker.keys import Keys
+from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.messages import HeldEntry
-from django_rtq.broker.redis.client import RedisClient, as_dict
+from django_rtq.broker.redis.client import RedisClient, as_dict, clock_ms
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.exceptions import PayloadTooLarge
+from django_rtq.jobs import serializer
+from django_rtq.validation import MAX_STEP_NAME, is_step_name
 
 if TYPE_CHECKING:
     from django_rtq.broker.redis.async_client import AsyncRedisClient
+
+MAX_EVENTS = 1_000  # of a job
+MAX_UNREAD = 100  # of them, that it has not read
+MAX_VALUE_BYTES = 65_536
+MAX_EVENT_BYTES = 4_194_304  # of their values, together
 
 
 class Holder(NamedTuple):
@@ -25,11 +33,35 @@ class Holder(NamedTuple):
     claimed_ms: int
 
 
+class Wait(NamedTuple):
+    """What a job waits for, or has waited for last."""
+
+    due_ms: int  # when it goes on at the latest
+    sleeps: int  # how many have begun
+    reads: int  # how many events it has got
+    event: str  # "<number> <name>"; "": it sleeps
+
+    @classmethod
+    def read(cls, entry: bytes | None) -> Wait | None:
+        """From an entry of `step_jobs`. None: the job has never waited."""
+        if not entry:
+            return None
+        due, sleeps, reads, *event = entry.decode().split(" ", 3)
+        return cls(int(due), int(sleeps), int(reads), event[0] if event else "")
+
+    @property
+    def text(self) -> str:
+        """What it waits for, as suspend.lua takes it."""
+        return f"{self.sleeps} {self.reads}" + (f" {self.event}" if self.event else "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
     """What a job remembers."""
 
     fields: dict[str, bytes]  # as lua/lib/steps.lua says
+    wait: Wait | None = None  # the last one
+    now_ms: int = 0  # the time of the server before that was read: what comes later is in neither
 
 
 class StepStore:
@@ -59,16 +91,41 @@ class StepStore:
     def _read(self, holder: Holder) -> Steps[Remembered | None]:
         keys, job_id = self._keys.of(holder.queue), holder.job_id
         reads: list[Command] = [
+            ("TIME",),
             ("HGET", keys.running(holder.worker), job_id),
+            ("HGET", keys.step_jobs, job_id),
             ("HGETALL", keys.steps + job_id.encode()),
         ]
-        held, fields = checked((yield reads))
+        time, held, entry, fields = checked((yield reads))
         if held is None or HeldEntry.read(held).claimed_ms != holder.claimed_ms:
             return None
-        return Remembered(fields={field.decode(): text for field, text in as_dict(fields).items()})
+        texts = {field.decode(): text for field, text in as_dict(fields).items()}
+        return Remembered(fields=texts, wait=Wait.read(entry), now_ms=clock_ms(time))
 
     def _write(self, holder: Holder, field: str, text: str) -> Steps[bool]:
         arguments = (holder.job_id, holder.claimed_ms, field, text)
         call = SCRIPTS["record_step"].call(self._keys.of(holder.queue), arguments, worker=holder.worker)
         (word,) = checked((yield [call]))
         return bool(word == b"ok")
+
+
+def written_event(event: object, value: Any) -> str:
+    """The value of an event as JSON. Raises ValueError for its name, Unserializable and PayloadTooLarge."""
+    if not is_step_name(event):
+        raise ValueError(
+            f"The name of an event is {str(event)[:200]!r}, but has to be a str of 1 to {MAX_STEP_NAME} printable "
+            "characters."
+        )
+    text = serializer.dumps(value, what=f"the value of event {event!r}")
+    if len(text.encode()) > MAX_VALUE_BYTES:
+        raise PayloadTooLarge(
+            f"The value of event {event!r} has {len(text.encode()):,} bytes of JSON, and {MAX_VALUE_BYTES:,} are the "
+            "most. Store it and send a key."
+        )
+    return text
+
+
+def send_command(keys: QueueKeys, job_id: str, event: str, token: str, value: str) -> Command:
+    """The command that gives a job an event, as JSON."""
+    arguments = (job_id, event, token, value, MAX_UNREAD, MAX_EVENTS, MAX_EVENT_BYTES)
+    return SCRIPTS["send_event"].call(keys, arguments)

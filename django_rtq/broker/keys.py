@@ -56,10 +56,8 @@ class QueueKeys:
     progress = Key("hash", "id -> when (ms) and what progress the job reported, JSON")
     log = Key("list", "the last lines that a job logged; expires", per="id")
     logged = Key("list", "ids of jobs with lines that are over, and not dead, in the order of their ends; expires")
-    # Only of jobs that have finished steps, were sent events, or wait for one: see steps.lua
-    step_jobs = Key(
-        "hash", "id -> until when (ms) it sleeps or waits, sleeps so far, number and name of the event; or empty"
-    )
+    # Only of jobs that have finished steps, were sent events, or wait for one: see lib/steps.lua
+    step_jobs = Key("hash", "id -> until when it sleeps or waits, ms, and what for; or empty")
     steps = Key("hash", "the steps that a job has finished, and the events that were sent to it", per="id")
     # For jobs that were delayed, retried or requeued, and callers with a wrong clock: an entry for each is too much
     # memory.

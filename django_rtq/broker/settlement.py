@@ -23,10 +23,12 @@ _WIDTHS = {
     "finish_cancel": 3,
     "retry": 5,
     "bury": 3,
+    "suspend": 3,
     "release": 1,
 }  # arguments of one job
-_OUTCOMES = ("ack", "ack_members", "retry", "bury", "expire", "finish_cancel")
-_MEMBERS_END = ("ack_members", "retry", "bury", "expire", "finish_cancel", "release")  # some had a cancel request
+_OUTCOMES = ("ack", "ack_members", "retry", "bury", "suspend", "expire", "finish_cancel")
+# Some may have had a cancel request.
+_MEMBERS_END = ("ack_members", "retry", "bury", "suspend", "expire", "finish_cancel", "release")
 _MEMBER = (b"8", "8")  # the version of the ids of members
 _STATES = {
     "ack": "succeeded",
@@ -39,9 +41,9 @@ _STATES = {
 class Report(NamedTuple):
     """What became of a run: for Redis, and for the supervisor if the process is killed before Redis has it."""
 
-    verb: str  # ack, retry, bury, expire or finish_cancel
-    ms: int  # how long to keep the outcome, or the delay of a retry
-    text: bytes  # the stored outcome, or the line of the failure
+    verb: str  # ack, retry, bury, suspend, expire or finish_cancel
+    ms: int  # how long to keep the outcome, the delay of a retry, or how long it sleeps or waits
+    text: bytes  # the stored outcome, the line of the failure, or what it waits for
     is_counted: bool = True  # of a failure: as an attempt
 
 
@@ -62,6 +64,7 @@ class Settlement:
     finish_cancel: list[Argument] = field(default_factory=list)
     retry: list[Argument] = field(default_factory=list)
     bury: list[Argument] = field(default_factory=list)
+    suspend: list[Argument] = field(default_factory=list)  # of jobs that go on later
     release: list[Argument] = field(default_factory=list)
     metrics: list[Sequence[Argument]] = field(default_factory=list)  # the arguments of whole calls
 
@@ -71,7 +74,9 @@ class Settlement:
     @property
     def has_outcomes(self) -> bool:
         """Whether it holds outcomes of runs."""
-        return bool(self.ack or self.ack_members or self.retry or self.bury or self.expire or self.finish_cancel)
+        return bool(
+            self.ack or self.ack_members or self.retry or self.bury or self.suspend or self.expire or self.finish_cancel
+        )
 
     def add_ack(self, job_id: Argument, keep_ms: int, outcome: bytes) -> None:
         """add() for a success: most jobs end so."""
@@ -144,6 +149,7 @@ class Settlement:
             finish_cancel=self.finish_cancel + later.finish_cancel,
             retry=self.retry + later.retry,
             bury=self.bury + later.bury,
+            suspend=self.suspend + later.suspend,
             release=self.release + later.release,
             metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:],
         )

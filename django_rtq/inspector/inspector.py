@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +14,8 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
-from django_rtq.broker.redis.commands import Argument
+from django_rtq.broker.job_steps import written_event
+from django_rtq.broker.redis.commands import Argument, Steps
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.workflows import is_member
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
@@ -169,6 +171,22 @@ class Inspector:
             if is_member(job_id):
                 await sync_to_async(self._broker.workflows.tell)(cancelled_in, [job_id])
         return answer
+
+    def send(
+        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
+    ) -> None:
+        """Give a job an event, for which it waits now or later: see JobHandle.send()."""
+        self._redis.run(self._send_event(job_id, event, value, queue, token))
+
+    async def asend(
+        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
+    ) -> None:
+        """send() for coroutines."""
+        await self._broker.async_redis.run(self._send_event(job_id, event, value, queue, token))
+
+    def _send_event(self, job_id: str, event: str, value: Any, queue: str | None, token: str | None) -> Steps[str]:
+        text = written_event(event, value)
+        return one_job.send(self._broker, job_id, queue, event, token or secrets.token_hex(8), text)
 
     def quiet_worker(self, worker: str, *, by: str = "") -> None:
         """Ask the rtq_worker of this worker to claim no more jobs until wake_worker(). Raises WorkerNotFound.

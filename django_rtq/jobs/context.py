@@ -7,9 +7,11 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from django_rtq.conf.config import Config
+from django_rtq.exceptions import EventTimeout
 from django_rtq.validation import is_number
 
 P = ParamSpec("P")
@@ -27,6 +29,14 @@ class _Steps(Protocol):
     async def astep(
         self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any: ...
+
+    def sleep(self, seconds: float | timedelta) -> None: ...
+
+    async def asleep(self, seconds: float | timedelta) -> None: ...
+
+    def wait(self, event: str, timeout: float | timedelta | None) -> Any: ...
+
+    async def await_(self, event: str, timeout: float | timedelta | None) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,36 @@ class JobContext:
             return await self._steps().astep(name, function, args, kwargs)
         result = function(*args, **kwargs)
         return await result if isinstance(result, Awaitable) else result
+
+    def sleep(self, seconds: float | timedelta) -> None:
+        """Go on so much later, in another run: until then the job takes no slot of a worker.
+
+        Leaves the function by JobSuspended, a BaseException: `finally` blocks run each time. The next run passes this
+        call when the time is over. Does nothing in a plain call.
+        """
+        if self._steps is not None:
+            self._steps().sleep(seconds)
+
+    async def asleep(self, seconds: float | timedelta) -> None:
+        """sleep() for coroutines."""
+        if self._steps is not None:
+            await self._steps().asleep(seconds)
+
+    def wait(self, event: str, timeout: float | timedelta | None = None) -> Any:
+        """The value of an event that JobHandle.send() gives the job, before or after this call.
+
+        Leaves the function as sleep() does until it has come. Raises EventTimeout after `timeout`; in a plain call at
+        once. The second wait for an event of this name gets the second one.
+        """
+        if self._steps is None:
+            raise EventTimeout(f"wait({event!r}): this is no job, so nobody can send it an event.")
+        return self._steps().wait(event, timeout)
+
+    async def await_(self, event: str, timeout: float | timedelta | None = None) -> Any:
+        """wait() for coroutines."""
+        if self._steps is None:
+            raise EventTimeout(f"await_({event!r}): this is no job, so nobody can send it an event.")
+        return await self._steps().await_(event, timeout)
 
 
 class Interruptible(Protocol):

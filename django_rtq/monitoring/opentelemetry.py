@@ -21,7 +21,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from django_rtq import signals
 from django_rtq.broker.redis.hooks import command_hooks
-from django_rtq.exceptions import JobCancelled, Retry
+from django_rtq.exceptions import JobCancelled, JobSuspended, Retry
 from django_rtq.jobs.job import Job
 from django_rtq.monitoring.span_middleware import SpanMiddleware
 from django_rtq.redaction import Secrets
@@ -94,7 +94,7 @@ def _consuming(job: Job) -> Iterator[None]:
         ) as span:
             try:
                 yield
-            except (Retry, JobCancelled):
+            except (Retry, JobCancelled, JobSuspended):
                 raise
             except BaseException as error:
                 _record(span, job, error)

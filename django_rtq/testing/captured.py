@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from django_rtq.broker.job_steps import written_event
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.details import JobDetails
@@ -154,6 +155,12 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
     def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
         self._job(job_id).is_cancelled = True
         return CancelAnswer.CANCELLED
+
+    def send(
+        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
+    ) -> None:
+        written_event(event, value)
+        self._job(job_id).events.append((event, value))
 
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails:
         if not self._job(job_id).is_cancelled:

@@ -29,6 +29,7 @@ class CapturedJob:
     headers: Mapping[str, Any]
     options: Mapping[str, Any] = field(repr=False)  # max_attempts and the like, if using() changed them
     is_cancelled: bool = False
+    events: list[tuple[str, Any]] = field(default_factory=list, repr=False)  # what send() gave it: name and value
 
     @classmethod
     def read(cls, queue: str, job: NewJob | UniqueJob) -> CapturedJob:

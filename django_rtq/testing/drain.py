@@ -10,8 +10,9 @@ from asgiref.sync import sync_to_async
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.job_steps import Wait
 from django_rtq.broker.keys import read_queue_names
-from django_rtq.broker.redis.client import clock_ms
+from django_rtq.broker.redis.client import as_dict, clock_ms
 from django_rtq.broker.redis.commands import Command
 from django_rtq.jobs.job import held_since
 from django_rtq.tasks.options.kinds import Moment, moment_argument
@@ -57,8 +58,19 @@ def bring_forward(broker: Broker, queues: Sequence[str], ms: int) -> None:
             for member, due in zip(flat[::2], flat[1::2], strict=True)
             if held_since(float(due)) is None
         ]
+        moves += _earlier_waits(broker, queue, ms)
         if moves:
             broker.redis.execute(moves)
+
+
+def _earlier_waits(broker: Broker, queue: str, ms: int) -> list[Command]:
+    """Let sleeps end and events time out earlier."""
+    keys = broker.keys.of(queue)
+    entries = as_dict(broker.redis.execute_one(("HGETALL", keys.step_jobs)))
+    waits = {job_id: wait for job_id, entry in entries.items() if (wait := Wait.read(entry))}
+    return [
+        ("HSET", keys.step_jobs, job_id, f"{max(0, wait.due_ms - ms)} {wait.text}") for job_id, wait in waits.items()
+    ]
 
 
 def drain(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+from django_rtq.broker.job_steps import written_event
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import JobNotFound, WrongState
@@ -17,7 +18,8 @@ from django_rtq.jobs.record import Header
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.finished_job import FinishedJob, details_of, raise_foreign_error
 from django_rtq.testing.substitute import Substitute
-from django_rtq.worker.outcome import Retried, UnknownTask
+from django_rtq.validation import TEN_YEARS
+from django_rtq.worker.outcome import Outcome, Retried, Suspended, UnknownTask
 from django_rtq.worker.process.outcome_recorder import send_outcome
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.shared_memory import SharedState
@@ -25,16 +27,23 @@ from django_rtq.worker.shared_memory import SharedState
 MAX_DEPTH = 40  # jobs that run inside each other
 
 
-def eager(*, retries: bool = False, time_limits: bool = False, propagate: bool = True) -> EagerJobs:
+def eager(
+    *,
+    retries: bool = False,
+    time_limits: bool = False,
+    propagate: bool = True,
+    events: Mapping[str, Any] | None = None,
+) -> EagerJobs:
     """Run the jobs of a block or test at once, in the thread and transaction that enqueue them, without Redis.
 
     Arguments and results go through JSON. Delayed jobs run at once, too.
 
     `retries`: run a job that fails again, without a delay, until it succeeds or is dead. `time_limits`: enforce time
     limits, in the main thread with SIGALRM. `propagate`: delay() raises what the last run of the job raised. Otherwise
-    the handle and the list of runs tell.
+    the handle and the list of runs tell. `events`: what jobs get that wait for an event of that name. Sleeps are over
+    at once, and so are waits with a time-out for events that are not there. Other jobs wait until send() gives it.
     """
-    return EagerJobs(retries=retries, time_limits=time_limits, propagate=propagate)
+    return EagerJobs(retries=retries, time_limits=time_limits, propagate=propagate, events=events or {})
 
 
 @dataclass
@@ -50,8 +59,9 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
 
     name = "eager()"
 
-    def __init__(self, *, retries: bool, time_limits: bool, propagate: bool) -> None:
+    def __init__(self, *, retries: bool, time_limits: bool, propagate: bool, events: Mapping[str, Any]) -> None:
         super().__init__()
+        self._events = {name: written_event(name, value) for name, value in events.items()}
         self._retries = retries
         self._run_class = Run if time_limits else UnlimitedRun
         self._propagate = propagate
@@ -75,6 +85,7 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         self._runs: list[FinishedJob] = []
         self._running: dict[str, Run] = {}
         self._details: dict[str, JobDetails] = {}
+        self._waiting: dict[str, tuple[str, NewJob | UniqueJob, str]] = {}  # id -> queue, job, event
         self._early_handles: dict[str, JobHandle] = {}  # of jobs that have not ended
         self._owners: dict[tuple[str, str], _UniqueOwner] = {}  # of the digests of unique jobs that run
 
@@ -130,20 +141,35 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         return "ok"
 
     def _run(self, queue: str, job: NewJob | UniqueJob) -> None:
-        """Run a job, again and again with `retries`."""
+        """Run a job, again and again with `retries`, or while it sleeps or gets the events for which it waits."""
         failures = 0
         while True:
             now_ms = time.time_ns() // 1_000_000
             record = _record_of(job, now_ms)
             run = self._run_class(queue, job.id.encode(), record, worker="eager", now_ms=now_ms, counts=(failures, 0))
-            finished, is_retried = self._run_once(run)
+            finished, outcome = self._run_once(run)
+            if isinstance(outcome, Suspended):
+                if self._goes_on(queue, job, outcome):
+                    continue
+                break
             failures += 1
-            if not self._retries or not is_retried:
+            if not self._retries or not isinstance(outcome, Retried):
                 break
         if self._propagate and finished.error is not None:
             raise finished.error
 
-    def _run_once(self, run: Run) -> tuple[FinishedJob, bool]:
+    def _goes_on(self, queue: str, job: NewJob | UniqueJob, outcome: Suspended) -> bool:
+        """Whether a job that sleeps or waits goes on at once. If not, it waits until send()."""
+        event = self.steps.begin_wait(job.id, outcome.waits_for)
+        if event in self._events:
+            self.steps.send(job.id, event, self._events[event])
+        elif event and outcome.seconds >= TEN_YEARS:
+            self._waiting[job.id] = (queue, job, event)
+            return False
+        self.steps.end_wait(job.id)
+        return True
+
+    def _run_once(self, run: Run) -> tuple[FinishedJob, Outcome]:
         if len(self._running) >= MAX_DEPTH:
             raise RecursionError(
                 f"eager(): {MAX_DEPTH} jobs run inside each other. A job that enqueues itself again does not end here: "
@@ -163,7 +189,7 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         raise_foreign_error(finished.error)
         if run.variables is not None and not isinstance(outcome, UnknownTask):
             run.variables.run(send_outcome, EagerJobs, run, outcome)
-        return finished, isinstance(outcome, Retried)
+        return finished, outcome
 
     def _errors(self, job_id: str) -> list[dict[str, Any]]:
         return self._details[job_id].errors if job_id in self._details else []
@@ -184,8 +210,22 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
             raise WrongState(job_id, f"is {details.state}: in eager() a job has run when delay() returns.")
         return CancelAnswer.CANCELLED
 
+    def send(
+        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
+    ) -> None:
+        text, details = written_event(event, value), self.find(job_id)
+        if details.state.is_final and details.state is not JobState.DEAD:
+            raise WrongState(job_id, "is over: it gets no event any more. Give eager() its events beforehand.")
+        self.steps.send(job_id, event, text)
+        if job_id in self._waiting and self._waiting[job_id][2] == event:
+            of_queue, job, _ = self._waiting.pop(job_id)
+            self._run(of_queue, job)
+
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails:
         details = self.find(job_id)
+        if job_id in self._waiting:
+            event = self._waiting[job_id][2]
+            raise WrongState(job_id, f"waits for event {event!r}, for ever: send() it, or use eager(events=…).")
         if not details.state.is_final:
             raise WrongState(job_id, f"is {details.state}, and get() would wait for ever. Use eager(retries=True).")
         return details

@@ -12,7 +12,17 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import Job, JobState, made_at, moment
 from django_rtq.testing.captured_job import call_text
-from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Retried, UnknownTask, failure_line
+from django_rtq.worker.outcome import (
+    Acked,
+    Buried,
+    Cancelled,
+    Expired,
+    Outcome,
+    Retried,
+    Suspended,
+    UnknownTask,
+    failure_line,
+)
 from django_rtq.worker.process.run import Run
 
 
@@ -28,7 +38,7 @@ class FinishedJob:
     client: str
     headers: Mapping[str, Any]
     attempt: int  # the number of the run, from 1
-    state: JobState  # SUCCEEDED, RETRYING, DEAD, CANCELLED or EXPIRED
+    state: JobState  # SUCCEEDED, RETRYING, DEAD, CANCELLED, EXPIRED or SCHEDULED: it goes on later
     result: Any = None  # what the task returned, after it has been JSON
     error: BaseException | None = field(default=None, repr=False)  # what the run raised
 
@@ -71,6 +81,7 @@ _STATES: Mapping[type, JobState] = {
     Buried: JobState.DEAD,
     Cancelled: JobState.CANCELLED,
     Expired: JobState.EXPIRED,
+    Suspended: JobState.SCHEDULED,
 }
 
 

@@ -53,7 +53,7 @@ class EagerMixin(_Mixin):
     """Runs the jobs of each test at once; the runs are in `self.jobs`. Put it before TestCase."""
 
     jobs: EagerJobs
-    eager_options: ClassVar[Mapping[str, bool]] = {}  # options of eager()
+    eager_options: ClassVar[Mapping[str, Any]] = {}  # options of eager()
 
     @classmethod
     def _new_helper(cls) -> EagerJobs:

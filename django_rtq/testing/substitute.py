@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from unittest import mock
 
 from asgiref.sync import sync_to_async
@@ -21,6 +21,7 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import CancelAnswer
 from django_rtq.testing.activation import Activation
+from django_rtq.testing.memory_steps import MemorySteps
 from django_rtq.testing.workflows import MemoryWorkflows
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Substitute(Activation):
 
     name = ""  # what is active, for an error message
     workflows: MemoryWorkflows
+    steps: MemorySteps
 
     def __init__(self) -> None:
         self._entered: list[ExitStack] = []
@@ -53,6 +55,7 @@ class Substitute(Activation):
         """Start without jobs and workflows."""
         self.clear()
         self.workflows = MemoryWorkflows(self)
+        self.steps = MemorySteps()
 
     @abstractmethod
     def clear(self) -> None:
@@ -81,6 +84,18 @@ class Substitute(Activation):
     @abstractmethod
     def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
         """As of an Inspector."""
+
+    @abstractmethod
+    def send(
+        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
+    ) -> None:
+        """As of an Inspector."""
+
+    async def asend(
+        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
+    ) -> None:
+        """As of an Inspector."""
+        await sync_to_async(self.send, thread_sensitive=True)(job_id, event, value, queue=queue, token=token)
 
     async def afind(self, job_id: str, queue: str | None = None) -> JobDetails:
         """As of an Inspector."""
@@ -115,6 +130,7 @@ class _SubstituteBroker(Broker):
         self.config: Config = get_config()
         self._substitute = self.inspector = substitute
         self.workflows = substitute.workflows  # type: ignore[assignment]
+        self.steps = substitute.steps  # type: ignore[assignment]
 
     # There is no queue here that could be full, or have limits.
 

@@ -56,13 +56,21 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class Suspended:
+    """The job sleeps, or waits for an event: it goes on in another run."""
+
+    seconds: float  # at the most
+    waits_for: str  # as lua/lib/steps.lua has it
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownTask:
     """The task is not registered in this process. The session calls decide_unknown() for it (D17)."""
 
     error: TaskNotFound
 
 
-Outcome = Acked | Retried | Buried | Expired | Cancelled | UnknownTask
+Outcome = Acked | Retried | Buried | Expired | Cancelled | Suspended | UnknownTask
 
 
 def decide(

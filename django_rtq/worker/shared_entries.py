@@ -42,9 +42,9 @@ TOMBSTONE_MS = 120_000
 
 _NONE, _WAITING, _RUNNING, _RELEASED, _DONE = 0, 1, 2, 8, 9
 # It is over; Redis may not have the outcome yet. These are verbs of Settlement, stored as a number each.
-ACKED, RETRIED, BURIED, EXPIRED, CANCELLED = "ack", "retry", "bury", "expire", "finish_cancel"
+ACKED, RETRIED, BURIED, EXPIRED, CANCELLED, SUSPENDED = "ack", "retry", "bury", "expire", "finish_cancel", "suspend"
 _ACKED_STATUS = 3
-_STATUS_OF = {ACKED: _ACKED_STATUS, RETRIED: 4, BURIED: 5, EXPIRED: 6, CANCELLED: 7}
+_STATUS_OF = {ACKED: _ACKED_STATUS, RETRIED: 4, BURIED: 5, EXPIRED: 6, CANCELLED: 7, SUSPENDED: 10}
 # May a job run again that was cut short? 0: yes, and that counts a crash. _ONCE: no. _COMMITTED: it has to, and that
 # counts nothing, because the next run finds what it has committed.
 _ONCE, _COMMITTED = 1, 2
@@ -66,10 +66,10 @@ class Finished(NamedTuple):
 
     job_id: bytes
     verb: str  # ACKED and so on
-    ms: int  # how long to keep the outcome, or the delay of a retry
+    ms: int  # how long to keep the outcome, the delay of a retry, or how long it sleeps or waits
     is_counted: bool
     attempt: int  # 0: any
-    text: bytes  # the stored outcome, or the line of the failure
+    text: bytes  # the stored outcome, the line of the failure, or what it waits for
 
 
 class Entries:

@@ -3,8 +3,9 @@
 import asyncio
 import os
 import signal
+from datetime import timedelta
 
-from django_rtq import constant, task
+from django_rtq import EventTimeout, constant, task
 from tests.app import journal
 
 AT_ONCE = constant(0)
@@ -64,3 +65,54 @@ def fail_between(context, name):
     if context.attempt < 3:
         raise ValueError("not yet")
     return context.step("second", do, f"{name} second")
+
+
+@task(takes_context=True, backoff=AT_ONCE, max_crashes=100)
+def order(context, name, timeout=None):
+    """Two steps, with a wait for somebody's answer between them."""
+    journal.write("start", f"{name} run")
+    try:
+        charge = context.step("charge", do, f"{name} charge", "c1")
+        try:
+            answer = context.wait("approved", timeout=timeout)
+        except EventTimeout:
+            return context.step("refund", do, f"{name} refund", f"refunded {charge}")
+        return context.step("ship", do, f"{name} ship", f"shipped for {answer['by']}")
+    finally:
+        journal.write("end", f"{name} run")
+
+
+@task(takes_context=True, backoff=AT_ONCE)
+async def aorder(context, name, timeout=None):
+    journal.write("start", f"{name} run")
+    charge = await context.astep("charge", ado, f"{name} charge", "c1")
+    try:
+        answer = await context.await_("approved", timeout=timeout)
+    except EventTimeout:
+        return await context.astep("refund", ado, f"{name} refund", f"refunded {charge}")
+    return await context.astep("ship", ado, f"{name} ship", f"shipped for {answer['by']}")
+
+
+@task(takes_context=True, backoff=AT_ONCE)
+def naps(context, name, seconds, times=2):
+    """Sleeps between steps."""
+    journal.write("start", f"{name} run")
+    for number in range(times):
+        context.step(f"step {number}", do, f"{name} {number}")
+        context.sleep(seconds)
+    return context.attempt
+
+
+@task(takes_context=True, backoff=AT_ONCE)
+async def anaps(context, name, seconds, times=2):
+    journal.write("start", f"{name} run")
+    for number in range(times):
+        await context.astep(f"step {number}", ado, f"{name} {number}")
+        await context.asleep(timedelta(seconds=seconds))
+    return context.attempt
+
+
+@task(takes_context=True, backoff=AT_ONCE)
+def read_all(context, count):
+    """The values of several events of a name."""
+    return [context.wait("comment") for _ in range(count)]

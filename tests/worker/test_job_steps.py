@@ -1,11 +1,15 @@
 """Jobs of several steps, run by workers that are killed: what has finished never runs again."""
 
+import asyncio
+import os
+import signal
 from functools import partial
 
 import pytest
 
+from django_rtq import JobState, WrongState, get_inspector, workflow
 from tests.app import step_tasks as tasks
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, wait_until
 
 FAST = {"LEASE_SECONDS": 1, "TASK_MODULES": ["tasks", "step_tasks"]}
 LINES = [f"{where} {number}" for number in range(3) for where in ("before", "after")]
@@ -62,3 +66,131 @@ def test_a_dead_letter_that_is_requeued_goes_on_behind_its_last_step(worker, jou
         job.get(PATIENCE)
 
     assert journal.starts("a first") == 1
+
+
+def is_waiting(job):
+    return job.refresh().state is JobState.SCHEDULED
+
+
+@pytest.mark.parametrize("order", [tasks.order, tasks.aorder])
+def test_a_job_waits_for_an_event_without_its_worker(worker, journal, order):
+    first = worker()
+    job = order.delay("a")
+    wait_until(lambda: is_waiting(job))
+    first.stop()
+
+    job.send("approved", {"by": "eve"})
+    assert job.state is JobState.QUEUED
+    worker()
+
+    assert job.get(PATIENCE) == "shipped for eve"
+    assert (journal.starts("a run"), journal.starts("a charge"), journal.starts("a ship")) == (2, 1, 1)
+    with pytest.raises(WrongState, match="is over"):
+        job.send("approved", {"by": "eve"})
+
+
+def test_an_event_may_come_before_the_wait(worker, journal):
+    job = tasks.order.delay("a")
+    job.send("approved", {"by": "eve"})
+    worker()
+
+    assert job.get(PATIENCE) == "shipped for eve"
+    assert journal.starts("a run") == 1
+
+
+@pytest.mark.parametrize("order", [tasks.order, tasks.aorder])
+def test_an_event_that_does_not_come_times_out(worker, journal, order):
+    worker()
+
+    job = order.delay("a", timeout=0.05)
+
+    assert job.get(PATIENCE) == "refunded c1"
+    assert (journal.starts("a charge"), journal.starts("a refund")) == (1, 1)
+
+
+def test_finally_blocks_run_each_time(worker, journal):
+    worker()
+    job = tasks.order.delay("a")
+    wait_until(lambda: is_waiting(job))
+
+    assert journal.ends("a run") == 1
+
+
+@pytest.mark.parametrize("naps", [tasks.naps, tasks.anaps])
+def test_a_job_sleeps_and_goes_on_in_the_same_attempt(worker, journal, naps):
+    worker()
+
+    job = naps.delay("a", 0.01, 3)
+
+    assert job.get(PATIENCE) == 1
+    assert journal.starts("a run") == 4
+    assert steps_of(journal, "a") == [1, 1, 1]
+
+
+def test_each_wait_gets_its_own_event(worker):
+    job = tasks.read_all.delay(3)
+    job.send("comment", "first", token="1")
+    job.send("comment", "first again", token="1")
+    worker()
+    wait_until(lambda: is_waiting(job))
+    job.send("comment", "second")
+    get_inspector().send(job.id, "comment", "third")
+
+    assert job.get(PATIENCE) == ["first", "second", "third"]
+
+
+def test_coroutines_send_events(worker):
+    job = tasks.read_all.delay(1)
+
+    asyncio.run(job.asend("comment", "hello"))
+    worker()
+
+    assert job.get(PATIENCE) == "hello".split()
+
+
+def test_a_burst_leaves_jobs_that_sleep(worker, journal):
+    job = tasks.naps.delay("a", 3600)
+
+    assert worker("--burst", is_ready=False).wait() == 0
+
+    assert is_waiting(job)
+    assert journal.starts("a run") == 1
+
+
+def test_a_member_that_waits_has_not_ended(worker, journal):
+    with workflow("orders") as flow:
+        orders = flow.add(tasks.order, "a")
+        flow.add(tasks.order, "b", 0.01)
+        flow.after(orders).add(tasks.read_all, 0)
+    worker()
+    wait_until(lambda: flow.handle.progress().done == 1)
+    (job_id,) = [job.id for job in get_inspector().job_list.page("default", "scheduled").jobs]
+
+    get_inspector().send(job_id, "approved", {"by": "eve"})
+
+    flow.handle.get(PATIENCE)
+    assert journal.starts("a ship") == 1
+
+
+def test_a_job_that_waits_is_cancelled(worker, redis, journal):
+    worker()
+    job = tasks.order.delay("a")
+    wait_until(lambda: is_waiting(job))
+
+    assert job.cancel() == "cancelled"
+    with pytest.raises(WrongState):
+        job.send("approved")
+
+
+def test_a_worker_that_is_killed_while_it_suspends_loses_nothing(worker, journal):
+    """Kills at any moment: only a step that was running may run again."""
+    running = worker("--processes", 2)
+    naps = tasks.naps.using(max_crashes=100)
+    jobs = [naps.delay(f"job{number}", 0.02, 3) for number in range(20)]
+    for _ in range(5):
+        wait_until(lambda: running.children)
+        for child in running.children:
+            os.kill(child, signal.SIGKILL)
+
+    assert [job.get(PATIENCE) > 0 for job in jobs] == [True] * 20
+    assert all(count > 0 for number in range(20) for count in steps_of(journal, f"job{number}"))

@@ -1,8 +1,8 @@
 -- run_now: queue a scheduled job before it is due.
 -- scheduled, retrying -> queued
--- uses: prelude lanes schedule unique known_ids task_pauses
+-- uses: prelude lanes schedule unique known_ids task_pauses steps
 -- keys: scheduled retrying jobs finished finished_before bands turn lanes waiting_since work_signal clock
---       scratch ring lane digests unique scheduled_by_client results paused
+--       scratch ring lane digests unique scheduled_by_client results paused step_jobs
 -- ARGV[1] id          the job
 --
 -- returns "queued", or why not: "missing", "finished", "elsewhere": it is not scheduled (any more), "paused": its task is,
@@ -22,6 +22,7 @@ if first and first ~= id and is_successor(q, id) and select(4, read_digest(q, fi
 local _, client = read_header(record)
 redis.call("DEL", q.scratch) -- lets a full server be drained
 push_back(q, id, record, now)
+end_wait(q, id, now)
 redis.call("ZREM", q.retrying, id)
 unschedule(q, client, { id })
 return "queued"

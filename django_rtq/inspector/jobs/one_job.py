@@ -12,6 +12,7 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.cancelling import cancel_call, wake_supervisor_of
+from django_rtq.broker.job_steps import MAX_EVENT_BYTES, MAX_EVENTS, MAX_UNREAD, send_command
 from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.scripts import SCRIPTS
@@ -110,6 +111,31 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
     if place:
         return (yield from cancel(broker, job_id, place, terminate=terminate))
     raise WrongState(job_id, ACTIONS["cancel"].why_not("finished")) if has_finished else JobNotFound(job_id)
+
+
+def send(broker: Broker, job_id: str, queue: str | None, event: str, token: str, value: str) -> Steps[str]:
+    """Give a job an event. Returns its queue. Raises JobNotFound and WrongState."""
+    _check_text(job_id)
+    has_finished = False
+    for name in (yield from _names(broker, queue)):
+        (word,) = checked((yield [send_command(broker.keys.of(name), job_id, event, token, value)]))
+        answer = word.decode()
+        if answer == "sent":
+            return name
+        if answer in _NOT_SENT:
+            raise WrongState(job_id, _NOT_SENT[answer].format(event=event))
+        has_finished = has_finished or answer == "finished"
+    place = queue and (yield from _other_place(broker, job_id, queue))
+    if place:
+        return (yield from send(broker, job_id, place, event, token, value))
+    raise WrongState(job_id, "is over: it gets no event any more.") if has_finished else JobNotFound(job_id)
+
+
+_NOT_SENT = {
+    "late": "has gone on without event {event!r}: its time-out is over.",
+    "full": f"has {MAX_UNREAD} events that it has not read, or has got {MAX_EVENTS:,}: it takes no more.",
+    "large": f"has got events of {MAX_EVENT_BYTES:,} bytes: it takes no more.",
+}
 
 
 def _other_place(broker: Broker, job_id: str, queue: str) -> Steps[str]:

@@ -52,6 +52,7 @@ def connect(chosen: MonitorSchedules) -> None:
         signals.job_expired: _end_expired,
         signals.job_cancelled: _end_cancelled,
         signals.job_retried: _forget_run,
+        signals.job_suspended: _forget_run,
         signals.job_stale: _forget_stale,
     }
     for signal, receiver in receivers.items():

@@ -20,7 +20,7 @@ from sentry_sdk.utils import event_from_exception
 
 from django_rtq import signals
 from django_rtq.conf.config import add_middleware
-from django_rtq.exceptions import ConfigurationError, JobCancelled, Retry
+from django_rtq.exceptions import ConfigurationError, JobCancelled, JobSuspended, Retry
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about
 from django_rtq.logs import OncePerTask, is_unknown_task
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 ORIGIN = "auto.queue.rtq"
 FLUSH_SECONDS = 2.0
-_NO_FAILURES = (Retry, JobCancelled)
+_NO_FAILURES = (Retry, JobCancelled, JobSuspended)
 _unknown_tasks = OncePerTask()
 _REPORTED = "_rtq_is_reported_to_sentry"  # an attribute of exceptions
 

@@ -9,16 +9,25 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.db import connections
 
-from django_rtq.broker.job_steps import Holder, Remembered, StepStore
-from django_rtq.exceptions import BrokerUnavailable, DuplicateStep, InvalidStep, JobSuspended, PayloadError
+from django_rtq.broker.job_steps import Holder, Remembered, StepStore, Wait
+from django_rtq.exceptions import (
+    BrokerUnavailable,
+    DuplicateStep,
+    EventTimeout,
+    InvalidStep,
+    JobSuspended,
+    PayloadError,
+)
 from django_rtq.jobs import serializer
 from django_rtq.threads import ReconnectDelay
+from django_rtq.validation import MAX_STEP_NAME, TEN_YEARS, is_number, is_step_name
 
-MAX_NAME = 100  # characters
 MAX_STEPS = 1_000
 MAX_RESULT_BYTES = 65_536
 MAX_BYTES = 4_194_304  # of all that a job remembers
@@ -27,7 +36,9 @@ MAX_BYTES = 4_194_304  # of all that a job remembers
 class JobSteps:
     """What one run knows of its job's earlier runs, and adds to it."""
 
-    def __init__(self, store: StepStore, holder: Holder, task: str, *, patience_seconds: float) -> None:
+    def __init__(
+        self, store: StepStore, holder: Holder, task: str, *, is_exactly_once: bool, patience_seconds: float
+    ) -> None:
         self._store = store
         self._holder = holder
         self._task = task
@@ -35,6 +46,9 @@ class JobSteps:
         self._began = time.monotonic()
         self._remembered: Remembered | None = None
         self._used: set[str] = set()  # names of this run
+        self._is_exactly_once = is_exactly_once
+        self._sleeps = self._reads = 0  # in this run; finished ones as well
+        self._waits: dict[str, int] = {}  # by event
 
     def step(self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The result of a step. Calls its function if it has not returned in an earlier run."""
@@ -72,13 +86,102 @@ class JobSteps:
         await self._asave(_field(name), text)
         return _result_of(text.encode())
 
+    # -- sleeping and waiting
+
+    def sleep(self, seconds: float | timedelta) -> None:
+        """Return if the sleep is over, else leave the run."""
+        wanted = self._begin_sleep(seconds)
+        self._fields()
+        self._sleep(wanted)
+
+    async def asleep(self, seconds: float | timedelta) -> None:
+        """sleep() for coroutines."""
+        wanted = self._begin_sleep(seconds)
+        await self._afields()
+        self._sleep(wanted)
+
+    def wait(self, event: str, timeout: float | timedelta | None) -> Any:
+        """The value of an event. Leaves the run if it has not come yet."""
+        wanted, number = self._begin_wait(event, timeout)
+        self._fields()
+        return self._wait(event, number, wanted)
+
+    async def await_(self, event: str, timeout: float | timedelta | None) -> Any:
+        """wait() for coroutines."""
+        wanted, number = self._begin_wait(event, timeout)
+        await self._afields()
+        return self._wait(event, number, wanted)
+
+    def _begin_sleep(self, seconds: float | timedelta) -> float:
+        self._check_may_suspend("sleep()")
+        wanted = self._seconds(seconds, f"sleep({seconds!r})")
+        self._sleeps += 1
+        return wanted
+
+    def _sleep(self, seconds: float) -> None:
+        last = self._last_wait()
+        if last.sleeps > self._sleeps or (last.sleeps == self._sleeps and (last.event or self._is_over(last))):
+            return
+        wait = Wait(0, self._sleeps, self._reads, "")
+        raise JobSuspended(f"it sleeps {seconds:g} s", seconds=seconds, waits_for=wait.text)
+
+    def _begin_wait(self, event: str, timeout: float | timedelta | None) -> tuple[float, int]:
+        self._check_may_suspend(f"wait({event!r})")
+        _check_event(self._task, event)
+        wanted = TEN_YEARS if timeout is None else self._seconds(timeout, f"wait({event!r}, timeout={timeout!r})")
+        number = self._waits[event] = self._waits.get(event, 0) + 1
+        return wanted, number
+
+    def _wait(self, event: str, number: int, seconds: float) -> Any:
+        fields, place = self._fields_read(), f"{number} {event}"
+        came, last = fields.get(f"event {place}"), self._last_wait()
+        if came:
+            self._reads += 1
+            return serializer.loads(came.split(b" ", 1)[1])
+        if came is not None or (last.event == place and self._is_over(last)):
+            raise EventTimeout(f"{self._task}: event {event!r} has not come in {seconds:g} s.")
+        wait = Wait(0, self._sleeps, self._reads, place)
+        raise JobSuspended(f"it waits for event {event!r}", seconds=seconds, waits_for=wait.text)
+
+    def _last_wait(self) -> Wait:
+        return (self._remembered and self._remembered.wait) or Wait(0, 0, 0, "")
+
+    def _is_over(self, wait: Wait) -> bool:
+        return self._remembered is not None and wait.due_ms <= self._remembered.now_ms
+
+    def _check_may_suspend(self, what: str) -> None:
+        """Raises InvalidStep where a transaction would be left, or kept open for days."""
+        if self._is_exactly_once:
+            raise InvalidStep(
+                f"{self._task}: {what} cannot be called in a task with exactly_once: its transaction would be rolled "
+                "back. Use context.atomic_step() for what is to be committed once."
+            )
+        self._check_outside(what)
+        if self._sleeps + sum(self._waits.values()) >= MAX_STEPS:
+            raise InvalidStep(f"{self._task}: a job sleeps and waits {MAX_STEPS:,} times at the most.")
+
+    def _check_outside(self, what: str) -> None:
+        """Raises InvalidStep within a transaction. Those of a test case do not count."""
+        for connection in connections.all(initialized_only=True):
+            blocks = connection.atomic_blocks if connection.in_atomic_block else []
+            if blocks and not getattr(blocks[-1], "_from_testcase", False):
+                raise InvalidStep(
+                    f"{self._task}: {what} cannot be called within atomic(), here of database {connection.alias!r}."
+                )
+
+    def _seconds(self, value: float | timedelta, what: str) -> float:
+        seconds = value.total_seconds() if isinstance(value, timedelta) else value
+        if not is_number(seconds) or not 0 <= seconds <= TEN_YEARS:
+            raise InvalidStep(f"{self._task}: {what} takes seconds or a timedelta, from 0 to ten years.")
+        return seconds
+
     # -- names and sizes
 
     def _use(self, name: object) -> None:
         """Check the name of a step. Raises InvalidStep and DuplicateStep."""
-        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or not name.isprintable():
+        if not is_step_name(name):
             raise InvalidStep(
-                f"{self._task}: the name of a step is {str(name)[:200]!r}, but has to be a str of 1 to {MAX_NAME} "
+                f"{self._task}: the name of a step is {str(name)[:200]!r}, but has to be a str of 1 to {MAX_STEP_NAME} "
                 "printable characters."
             )
         if name in self._used:
@@ -106,7 +209,7 @@ class JobSteps:
         return f"{now_ms} {round(seconds * 1e6)} {text}"
 
     def _check_size(self, what: str, text: str) -> None:
-        size, fields = len(text.encode()), self._remembered.fields if self._remembered else {}
+        size, fields = len(text.encode()), self._fields_read()
         if size > MAX_RESULT_BYTES:
             raise InvalidStep(
                 f"{self._task}: {what} {size:,} bytes of JSON, and {MAX_RESULT_BYTES:,} are the most. Store it and "
@@ -124,6 +227,9 @@ class JobSteps:
         if self._remembered is None:
             self._remembered = _held(self._store.read(self._holder))
         return self._remembered.fields
+
+    def _fields_read(self) -> dict[str, bytes]:
+        return self._remembered.fields if self._remembered is not None else {}
 
     async def _afields(self) -> dict[str, bytes]:
         if self._remembered is None:
@@ -168,6 +274,14 @@ def _held(remembered: Remembered | None) -> Remembered:
     if remembered is None:
         raise JobSuspended("another worker holds the job by now: this run was taken for dead")
     return remembered
+
+
+def _check_event(task: str, name: object) -> None:
+    if not is_step_name(name):
+        raise InvalidStep(
+            f"{task}: the name of an event is {str(name)[:200]!r}, but has to be a str of 1 to {MAX_STEP_NAME} "
+            "printable characters."
+        )
 
 
 def _field(name: str) -> str:

@@ -21,6 +21,7 @@ from django_rtq.worker.outcome import (
     Expired,
     Outcome,
     Retried,
+    Suspended,
     UnknownTask,
     decide_unknown,
     failure_line,
@@ -30,7 +31,7 @@ from django_rtq.worker.outcome import (
 from django_rtq.worker.process.metrics import RunMetrics
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.run_counts import COUNTED_AS
-from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, TOMBSTONE_MS
+from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, SUSPENDED, TOMBSTONE_MS
 from django_rtq.worker.shared_memory import SharedState
 
 
@@ -71,6 +72,8 @@ class OutcomeRecorder:
             delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
             verb = RETRIED if isinstance(outcome, Retried) else BURIED
             return Report(verb, delay_ms, line.encode(), outcome.is_counted)
+        if isinstance(outcome, Suspended):
+            return Report(SUSPENDED, int(outcome.seconds * 1000), outcome.waits_for.encode())
         if isinstance(outcome, Expired):
             return Report(EXPIRED, TOMBSTONE_MS, write_expired(run.task_name).encode())
         keep_ms = max(int(run.result_ttl(self._config) * 1000), TOMBSTONE_MS)
@@ -111,5 +114,7 @@ def send_outcome(sender: type, run: Run, outcome: Outcome) -> None:
         send_failed(sender, job, run.id, outcome)
     elif isinstance(outcome, Cancelled):
         signals.job_cancelled.send_robust(sender, job_id=run.id, queue=run.queue)
+    elif isinstance(outcome, Suspended):
+        signals.job_suspended.send_robust(sender, job=job, seconds=outcome.seconds)
     else:
         signals.job_expired.send_robust(sender, job=job)

@@ -179,7 +179,13 @@ class Run:
 
             broker = get_broker(self.progress.backend if self.progress is not None else "")
             holder = Holder(self.queue, self.id, self.worker, self.now_ms)
-            self._steps = JobSteps(broker.steps, holder, self.task_name, patience_seconds=broker.config.lease_seconds)
+            self._steps = JobSteps(
+                broker.steps,
+                holder,
+                self.task_name,
+                is_exactly_once=bool(self.task.exactly_once),
+                patience_seconds=broker.config.lease_seconds,
+            )
         return self._steps
 
     @property

@@ -307,6 +307,8 @@ SCRIPT_CALLS = {
     ),
     "report_progress": ScriptCall(_claimed, log_calls.report_progress),
     "record_step": ScriptCall(_claimed, step_calls.record),
+    "suspend": ScriptCall(_claimed, step_calls.suspend_all, is_resent=False),
+    "send_event": ScriptCall(step_calls.waiting, step_calls.send),
     "append_log": ScriptCall(_claimed, log_calls.append, is_resent=False),
     "list_running": ScriptCall(_claimed, lambda broker, jobs: Inspector(broker).workers()),
     "promote": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE)),

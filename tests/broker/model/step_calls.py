@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.broker.job_steps import Holder
+from django_rtq.broker.job_steps import Holder, send_command
 from django_rtq.broker.messages import HeldEntry
-from tests.support.jobs import QUEUE, WORKER
+from django_rtq.broker.settlement import Settlement
+from tests.support.jobs import QUEUE, WORKER, claimed_job
 
 DONE = '1795205063204 1500 {"id":7}'
 
@@ -20,3 +21,31 @@ def holder(broker: Any, job: Any, worker: str = WORKER) -> Holder:
 def record(broker: Any, jobs: Any) -> None:
     """A run has finished a step."""
     broker.steps.write(holder(broker, jobs[0]), "step charge", DONE)
+
+
+def suspend(broker: Any, *jobs: Any, waits_for: str = "0 0 1 approved", ms: int = 60_000, worker: str = WORKER) -> Any:
+    """Runs wait for an event."""
+    entries = [word for job in jobs for word in (job.id, ms, waits_for)]
+    return broker.settle(worker, QUEUE, Settlement(suspend=entries))
+
+
+def suspend_all(broker: Any, jobs: Any) -> None:
+    suspend(broker, *jobs)
+
+
+def waiting(broker: Any) -> list[Any]:
+    """One that waits for an event."""
+    job = claimed_job(broker, "a", client="x")
+    suspend(broker, job)
+    return [job]
+
+
+def send_event(broker: Any, job: Any, event: str = "approved", token: str = "t1", value: str = "7") -> str:
+    """Give a job an event."""
+    command = send_command(broker.keys.of(QUEUE), job.id, event, token, value)
+    word: bytes = broker.redis.execute_one(command, resend=True)
+    return word.decode()
+
+
+def send(broker: Any, jobs: Any) -> None:
+    send_event(broker, jobs[0])

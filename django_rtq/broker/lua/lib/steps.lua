@@ -1,9 +1,78 @@
 -- steps: what jobs remember of earlier runs.
 --
--- `steps` + id has these fields: "step <name>", its end (ms), its time (µs) and its result, JSON; "aside", what `step_jobs` says
--- of a job that was deleted and may come back. `step_jobs` names the jobs that have any, so that most queues have nothing to
--- look for.
+-- `steps` + id has these fields: "step <name>", its end (ms), its time (µs) and its result, JSON; "event <number> <name>", when
+-- it came (ms) and its value, JSON, or nothing: the wait for it has timed out; "last <name>", the number of the last such event;
+-- "token <token>", the number of the event that came with it; "sent" and "bytes", how many events came, and the bytes of their
+-- values; "aside", what `step_jobs` says of a job that was deleted and may come back.
+--
+-- `step_jobs` names the jobs that have any of this, so that most queues have nothing to look for. It says until when a job sleeps
+-- or waits at the most (ms), then what for: "<sleeps so far> <events read so far>", and for an event " <its number> <its name>".
+-- uses: unique
 -- created when first called
+
+-- What a job waits for, or has waited for last, by its entry in `step_jobs`; nil: it never did.
+local function read_wait(entry)
+  local due, text = string.match(entry or "", "^(%d+) (.*)$")
+  if not due then return nil end
+  local reads, event = string.match(text, "^%d+ (%d+) ?(.*)$")
+  return { due = tonumber(due), text = text, reads = tonumber(reads), event = event }
+end
+
+-- Where events of a name are counted: what "<number> <name>" ends with.
+local function last_of(event)
+  return "last " .. string.match(event, "^%d+ (.*)$")
+end
+
+-- A job waits. It keeps its time if it waited for the same before. Returns when it goes on at the latest.
+local function begin_wait(q, id, text, now, due)
+  local former, key = read_wait(redis.call("HGET", q.step_jobs, id)), q.steps .. id
+  if former and former.text == text then
+    due = former.due
+  else
+    -- The job has gone on without the event, so the next one is that of a later wait.
+    if former and former.event ~= "" and former.due <= now and redis.call("HSETNX", key, "event " .. former.event, "") == 1 then
+      redis.call("HSET", key, last_of(former.event), string.match(former.event, "^%d+"))
+    end
+    redis.call("HSET", q.step_jobs, id, string.format("%.0f ", due) .. text)
+  end
+  local event = string.match(text, "^%d+ %d+ (.+)$")
+  return event and redis.call("HEXISTS", key, "event " .. event) == 1 and now or due
+end
+
+-- What a job waits for is over now: a sleep has ended, an event has timed out.
+local function end_wait(q, id, now)
+  local wait = redis.call("EXISTS", q.step_jobs) == 1 and read_wait(redis.call("HGET", q.step_jobs, id))
+  if wait then redis.call("HSET", q.step_jobs, id, string.format("%.0f ", now) .. wait.text) end
+end
+
+-- A unique job keeps its digest while it waits, unless it was to hold it until its start only.
+local function keep_digest(q, id, ms)
+  local span, limit, digest = read_digest(q, id)
+  if not digest or redis.call("GET", q.unique .. digest) ~= id then return end
+  if span == "done" then acquire_unique(q, id, digest, limit + ms) else release_unique(q, { id }) end
+end
+
+-- Why a job cannot get an event, or nil and the number that it has or gets.
+local function place_event(q, id, wait, event, token, now, limits)
+  local key = q.steps .. id
+  local known, last, sent, bytes = unpack(redis.call("HMGET", key, "token " .. token, "last " .. event, "sent", "bytes"))
+  if known then return nil, known end
+  local number = string.format("%d", (last or 0) + 1)
+  if wait and wait.event == number .. " " .. event and wait.due <= now then return "late" end
+  if tonumber(sent or 0) >= limits.most or (sent or 0) - (wait and wait.reads or 0) >= limits.unread then return "full" end
+  if tonumber(bytes or 0) > limits.bytes then return "large" end
+  return nil, number
+end
+
+-- Store an event, unless it is there.
+local function store_event(q, id, event, number, token, text)
+  local key, field = q.steps .. id, "event " .. number .. " " .. event
+  if redis.call("HEXISTS", key, field) == 1 then return end
+  local sent, bytes = unpack(redis.call("HMGET", key, "sent", "bytes"))
+  redis.call("HSETNX", q.step_jobs, id, "") -- first: by that its events are found when it ends
+  redis.call("HSET", key, field, text, "last " .. event, number, "token " .. token, number, "sent",
+    string.format("%d", (sent or 0) + 1), "bytes", string.format("%d", (bytes or 0) + #text))
+end
 
 local UNDO_MS = 3600000 -- an undo of many jobs goes on after its list would have expired
 

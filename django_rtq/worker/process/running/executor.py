@@ -23,13 +23,23 @@ from asgiref.sync import sync_to_async
 from django_rtq import signals
 from django_rtq.broker.workflows import full_workflows, workflow_of
 from django_rtq.conf.config import Config
-from django_rtq.exceptions import JobCancelled, PayloadError, PayloadTooLarge, TaskNotFound
+from django_rtq.exceptions import JobCancelled, JobSuspended, PayloadError, PayloadTooLarge, TaskNotFound
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import CurrentRun, Interruptible, current_run, running
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about
 from django_rtq.jobs.outcome import write_succeeded
-from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, UnknownTask, decide, task_traceback
+from django_rtq.worker.outcome import (
+    Acked,
+    Buried,
+    Cancelled,
+    Expired,
+    Outcome,
+    Suspended,
+    UnknownTask,
+    decide,
+    task_traceback,
+)
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.running.interrupts import CoroutineInterrupts
@@ -192,6 +202,8 @@ class Executor:
             return self._failed_after_commit(run, run.committed, error)
         if isinstance(error, JobCancelled) or self._shared.is_cancel_requested(run.job_id, run.entry):
             return Cancelled()  # whatever it raised when it was interrupted
+        if isinstance(error, JobSuspended) and error.waits_for:
+            return Suspended(error.seconds, error.waits_for)
         error.__traceback__ = task_traceback(error)
         most = run.max_attempts(self._config)
         return decide(run.task, error, failures=run.failures, max_attempts=most, options=run.options)

@@ -1,0 +1,180 @@
+"""A job gets an event."""
+
+import pytest
+
+from django_rtq.broker import job_steps
+from tests.broker.model.step_calls import send_event, suspend
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    claim,
+    claimed_job,
+    finished_job,
+    let_fall_due,
+    new_job,
+    queued_job,
+    settle,
+)
+from tests.support.single_steps import promote
+from tests.support.snapshots import MS, snapshot
+
+KNOWN = {"event 1 approved": f"{MS} 7", "last approved": "1", "token t1": "1", "sent": "1", "bytes": "15"}
+
+
+def waiting_job(broker, **options):
+    job = claimed_job(broker, "a", client="x")
+    suspend(broker, job, **options)
+    return job
+
+
+def test_a_job_that_waits_for_it_is_queued(redis, broker):
+    job = waiting_job(broker)
+
+    assert send_event(broker, job) == "sent"
+
+    after = snapshot(redis, times=False)
+    assert "scheduled" not in after
+    assert after["waiting_since"] == {"a": MS}
+    assert claim(broker, worker=WORKER) == [job.id]
+    assert snapshot(redis, times=False)["steps:a"] == KNOWN
+
+
+def test_sent_twice_it_is_one(redis, broker):
+    job = waiting_job(broker)
+    send_event(broker, job)
+    before = snapshot(redis)
+
+    assert send_event(broker, job) == "sent"
+
+    assert snapshot(redis) == before
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_lost_connection_is_made_up_for(redis, broker, moment):
+    job = waiting_job(broker)
+    redis.drop_connection(moment)
+
+    assert send_event(broker, job) == "sent"
+
+    assert snapshot(redis, times=False)["steps:a"] == KNOWN
+    assert claim(broker, worker=WORKER) == [job.id]
+
+
+def test_an_event_that_was_stored_by_a_torn_script_queues_it_when_it_is_sent_again(redis, broker):
+    job = waiting_job(broker)
+    entries = {"event 1 approved": "1 7", "last approved": 1, "token t1": 1, "sent": 1, "bytes": 3}
+    redis.hset(broker.keys.of(QUEUE).steps + job.id.encode(), mapping=entries)
+
+    assert send_event(broker, job) == "sent"
+
+    assert claim(broker, worker=WORKER) == [job.id]
+
+
+def test_a_job_that_does_not_wait_for_it_keeps_it(redis, broker):
+    waits = waiting_job(broker, waits_for="0 0 1 other")
+    queued = queued_job(broker, "b", due="+60000")
+
+    for job in (waits, queued):
+        assert send_event(broker, job) == "sent"
+
+    after = snapshot(redis, times=False)
+    assert after["scheduled"].keys() == {"a", "b"}
+    assert after["steps:a"] == after["steps:b"] == KNOWN
+
+
+def test_the_second_one_is_for_the_second_wait(redis, broker):
+    job = waiting_job(broker)
+    send_event(broker, job)
+
+    assert send_event(broker, job, token="t2", value="8") == "sent"
+
+    fields = snapshot(redis, times=False)["steps:a"]
+    assert (fields["event 1 approved"], fields["event 2 approved"]) == (f"{MS} 7", f"{MS} 8")
+
+
+def test_it_is_late_when_the_wait_is_over(redis, broker):
+    job = waiting_job(broker, ms=0)
+    before = snapshot(redis)
+
+    assert send_event(broker, job) == "late"
+
+    assert snapshot(redis) == before
+
+
+def test_a_job_that_is_over_or_unknown_gets_none(redis, broker):
+    over, unknown = finished_job(broker, "a"), new_job("b")
+    before = snapshot(redis)
+
+    assert send_event(broker, over) == "finished"
+    assert send_event(broker, unknown) == "missing"
+
+    assert snapshot(redis) == before
+
+
+def test_a_job_that_has_failed_meanwhile_is_not_queued_early(redis, broker):
+    job = waiting_job(broker)
+    keys = broker.keys.of(QUEUE)
+    redis.zadd(keys.scheduled, {job.id: 1})
+    promote(broker, QUEUE)
+    assert claim(broker, worker=WORKER) == [job.id]
+    settle(broker, "retry", job)
+
+    assert send_event(broker, job) == "sent"
+
+    assert snapshot(redis)["retrying"].keys() == {job.id}
+
+
+def test_what_a_paused_task_holds_is_not_queued(redis, broker):
+    job = waiting_job(broker)
+    redis.zadd(broker.keys.of(QUEUE).scheduled, {job.id: 100e13})
+
+    assert send_event(broker, job) == "sent"
+
+    assert job.id in snapshot(redis)["scheduled"]
+
+
+def test_so_many_may_be_unread(redis, broker):
+    job = waiting_job(broker, waits_for="0 5 1 other")
+
+    answers = [send_event(broker, job, token=f"t{number}") for number in range(job_steps.MAX_UNREAD + 6)]
+
+    assert answers == ["sent"] * (job_steps.MAX_UNREAD + 5) + ["full"]
+
+
+def test_a_job_gets_so_many(redis, broker, monkeypatch):
+    monkeypatch.setattr(job_steps, "MAX_EVENTS", 2)
+    job = waiting_job(broker)
+
+    assert [send_event(broker, job, token=token) for token in "abc"] == ["sent", "sent", "full"]
+
+
+def test_the_values_have_so_many_bytes(redis, broker, monkeypatch):
+    monkeypatch.setattr(job_steps, "MAX_EVENT_BYTES", 20)
+    job = waiting_job(broker)
+
+    assert send_event(broker, job) == "sent"
+    assert send_event(broker, job, token="t2", value="123456") == "large"
+
+
+def test_it_is_deleted_with_the_job(redis, broker, inspector):
+    job = queued_job(broker, "a")
+    send_event(broker, job)
+
+    inspector.cancel(job.id)
+
+    assert not [name for name in snapshot(redis) if "step" in name]
+
+
+def test_a_full_server_takes_it(redis, broker):
+    job = waiting_job(broker)
+
+    with redis.full_memory():
+        assert send_event(broker, job) == "sent"
+
+
+def test_its_time_comes_without_it(redis, broker):
+    job = waiting_job(broker)
+    let_fall_due(broker, job)
+    promote(broker, QUEUE)
+
+    assert claim(broker, worker=WORKER) == [job.id]
