@@ -115,6 +115,6 @@ def send_outcome(sender: type, run: Run, outcome: Outcome) -> None:
     elif isinstance(outcome, Cancelled):
         signals.job_cancelled.send_robust(sender, job_id=run.id, queue=run.queue)
     elif isinstance(outcome, Suspended):
-        signals.job_suspended.send_robust(sender, job=job, seconds=outcome.seconds)
+        signals.job_suspended.send_robust(sender, job=job, job_id=run.id, seconds=outcome.seconds)
     else:
         signals.job_expired.send_robust(sender, job=job)
