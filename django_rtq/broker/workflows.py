@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from django_rtq import signals
 from django_rtq.broker.cancelling import cancel_call, wake_supervisor_of
+from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.keys import Keys, read_queue_names
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
 from django_rtq.broker.redis.commands import Argument, Command, Token, checked
@@ -36,6 +37,7 @@ CANCELLED_PARTS = 4  # of a workflow in one heartbeat
 UNFINISHED_MS = 60_000  # without another part; then a workflow that is not whole is forgotten
 STALLED_MS = 2_000  # after that, parts that nobody has started are started by a heartbeat
 MOST_FULL = 1000
+STEP_TEXTS = 8  # that describe a step that is added
 
 #: Workflows whose results are too many, as far as this process has heard.
 full_workflows: set[str] = set()
@@ -162,6 +164,33 @@ class WorkflowStore:
         with suppress(BrokerError):  # it is stored: a worker starts the rest with a heartbeat
             self.start(parts)
         return answer, other
+
+    def add(
+        self,
+        holder: Holder,
+        shape: str,
+        texts: Sequence[Argument],
+        parts: Sequence[tuple[str, str]],
+        register_queues: Callable[[Iterable[str]], None] | None = None,
+    ) -> tuple[str, str]:
+        """Add steps to the workflow of a running job, and start them. Arguments and answer: see add_members.lua.
+
+        Raises BrokerError.
+        """
+        if register_queues:
+            register_queues({str(queue) for queue in texts[1::STEP_TEXTS]})
+        run, queues = (holder.job_id, holder.worker, holder.claimed_ms), [self._home, self._keys.of(holder.queue)]
+        flow, packets, rest = workflow_of(holder.job_id), list(_packets(parts)), []
+        for number, packet in enumerate(packets):
+            first, is_last = [] if number else texts, "1" if number == len(packets) - 1 else ""
+            call = SCRIPTS["add_members"].call_many(queues, (flow, *run, shape, is_last, len(first), *first, *packet))
+            answer, *rest = self._redis.execute_one(call, resend=True)
+            if answer == b"added":  # by this call, whose reply was lost
+                self._advance([(flow, self.advance_command(flow, self._config.default_queue, ()))])
+            if answer != b"ok":
+                return answer.decode(), rest[0].decode() if rest else ""
+        self.start(_parts(flow, rest))
+        return "ok", ""
 
     def start(self, parts: Iterable[Part]) -> None:
         """Enqueue the members of these parts, and of those that follow them. Raises BrokerError."""
@@ -351,6 +380,12 @@ class WorkflowStore:
 
     def outcomes(self, workflow: str, numbers: Sequence[int]) -> list[bytes | None]:
         """The kept outcomes of members, JSON. Raises BrokerError."""
+        workflow, _, adder = workflow.partition("+")
+        if adder:  # they count from the first of those that a job has added
+            added = self._redis.execute_one(
+                ("HGET", self._home.workflow + workflow.encode(), f"added:{adder}"), resend=True
+            )
+            numbers = [int((added or b"0").split()[0]) + number for number in numbers]
         key = self._home.step_results + workflow.encode()
         outcomes: list[bytes | None] = self._redis.execute_one(("HMGET", key, *numbers), resend=True)
         return outcomes

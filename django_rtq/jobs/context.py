@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from django_rtq.conf.config import Config
-from django_rtq.exceptions import EventTimeout
+from django_rtq.exceptions import EventTimeout, InvalidWorkflow
 from django_rtq.validation import is_number
 
 P = ParamSpec("P")
@@ -53,6 +53,7 @@ class JobContext:
     headers: Mapping[str, Any] = field(default_factory=dict)  # of using() and middleware; do not change them
     _report: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
     _steps: Callable[[], _Steps] | None = field(default=None, repr=False, compare=False)
+    _flow: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:
         """Report progress. Takes microseconds: the latest report is stored in the background, at most twice a second.
@@ -62,6 +63,17 @@ class JobContext:
         line = _progress_json(_number(done, "done"), None if total is None else _number(total, "total"), text)
         if self._report is not None:
             self._report(line)
+
+    @property
+    def workflow(self) -> Any:
+        """Adds steps to the workflow of the job, with add(), map(), add_many() and after() of workflow().
+
+        They are sent when the function returns, and nothing if it raises. What waits after the step of the job waits
+        for them, too. Raises InvalidWorkflow in other jobs.
+        """
+        if self._flow is None:
+            raise InvalidWorkflow("", "is not there: this is a plain call, not a job of a workflow.")
+        return self._flow()
 
     def step(self, name: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call a function, once: a later run of the job gets its result, as JSON, and does not call it.

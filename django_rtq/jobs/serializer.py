@@ -116,6 +116,7 @@ class ResultOf(str):
     workflow: str
     number: int  # of the job, or of the first one, in its workflow
     size: int  # -1: it is one result; else so many, as an iterable
+    step: Any = None  # that it comes from, in the block that adds it
 
     def __new__(cls, workflow: str, number: int, size: int = -1) -> ResultOf:
         what = "result of job" if size < 0 else f"results of {size} jobs from job"

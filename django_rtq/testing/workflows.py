@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Protocol
+from dataclasses import replace
+from typing import Any, Protocol
 
+from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.messages import NewJob
 from django_rtq.broker.redis.commands import Token
-from django_rtq.broker.workflows import NewWorkflow, Part, member_id, started_parts
+from django_rtq.broker.workflows import STEP_TEXTS, NewWorkflow, Part, member_id, started_parts, workflow_of
 from django_rtq.exceptions import JobError, WorkflowFailed
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
@@ -59,6 +62,50 @@ class MemoryWorkflows:
         self.start(parts)
         return answer, other
 
+    def add(
+        self,
+        holder: Holder,
+        shape: str,
+        texts: Sequence[Any],
+        parts: Sequence[tuple[str, str]],
+        register_queues: object = None,
+    ) -> tuple[str, str]:
+        flow, number = workflow_of(holder.job_id), int(holder.job_id[-6:], 16)
+        fields, last = self._fields[flow], int(self._fields[flow]["steps"]) - 1
+        own = max(step for step in _steps(fields) if int(fields[f"first:{step}"]) <= number and _size(fields, step))
+        first, base = int(fields[f"first:{last}"]) + _size(fields, last), last + 1
+        waiting = fields[f"next:{own}"]
+        added = range(base, base + len(texts) // STEP_TEXTS)
+        for step in added:
+            place = STEP_TEXTS * (step - base)
+            task, queue, size, own_first, keep, places, after, following = texts[place : place + STEP_TEXTS]
+            then = _shifted(following, base)
+            if not re.search(r"\d( |$)", then):  # only their end is enough for others of these, or there are none
+                then += f" {waiting}"
+                for follower, how in re.findall(r"(\d+)(e?)", waiting):
+                    fields[f"after:{follower}"] += f" {step}{how}"
+            values = (
+                task,
+                queue,
+                size,
+                own_first + first,
+                keep,
+                places,
+                _shifted(after, base),
+                then,
+                "waiting",
+                "0 0 0",
+            )
+            names = ("task", "queue", "size", "first", "keep", "parts", "after", "next", "state", "ends")
+            fields |= {f"{name}:{step}": str(value) for name, value in zip(names, values, strict=True)}
+        fields |= {"steps": str(added.stop), f"added:{number}": f"{first} {base} {len(added)} whole"}
+        moved = [(_shifted(name.partition(":")[0], base) + name[name.index(":") :], calls) for name, calls in parts]
+        self._flows[flow] = replace(self._flows[flow], parts=[*self._flows[flow].parts, *moved])
+        for step in added:
+            if not fields[f"after:{step}"]:
+                self.start(self._parts(flow, step))
+        return "ok", ""
+
     def start(self, parts: Sequence[Part]) -> None:
         for part in parts:
             step, place = map(int, part.name.split(":"))
@@ -75,7 +122,9 @@ class MemoryWorkflows:
         return [int("".join(bits), 2).to_bytes(len(bits) // 8, "big") if bits else b"" for bits in texts]
 
     def outcomes(self, workflow: str, numbers: Sequence[int]) -> list[bytes | None]:
-        return [self._outcomes.get((workflow, number)) for number in numbers]
+        workflow, _, adder = workflow.partition("+")
+        first = int(self._fields[workflow][f"added:{adder}"].split()[0]) if adder else 0
+        return [self._outcomes.get((workflow, first + number)) for number in numbers]
 
     def wait(self, waits: object, workflow: str, seconds: float) -> dict[str, str]:
         raise WorkflowFailed(workflow, f"is not over, and nothing ends it: {self._substitute.name} is active.")
@@ -183,3 +232,12 @@ class MemoryWorkflows:
 
 def _steps(fields: dict[str, str]) -> range:
     return range(int(fields["steps"]))
+
+
+def _shifted(texts: str, by: int) -> str:
+    """Numbers of steps, with an "e" or without, that count from another one."""
+    return re.sub(r"\d+", lambda number: str(int(number[0]) + by), texts)
+
+
+def _size(fields: dict[str, str], step: int) -> int:
+    return int(fields[f"size:{step}"])

@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from zlib import crc32
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
 from django_rtq.broker.brokers import broker_of
+from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.messages import NewJob
 from django_rtq.broker.redis.commands import Argument
-from django_rtq.broker.workflows import ANY_CLIENT, NewWorkflow, new_workflow_id
+from django_rtq.broker.workflows import ANY_CLIENT, NewWorkflow, new_workflow_id, workflow_of
 from django_rtq.exceptions import BrokerError, InvalidWorkflow, QueueFull
 from django_rtq.jobs.serializer import ResultOf
 from django_rtq.tasks.calls import client_name, new_job
@@ -50,16 +52,18 @@ T = TypeVar("T")
 class AnyStep:
     """A step of a workflow: one call, or many."""
 
-    def __init__(self, flow: WorkflowBuilder, number: int, first: int, size: int, task: str) -> None:
+    def __init__(self, flow: StepCollector, number: int, first: int, size: int, task: str) -> None:
         self.flow, self.number, self.first, self.size, self.task = flow, number, first, size, task
         self.keeps = False
 
     def _reference(self, size: int) -> ResultOf:
         self.flow.keep(self)
-        return ResultOf(self.flow.id, self.first, size)
+        made = ResultOf(self.flow.reference, self.first, size)
+        made.step = self
+        return made
 
     def __repr__(self) -> str:
-        return f"<step {self.number} of workflow {self.flow.name}: {self.task}, {self.size}>"
+        return f"<step {self.number} of workflow {self.flow.id}: {self.task}, {self.size}>"
 
 
 class Step(AnyStep, Generic[R_co]):
@@ -83,7 +87,7 @@ class Steps(AnyStep, Generic[R_co]):
 class After:
     """Adds steps that wait for others."""
 
-    def __init__(self, flow: WorkflowBuilder, after: Mapping[int, str]) -> None:
+    def __init__(self, flow: StepCollector, after: Mapping[int, str]) -> None:
         self._flow, self._after = flow, after
 
     @overload
@@ -129,31 +133,16 @@ class _Part:
     size: int = 0
 
 
-class WorkflowBuilder(After):
-    """What workflow() returns: collects steps. For one thread.
+class StepCollector(After):
+    """Collects steps, and checks their calls when they are added. For one thread."""
 
-    As a context manager, sync or async, it sends the workflow at the end of the block, and nothing if the block raises.
-    The calls are checked when they are added.
-    """
+    most_steps = MAX_STEPS
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        client: str | None,
-        key: str | None,
-        on_dead: OnDead,
-        headers: Mapping[str, Any],
-        on_commit: OnCommit,
-    ) -> None:
+    def __init__(self, workflow_id: str, reference: str, *, client: str, headers: Mapping[str, Any]) -> None:
         super().__init__(self, {})
-        self.id = new_workflow_id()
-        self.name = _checked_text("name", name)
-        self.key = "" if key is None else _checked_text("key", key)
-        if on_dead not in ("block", "cancel", "go_on"):
-            raise ValueError(f'on_dead is {on_dead!r}, but has to be "block", "cancel" or "go_on".')
-        self._client = client_name(f"workflow {name}: client", client) if client is not None else ""
-        self._headers, self._on_commit, self._on_dead = dict(headers), on_commit, on_dead
+        self.id = workflow_id
+        self.reference = reference  # how results name it
+        self._client, self._headers = client, dict(headers)
         self._fields: dict[str, Argument] = {}
         self._steps: list[AnyStep] = []
         self._parts: list[tuple[str, _Part]] = []
@@ -162,45 +151,10 @@ class WorkflowBuilder(After):
         self._backend: str | None = None
         self._edges = self._members = 0
         self._is_open = False
-        self.handle: Workflow | None = None
-
-    # -- the block
-
-    def __enter__(self) -> WorkflowBuilder:
-        self._is_open = True
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_open = False
-        if kind is None:
-            self._send()
-
-    async def __aenter__(self) -> WorkflowBuilder:
-        return self.__enter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_open = False
-        if kind is None:
-            await sync_to_async(self._send, thread_sensitive=True)()
-
-    # -- steps
 
     def after(self, *steps: AnyStep, ended: bool = False) -> After:
         """Add steps that wait until all jobs of these have succeeded, or with `ended` are over in any way."""
         return After(self, {self._own(step).number: "e" if ended else "" for step in steps})
-
-    def on_death(self, task: Task[P, Any], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Call a task once, when the first job of the workflow is dead. One such call."""
-        if "on_death" in self._fields:
-            raise InvalidWorkflow(self.id, "has one on_death() already.")
-        step = self.add_step(Step, task, [(args, kwargs)], {})
-        if self._fields[f"after:{step.number}"]:
-            raise InvalidWorkflow(self.id, "has an on_death() that takes a result: it may start before that is there.")
-        self._fields["on_death"] = step.number
 
     def add_step(self, kind: type[Any], task: Task[Any, Any], calls: Iterable[Any], after: Mapping[int, str]) -> Any:
         """Add a step. Raises InvalidWorkflow, and what delay() raises for invalid calls."""
@@ -253,8 +207,10 @@ class WorkflowBuilder(After):
             raise TypeError(f"A step needs a task of @task, not {task!r}.")
         if not self._is_open:
             raise InvalidWorkflow(self.id, "takes no more steps: add them inside of the block.")
-        if number == MAX_STEPS:
-            raise InvalidWorkflow(self.id, f"has more than {MAX_STEPS:,} steps. Use map() for many calls of one task.")
+        if number == self.most_steps:
+            raise InvalidWorkflow(
+                self.id, f"gets more than {self.most_steps:,} steps. Use map() for many calls of one task."
+            )
         if task.uniqueness is not None:
             raise InvalidWorkflow(
                 self.id, f"cannot have {task.name}, which is unique. Add {task.name}.using(unique=False)."
@@ -275,9 +231,10 @@ class WorkflowBuilder(After):
             self._next.setdefault(other, []).append(f"{number}{how}")
 
     def _step_of(self, reference: ResultOf) -> AnyStep:
-        if reference.workflow != self.id:
+        step: AnyStep | None = reference.step
+        if step is None or step.flow is not self:
             raise InvalidWorkflow(self.id, f"cannot take a result of workflow {reference.workflow}: read it before.")
-        return next(step for step in self._steps if step.first == reference.number and step.size)
+        return step
 
     def _own(self, step: AnyStep) -> AnyStep:
         if not isinstance(step, AnyStep):
@@ -285,6 +242,65 @@ class WorkflowBuilder(After):
         if step.flow is not self:
             raise InvalidWorkflow(self.id, f"cannot wait for {step!r}, which belongs to another one.")
         return step
+
+
+class WorkflowBuilder(StepCollector):
+    """What workflow() returns.
+
+    As a context manager, sync or async, it sends the workflow at the end of the block, and nothing if the block raises.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        client: str | None,
+        key: str | None,
+        on_dead: OnDead,
+        headers: Mapping[str, Any],
+        on_commit: OnCommit,
+    ) -> None:
+        self.name = _checked_text("name", name)
+        self.key = "" if key is None else _checked_text("key", key)
+        if on_dead not in ("block", "cancel", "go_on"):
+            raise ValueError(f'on_dead is {on_dead!r}, but has to be "block", "cancel" or "go_on".')
+        owner = client_name(f"workflow {name}: client", client) if client is not None else ""
+        workflow_id = new_workflow_id()
+        super().__init__(workflow_id, workflow_id, client=owner, headers=headers)
+        self._on_commit, self._on_dead = on_commit, on_dead
+        self.handle: Workflow | None = None
+
+    # -- the block
+
+    def __enter__(self) -> WorkflowBuilder:
+        self._is_open = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_open = False
+        if kind is None:
+            self._send()
+
+    async def __aenter__(self) -> WorkflowBuilder:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_open = False
+        if kind is None:
+            await sync_to_async(self._send, thread_sensitive=True)()
+
+    def on_death(self, task: Task[P, Any], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Call a task once, when the first job of the workflow is dead. One such call."""
+        if "on_death" in self._fields:
+            raise InvalidWorkflow(self.id, "has one on_death() already.")
+        step = self.add_step(Step, task, [(args, kwargs)], {})
+        if self._fields[f"after:{step.number}"]:
+            raise InvalidWorkflow(self.id, "has an on_death() that takes a result: it may start before that is there.")
+        self._fields["on_death"] = step.number
 
     # -- sending
 
@@ -380,6 +396,35 @@ def workflow(
     Raises ValueError and InvalidTask for bad options; at the end of the block what delay() raises.
     """
     return WorkflowBuilder(name, client=client, key=key, on_dead=on_dead, headers=headers or {}, on_commit=on_commit)
+
+
+class AddedSteps(StepCollector):
+    """What `context.workflow` is: steps that a job adds to its own workflow. They are sent when it has returned."""
+
+    most_steps = 100
+
+    def __init__(self, holder: Holder, *, headers: Mapping[str, Any], backend: str) -> None:
+        flow = workflow_of(holder.job_id)
+        super().__init__(flow, f"{flow}+{int(holder.job_id[-6:], 16)}", client="", headers=headers)
+        self._holder, self._backend, self._is_open = holder, backend, True
+
+    def send(self) -> None:
+        """Add them, once however often the job runs, and only while this run holds it. Raises InvalidWorkflow and
+        BrokerError."""
+        self._is_open = False
+        if not self._steps:
+            return
+        fields = ("task", "queue", "size", "first", "keep", "parts", "after")
+        texts: list[Argument] = []
+        for step in self._steps:
+            texts += [self._fields.get(f"{name}:{step.number}", "") for name in fields]
+            texts.append(" ".join(self._next.get(step.number, ())))
+        broker = broker_of(self._backend or "")
+        shape = f"{crc32(repr(texts).encode()):x}"
+        parts = [(name, "".join(part.lines)) for name, part in self._parts]
+        answer, what = broker.workflows.add(self._holder, shape, texts, parts, broker.register_queues)
+        if answer == "full":
+            raise InvalidWorkflow(self.id, f"would have too many {what}: see docs/workflows.md. Divide the work.")
 
 
 def _make_in_time(make: Callable[[], tuple[str, str]]) -> tuple[str, str]:

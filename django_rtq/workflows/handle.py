@@ -261,7 +261,9 @@ def read_progress(workflow_id: str, fields: dict[str, str]) -> WorkflowProgress:
         state=WorkflowState(fields["state"]),
         made_ms=int(fields["made"]),
         ended_ms=int(ended) if ended else None,
-        steps=tuple(_step(fields, number) for number in range(int(fields["steps"]))),
+        steps=tuple(
+            _step(fields, number) for number in range(int(fields["steps"])) if fields[f"state:{number}"] != "adding"
+        ),
         fields=fields,
     )
 

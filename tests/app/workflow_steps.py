@@ -28,3 +28,21 @@ def report(text, total=None):
 def refuse(name):
     with told(f"refuse {name}"):
         raise Bury(f"{name} is refused")
+
+
+@task(backoff=AT_ONCE, takes_context=True)
+def grow(context, name, depth):
+    """Adds two jobs, one of which adds more, and one that waits for them."""
+    flow = context.workflow
+    with told(f"grow {name}"):
+        if depth:
+            more = [flow.add(grow, f"{name}{letter}", depth - 1) for letter in "ab"]
+            flow.after(*more).add(report, f"after {name}")
+
+
+@task(backoff=AT_ONCE, takes_context=True)
+def double_more(context, numbers):
+    """Adds jobs, and one that takes their results."""
+    with told("double_more"):
+        flow = context.workflow
+        flow.add(report, "sum", flow.add(add_up, flow.map(double, numbers).results).result)

@@ -18,6 +18,7 @@ REFUSED = {
     "enqueue_many",
     "enqueue_unique",
     "fire_schedule",
+    "add_members",
     "start_members",
     "store_workflow",
 }  # when the server is full

@@ -245,7 +245,7 @@ def test_on_dead_is_checked():
 
 
 def test_limits_of_steps_and_edges(redis, broker, monkeypatch):
-    monkeypatch.setattr("django_rtq.workflows.builder.MAX_STEPS", 3)
+    monkeypatch.setattr("django_rtq.workflows.builder.StepCollector.most_steps", 3)
     monkeypatch.setattr("django_rtq.workflows.builder.MAX_EDGES", 1)
     monkeypatch.setattr("django_rtq.workflows.builder.MAX_MEMBERS", 2)
     with workflow("flow") as flow:

@@ -23,12 +23,13 @@ end
 -- The jobs of the part, as arguments of enqueue_many.
 local function read_jobs(calls)
   local step, place = string.match(part, "^(%d+):(%d+)$")
-  local first, keep = unpack(redis.call("HMGET", hash, "first:" .. step, "keep:" .. step))
+  local first, keep, owner = unpack(redis.call("HMGET", hash, "first:" .. step, "keep:" .. step, "client"))
   local jobs, number = { "" }, first + place
   local head = string.format("%012x8%s%s%s", started_at(), string.sub(id, 1, 3), keep == "1" and "9" or "8", string.sub(id, 4))
   for band, max_crashes, due, expires, front, client, body in string.gmatch(calls, CALL) do
     local n = #jobs
     jobs[n + 1], jobs[n + 2], jobs[n + 3], jobs[n + 4] = head .. string.format("%06x", number), band, max_crashes, client
+    if client == "" then jobs[n + 4] = owner end
     jobs[n + 5], jobs[n + 6], jobs[n + 7], jobs[n + 8] = due, expires, front, body
     number = number + 1
   end

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.messages import Claimed
-from django_rtq.broker.workflows import is_member, keeps_result
+from django_rtq.broker.workflows import is_member, keeps_result, workflow_of
 from django_rtq.conf.config import Config
-from django_rtq.exceptions import InvalidTask
+from django_rtq.exceptions import InvalidTask, InvalidWorkflow
 from django_rtq.jobs.context import Interruptible, JobContext
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.outcome import write_call, write_details
@@ -27,6 +27,7 @@ from django_rtq.worker.shared_memory import SharedState
 
 if TYPE_CHECKING:
     from django_rtq.worker.process.job_steps import JobSteps
+    from django_rtq.workflows.builder import AddedSteps
 
 
 class Run:
@@ -46,6 +47,7 @@ class Run:
     log_over_ms: int | None = None  # how long its lines are kept, if the job is over
     takes_results = False  # its arguments have results of other steps of its workflow
     keeps_result = False  # other steps of its workflow take its result
+    added_steps: AddedSteps | None = None  # which it adds to its workflow
     _steps: JobSteps | None = None  # what it knows of earlier runs, once it has asked
     log_secrets: Any = None  # what is redacted in its lines, once it was needed
 
@@ -169,7 +171,25 @@ class Run:
             headers=headers,
             _report=self._report,
             _steps=self._open_steps,
+            _flow=self._open_workflow,
         )
+
+    def _open_workflow(self) -> AddedSteps:
+        """What collects the steps that it adds to its workflow. Raises InvalidWorkflow."""
+        if not is_member(self.job_id):
+            raise InvalidWorkflow("", f"is not there: job {self.id} belongs to none.")
+        if self.task.exactly_once:
+            raise InvalidWorkflow(
+                workflow_of(self.id), "gets no steps from a task with exactly_once: its transaction has committed then."
+            )
+        if self.added_steps is None:
+            from django_rtq.broker.job_steps import Holder
+            from django_rtq.workflows.builder import AddedSteps
+
+            backend = self.progress.backend if self.progress is not None else ""
+            holder = Holder(self.queue, self.id, self.worker, self.now_ms)
+            self.added_steps = AddedSteps(holder, headers=self.options.get("headers", {}), backend=backend)
+        return self.added_steps
 
     def _open_steps(self) -> JobSteps:
         if self._steps is None:

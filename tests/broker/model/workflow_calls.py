@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest import mock
 
+from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.redis.client import clock_ms
 from tests.support.jobs import QUEUE, WORKER, settlement
 from tests.support.workflows import FLOW, claim_members, new_flow
@@ -45,6 +46,16 @@ def ended(broker: Any) -> list[Any]:
 def advance(broker: Any, jobs: Any) -> None:
     notes = broker.redis.execute_one(("HKEYS", broker.keys.of(QUEUE).ended_members))
     broker.redis.execute_one(broker.workflows.advance_command(FLOW, QUEUE, notes), resend=True)
+
+
+def add(broker: Any, jobs: Any) -> None:
+    """The first one adds a step that another one waits for."""
+    member = min(job.id for job in jobs)
+    run = broker.redis.execute_one(("HGET", broker.keys.of(QUEUE).running(WORKER), member), resend=True)
+    texts = ["t", QUEUE, 1, 0, "", "0", "", "1", "t", QUEUE, 1, 1, "", "0", "0", ""]
+    calls = "0 3    y\n{}\n"
+    holder = Holder(QUEUE, member, WORKER, int((run or b"0 0").split()[1]))
+    broker.workflows.add(holder, "shape", texts, [("0:0", calls), ("1:0", calls)])
 
 
 def cancel(broker: Any, jobs: Any) -> None:

@@ -39,8 +39,16 @@ def _columns(steps: Sequence[StepProgress]) -> Mapping[int, list[tuple[StepProgr
     """By column, from the left: the steps with their places. A step is to the right of all that it waits for."""
     depth: dict[int, int] = {}
     columns: dict[int, list[tuple[StepProgress, tuple[int, int]]]] = {}
-    for step in steps:  # a step waits for earlier ones only
-        column = depth[step.number] = 1 + max((depth[before] for before in step.after if before in depth), default=-1)
+    known = {step.number for step in steps}
+    order, left = [], list(steps)
+    while left:  # a step waits for earlier ones, and for those that jobs have added
+        ready = [step for step in left if not {before for before in step.after if before in known} - depth.keys()]
+        for step in ready:
+            depth[step.number] = 1 + max((depth[before] for before in step.after if before in depth), default=-1)
+        order += ready
+        left = [step for step in left if step.number not in depth]
+    for step in order:
+        column = depth[step.number]
         of_column = columns.setdefault(column, [])
         of_column.append((step, (MARGIN + column * (WIDTH + GAP_X), MARGIN + len(of_column) * (HEIGHT + GAP_Y))))
     return columns

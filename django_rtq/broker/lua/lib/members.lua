@@ -31,3 +31,8 @@ local function move_note(q, target, id, is_dead)
   if is_dead or redis.call("HEXISTS", q.ended_members, id) == 1 then note_members(target, { id }, "open") end
   redis.call("HDEL", q.ended_members, id)
 end
+
+-- Whether a run of a member that was claimed then holds it.
+local function is_run_of(q, worker, id, claimed)
+  return string.match(redis.call("HGET", q.running_of .. worker, id) or "", "^%d+ (%d+)") == claimed
+end

@@ -4,7 +4,9 @@
 -- starts at the first death, cancelling: number of the first job that is left to cancel, kept_bytes: of its results. Of step
 -- <n>: task:<n>, queue:<n>, size:<n>, first:<n>: the number of its first member, keep:<n>: its results are kept, parts:<n>:
 -- places of the first members of its parts, after:<n> and next:<n>: numbers of steps, with an "e" if the end is enough,
--- state:<n>, ends:<n>: how many are done, dead, gone; and of each part that has started at:<part>, ms.
+-- state:<n>: waiting, started, succeeded, failed, skipped, adding: not all of its calls are there; ends:<n>: how many are done,
+-- dead, gone; and of each part that has started at:<part>, ms. Of a job that has added steps added:<its number>: number of
+-- their first member, their first step, how many there are, and their digest or "whole".
 --
 -- Which members have ended is kept, and never only how many: each function may be called again with what it was told before.
 
@@ -144,7 +146,8 @@ local function final_state(flow)
   local fields, on_death = {}, redis.call("HGET", flow.hash, "on_death")
   for step = 0, redis.call("HGET", flow.hash, "steps") - 1 do fields[#fields + 1] = "state:" .. step end
   for i, state in ipairs(#fields > 0 and redis.call("HMGET", flow.hash, unpack(fields)) or {}) do
-    if state ~= "succeeded" and tostring(i - 1) ~= on_death then return "failed" end
+    local is_other = state == "succeeded" or state == "adding" or tostring(i - 1) == on_death
+    if not is_other then return "failed" end
   end
   return "succeeded"
 end

@@ -147,10 +147,13 @@ class Executor:
             if limit is not None:
                 self._set_kill_deadline(limit, run.entry)
             with self._limit(limit, run.job_id) as run.interruptible:
-                if around is None or task.internal:
-                    result = self._isolation.call(run, *args)
-                else:
-                    result = self._isolation.call_with(run, around, run.job_for_middleware())
+                result = (
+                    self._isolation.call(run, *args)
+                    if around is None or task.internal
+                    else self._isolation.call_with(run, around, run.job_for_middleware())
+                )
+            if run.added_steps is not None:
+                run.added_steps.send()
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its failure, SystemExit as well
@@ -165,7 +168,6 @@ class Executor:
 
     async def execute_async(self, run: Run) -> Outcome:
         """Steps 3 and 4, for a coroutine function."""
-        task = run.task
         current_run.set(CurrentRun(run))
         if signals.job_started.receivers:
             _send_started(run)
@@ -178,9 +180,11 @@ class Executor:
         started = time.perf_counter()
         try:
             args = await sync_to_async(run.call_args)() if run.takes_results else run.call_args()
-            middleware = self._middleware
-            called = middleware.acall(run.job_for_middleware()) if middleware else task.body(*args, **run.kwargs)
+            around = self._middleware
+            called = around.acall(run.job_for_middleware()) if around else run.task.body(*args, **run.kwargs)
             result = await self.coroutines.limited(called, limit, run.job_id)
+            if run.added_steps is not None:
+                await sync_to_async(run.added_steps.send)()
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - a CancelledError of the job itself as well
