@@ -50,7 +50,7 @@ class PrivateCluster:
         wait_until(lambda: all(len(nodes(server)) == len(self.servers) for server in self.servers))
         for i, server in enumerate(self.servers[self._masters :]):
             ask(server, "CLUSTER REPLICATE", node_id(masters[i % len(masters)]))
-        wait_until(lambda: all(self._is_ready(server) for server in self.servers))
+        wait_until(lambda: all(self.is_ready(server) for server in self.servers))
         return self
 
     def stop(self):
@@ -128,7 +128,8 @@ class PrivateCluster:
         rest, masters = [slot for slot in range(SLOTS) if [slot] not in alone], self._masters - len(alone)
         return alone + [rest[i * len(rest) // masters : (i + 1) * len(rest) // masters] for i in range(masters)]
 
-    def _is_ready(self, server):
+    def is_ready(self, server):
+        """Whether a server serves, and sees all replicas."""
         replicas = sum("slave" in flags for flags in nodes(server).values())
         is_linked = b"role:master" in (link := ask(server, "INFO", "replication")) or b"master_link_status:up" in link
         is_ok = b"cluster_state:ok" in ask(server, "CLUSTER INFO")
