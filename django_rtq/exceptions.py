@@ -12,7 +12,8 @@ RTQError
 │   ├── BrokerUnavailable   connection error, timeout, or a server that cannot serve now
 │   │   └── BrokerRefused   wrong address, credentials, database number or certificate: retrying does not help
 │   │       └── FormatMismatch  Redis holds data in another format than this version of django_rtq reads
-│   └── BrokerFull          Redis is out of memory
+│   ├── BrokerFull          Redis is out of memory
+│   └── NotReplicated       the jobs are stored, but not on RTQ["WAIT_REPLICAS"] replicas yet
 ├── QueueFull               delay(): as many jobs wait as max_waiting allows
 ├── JobError                about one job; has its job_id
 │   ├── JobNotFound         unknown id, or its result has expired
@@ -43,7 +44,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -108,6 +109,24 @@ class FormatMismatch(BrokerRefused):
 
 class BrokerFull(BrokerError):
     """Redis is out of memory and rejected the command. Nothing was stored."""
+
+
+class NotReplicated(BrokerError):
+    """Jobs are stored and will run, but fewer replicas than RTQ["WAIT_REPLICAS"] had them in time.
+
+    They are lost only if the master of Redis is lost now. To enqueue them again would make second jobs.
+    """
+
+    def __init__(self, problem: str, handles: Sequence[Any] = ()) -> None:
+        #: The JobHandle of each job: the only one of delay(), all of delay_many().
+        self.handles: list[Any] = list(handles)
+        super().__init__(
+            f"Stored, not replicated yet: {problem}. The jobs will run, unless Redis loses its master now. Do not "
+            "enqueue them again."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, (type(self), self.args, {"handles": self.handles})
 
 
 class QueueFull(RTQError):
@@ -207,12 +226,13 @@ class WorkflowError(RTQError):
         self.workflow_id = workflow_id
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (type(self), self.args, self.workflow_id)
+        return _made_again, (type(self), self.args, {"workflow_id": self.workflow_id})
 
 
-def _made_again(kind: type[WorkflowError], args: tuple[Any, ...], workflow_id: str) -> WorkflowError:
+def _made_again(kind: type[RTQError], args: tuple[Any, ...], attributes: Mapping[str, Any]) -> RTQError:
     error = kind.__new__(kind, *args)
-    error.args, error.workflow_id = args, workflow_id
+    error.args = args
+    vars(error).update(attributes)
     return error
 
 

@@ -30,6 +30,7 @@ from django_rtq.broker.redis.client import BlockingClient, RedisClient, clock_ms
 from django_rtq.broker.redis.commands import Argument, Command, Packet, Steps, checked
 from django_rtq.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
 from django_rtq.broker.redis.settings import read_connection_settings
+from django_rtq.broker.replicas import Replicas
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
@@ -83,6 +84,8 @@ class Broker:
         self.limits = LimitStore(self.redis, self.keys, config)
         self._registered_queues: set[str] = set()
         self._plain_queues: set[str] = set()  # those of them that were not seen to have max_waiting
+        seconds = self.connection_settings.socket_timeout
+        self._replicas = Replicas(config.wait_replicas, command_seconds=seconds) if config.wait_replicas else None
         #: How scripts drop jobs of a full queue, as they take it; "": they do not. No method: the broker has objects
         #: that keep it, and without a cycle its connections are closed with it.
         self._drop_modes: dict[str, str] = {}  # of queues
@@ -166,7 +169,7 @@ class Broker:
         """Enqueue the jobs of several calls in one round trip. For each call its answers, or a BrokerError."""
         self.register_queues({call.queue for call in calls} - self._registered_queues)
         dropped: dict[str, list[str]] = {}
-        answers = enqueue_calls(self.redis, self.keys, calls, self.drop_mode, dropped)
+        answers = enqueue_calls(self.redis, self.keys, calls, self.drop_mode, dropped, self._replicas)
         for queue, job_ids in dropped.items():
             signals.job_dropped.send_robust(Broker, job_ids=job_ids, queue=queue)
         return answers
@@ -180,23 +183,27 @@ class Broker:
             self._plain_queues.discard(queue)
         if self.drop_mode(queue):
             return (yield from self._enqueue_unique(queue, jobs, all_or_none))
-        return (yield from enqueue_many(self.keys.of(queue), "enqueue_many", jobs, AT_ONCE, "1" if all_or_none else ""))
+        keys, mode = self.keys.of(queue), "1" if all_or_none else ""
+        return (yield from enqueue_many(keys, "enqueue_many", jobs, AT_ONCE, mode, self._replicas))
 
     def _enqueue_unique(self, queue: str, jobs: list[SentJob], all_or_none: bool) -> Steps[list[str]]:
         yield from self._register_queue(queue)
         mode = script_mode(all_or_none, self.drop_mode(queue))
-        return (yield from enqueue_many(self.keys.of(queue), "enqueue_unique", jobs, MAINTAIN_AT_ONCE, mode))
+        keys = self.keys.of(queue)
+        return (yield from enqueue_many(keys, "enqueue_unique", jobs, MAINTAIN_AT_ONCE, mode, self._replicas))
 
-    def _tell_dropped(self, queue: str, jobs: Sequence[AnyJob], words: Sequence[str]) -> list[str]:
+    def _tell_dropped(self, queue: str, jobs: Sequence[AnyJob], words: list[str]) -> list[str]:
         """Send the signal of dropped jobs, and return the answers: one for each job."""
         if dropped := words[len(jobs) :]:
             signals.job_dropped.send_robust(Broker, job_ids=dropped, queue=queue)
-        return list(words[: len(jobs)])
+        del words[len(jobs) :]
+        return words
 
-    async def _atell_dropped(self, queue: str, jobs: Sequence[AnyJob], words: Sequence[str]) -> list[str]:
+    async def _atell_dropped(self, queue: str, jobs: Sequence[AnyJob], words: list[str]) -> list[str]:
         if dropped := words[len(jobs) :]:
             await signals.job_dropped.asend_robust(Broker, job_ids=dropped, queue=queue)
-        return list(words[: len(jobs)])
+        del words[len(jobs) :]
+        return words
 
     def _register_queue(self, queue: str) -> Steps[None]:
         if queue not in self._registered_queues:
@@ -223,7 +230,8 @@ class Broker:
         check_format(stored_format, self.keys)
         checked(replies)
         self._registered_queues.update(names)
-        self._plain_queues.update(names)
+        if self._replicas is None:
+            self._plain_queues.update(names)
 
     # -- for workers
 
@@ -278,7 +286,11 @@ class Broker:
             commands += [command for _, command in members]
             if wanted:
                 commands.append(self.claim_command(worker, queues, wanted, idle=idle, acked=acked, aside=aside))
-            replies = self.redis.execute_each(commands)
+            if self._replicas and (calls or acked):
+                *replies, waited = self.redis.execute_each([*commands, self._replicas.wait_again()])
+                self._replicas.note(waited)
+            else:
+                replies = self.redis.execute_each(commands)
             result.add_settled([(whose, reply) for (whose, _), reply in zip(calls, replies, strict=False)])
             advances = [
                 read_advance(flow, reply) for (flow, _), reply in zip(members, replies[len(calls) :], strict=False)

@@ -14,6 +14,7 @@ from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, as_unique
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Command, Steps, checked
+from django_rtq.broker.replicas import Replicas, Unreplicated
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import new_job_ids
@@ -44,6 +45,7 @@ def enqueue_calls(
     calls: Sequence[EnqueueCall],
     drop_mode: Callable[[str], str],
     dropped: dict[str, list[str]],
+    replicas: Replicas | None,
 ) -> list[list[str] | BrokerError]:
     """The answers to each call, or the error with which Redis refused any of its jobs. See Broker.enqueue_calls().
 
@@ -51,7 +53,13 @@ def enqueue_calls(
     """
     answers: list[list[str] | BrokerError] = [[] for _ in calls]
     for trip in _trips(_parts(keys, calls, drop_mode)):
-        for part, reply in zip(trip, redis.execute_each([part.command for part in trip], resend=True), strict=True):
+        commands = [part.command for part in trip]
+        if replicas:
+            *replies, waited = redis.execute_each([*commands, replicas.wait_again()], resend=True)
+            replicas.note(waited)
+        else:
+            replies = redis.execute_each(commands, resend=True)
+        for part, reply in zip(trip, replies, strict=True):
             for number, owner in enumerate(part.owners):
                 answer = answers[owner]
                 if isinstance(reply, BrokerError):
@@ -100,16 +108,19 @@ def _trips(parts: Iterator[_Part]) -> Iterator[list[_Part]]:
         yield trip
 
 
-def enqueue_many(keys: QueueKeys, name: str, jobs: list[SentJob], at_once: int, mode: str) -> Steps[list[str]]:
+def enqueue_many(
+    keys: QueueKeys, name: str, jobs: list[SentJob], at_once: int, mode: str, replicas: Replicas | None
+) -> Steps[list[str]]:
     """Call a script for many jobs, `at_once` in a call. Returns an answer for each job, then the ids of dropped jobs.
 
-    Raises BrokerError.
+    They are Unreplicated if replicas did not have all of them in time. Raises BrokerError.
     """
     script = SCRIPTS[name]
     if mode.startswith("1") and len(jobs) > at_once:
         raise ValueError(f"delay_many(all_or_none=True) takes at most {at_once} jobs of such a task, not {len(jobs)}.")
     answers: list[str] = []
     dropped: list[str] = []
+    problem = ""
     in_flight = CALLS_IN_FLIGHT * at_once
     for start in range(0, len(jobs), in_flight):
         batch = jobs[start : start + in_flight]
@@ -120,9 +131,14 @@ def enqueue_many(keys: QueueKeys, name: str, jobs: list[SentJob], at_once: int, 
             jobs[start : start + in_flight] = batch
         sent = batch if name == "enqueue_many" else list(map(as_unique, batch))
         parts = [sent[i : i + at_once] for i in range(0, len(sent), at_once)]
-        replies = yield [script.call(keys, chain((mode,), chain.from_iterable(part))) for part in parts]
+        commands: list[Command] = [script.call(keys, chain((mode,), chain.from_iterable(part))) for part in parts]
+        if replicas:
+            *replies, waited = yield [*commands, replicas.wait(is_patient=not problem)]
+            problem = replicas.problem(waited)
+        else:
+            replies = yield commands
         for part, reply in zip(parts, checked(replies), strict=True):
             words = [word.decode() for word in reply]
             answers += words[: len(part)]
             dropped += words[len(part) :]
-    return answers + dropped
+    return Unreplicated(answers + dropped, problem) if problem else answers + dropped

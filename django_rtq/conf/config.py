@@ -134,6 +134,8 @@ class Config:
     #: Timeout of Redis commands, and of connecting, in producers, the admin and management commands.
     socket_timeout: float = option(5.0, _POSITIVE, unit="seconds")
     socket_connect_timeout: float = option(5.0, _POSITIVE, unit="seconds")
+    #: How many replicas have to have a job before delay() returns; 0: it does not ask.
+    wait_replicas: int = option(0, _COUNT_OR_ZERO, unit="replicas")
     #: What every key starts with.
     prefix: str = option("rtq", _PREFIX, unit="text")
     #: The queue of tasks that do not name one.

@@ -16,8 +16,9 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django_rtq import signals
 from django_rtq.broker.brokers import broker_of
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, is_refusal, queue_full
+from django_rtq.broker.replicas import Unreplicated
 from django_rtq.conf.config import get_config
-from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob
+from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob, NotReplicated
 from django_rtq.handle import JobHandle
 from django_rtq.tasks.calls import CalledTask, new_job
 from django_rtq.tasks.limits_of import ameet_clients, limit_functions, meet_clients
@@ -261,8 +262,10 @@ def new_unique_job(task: EnqueuedTask, args: Sequence[Any], kwargs: dict[str, An
 
 
 def _handles(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str]) -> Handles:
-    """A handle for each job: that of the first one for a duplicate. Raises QueueFull and DuplicateJob."""
+    """A handle for each job: that of the first one for a duplicate. Raises QueueFull, DuplicateJob, NotReplicated."""
     backend = task.backend
+    if isinstance(answers, Unreplicated):
+        raise NotReplicated(answers.problem, _handles(task, queue, jobs, list(answers)))
     if STORED.issuperset(answers):
         return [JobHandle(job.id, queue, backend=backend) for job in jobs]
     firsts = ["" if is_refusal(answer) else answer.partition(" ")[2] for answer in answers]
@@ -364,30 +367,32 @@ def _wait_for_room(
 
     Does not wait in a transaction, which would keep its locks meanwhile.
     """
-    latest = list(answers)
+    latest, replies = list(answers), [answers]
     if is_in_transaction():
-        return latest
+        return _marked(latest, replies)
     for pause in pauses(queue, latest):
         time.sleep(pause)
         places = _refused(latest)
         again = [jobs[place] for place in places]
-        _replace(latest, places, send(again))
+        replies.append(send(again))
+        _replace(latest, places, replies[-1])
         _replace(jobs, places, again)  # they may have new ids
-    return latest
+    return _marked(latest, replies)
 
 
 async def _await_room(
     queue: str, jobs: list[Job], answers: Sequence[str], send: Callable[[list[Job]], Awaitable[Sequence[str]]]
 ) -> list[str]:
     """_wait_for_room() for coroutines. The event loop goes on."""
-    latest = list(answers)
+    latest, replies = list(answers), [answers]
     for pause in pauses(queue, latest):
         await asyncio.sleep(pause)
         places = _refused(latest)
         again = [jobs[place] for place in places]
-        _replace(latest, places, await send(again))
+        replies.append(await send(again))
+        _replace(latest, places, replies[-1])
         _replace(jobs, places, again)
-    return latest
+    return _marked(latest, replies)
 
 
 def is_in_transaction() -> bool:
@@ -404,6 +409,12 @@ def pauses(queue: str, latest: Sequence[str]) -> Iterator[float]:
     while _refused(latest) and (left := deadline - time.monotonic()) > 0:
         yield min(pause, left)
         pause = min(LONGEST_PAUSE, 2 * pause)
+
+
+def _marked(latest: list[str], replies: Iterable[Sequence[str]]) -> list[str]:
+    """The latest answers, as Unreplicated if one of the replies was."""
+    problem = next((reply.problem for reply in replies if isinstance(reply, Unreplicated)), "")
+    return Unreplicated(latest, problem) if problem else latest
 
 
 def _refused(answers: Sequence[str]) -> list[int]:

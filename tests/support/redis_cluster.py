@@ -1,5 +1,6 @@
 """A private Redis Cluster: masters, and replicas if wanted, on free ports and with temporary folders."""
 
+import re
 import socket
 from contextlib import ExitStack, suppress
 
@@ -155,6 +156,11 @@ def nodes(server):
     """The flags of all servers that one knows, by their names."""
     lines = (line.split() for line in ask(server, "CLUSTER NODES").decode().splitlines())
     return {line[0]: line[2] for line in lines if "handshake" not in line[2]}
+
+
+def offset_of(server):
+    """How much of the log of its master a server has."""
+    return int(re.search(rb"master_repl_offset:(\d+)", ask(server, "INFO", "replication"))[1])
 
 
 def owner_seen_by(server):

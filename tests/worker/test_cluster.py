@@ -1,6 +1,5 @@
 """Workers on a Redis Cluster: the slot of their keys moves to another master, and its master dies."""
 
-import re
 import threading
 from contextlib import suppress
 
@@ -11,7 +10,7 @@ from django_rtq import JobState
 from django_rtq.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerUnavailable
 from tests.app import tasks
-from tests.support.redis_cluster import PrivateCluster, ask
+from tests.support.redis_cluster import PrivateCluster, offset_of
 from tests.support.waiting import wait_until
 
 
@@ -43,11 +42,6 @@ def is_enqueued(name, handles):
         handles.append(tasks.note.delay(name))
         return True
     return False
-
-
-def offset_of(server):
-    """How much of the log of its master a server has."""
-    return int(re.search(rb"master_repl_offset:(\d+)", ask(server, "INFO", "replication"))[1])
 
 
 def test_workers_go_with_the_slot_and_with_the_replica_that_is_promoted(start, cluster, journal):

@@ -49,6 +49,12 @@ def name_of(command: Command) -> str:
     return f"EVALSHA {script_of(command).name}" if name == "EVALSHA" else name
 
 
+def with_waits(again: Sequence[int], commands: Sequence[Command]) -> list[int]:
+    """The places of these commands, and of each WAIT behind the first: it waits for what its connection has written."""
+    waits = (i for i in range(again[0], len(commands)) if name_of(commands[i]) == "WAIT")
+    return sorted({*again, *waits})
+
+
 @dataclass(frozen=True, slots=True)
 class Pause:
     """Instead of commands: nothing is sent for some seconds."""
