@@ -35,7 +35,7 @@ def test_every_option_can_be_set():
         "DB": 5,
         "TEST_REDIS": "redis://localhost:6379/15",
         "TEST": "eager",
-        **{"SOCKET_TIMEOUT": 0.5, "SOCKET_CONNECT_TIMEOUT": 1},
+        **{"SOCKET_TIMEOUT": 0.5, "SOCKET_CONNECT_TIMEOUT": 1, "WAIT_REPLICAS": 1},
         "PREFIX": "app1",
         "DEFAULT_QUEUE": "main",
         "LEASE_SECONDS": 20,
@@ -124,9 +124,24 @@ POSITIVE = [
     "MAX_PAYLOAD_BYTES",
     "MAX_STEP_RESULT_BYTES",
 ]
-NOT_NEGATIVE = ["MAX_CRASHES", "RESULT_TTL", "KILL_GRACE_SECONDS", "UNKNOWN_TASK_TIMEOUT", "WORKFLOW_TTL"]
+NOT_NEGATIVE = [
+    "WAIT_REPLICAS",
+    "MAX_CRASHES",
+    "RESULT_TTL",
+    "KILL_GRACE_SECONDS",
+    "UNKNOWN_TASK_TIMEOUT",
+    "WORKFLOW_TTL",
+]
 OPTIONAL = ["TIME_LIMIT", "MAX_MEMORY_MB"]
-WHOLE = ["MAX_ATTEMPTS", "MAX_CRASHES", "MAX_RESULTS", "MAX_DEAD_LETTERS", "MAX_PAYLOAD_BYTES", "MAX_STEP_RESULT_BYTES"]
+WHOLE = [
+    "WAIT_REPLICAS",
+    "MAX_ATTEMPTS",
+    "MAX_CRASHES",
+    "MAX_RESULTS",
+    "MAX_DEAD_LETTERS",
+    "MAX_PAYLOAD_BYTES",
+    "MAX_STEP_RESULT_BYTES",
+]
 NO_NUMBERS = ["5", True, False, math.nan, math.inf, -math.inf, [5], -1, -(10**400)]
 
 
