@@ -30,7 +30,6 @@ from django_rtq.broker.redis.client import BlockingClient, RedisClient, clock_ms
 from django_rtq.broker.redis.commands import Argument, Command, Packet, Steps, checked
 from django_rtq.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
 from django_rtq.broker.redis.settings import read_connection_settings
-from django_rtq.broker.replicas import Replicas
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from django_rtq.broker.job_steps import StepStore
     from django_rtq.broker.redis.async_client import AsyncRedisClient
     from django_rtq.broker.redis.token_waits import TokenWaits
+    from django_rtq.broker.replicas import Replicas
 
 logger = logging.getLogger("django_rtq")
 
@@ -84,8 +84,11 @@ class Broker:
         self.limits = LimitStore(self.redis, self.keys, config)
         self._registered_queues: set[str] = set()
         self._plain_queues: set[str] = set()  # those of them that were not seen to have max_waiting
-        seconds = self.connection_settings.socket_timeout
-        self._replicas = Replicas(config.wait_replicas, command_seconds=seconds) if config.wait_replicas else None
+        self._replicas: Replicas | None = None
+        if config.wait_replicas:
+            from django_rtq.broker.replicas import Replicas
+
+            self._replicas = Replicas(config.wait_replicas, command_seconds=self.connection_settings.socket_timeout)
         #: How scripts drop jobs of a full queue, as they take it; "": they do not. No method: the broker has objects
         #: that keep it, and without a cycle its connections are closed with it.
         self._drop_modes: dict[str, str] = {}  # of queues

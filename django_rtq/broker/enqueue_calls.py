@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, as_unique
+from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated, as_unique
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Command, Steps, checked
-from django_rtq.broker.replicas import Replicas, Unreplicated
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import new_job_ids
+
+if TYPE_CHECKING:
+    from django_rtq.broker.replicas import Replicas
 
 JOBS_IN_FLIGHT = 4000  # of one round trip
 CALLS_IN_FLIGHT = 8  # script calls of one round trip: Redis runs the first while the others are on their way

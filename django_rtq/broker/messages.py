@@ -74,6 +74,14 @@ def is_refusal(answer: str) -> bool:
     return answer.startswith("full")
 
 
+class Unreplicated(list[str]):
+    """The answers to jobs that are stored, but on fewer replicas than wanted."""
+
+    def __init__(self, answers: list[str], problem: str) -> None:
+        super().__init__(answers)
+        self.problem = problem
+
+
 class Claimed(NamedTuple):
     """The jobs that a claim returned from one queue."""
 

@@ -17,14 +17,6 @@ PATIENCE_SECONDS = 1.0  # or half of the time of a command, if that is less
 IMPATIENCE_MS = 1  # 0 would be for ever
 
 
-class Unreplicated(list[str]):
-    """The answers to jobs that are stored, but on fewer replicas than wanted."""
-
-    def __init__(self, answers: list[str], problem: str) -> None:
-        super().__init__(answers)
-        self.problem = problem
-
-
 class Replicas:
     """How many replicas to wait for. Any thread may use it."""
 

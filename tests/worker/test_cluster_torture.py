@@ -147,9 +147,9 @@ def kill_master(cluster, load, journal, at_risk):
     master.kill()
     killed = time.monotonic()
     replica.resume()
-    at_risk |= set(load.accepted) - safe
     wait_until(lambda: b"role:master" in ask(replica, "INFO", "replication"))
     promoted = time.monotonic()
+    at_risk |= set(load.accepted) - safe
     wait_until(lambda: after(killed, load.stored_at))
     (stored, *_) = after(killed, load.stored_at)
     wait_until(lambda: after(promoted, (entry.at for entry in journal.entries("start"))))
