@@ -23,6 +23,7 @@ from django_rtq.inspector.selection import WAITING, Selection
 from django_rtq.inspector.sweep import Sweep
 from django_rtq.jobs.context import current_job
 from django_rtq.redaction import redacted
+from django_rtq.tasks.exactly_once import STEP_MARK
 from django_rtq.tasks.registry import register
 from django_rtq.tasks.task import Task, on_backend
 
@@ -103,10 +104,12 @@ def delete_committed_jobs(database: str) -> int:
     old = rows.filter(committed_at__lt=before).order_by("committed_at")
     deleted, jobs = 0, list(old.values_list("job_id", flat=True)[:ROWS_AT_ONCE])
     while jobs:
-        stored = set[str]().union(*(get_broker(place).maintenance.find_stored(jobs) for place in places()))
-        gone = [job_id for job_id in jobs if job_id not in stored]
+        ids = {row_id: row_id.partition(STEP_MARK)[0] for row_id in jobs}
+        wanted = list(dict.fromkeys(ids.values()))
+        stored = set[str]().union(*(get_broker(place).maintenance.find_stored(wanted) for place in places()))
+        gone = [row_id for row_id in jobs if ids[row_id] not in stored]
         rows.filter(pk__in=gone).delete()
-        rows.filter(pk__in=stored).update(committed_at=timezone.now())
+        rows.filter(pk__in=[row_id for row_id in jobs if ids[row_id] in stored]).update(committed_at=timezone.now())
         deleted += len(gone)
         jobs = list(old.values_list("job_id", flat=True)[:ROWS_AT_ONCE])
     return deleted

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
+
+from asgiref.sync import sync_to_async
+from django.db import DEFAULT_DB_ALIAS, transaction
 
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import EventTimeout, InvalidWorkflow
@@ -29,6 +32,14 @@ class _Steps(Protocol):
     async def astep(
         self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any: ...
+
+    def atomic_step(
+        self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], alias: str
+    ) -> Any: ...
+
+    def each(self, name: str, items: Iterable[Any]) -> Iterator[Any]: ...
+
+    def aeach(self, name: str, items: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Any]: ...
 
     def sleep(self, seconds: float | timedelta) -> None: ...
 
@@ -54,6 +65,7 @@ class JobContext:
     _report: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
     _steps: Callable[[], _Steps] | None = field(default=None, repr=False, compare=False)
     _flow: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
+    _database: str = field(default=DEFAULT_DB_ALIAS, repr=False, compare=False)  # of atomic_step()
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:
         """Report progress. Takes microseconds: the latest report is stored in the background, at most twice a second.
@@ -97,6 +109,37 @@ class JobContext:
             return await self._steps().astep(name, function, args, kwargs)
         result = function(*args, **kwargs)
         return await result if isinstance(result, Awaitable) else result
+
+    def atomic_step(self, name: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """step() whose function runs in a transaction: what it writes and its result are committed together.
+
+        So it is committed once, whatever dies when. In database `default`: another one by using(). Not within atomic().
+        """
+        if self._steps is None:
+            with transaction.atomic(using=self._database):
+                return function(*args, **kwargs)
+        result: R = self._steps().atomic_step(name, function, args, kwargs, self._database)
+        return result
+
+    async def aatomic_step(self, name: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """atomic_step() for coroutines. The function is a plain one, and runs in the thread of sync_to_async()."""
+        return await sync_to_async(self.atomic_step)(name, function, *args, **kwargs)
+
+    def using(self, *, database: str) -> JobContext:
+        """This context, with another database for atomic_step()."""
+        return replace(self, _database=database)
+
+    def each(self, name: str, items: Iterable[R]) -> Iterator[R]:
+        """Iterate over a queryset, by primary key, or over another iterable. A later run goes on behind what is done.
+
+        How far it is, is stored once a second, and when the job sleeps, waits or fails. An item is done when the next
+        one is asked for.
+        """
+        return iter(items) if self._steps is None else self._steps().each(name, items)
+
+    def aeach(self, name: str, items: Iterable[R] | AsyncIterable[R]) -> AsyncIterator[R]:
+        """each() for coroutines: `async for`."""
+        return _aiter(items) if self._steps is None else self._steps().aeach(name, items)
 
     def sleep(self, seconds: float | timedelta) -> None:
         """Go on so much later, in another run: until then the job takes no slot of a worker.
@@ -178,6 +221,15 @@ def current_job() -> JobContext | None:
 def report_progress(done: float, total: float | None = None, text: str = "") -> None:
     """progress() of the current job. Outside a job it only checks its arguments."""
     (current_job() or JobContext()).progress(done, total, text)
+
+
+async def _aiter(items: Iterable[R] | AsyncIterable[R]) -> AsyncIterator[R]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
 
 
 def _number(value: object, name: str) -> float:

@@ -2,6 +2,8 @@
 
 Why a row, and not a key in Redis: D77. The row has the result, too. A second run of the job finds it, returns that
 result, and does not call the function. internal_tasks.py deletes old rows.
+
+Steps of jobs have rows of their own: see commit_once().
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from django_rtq.transactions.migrating import advised
 logger = logging.getLogger("django_rtq")
 
 TABLE = "django_rtq_committedjob"
+STEP_MARK = ":"  # between the id of a job and what tells its steps apart, in the id of a row
 
 
 def database_option(owner: str, value: object, func: Callable[..., Any]) -> str:
@@ -69,7 +72,7 @@ class ExactlyOnce:
                 kept = text if run.result_ttl(config) else _NOT_KEPT
                 if len(kept.encode()) > config.exactly_once_max_result_bytes:
                     kept = _NOT_KEPT
-                self._finish(job.job_id, kept)
+                _finish(self._alias, self._task, job.job_id, kept)
                 if hooks is not None:
                     hooks.take(self._alias, partial(run.note_commit, text))
                 if run.interruptible is not None:
@@ -93,26 +96,6 @@ class ExactlyOnce:
         except PayloadError as error:
             raise Bury(str(error)) from error
         return text
-
-    def _finish(self, job_id: str, result: str) -> None:
-        """Store the result in the row, as the last statement: if there is no row any more, nothing would be committed.
-
-        Raises TransactionManagementError.
-        """
-        cause: Exception | None = None
-        try:
-            if _update(self._alias, job_id, result):
-                return
-        except Error as error:  # also of Django, which has seen an error of the database in this transaction
-            if (known := advised(error, self._alias)) is not error:
-                raise known from error
-            cause = error
-        raise transaction.TransactionManagementError(
-            f"{self._task}: what it has written cannot be committed, so it was rolled back. In its transaction a "
-            "statement has failed and the exception was caught, or the connection was closed, or the transaction was "
-            "ended. Put statements that may fail into a block of their own, `with "
-            f'transaction.atomic(using="{self._alias}")`, and catch the exception outside of that block.'
-        ) from cause
 
 
 class _Hooks:
@@ -141,6 +124,21 @@ class _Hooks:
                 job = about_current_job()
                 text = "job %s has committed, so it has succeeded. Its hook %r of on_commit() raised: %r"
                 logger.error(text, job.get("job_id"), hook, error, exc_info=error, extra=job)
+
+
+def commit_once(alias: str, task: str, row_id: str, queue: str, call: Callable[[], str]) -> str:
+    """Call a function in a transaction that stores what it returns in a row, unless one with this id has committed.
+
+    Returns the text of the row.
+    """
+    try:
+        with transaction.atomic(using=alias):
+            _insert(alias, row_id, queue)
+            text = call()
+            _finish(alias, task, row_id, text)
+            return text
+    except _HasCommittedError:
+        return str(_select(alias, row_id, "result"))
 
 
 class _HasCommittedError(Exception):
@@ -172,6 +170,27 @@ def _insert(alias: str, job_id: str, queue: str) -> None:
         raise _HasCommittedError from error
     except Error as error:
         raise advised(error, alias) from error
+
+
+def _finish(alias: str, task: str, job_id: str, result: str) -> None:
+    """Store the result in the row, as the last statement: if there is no row any more, nothing would be committed.
+
+    Raises TransactionManagementError.
+    """
+    cause: Exception | None = None
+    try:
+        if _update(alias, job_id, result):
+            return
+    except Error as error:  # also of Django, which has seen an error of the database in this transaction
+        if (known := advised(error, alias)) is not error:
+            raise known from error
+        cause = error
+    raise transaction.TransactionManagementError(
+        f"{task}: what it has written cannot be committed, so it was rolled back. In its transaction a "
+        "statement has failed and the exception was caught, or the connection was closed, or the transaction was "
+        "ended. Put statements that may fail into a block of their own, `with "
+        f'transaction.atomic(using="{alias}")`, and catch the exception outside of that block.'
+    ) from cause
 
 
 def _update(alias: str, job_id: str, result: str) -> bool:

@@ -4,9 +4,13 @@ import asyncio
 import os
 import signal
 from datetime import timedelta
+from functools import partial
+
+from django.db import transaction
 
 from django_rtq import EventTimeout, constant, task
 from tests.app import journal
+from tests.app.once_tasks import write_effect
 
 AT_ONCE = constant(0)
 
@@ -116,3 +120,34 @@ async def anaps(context, name, seconds, times=2):
 def read_all(context, count):
     """The values of several events of a name."""
     return [context.wait("comment") for _ in range(count)]
+
+
+def write_once(name, number, deaths):
+    """Writes a row, and dies before its commit, or right after it."""
+    write_effect(f"{name} {number}")
+    if f"before {number}" in deaths:
+        die_once(f"{name} before {number}")
+    if f"after {number}" in deaths:
+        transaction.on_commit(partial(die_once, f"{name} after {number}"))
+    return {"row": f"{name} {number}"}
+
+
+@task(takes_context=True, backoff=AT_ONCE, max_crashes=100)
+def book(context, name, deaths=()):
+    """Steps that write to a database."""
+    return [context.atomic_step(f"book {number}", write_once, name, number, deaths) for number in range(2)]
+
+
+@task(takes_context=True, backoff=AT_ONCE, max_crashes=100)
+async def abook(context, name, deaths=()):
+    return [await context.aatomic_step(f"book {number}", write_once, name, number, deaths) for number in range(2)]
+
+
+@task(takes_context=True, backoff=AT_ONCE, max_crashes=100)
+def ship_all(context, name, count, death):
+    """Dies at one of many items."""
+    for number in context.each("lines", range(count)):
+        if number == death:
+            die_once(name)
+        journal.write("start", f"{name} {number}")
+    return context.step("done", do, f"{name} done", "done")

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from django_rtq import JobState, WrongState, get_inspector, workflow
+from tests.app import once_tasks
 from tests.app import step_tasks as tasks
 from tests.support.waiting import PATIENCE, wait_until
 
@@ -194,3 +195,26 @@ def test_a_worker_that_is_killed_while_it_suspends_loses_nothing(worker, journal
 
     assert [job.get(PATIENCE) > 0 for job in jobs] == [True] * 20
     assert all(count > 0 for number in range(20) for count in steps_of(journal, f"job{number}"))
+
+
+def test_a_loop_that_is_killed_misses_no_item(worker, journal):
+    worker()
+
+    job = tasks.ship_all.delay("a", 60, 40)
+
+    assert job.get(PATIENCE) == "done"
+    assert all(journal.starts(f"a {number}") >= 1 for number in range(60))
+    assert [journal.starts(f"a {number}") for number in range(40, 60)] == [1] * 20
+
+
+@pytest.mark.parametrize("book", [tasks.book, tasks.abook])
+def test_an_atomic_step_is_committed_once(rtq_worker, database, journal, book):
+    """Whether the process is killed before the commit, or after it and before Redis knows."""
+    database.query(once_tasks.CREATE_TABLE)
+    rtq_worker(environment=database.environment, **FAST)
+
+    job = book.delay("a", ["before 0", "after 0", "before 1", "after 1"])
+
+    assert job.get(PATIENCE) == [{"row": "a 0"}, {"row": "a 1"}]
+    assert sorted(database.query("SELECT name FROM effects")) == [("a 0",), ("a 1",)]
+    assert len(database.query("SELECT job_id FROM django_rtq_committedjob")) == 2

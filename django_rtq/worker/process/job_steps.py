@@ -6,14 +6,18 @@ What the job remembers is read once, when the run asks first. Each step that end
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.db import connections
+from django.db.models import QuerySet
+from django.db.models.query import ModelIterable
 
 from django_rtq.broker.job_steps import Holder, Remembered, StepStore, Wait
 from django_rtq.exceptions import (
@@ -25,12 +29,60 @@ from django_rtq.exceptions import (
     PayloadError,
 )
 from django_rtq.jobs import serializer
+from django_rtq.tasks.exactly_once import STEP_MARK, commit_once
 from django_rtq.threads import ReconnectDelay
 from django_rtq.validation import MAX_STEP_NAME, TEN_YEARS, is_number, is_step_name
 
 MAX_STEPS = 1_000
+SAVE_SECONDS = 1.0  # between two writes of a loop
+CHUNK = 2_000  # rows that are read at once
 MAX_RESULT_BYTES = 65_536
 MAX_BYTES = 4_194_304  # of all that a job remembers
+
+
+class _Counts(NamedTuple):
+    """By these sleeps and waits of a run are told apart."""
+
+    sleeps: int
+    reads: int  # events that the job has got
+    waits: dict[str, int]  # by event
+
+
+class _Loop:
+    """How far a loop is. What it has finished is stored once a second."""
+
+    def __init__(self, field: str, counts: _Counts, stored: bytes | None) -> None:
+        known = serializer.loads(stored) if stored else {}
+        self.field = field
+        self.number: int = known.get("number", 0)  # items that are finished
+        self.key: Any = known.get("key")  # the primary key of the last one
+        self.is_done: bool = known.get("is_done", False)
+        # The next run begins behind these items, so their sleeps and waits have to count there.
+        self.counts = _Counts(*known["counts"]) if known else counts
+        self.last: Any = None
+        self.is_by_key = self.is_behind = False
+        self.save_at = time.monotonic() + SAVE_SECONDS
+
+    def text(self) -> str:
+        """What is stored of it."""
+        if self.is_by_key and self.last is not None:
+            self.key = self.last.pk
+        self.save_at, self.is_behind = time.monotonic() + SAVE_SECONDS, False
+        known = {"number": self.number, "key": self.key, "is_done": self.is_done, "counts": list(self.counts)}
+        return serializer.dumps(known, what=f"the place of {self.field}")
+
+
+async def _async_rest(items: Any, loop: _Loop) -> AsyncIterator[Any]:
+    """The rest of an iterable of any kind. Others than querysets are skipped up to the place of the loop."""
+    left = 0 if loop.is_by_key else loop.number
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            if left <= 0:
+                yield item
+            left -= 1
+    else:
+        for item in islice(items, left, None):
+            yield item
 
 
 class JobSteps:
@@ -47,8 +99,8 @@ class JobSteps:
         self._remembered: Remembered | None = None
         self._used: set[str] = set()  # names of this run
         self._is_exactly_once = is_exactly_once
-        self._sleeps = self._reads = 0  # in this run; finished ones as well
-        self._waits: dict[str, int] = {}  # by event
+        self._counts = _Counts(0, 0, {})  # in this run; finished ones as well
+        self._loops: list[_Loop] = []
 
     def step(self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The result of a step. Calls its function if it has not returned in an earlier run."""
@@ -86,62 +138,175 @@ class JobSteps:
         await self._asave(_field(name), text)
         return _result_of(text.encode())
 
+    def atomic_step(
+        self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], alias: str
+    ) -> Any:
+        """step() whose result is committed together with what its function writes to a database."""
+        self._check_outside(f"atomic_step({name!r})")
+        self._use(name)
+        _check_database(self._task, alias)
+        fields = self._fields()
+        if (done := fields.get(_field(name))) is not None:
+            return _result_of(done)
+        self._check_room(fields)
+
+        def call() -> str:
+            began = time.perf_counter()
+            return self._written(name, function(*args, **kwargs), time.perf_counter() - began)
+
+        # The name is hashed: databases compare texts in ways of their own, and the column has a length.
+        row_id = f"{self._holder.job_id}{STEP_MARK}{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}"
+        text = commit_once(alias, self._task, row_id, self._holder.queue, call)
+        self._save(_field(name), text)
+        return _result_of(text.encode())
+
+    # -- loops
+
+    def each(self, name: str, items: Iterable[Any]) -> Iterator[Any]:
+        """The items that no earlier run has finished."""
+        self._use(name)
+        loop = self._begin_loop(name, self._fields())
+        for item in () if loop.is_done else self._rest(name, items, loop):
+            yield item
+            if self._finish_item(loop, item):
+                self._save(loop.field, loop.text())
+        self._end_loop(loop)
+        self._save(loop.field, loop.text())
+
+    async def aeach(self, name: str, items: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Any]:
+        """each() for coroutines."""
+        self._use(name)
+        loop = self._begin_loop(name, await self._afields())
+        if not loop.is_done:
+            async for item in _async_rest(self._rest(name, items, loop, is_async=True), loop):
+                yield item
+                if self._finish_item(loop, item):
+                    await self._asave(loop.field, loop.text())
+        self._end_loop(loop)
+        await self._asave(loop.field, loop.text())
+
+    def leave(self) -> None:
+        """The run is over: store how far its loops are, without waiting for a Redis that is away.
+
+        Raises BrokerError, and JobSuspended if another run holds the job.
+        """
+        self._patience_seconds = 0.0
+        self._save_loops()
+
+    async def aleave(self) -> None:
+        """leave() for coroutines."""
+        self._patience_seconds = 0.0
+        await self._asave_loops()
+
+    def _save_loops(self) -> None:
+        for loop in self._loops:
+            if loop.is_behind:
+                self._save(loop.field, loop.text())
+
+    async def _asave_loops(self) -> None:
+        for loop in self._loops:
+            if loop.is_behind:
+                await self._asave(loop.field, loop.text())
+
+    def _begin_loop(self, name: str, fields: Mapping[str, bytes]) -> _Loop:
+        self._check_room(fields)
+        loop = _Loop(f"each {name}", self._counts, fields.get(f"each {name}"))
+        self._counts = loop.counts
+        self._loops.append(loop)
+        return loop
+
+    def _finish_item(self, loop: _Loop, item: Any) -> bool:
+        """Note that an item is finished. Returns whether to store that now."""
+        loop.last, loop.counts, loop.is_behind = item, self._counts, True
+        loop.number += 1
+        return time.monotonic() >= loop.save_at
+
+    def _end_loop(self, loop: _Loop) -> None:
+        loop.is_done, loop.counts = True, self._counts
+
+    def _rest(self, name: str, items: Any, loop: _Loop, *, is_async: bool = False) -> Any:
+        """What is left of the items. Of a queryset, the objects behind the last primary key."""
+        if not isinstance(items, QuerySet):
+            return items if is_async else islice(items, loop.number, None)
+        query = items.query
+        if query.is_sliced or query.combinator or not issubclass(items._iterable_class, ModelIterable):
+            raise InvalidStep(
+                f"{self._task}: each({name!r}) takes a queryset of objects that is neither sliced nor a union, because "
+                "it goes on behind a primary key. Filter it, or give it another iterable."
+            )
+        loop.is_by_key = True
+        rest = items.order_by("pk") if loop.key is None else items.order_by("pk").filter(pk__gt=loop.key)
+        return rest.aiterator(chunk_size=CHUNK) if is_async else rest.iterator(chunk_size=CHUNK)
+
     # -- sleeping and waiting
 
     def sleep(self, seconds: float | timedelta) -> None:
         """Return if the sleep is over, else leave the run."""
         wanted = self._begin_sleep(seconds)
         self._fields()
-        self._sleep(wanted)
+        if suspended := self._sleep(wanted):
+            self._save_loops()
+            raise suspended
 
     async def asleep(self, seconds: float | timedelta) -> None:
         """sleep() for coroutines."""
         wanted = self._begin_sleep(seconds)
         await self._afields()
-        self._sleep(wanted)
+        if suspended := self._sleep(wanted):
+            await self._asave_loops()
+            raise suspended
 
     def wait(self, event: str, timeout: float | timedelta | None) -> Any:
         """The value of an event. Leaves the run if it has not come yet."""
         wanted, number = self._begin_wait(event, timeout)
         self._fields()
-        return self._wait(event, number, wanted)
+        found = self._wait(event, number, wanted)
+        if isinstance(found, JobSuspended):
+            self._save_loops()
+            raise found
+        return found
 
     async def await_(self, event: str, timeout: float | timedelta | None) -> Any:
         """wait() for coroutines."""
         wanted, number = self._begin_wait(event, timeout)
         await self._afields()
-        return self._wait(event, number, wanted)
+        found = self._wait(event, number, wanted)
+        if isinstance(found, JobSuspended):
+            await self._asave_loops()
+            raise found
+        return found
 
     def _begin_sleep(self, seconds: float | timedelta) -> float:
         self._check_may_suspend("sleep()")
         wanted = self._seconds(seconds, f"sleep({seconds!r})")
-        self._sleeps += 1
+        self._counts = self._counts._replace(sleeps=self._counts.sleeps + 1)
         return wanted
 
-    def _sleep(self, seconds: float) -> None:
-        last = self._last_wait()
-        if last.sleeps > self._sleeps or (last.sleeps == self._sleeps and (last.event or self._is_over(last))):
-            return
-        wait = Wait(0, self._sleeps, self._reads, "")
-        raise JobSuspended(f"it sleeps {seconds:g} s", seconds=seconds, waits_for=wait.text)
+    def _sleep(self, seconds: float) -> JobSuspended | None:
+        last, sleeps = self._last_wait(), self._counts.sleeps
+        if last.sleeps > sleeps or (last.sleeps == sleeps and (last.event or self._is_over(last))):
+            return None
+        wait = Wait(0, sleeps, self._counts.reads, "")
+        return JobSuspended(f"it sleeps {seconds:g} s", seconds=seconds, waits_for=wait.text)
 
     def _begin_wait(self, event: str, timeout: float | timedelta | None) -> tuple[float, int]:
         self._check_may_suspend(f"wait({event!r})")
         _check_event(self._task, event)
         wanted = TEN_YEARS if timeout is None else self._seconds(timeout, f"wait({event!r}, timeout={timeout!r})")
-        number = self._waits[event] = self._waits.get(event, 0) + 1
+        number = self._counts.waits.get(event, 0) + 1
+        self._counts = self._counts._replace(waits={**self._counts.waits, event: number})
         return wanted, number
 
     def _wait(self, event: str, number: int, seconds: float) -> Any:
         fields, place = self._fields_read(), f"{number} {event}"
         came, last = fields.get(f"event {place}"), self._last_wait()
         if came:
-            self._reads += 1
+            self._counts = self._counts._replace(reads=self._counts.reads + 1)
             return serializer.loads(came.split(b" ", 1)[1])
         if came is not None or (last.event == place and self._is_over(last)):
             raise EventTimeout(f"{self._task}: event {event!r} has not come in {seconds:g} s.")
-        wait = Wait(0, self._sleeps, self._reads, place)
-        raise JobSuspended(f"it waits for event {event!r}", seconds=seconds, waits_for=wait.text)
+        wait = Wait(0, self._counts.sleeps, self._counts.reads, place)
+        return JobSuspended(f"it waits for event {event!r}", seconds=seconds, waits_for=wait.text)
 
     def _last_wait(self) -> Wait:
         return (self._remembered and self._remembered.wait) or Wait(0, 0, 0, "")
@@ -157,7 +322,7 @@ class JobSteps:
                 "back. Use context.atomic_step() for what is to be committed once."
             )
         self._check_outside(what)
-        if self._sleeps + sum(self._waits.values()) >= MAX_STEPS:
+        if self._counts.sleeps + sum(self._counts.waits.values()) >= MAX_STEPS:
             raise InvalidStep(f"{self._task}: a job sleeps and waits {MAX_STEPS:,} times at the most.")
 
     def _check_outside(self, what: str) -> None:
@@ -193,7 +358,7 @@ class JobSteps:
 
     def _check_room(self, fields: Mapping[str, bytes]) -> None:
         """Raises InvalidStep for one step too many, before its function is called."""
-        if len(fields) >= MAX_STEPS and sum(field.startswith("step ") for field in fields) >= MAX_STEPS:
+        if len(fields) >= MAX_STEPS and sum(field.startswith(("step ", "each ")) for field in fields) >= MAX_STEPS:
             raise InvalidStep(
                 f"{self._task}: a job has {MAX_STEPS:,} steps at the most. Let it make other jobs, or use each()."
             )
@@ -274,6 +439,12 @@ def _held(remembered: Remembered | None) -> Remembered:
     if remembered is None:
         raise JobSuspended("another worker holds the job by now: this run was taken for dead")
     return remembered
+
+
+def _check_database(task: str, alias: str) -> None:
+    if alias not in connections:
+        known = ", ".join(sorted(connections))
+        raise InvalidStep(f"{task}: atomic_step() uses database {alias!r}, but DATABASES has: {known}.")
 
 
 def _check_event(task: str, name: object) -> None:

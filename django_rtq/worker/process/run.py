@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django_rtq.broker.messages import Claimed
 from django_rtq.broker.workflows import is_member, keeps_result, workflow_of
 from django_rtq.conf.config import Config
-from django_rtq.exceptions import InvalidTask, InvalidWorkflow
+from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, JobSuspended
 from django_rtq.jobs.context import Interruptible, JobContext
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.outcome import write_call, write_details
@@ -207,6 +208,18 @@ class Run:
                 patience_seconds=broker.config.lease_seconds,
             )
         return self._steps
+
+    def leave(self) -> None:
+        """Its function has raised something: store how far its loops are. Raises nothing."""
+        if self._steps is not None:
+            with suppress(BrokerError, JobSuspended):
+                self._steps.leave()
+
+    async def aleave(self) -> None:
+        """leave() for coroutines."""
+        if self._steps is not None:
+            with suppress(BrokerError, JobSuspended):
+                await self._steps.aleave()
 
     @property
     def body(self) -> str:

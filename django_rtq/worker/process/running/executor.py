@@ -189,6 +189,7 @@ class Executor:
             raise
         except BaseException as error:  # noqa: BLE001 - a CancelledError of the job itself as well
             run.seconds = time.perf_counter() - started
+            await run.aleave()
             outcome = self._failed(run, error)
         else:
             run.seconds = time.perf_counter() - started
@@ -202,6 +203,7 @@ class Executor:
         self._shared.set_deadline(time.monotonic() + seconds + self._config.kill_grace_seconds, entry)
 
     def _failed(self, run: Run, error: BaseException) -> Outcome:
+        run.leave()
         if run.committed is not None:
             return self._failed_after_commit(run, run.committed, error)
         if isinstance(error, JobCancelled) or self._shared.is_cancel_requested(run.job_id, run.entry):

@@ -1,0 +1,253 @@
+"""Loops that go on where they were, and steps that commit with their result, in this process."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import transaction
+from django.utils import timezone
+
+from django_rtq import InvalidStep, JobContext, task
+from django_rtq.internal_tasks import delete_committed_jobs
+from django_rtq.models import CommittedJob
+from django_rtq.testing import drain, eager
+from django_rtq.worker.process import job_steps
+from tests.support.snapshots import snapshot
+
+pytestmark = [pytest.mark.usefixtures("broker"), pytest.mark.django_db]
+done = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_done():
+    done.clear()
+
+
+def groups(*names):
+    return [Group.objects.create(name=name).pk for name in names]
+
+
+class Broken(Exception):
+    """Ends a run."""
+
+
+@task(takes_context=True, max_attempts=5, backoff=0)
+def over_groups(context, breaks_at=()):
+    """Fails once at each of these items."""
+    for group in context.each("groups", Group.objects.exclude(name="not me")):
+        if group.name in breaks_at[context.attempt - 1 : context.attempt]:
+            raise Broken
+        done.append(group.name)
+    return done
+
+
+@task(takes_context=True, max_attempts=5, backoff=0)
+async def aover_groups(context, breaks_at=()):
+    async for group in context.aeach("groups", Group.objects.exclude(name="not me")):
+        if group.name in breaks_at[context.attempt - 1 : context.attempt]:
+            raise Broken
+        done.append(group.name)
+
+
+@task(takes_context=True, max_attempts=5, backoff=0)
+def over_numbers(context, breaks_at=()):
+    for number in context.each("numbers", iter(range(6))):
+        if number in breaks_at[context.attempt - 1 : context.attempt]:
+            raise Broken
+        done.append(number)
+
+
+@task(takes_context=True, max_attempts=2, backoff=0)
+def one_after_another(context):
+    """Fails behind the second loop."""
+    for name in "ab":
+        for number in context.each(name, range(2)):
+            done.append(number)
+    if context.attempt == 1:
+        raise Broken
+
+
+async def numbers():
+    for number in range(6):
+        yield number
+
+
+@task(takes_context=True, max_attempts=5, backoff=0)
+async def aover_numbers(context, breaks_at=(), *, is_async=True):
+    async for number in context.aeach("numbers", numbers() if is_async else range(6)):
+        if number in breaks_at[context.attempt - 1 : context.attempt]:
+            raise Broken
+        done.append(number)
+
+
+@task(takes_context=True)
+def naps(context):
+    """Sleeps within a loop, and behind it."""
+    for number in context.each("numbers", range(4)):
+        done.append(number)
+        context.sleep(60)
+    context.sleep(60)
+    done.append("end")
+
+
+@task(takes_context=True)
+def comments(context):
+    return [context.wait("comment") for _ in context.each("numbers", range(3))]
+
+
+@task(takes_context=True)
+def loops(context, scene):
+    for _ in context.each("x", {"sliced": Group.objects.all()[:3], "values": Group.objects.values("pk")}[scene]):
+        pass
+
+
+@pytest.mark.parametrize("over", [over_groups, aover_groups])
+def test_a_loop_over_a_queryset_goes_on_behind_the_last_key(over):
+    groups("c", "b", "a", "not me", "d")
+    over.delay(["b", "a"])
+
+    drain(raise_errors=False)
+
+    assert done == ["c", "b", "a", "d"]
+
+
+@pytest.mark.parametrize(
+    ("over", "options"), [(over_numbers, {}), (aover_numbers, {}), (aover_numbers, {"is_async": False})]
+)
+def test_a_loop_over_another_iterable_goes_on_behind_the_last_item(over, options):
+    over.delay([2, 4], **options)
+
+    drain(raise_errors=False)
+
+    assert done == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_loop_that_is_over_does_not_begin_again():
+    one_after_another.delay()
+    drain(raise_errors=False)
+
+    assert done == [0, 1, 0, 1]
+
+
+def test_how_far_it_is_is_stored_once_a_second(broker, monkeypatch):
+    written = []
+    monkeypatch.setattr(type(broker.steps), "write", lambda self, holder, field, text: written.append(text) or True)
+    over_numbers.delay()
+    drain()
+    assert len(written) == 1
+
+    monkeypatch.setattr(job_steps, "SAVE_SECONDS", 0.0)
+    over_numbers.delay()
+    drain()
+    assert len(written) == 1 + 7
+
+
+def test_sleeps_within_a_loop_are_told_apart(redis):
+    naps.delay()
+
+    runs = drain(until=timedelta(hours=1))
+
+    assert done == [0, 0, 1, 1, 2, 2, 3, 3, "end"]
+    assert [run.state for run in runs] == ["scheduled"] * 5 + ["succeeded"]
+    assert not [name for name in snapshot(redis) if "step" in name]
+
+
+def test_waits_within_a_loop_get_their_own_events():
+    job = comments.delay()
+    drain()
+    for value in "abc":
+        job.send("comment", value)
+        drain()
+
+    assert job.result == ["c"]  # the items before were finished in earlier runs
+
+
+@pytest.mark.parametrize("scene", ["sliced", "values"])
+def test_a_queryset_without_keys_is_refused(scene):
+    loops.delay(scene)
+
+    with pytest.raises(InvalidStep, match=r"each\('x'\) takes a queryset of objects"):
+        drain()
+
+
+def test_in_a_plain_call_a_loop_is_a_loop():
+    async def collect(items):
+        return [item async for item in JobContext().aeach("x", items)]
+
+    assert list(JobContext().each("x", [1, 2])) == [1, 2]
+    assert asyncio.run(collect([1, 2])) == [1, 2]
+    assert asyncio.run(collect(numbers())) == [0, 1, 2, 3, 4, 5]
+
+
+def make_group(name, *, fails=False):
+    Group.objects.create(name=name)
+    if fails:
+        raise Broken
+    return name
+
+
+@task(takes_context=True, max_attempts=2, backoff=0)
+def book(context, *, database="default", is_nested=False):
+    context = context.using(database=database)
+    if is_nested:
+        with transaction.atomic():
+            context.atomic_step("a", make_group, "a")
+    first = context.atomic_step("a", make_group, "a")
+    context.atomic_step("b", make_group, "b", fails=context.attempt == 1)
+    return first
+
+
+def test_an_atomic_step_commits_its_rows_with_its_result():
+    book.delay()
+
+    runs = drain()
+
+    assert [run.state for run in runs] == ["retrying", "succeeded"]
+    assert runs[-1].result == "a"
+    assert sorted(Group.objects.values_list("name", flat=True)) == ["a", "b"]
+    assert CommittedJob.objects.count() == 2
+
+
+def test_a_step_that_has_committed_is_not_called_again_when_redis_does_not_know_it(broker, monkeypatch):
+    monkeypatch.setattr(type(broker.steps), "write", lambda self, holder, field, text: True)  # it is lost
+
+    book.delay()
+
+    assert drain()[-1].result == "a"
+    assert Group.objects.filter(name="a").count() == 1
+
+
+def test_rows_of_steps_are_kept_while_redis_has_the_job(monkeypatch):
+    job = book.delay()
+    CommittedJob.objects.create(
+        job_id=f"{job.id}:abc", queue="default", committed_at=timezone.now() - timedelta(days=99)
+    )
+    CommittedJob.objects.create(job_id="gone:abc", queue="default", committed_at=timezone.now() - timedelta(days=99))
+
+    assert delete_committed_jobs.func("default") == 1
+
+    assert [row.job_id for row in CommittedJob.objects.all()] == [f"{job.id}:abc"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"is_nested": True}, r"atomic_step\('a'\) cannot be called within atomic\(\)"),
+        ({"database": "nope"}, "atomic_step.. uses database 'nope', but DATABASES has: default"),
+    ],
+)
+def test_where_it_cannot_commit_it_is_refused(options, words):
+    book.delay(**options)
+
+    with pytest.raises(InvalidStep, match=words):
+        drain()
+
+
+def test_in_eager_and_in_a_plain_call_it_is_a_transaction():
+    with eager(retries=True):
+        assert book.delay().get() == "a"
+    with pytest.raises(Broken):
+        JobContext().atomic_step("x", make_group, "x", fails=True)
+
+    assert sorted(Group.objects.values_list("name", flat=True)) == ["a", "b"]
