@@ -189,8 +189,7 @@ class Executor:
             raise
         except BaseException as error:  # noqa: BLE001 - a CancelledError of the job itself as well
             run.seconds = time.perf_counter() - started
-            await run.aleave()
-            outcome = self._failed(run, error)
+            outcome = await self._afailed(run, error)
         else:
             run.seconds = time.perf_counter() - started
             outcome = self._succeeded(run, result)
@@ -201,6 +200,10 @@ class Executor:
 
     def _set_kill_deadline(self, seconds: float, entry: int) -> None:
         self._shared.set_deadline(time.monotonic() + seconds + self._config.kill_grace_seconds, entry)
+
+    async def _afailed(self, run: Run, error: BaseException) -> Outcome:
+        await run.aleave()
+        return self._failed(run, error)
 
     def _failed(self, run: Run, error: BaseException) -> Outcome:
         run.leave()
