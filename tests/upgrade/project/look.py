@@ -55,7 +55,6 @@ def main():
         "values": [job.kwargs == VALUES for job in echoed if job.task == "shop.tasks.echo"],
         "result_values": inspector.find(ids["succeeded"][3]).result == VALUES,
         "errors": [inspector.find(job_id).newest_error for job_id in [*ids["dead"], *ids["retrying"]]],
-        "logs": ["counted 0"],
         "duplicates": [tasks.once.delay("one").id],
         "django": [tasks.receipt.get_result(job_id).return_value for job_id in ids["django"]],
         "pages": pages,
