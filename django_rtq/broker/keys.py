@@ -168,6 +168,10 @@ class QueueKeys:
     # member".
     workflow = Key("hash", "what is known of a workflow and its steps: see workflow_steps.lua", per="id")
     workflows = Key("zset", "id -> when something happened in the workflow last, ms")
+    workflow_states = Key(
+        "zset",
+        "id and name -> since when it is in its state, ms, and 10^13 times 0 to 4: running, blocked, succeeded, …",
+    )
     workflow_keys = Key("hash", "name, newline, key -> id of the latest workflow with that key")
     workflow_steps = Key("zset", "step -> number of its first member", per="id")
     open_steps = Key("set", "steps that are not over", per="id")

@@ -42,6 +42,7 @@ KINDS = (
     "redis_log_failed",
     "redis_snapshot_failed",
     "redis_replica",
+    "workflow_blocked",
     "clock_behind",
     "data_lost",
 )

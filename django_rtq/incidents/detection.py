@@ -9,6 +9,7 @@ from itertools import islice
 from django_rtq.conf.config import get_config
 from django_rtq.incidents.incident import Incident, Severity
 from django_rtq.incidents.queues import (
+    blocked_workflows,
     busy_clients,
     failing_tasks,
     long_waits,
@@ -61,6 +62,7 @@ _DETECTORS = (
     paused_queues,
     paused_tasks,
     paused_clients,
+    blocked_workflows,
 )
 
 

@@ -119,6 +119,9 @@ TEXTS: dict[str, Any] = {
         "number",
     ),
     "outbox_unknown": gettext_lazy("The database did not say how many jobs wait in the outbox: %(error)s"),
+    "workflow_blocked": gettext_lazy(
+        "Workflow %(name)s has been blocked by dead jobs for %(duration)s. Requeue them, or discard them:"
+    ),
     "clock_behind": gettext_lazy(
         "The clock of the Redis server was set back and is %(duration)s behind. Until it has caught up, time passes 10 "
         "percent more slowly for jobs."
@@ -185,6 +188,7 @@ class Action(StrEnum):
     SHOW_WORKERS = "show_workers"
     SHOW_CLIENT = "show_client"
     SHOW_SCHEDULES = "show_schedules"
+    SHOW_WORKFLOW = "show_workflow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +204,7 @@ class Incident:
     task: str = ""  # the full name
     client: str | None = None  # "" is a client, too
     host: str = ""
+    workflow: str = ""  # its id
     error_class: str = ""  # of the newest failure
     job_id: str = ""
     #: For the text; numbers, names, and seconds where the name is one of texts.DURATIONS. Secrets are hidden.
@@ -212,7 +217,8 @@ class Incident:
     def id(self) -> str:
         """Kind and subject, which stay the same as long as the incident lasts."""
         client = "" if self.client is None else f"={self.client}"
-        return "\n".join((self.kind, self.queue, self.task, client, self.host))
+        workflow = [self.workflow] if self.workflow else []
+        return "\n".join((self.kind, self.queue, self.task, client, self.host, *workflow))
 
     @property
     def is_critical(self) -> bool:
@@ -274,5 +280,5 @@ class Incident:
         )
 
 
-_SUBJECT = ("queue", "task", "client", "host", "error_class", "job_id", "command")
+_SUBJECT = ("queue", "task", "client", "host", "workflow", "error_class", "job_id", "command")
 _STORED = ("kind", "severity", "since", "began_earlier", *_SUBJECT, "values", "also")

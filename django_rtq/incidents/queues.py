@@ -25,6 +25,7 @@ VERY_HIGH_RATE = 0.5  # failed runs of all runs
 GROWING_SECONDS = 60.0  # shorter waits are not reported, even if they grow
 MOST_FAILURES = 0.9  # a task with this share of its queue's failures began to fail when they began
 STREAK_MINUTES = 10  # failures and deaths with longer pauses do not belong together
+BLOCKED_SECONDS = 3600.0  # workflows that are blocked for less are not reported
 MAX_QUEUES = 5  # that are named
 MAX_MESSAGE = 160  # characters of an error message
 
@@ -222,6 +223,22 @@ def paused_clients(overview: Overview) -> Iterator[Incident]:
     for client, of_client in sorted(pauses.items(), key=lambda pair: -sum(pause.held for _, pause in pair[1])):
         actions = (Action.SHOW_CLIENT,)
         yield _paused(overview, of_client, client=client, kind="client_paused", severity=Severity.INFO, actions=actions)
+
+
+def blocked_workflows(overview: Overview) -> Iterator[Incident]:
+    """Workflows that have been blocked for long, the longest first."""
+    for flow in overview.workflows.blocked:
+        seconds = (overview.now - flow.since).total_seconds()
+        if seconds >= BLOCKED_SECONDS:
+            yield Incident(
+                kind="workflow_blocked",
+                severity=Severity.WARNING,
+                since=flow.since,
+                workflow=flow.id,
+                values={"name": flow.name[:80], "duration": seconds},
+                actions=(Action.SHOW_WORKFLOW,),
+                command=f"python manage.py rtq_workflows requeue {flow.id}",
+            )
 
 
 def _paused(overview: Overview, pauses: Sequence[tuple[str, TaskPause | ClientPause]], **rest: Any) -> Incident:

@@ -39,6 +39,7 @@ from django_rtq.inspector.metrics.totals import KINDS as TOTALS
 from django_rtq.inspector.metrics.totals import read_totals, totals_commands
 from django_rtq.inspector.queues import read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, read_server
+from django_rtq.inspector.workflow_states import WorkflowStates, read_workflow_states, workflow_commands
 from django_rtq.jobs.job import clock_moment, moment
 from django_rtq.jobs.record import read_head, read_leniently
 
@@ -95,6 +96,7 @@ class Overview:
     )
     unscheduled: list[str] = field(default_factory=list)  # queues in which no scheduler has looked for due jobs lately
     deploys: list[Deploy] = field(default_factory=list)  # the newest first; none without RTQ["VERSION"]
+    workflows: WorkflowStates = field(default_factory=WorkflowStates)
 
     @property
     def living(self) -> list[WorkerDetails]:
@@ -123,14 +125,15 @@ class OverviewReader:
         `with_totals` adds what metrics for Prometheus need, and brings it up to date in Redis.
         """
         minutes, step = read_period(minutes, step)
-        names, known, info, deploys = self.read_names(with_info=True, also=deploy_commands(self._broker))
+        also = [*(flows := workflow_commands(self._broker)), *deploy_commands(self._broker)]
+        names, known, info, replies_to_also = self.read_names(with_info=True, also=also)
         if minutes > AT_ONCE:  # these are cached then, and only the last steps are read below
             self.series.read_many(names, minutes, step, info.now_ms)
         replies, notes = self.read_queues(names, known, minutes, step, info.now_ms, with_totals=with_totals)
         series = [
             self.series.read(name, minutes, step, reply) for name, reply in zip(names, replies["history"], strict=True)
         ]
-        replies["deploys"] = deploys
+        replies["workflows"], replies["deploys"] = replies_to_also[: len(flows)], replies_to_also[len(flows) :]
         return self.make_overview(names, info, replies, notes, series)
 
     def read_queues(
@@ -194,6 +197,7 @@ class OverviewReader:
         workers = _with_usual(workers, tasks)
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
         facts = {**_liveness(details), "deploys": read_deploys(replies["deploys"])}
+        facts["workflows"] = read_workflow_states(replies["workflows"])
         return Overview(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **facts)
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:

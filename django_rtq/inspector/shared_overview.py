@@ -23,6 +23,7 @@ from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.metrics.deploys import deploy_commands
 from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import Overview, OverviewReader
+from django_rtq.inspector.workflow_states import workflow_commands
 
 SHARED_SECONDS = 1.0
 GLANCE_SECONDS = 10.0
@@ -104,8 +105,13 @@ class SharedOverview:
 
     def _read(self, *, fresh: bool) -> Overview:
         watched = list(self._known) if len(self._workers) <= MOST_WORKERS else []
-        deploys, pulse = deploy_commands(self._broker), self._pulse_commands(watched)
-        names, workers, info, replies = self._reader.read_names(with_info=True, also=[*deploys, *pulse])
+        flows, deploys, pulse = (
+            workflow_commands(self._broker),
+            deploy_commands(self._broker),
+            self._pulse_commands(watched),
+        )
+        names, workers, info, replies = self._reader.read_names(with_info=True, also=[*flows, *deploys, *pulse])
+        of_flows, replies = replies[: len(flows)], replies[len(flows) :]
         pulses = replies[len(deploys) :]
         now_ms = pulses[-1][0] if pulses else info.now_ms
         entries = [entry for _, *of_queues in pulses for entry in of_queues]
@@ -122,7 +128,7 @@ class SharedOverview:
         of_all = {kind: [_at(self._known[name], kind, now_ms, name in stale) for name in names] for kind in _KINDS}
         for name in stale:
             series[name] = self._reader.series.read(name, _MINUTES, _STEP, self._known[name].replies["history"])
-        of_all["deploys"] = replies[: len(deploys)]
+        of_all["workflows"], of_all["deploys"] = of_flows, replies[: len(deploys)]
         return self._reader.make_overview(names, info, of_all, notes, [series[name] for name in names])
 
     def _series_that_hold(self, names: Sequence[str], changed: set[str], now_ms: int) -> dict[str, Series]:

@@ -11,10 +11,11 @@ from django_rtq.admin.display.incidents import health_of
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.settlement import Settlement
 from django_rtq.incidents import find_incidents
+from django_rtq.inspector.workflow_states import BlockedWorkflow
 from django_rtq.jobs import serializer
 from tests.admin.conftest import MAIL, body, text
 from tests.incidents.conftest import declared  # noqa: F401
-from tests.incidents.overviews import failed, minutes, overview, row, running, worker
+from tests.incidents.overviews import ago, failed, minutes, overview, row, running, worker
 from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job
 
 WELL = "All is well: 1 worker, no long waits."
@@ -46,6 +47,17 @@ def test_it_is_not_green_while_dead_letters_are_left():
 @pytest.mark.parametrize(("warning", "level"), [("replica", "bad"), ("volatile", "warn")])
 def test_the_worst_gives_the_colour(warning, level):
     assert health(row(paused=True), warnings=[warning]).level == level
+
+
+def test_a_blocked_workflow_is_told_with_its_page_and_its_cure():
+    flow = BlockedWorkflow(id="0123456789ab", name="flow", since=ago(7200))
+
+    (line,) = health(row(), blocked=[flow]).lines
+
+    assert line.url == "workflow_change 0123456789ab"
+    assert line.command == "python manage.py rtq_workflows requeue 0123456789ab"
+    (*_, more) = health(row(), blocked=[flow] * 4).lines
+    assert more.url == "workflow_changelist"
 
 
 def test_a_failing_task_is_told_with_pages_and_the_way_to_requeue():

@@ -18,7 +18,16 @@ def test_nothing_of_it_is_left(redis, broker):
 
     gone = before - snapshot(redis).keys()
     assert {name.partition(":")[0] for name in gone} == {
-        *("workflow", "workflows", "workflow_keys", "workflow_steps", "members", "step_results", "workflow_signal"),
+        *(
+            "workflow",
+            "workflows",
+            "workflow_states",
+            "workflow_keys",
+            "workflow_steps",
+            "members",
+            "step_results",
+            "workflow_signal",
+        ),
     }
     assert broker.workflows.forget(FLOW, latest_ms=server_ms(redis)) == "missing"
 

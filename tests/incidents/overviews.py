@@ -8,6 +8,7 @@ from django_rtq.inspector.metrics.task_failures import Runs, TaskFailures
 from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import UNSCHEDULED, Overview, QueueRow
 from django_rtq.inspector.server_info import ServerDetails
+from django_rtq.inspector.workflow_states import WorkflowStates
 from django_rtq.jobs.job import JobState
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
@@ -71,7 +72,7 @@ def failed(task, error_class, error="", **details):
     return JobDetails(id="a", queue="mail", state=JobState.DEAD, task=task, errors=errors, **details)
 
 
-def overview(*rows, workers=None, deploys=(), **server):
+def overview(*rows, workers=None, deploys=(), blocked=(), **server):
     """An overview of these queues, with one worker unless others are given."""
     details = [one.details for one in rows]
     contacts = [one.contact_seconds for one in details if one.contact_seconds is not None]
@@ -81,6 +82,7 @@ def overview(*rows, workers=None, deploys=(), **server):
         workers=[worker()] if workers is None else workers,
         server=ServerDetails(now_ms=0, **server),
         deploys=list(deploys),
+        workflows=WorkflowStates(blocked=blocked),
         contact_seconds=min(contacts, default=None),
         scheduler_seconds=max(
             (one.scheduler_seconds for one in details if one.scheduler_seconds is not None), default=None

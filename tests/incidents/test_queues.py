@@ -13,6 +13,7 @@ from django_rtq.inspector.metrics.deploys import Deploy
 from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.overview import BusiestClient
 from django_rtq.inspector.task_pauses import TaskPause
+from django_rtq.inspector.workflow_states import BlockedWorkflow
 from tests.incidents.overviews import START, ago, failed, incidents, kinds, last_runs, minutes, row, worker
 
 CHARGE = "shop.tasks.charge_order"
@@ -239,6 +240,22 @@ def test_a_paused_client_is_told_and_is_no_fault():
     )
     assert found.text == "Client north is paused in low (2), mail (2), and holds 4 jobs. Paused by ada."
     assert worst_of([found]) == "ok"
+
+
+def test_a_workflow_that_has_been_blocked_for_an_hour_is_told_with_its_cure():
+    flows = [
+        BlockedWorkflow(id=f"0123456789a{name}", name=f"flow {name}", since=ago(seconds))
+        for name, seconds in (("b", 7200), ("c", 3600), ("d", 3599))
+    ]
+
+    first, second = incidents(row(), blocked=flows)
+
+    assert (first.kind, first.severity, first.since) == ("workflow_blocked", Severity.WARNING, ago(7200))
+    assert first.text == "Workflow flow b has been blocked by dead jobs for 2 h. Requeue them, or discard them:"
+    assert first.command == "python manage.py rtq_workflows requeue 0123456789ab"
+    assert first.actions == (Action.SHOW_WORKFLOW,)
+    assert first.id != second.id
+    assert first.as_dict()["workflow"] == "0123456789ab"
 
 
 def test_jobs_of_paused_tasks_need_no_scheduler():

@@ -17,6 +17,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.monitoring import health
 from tests.admin.conftest import operator, person, text  # noqa: F401
 from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, let_lapse, queued_job, retrying_job, scheduled_job
+from tests.support.workflows import seed_blocked
 
 pytest.importorskip("prometheus_client")
 
@@ -152,6 +153,14 @@ def a_process_crashed(project):
     dead_job(project.broker)
 
 
+def a_workflow_is_blocked(project):
+    seed_blocked(project.redis, project.broker, seconds=7200)
+
+
+def a_workflow_was_blocked_lately(project):
+    seed_blocked(project.redis, project.broker, seconds=3500)
+
+
 def all_is_well(project):
     project.report(done=500)
     queued_job(project.broker)
@@ -194,6 +203,12 @@ STATES = [
     ),
     (nobody_schedules, {"no_scheduler": "critical"}, ["Queue default: no scheduler is running"]),
     (nobody_schedules_and_nobody_has_to, {}, ()),
+    (
+        a_workflow_is_blocked,
+        {"workflow_blocked": "warning"},
+        ["Workflow flow has been blocked by dead jobs for 2 h"],
+    ),
+    (a_workflow_was_blocked_lately, {}, ()),
     (a_process_crashed, {"dead_letters": "warning"}, ["Queue default: 1 job died in the last hour."]),
 ]
 

@@ -4,8 +4,10 @@ from types import SimpleNamespace
 
 from django_rtq.broker.workflows import NewWorkflow, Part, is_member
 from tests.support.jobs import QUEUE, WORKER, settle, settlement
+from tests.support.server_clock import server_ms
 
 FLOW = "0123456789ab"
+BLOCKED = 10**13  # in `workflow_states`
 
 
 def new_flow(*steps, flow_id=FLOW, key="", **fields):
@@ -63,6 +65,11 @@ def blocked_flow(broker, queue="flows"):
     """A workflow whose only job is dead, in a queue of its own."""
     begun_flow(broker, {"queue": queue})
     _end_in(broker, queue, "bury", *claim_members(broker, queue=queue))
+
+
+def seed_blocked(redis, broker, seconds, flow_id=FLOW):
+    """Let a blocked workflow have been so for some seconds."""
+    redis.zadd(broker.keys.of(QUEUE).workflow_states, {f"{flow_id} flow": BLOCKED + server_ms(redis) - seconds * 1000})
 
 
 def shown_flows(broker, queue="flows"):

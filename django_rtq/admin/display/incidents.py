@@ -108,12 +108,15 @@ def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
     match action:
         case Action.SHOW_QUEUE:
             return _("Show the queue"), url("queue_change", incident.queue)
-        case Action.SHOW_DEAD:
-            return _("Show the dead letters"), url("queue_change", incident.queue, query={"state": "dead", **query})
-        case Action.SHOW_RETRYING:
-            return _("Show the jobs"), url("queue_change", incident.queue, query={"state": "retrying", **query})
+        case Action.SHOW_DEAD | Action.SHOW_RETRYING:
+            is_dead = action is Action.SHOW_DEAD
+            label = _("Show the dead letters") if is_dead else _("Show the jobs")
+            query = {"state": "dead" if is_dead else "retrying", **query}
+            return label, url("queue_change", incident.queue, query=query)
         case Action.SHOW_JOB:
             return _("Show the job"), url("job_change", incident.job_id, query={"queue": incident.queue})
+        case Action.SHOW_WORKFLOW:
+            return _("Show the workflow"), url("workflow_change", incident.workflow)
         case Action.SHOW_CLIENT:
             # An empty name is one, too, and has to stay in the query.
             name = incident.client or ""
@@ -128,6 +131,7 @@ def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
     ) % {"count": format_number(count), "kind": incident.kind}
     tasks = url("registeredtask_changelist")
     address = {"task_failing": tasks, "task_paused": tasks, "dead_letters": url("deadletter_changelist")}
+    address["workflow_blocked"] = url("workflow_changelist")
     return IncidentLine(text=text, url=address.get(incident.kind, ""), is_critical=incident.is_critical)
 
 

@@ -1,6 +1,6 @@
 -- forget_workflow: delete a workflow that is over, or that was never sent as a whole. Its jobs stay.
 -- uses: prelude
--- keys: workflow workflows workflow_keys workflow_steps open_steps dead_steps step_waits members waiting_members
+-- keys: workflow workflows workflow_states workflow_keys workflow_steps open_steps dead_steps step_waits members waiting_members
 --       starting_parts step_results workflow_signal unstarted clock scratch
 -- ARGV[1] id          of the workflow
 -- ARGV[2] latest      only if nothing happened in it later, ms
@@ -10,7 +10,7 @@
 
 local q, id, latest = named(), ARGV[1], tonumber(ARGV[2])
 local hash, now = q.workflow .. id, now_ms(q.clock)
-local state, steps, key = unpack(redis.call("HMGET", hash, "state", "steps", "key"))
+local state, steps, key, name = unpack(redis.call("HMGET", hash, "state", "steps", "key", "name"))
 local since = redis.call("ZSCORE", state == "making" and q.unstarted or q.workflows, id)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
@@ -29,5 +29,6 @@ redis.call("UNLINK", q.workflow_steps .. id, q.open_steps .. id, q.dead_steps ..
   q.starting_parts .. id, q.step_results .. id, q.workflow_signal .. id)
 redis.call("ZREM", q.unstarted, id)
 redis.call("ZREM", q.workflows, id)
+redis.call("ZREM", q.workflow_states, id .. " " .. (name or ""))
 redis.call("UNLINK", hash) -- last: after a torn log it is deleted again
 return "forgotten"

@@ -1,7 +1,7 @@
 -- store_workflow: store a part of a new workflow; with the last part it begins. There are several queues: the default one, and
 -- those of the steps that begin.
 -- uses: prelude workflow_steps waiting
--- keys: workflow workflows workflow_keys workflow_steps open_steps dead_steps step_waits waiting_members
+-- keys: workflow workflows workflow_states workflow_keys workflow_steps open_steps dead_steps step_waits waiting_members
 --       starting_parts unstarted clock workflow_signal jobs dead running_counts waiting_limits scheduled
 --       scheduled_by_client bands blocked lane cancelled_in_lane
 -- ARGV[1] id          of the workflow
@@ -70,7 +70,7 @@ local function begin()
   for _, step in ipairs(first) do finish_step(flow, step, "start", now) end
   redis.call("ZADD", q.workflows, now, id)
   if redis.call("EXISTS", flow.starting) == 0 then redis.call("ZREM", q.unstarted, id) end
-  redis.call("HSET", hash, "made", string.format("%.0f", now), "state", "running") -- a torn log: it is not whole
+  set_state(flow, "running", now, "made", string.format("%.0f", now)) -- a torn log: it is not whole
   update_state(flow, now)
 end
 

@@ -74,6 +74,7 @@ def metrics_of(snapshot: Snapshot) -> Iterator[Metric]:
     yield from _task_counters(snapshot.queues)
     yield from _histograms(snapshot.queues)
     yield from _worker_gauges(snapshot.workers)
+    yield from _workflow_gauges(snapshot)
     yield _incident_gauge(snapshot.incidents)
 
 
@@ -169,6 +170,14 @@ def _worker_gauges(workers: Iterable[WorkerDetails]) -> Iterator[Metric]:
         busy.add_metric([host], numbers["busy"])
         memory.add_metric([host], numbers["memory"])
     yield from (count, slots, busy, memory)
+
+
+def _workflow_gauges(snapshot: Snapshot) -> Iterator[Metric]:
+    count = GaugeMetricFamily("rtq_workflows", "Workflows that are kept, by state.", labels=["state"])
+    for state, number in snapshot.workflows.items():
+        count.add_metric([state], number)
+    text = "For how long the workflow is blocked that has been so longest; 0: none."
+    yield from (count, GaugeMetricFamily("rtq_workflows_blocked_age_seconds", text, value=snapshot.blocked_seconds))
 
 
 def _incident_gauge(incidents: Iterable[Incident]) -> Metric:

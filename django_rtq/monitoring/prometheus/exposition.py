@@ -55,7 +55,7 @@ def _pattern(name: str, labels: tuple[str, ...]) -> tuple[str, list[str]]:
     """The line of a sample, and the labels whose values go into it, before the number."""
     names = sorted(labels)
     places = ",".join(f'{label}="%s"' for label in names)
-    return f"{name}{{{places}}} %s\n", names
+    return f"{name}{{{places}}} %s\n" if names else f"{name} %s\n", names
 
 
 _number = lru_cache(maxsize=20_000)(floatToGoString)

@@ -32,6 +32,8 @@ class Snapshot:
     queues: Sequence[QueueNumbers] = field(default_factory=list)
     workers: Sequence[WorkerDetails] = field(default_factory=list)
     incidents: Sequence[Incident] = field(default_factory=list)
+    workflows: Mapping[str, int] = field(default_factory=dict)  # state -> how many
+    blocked_seconds: float = 0.0  # for how long the one that is blocked longest has been
 
 
 def read_snapshot() -> Snapshot:
@@ -44,6 +46,10 @@ def read_snapshot() -> Snapshot:
         queues=[_queue_numbers(row.details, row.totals) for row in overview.queues],
         workers=overview.workers,
         incidents=find_incidents(overview, outbox_lag(), known_schedules()),
+        workflows=overview.workflows.counts,
+        blocked_seconds=max(
+            ((overview.now - flow.since).total_seconds() for flow in overview.workflows.blocked), default=0.0
+        ),
     )
 
 

@@ -23,6 +23,7 @@ from tests.support.jobs import (
 )
 from tests.support.server_clock import minute_with_time_left
 from tests.support.waiting import PATIENCE, wait_until
+from tests.support.workflows import blocked_flow, seed_blocked, shown_flows
 
 
 @pytest.fixture
@@ -161,7 +162,7 @@ def test_it_takes_three_round_trips_however_many_queues_there_are(broker, scrape
 
 def test_without_a_queue_there_are_no_samples_but_those_of_the_server(redis, broker):
     found = Samples(metrics_text()[1].decode())
-    assert found.names == {"rtq_incidents"}
+    assert found.names == {"rtq_incidents", "rtq_workflows", "rtq_workflows_blocked_age_seconds"}
     labels = {"kind": "redis_volatile", "severity": "warning", "queue": "", "task": "", "host": ""}
     assert found.value("rtq_incidents", **labels) == 1
 
@@ -181,6 +182,19 @@ def test_incidents_are_counted_by_kind_and_subject(broker, inspector, scrape):
         ("queue_paused", "bulk"): 1,
         ("queue_paused", QUEUE): 1,
     }
+
+
+def test_workflows_are_counted_by_state(redis, broker, scrape):
+    assert scrape().value("rtq_workflows_blocked_age_seconds") == 0
+    shown_flows(broker)
+    blocked_flow(broker)
+    seed_blocked(redis, broker, seconds=7200)
+
+    found = scrape()
+
+    counts = {dict(labels)["state"]: count for labels, count in found.of("rtq_workflows").items()}
+    assert counts == {"running": 1, "blocked": 1, "succeeded": 0, "failed": 1, "cancelled": 0}
+    assert 7200 <= found.value("rtq_workflows_blocked_age_seconds") < 7300
 
 
 def test_a_collector_is_registered_without_redis(monkeypatch):

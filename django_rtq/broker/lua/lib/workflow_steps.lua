@@ -13,6 +13,8 @@
 local SIGNAL_MS = 60000
 local STARTS_AT_ONCE = 16 -- parts in one reply
 local FINAL = { succeeded = true, failed = true, cancelled = true }
+local STATE_PLACES = { running = 0, blocked = 1, succeeded = 2, failed = 3, cancelled = 4 } -- see `workflow_states`
+local STATE_PLACE = 10000000000000
 
 -- A workflow: its id, keys and state.
 local function open_workflow(q, id)
@@ -27,6 +29,13 @@ end
 local function find_workflow(q, id)
   local flow = open_workflow(q, id)
   if flow.state and flow.state ~= "making" then return flow end
+end
+
+-- Set the state, and other fields with it.
+local function set_state(flow, state, now, ...)
+  local member = flow.id .. " " .. (redis.call("HGET", flow.hash, "name") or "")
+  redis.call("ZADD", flow.q.workflow_states, string.format("%.0f", STATE_PLACES[state] * STATE_PLACE + now), member)
+  redis.call("HSET", flow.hash, "state", state, ...)
 end
 
 local function bits_of(flow, step, how)
@@ -136,7 +145,7 @@ end
 
 -- End a workflow. Its waiting members never start.
 local function end_workflow(flow, state, now)
-  redis.call("HSET", flow.hash, "ended", string.format("%.0f", now), "state", state)
+  set_state(flow, state, now, "ended", string.format("%.0f", now))
   send_signal(flow)
   flow.state = state
 end
@@ -161,7 +170,7 @@ local function update_state(flow, now)
   end
   local state = redis.call("EXISTS", flow.dead) == 1 and "blocked" or "running"
   if state == flow.state then return "" end
-  redis.call("HSET", flow.hash, "state", state)
+  set_state(flow, state, now)
   if state == "blocked" then send_signal(flow) else redis.call("UNLINK", flow.q.workflow_signal .. flow.id) end
   return state == "blocked" and "blocked" or ""
 end

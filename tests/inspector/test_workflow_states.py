@@ -1,0 +1,71 @@
+"""The index of the states of workflows, for incidents and metrics."""
+
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.workflow_states import STATES, read_workflow_states, workflow_commands
+from tests.admin.conftest import round_trips  # noqa: F401
+from tests.support.jobs import QUEUE
+from tests.support.server_clock import server_ms
+from tests.support.snapshots import snapshot
+from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, new_flow
+
+OTHER = "0123456789ac"
+
+
+def states(broker):
+    """How many are in each state that has some, and the blocked ones."""
+    read = read_workflow_states(broker.redis.execute(workflow_commands(broker), resend=True))
+    return {state: count for state, count in read.counts.items() if count}, [flow.id for flow in read.blocked]
+
+
+def test_without_workflows_there_is_nothing(broker):
+    assert states(broker) == ({}, [])
+
+
+def test_it_follows_a_workflow_from_its_beginning_to_its_end(redis, broker):
+    begun_flow(broker, {"size": 2})
+    assert states(broker) == ({"running": 1}, [])
+    first, second = claim_members(broker)
+    end(broker, "ack", first)
+    end(broker, "bury", second)
+    assert states(broker) == ({"blocked": 1}, [FLOW])
+
+    get_inspector().requeue(QUEUE, [second.id])
+    advance(broker, second)
+    assert states(broker) == ({"running": 1}, [])
+    end(broker, "ack", *claim_members(broker))
+    assert states(broker) == ({"succeeded": 1}, [])
+    broker.workflows.forget(FLOW, latest_ms=server_ms(redis))
+    assert "workflow_states" not in snapshot(redis)
+
+
+def test_it_knows_since_when_and_the_name(redis, broker):
+    begun_flow(broker, {}, name="month end of May")
+    earliest = server_ms(redis)
+    end(broker, "bury", *claim_members(broker))
+
+    (flow,) = read_workflow_states(broker.redis.execute(workflow_commands(broker), resend=True)).blocked
+
+    assert flow.name == "month end of May"
+    assert earliest <= flow.since.timestamp() * 1000 <= server_ms(redis)
+
+
+def test_one_that_is_not_whole_is_in_no_state(broker):
+    broker.workflows.store(new_flow({}))
+    begun_flow(broker, {}, flow_id=OTHER)
+    broker.workflows.cancel(OTHER)
+
+    assert states(broker) == ({"running": 1, "cancelled": 1}, [])
+    assert list(STATES) == ["running", "blocked", "succeeded", "failed", "cancelled"]
+
+
+def test_the_overview_has_them_in_its_round_trips(broker, round_trips):  # noqa: F811
+    begun_flow(broker, {})
+    end(broker, "bury", *claim_members(broker))
+    inspector = get_inspector()
+    del round_trips[:]
+
+    overviews = [inspector.overview.read(), inspector.shared_overview.read(fresh=True)]
+
+    assert len(round_trips) == 4
+    assert [overview.workflows.counts["blocked"] for overview in overviews] == [1, 1]
+    assert [flow.id for overview in overviews for flow in overview.workflows.blocked] == [FLOW, FLOW]
