@@ -148,6 +148,7 @@ def redacted(job: JobDetails, *, shows_unknown: bool = False) -> JobDetails:
         kwargs=secrets.hide_in(hidden(job.kwargs)),
         headers=secrets.hide_in(hidden(job.headers)),
         result=hidden(job.result),
+        steps=[replace(step, result=secrets.hide_in(hidden(step.result))) for step in job.steps],
         errors=[{k: secrets.hide(str(v)) if k in texts and v else v for k, v in error.items()} for error in job.errors],
         log=[replace(line, logger=secrets.hide(line.logger), text=secrets.hide(line.text)) for line in job.log],
         progress=job.progress and replace(job.progress, text=secrets.hide(str(job.progress.text))),

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django_rtq.broker.job_steps import Wait
 from django_rtq.broker.messages import HeldEntry
 from django_rtq.inspector.task_pauses import TaskPause
+from django_rtq.jobs import serializer
 from django_rtq.jobs.failure import Attempt, read_failures
 from django_rtq.jobs.job import PARK_SECONDS, JobState, held_since, made_at, moment
 from django_rtq.jobs.log_lines import LogLine
@@ -178,6 +180,34 @@ class WorkerDetails:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedStep:
+    """A step that a job has finished, or an event that it has got."""
+
+    name: str
+    ended_at: datetime | None
+    seconds: float | None  # how long it took; None: it is an event
+    result: Any  # or the value of the event
+
+    @classmethod
+    def read_all(cls, flat: Sequence[bytes]) -> list[FinishedStep]:
+        """From the reply to HGETALL of the key `steps` of a job."""
+        found: list[tuple[int, str, float | None, bytes]] = []
+        for name, text in zip(flat[::2], flat[1::2], strict=True):
+            kind, _, rest = name.decode(errors="replace").partition(" ")
+            ms, _, value = text.partition(b" ")
+            if kind == "step":
+                micros, _, value = value.partition(b" ")
+                found.append((int(ms), rest, int(micros) / 1e6, value))
+            elif kind == "event" and text:
+                found.append((int(ms), rest.partition(" ")[2], None, value))
+        found.sort(key=lambda entry: entry[0])
+        return [
+            cls(name=name, ended_at=moment(ms), seconds=seconds, result=serializer.loads(value))
+            for ms, name, seconds, value in found
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobDetails:
     """All that is known of a job."""
 
@@ -205,6 +235,8 @@ class JobDetails:
     ready_at: datetime | None = None  # when it first became ready
     due_at: datetime | None = None  # when a scheduled or retrying job becomes due
     is_held: bool = False  # it is scheduled, and waits because its task is, or was, paused: it is never due
+    is_asleep: bool = False  # it is scheduled, and sleeps until then
+    event: str = ""  # it is scheduled, and waits for this event, until then at the latest
     died_at: datetime | None = None
     worker: str = ""  # the worker that runs it
     progress: Progress | None = None  # of its last run
@@ -217,6 +249,7 @@ class JobDetails:
     finished_at: datetime | None = None
     forgotten_at: datetime | None = None  # when its outcome expires
     log: Sequence[LogLine] = ()  # the last lines that it logged, the newest last; only with find_with_position()
+    steps: Sequence[FinishedStep] = ()  # in the order in which they ended; only with find_with_position()
     record: str = ""  # the beginning of the stored record
     record_bytes: int = 0  # the full length of the record
 
@@ -250,6 +283,7 @@ class RawJob:
     held: bytes = b""
     wish: bytes = b""
     progress: bytes = b""
+    wait: bytes = b""
     lease: bytes = b""
     now_ms: int = 0
 
@@ -272,6 +306,8 @@ class RawJob:
             errors=read_failures(self.errors),
             due_at=None if self._is_held else _score_moment(self.due),
             is_held=self._is_held,
+            is_asleep=bool(self._wait and not self._wait.event),
+            event=self._wait.event.partition(" ")[2] if self._wait else "",
             died_at=_score_moment(self.died),
             worker=self.worker.decode(),
             progress=Progress.read(self.progress) if self.progress else None,
@@ -289,8 +325,14 @@ class RawJob:
         if self.worker:
             return JobState.RUNNING
         if self.due:
-            return JobState.RETRYING if has_failed and not self._is_held else JobState.SCHEDULED
+            return JobState.RETRYING if has_failed and not self._is_held and not self._wait else JobState.SCHEDULED
         return JobState.QUEUED
+
+    @property
+    def _wait(self) -> Wait | None:
+        """What it waits for now, in `scheduled`."""
+        wait = Wait.read(self.wait) if self.due else None
+        return wait if wait and wait.due_ms == float(self.due) else None
 
     @property
     def _is_held(self) -> bool:
@@ -364,4 +406,4 @@ def read_found(job_id: str, queue: str, reply: Sequence[Any]) -> JobDetails | No
 
 
 _CALL = ("task", "args", "kwargs", "headers")  # in a record, beside the options
-_FIND = "record due died failures crashes errors outcome no_outcome worker held lease now_ms wish progress".split()
+_FIND = "record due died failures crashes errors outcome no_outcome worker held lease now_ms wish progress wait".split()

@@ -35,6 +35,7 @@ _HELP = {
     "run": "Queue scheduled and retrying jobs now. Needs ids, a filter, or --all.",
     "move": "Move queued, scheduled and retrying jobs to another queue, or requeue dead letters there (by their ids or "
     "with --state dead). Needs ids, a filter, or --all; asks for confirmation, except for ids.",
+    "send": "Give a job an event for which it waits, now or later.",
     "undo": "Put back the dead letters that `discard --undoable` has deleted, in all queues.",
 }
 EXIT_CODES = (
@@ -60,6 +61,12 @@ def add_job_arguments(command: ArgumentParser) -> None:
         JSON.but(help=_JSON_HELP[name]).add_to(parser)
         if name == "undo":
             parser.add_argument("token", metavar="TOKEN", help="What the command has printed.")
+            continue
+        if name == "send":
+            parser.add_argument("id", type=job_id, metavar="ID", help="The id of the job, in any queue.")
+            parser.add_argument("event", type=utf8_text, metavar="EVENT", help="The name of the event.")
+            parser.add_argument("value", nargs="?", default="null", type=utf8_text, metavar="JSON", help="Its value.")
+            QUEUE.add_to(parser)
             continue
         nargs = "+" if name == "show" else "*"
         parser.add_argument("ids", nargs=nargs, type=job_id, metavar="ID", help="Ids of jobs, of any queue.")
@@ -191,6 +198,7 @@ _JSON_HELP = {
     "discard": 'Print {"discarded": n, "ids": [...]}.',
     "run": 'Print {"jobs": {id: "queued"}, "failed": {id: why}}.',
     "move": 'Print {"jobs": {id: "moved"}, "failed": {id: why}}.',
+    "send": 'Print {"sent": id}.',
     "undo": 'Print {"restored": n, "left_out": n, "ids": [...]}.',
 }
 

@@ -89,6 +89,17 @@ def job_dict_in_full(job: JobDetails, waiting_reason: str, member: Membership | 
             }
             for attempt in job.attempts
         ],
+        "event": job.event,
+        "is_asleep": job.is_asleep,
+        "steps": [
+            {
+                "name": step.name,
+                "ended_at": step.ended_at.isoformat() if step.ended_at else None,
+                "seconds": step.seconds,
+                "result": step.result,
+            }
+            for step in job.steps
+        ],
         "log": [
             {
                 "attempt": line.attempt,
@@ -114,6 +125,7 @@ def job_lines(job: JobDetails, waiting_reason: str, member: Membership | None = 
             f"{duration(attempt.seconds)}: {one_line(heading)}"
         )
         yield from (f"  {one_line(line)}" for line in attempt.traceback.splitlines())
+    yield from _steps(job)
     yield from _log(job)
 
 
@@ -154,6 +166,15 @@ def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
         yield "Ran for", duration(job.seconds)
     if job.state is JobState.SUCCEEDED:
         yield "Result", "(lost)" if job.is_result_lost else as_json(job.result)
+
+
+def _steps(job: JobDetails) -> Iterator[str]:
+    if job.steps:
+        yield ""
+        yield "Finished steps:"
+    for step in job.steps:
+        how = "event" if step.seconds is None else duration(step.seconds)
+        yield f"  {_on_clock(step.ended_at)} {one_line(step.name)} ({how}): {one_line(as_json(step.result))[:200]}"
 
 
 def _log(job: JobDetails) -> Iterator[str]:

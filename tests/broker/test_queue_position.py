@@ -31,7 +31,7 @@ def test_it_comes_with_the_job_and_changes_nothing(redis, broker, inspector):
     details, found = inspector.find_with_position(job.id)
 
     assert (details.log, details.queue) == ([], QUEUE)
-    assert replace(details, log=()) == inspector.find(job.id)
+    assert replace(details, log=(), steps=()) == inspector.find(job.id)
     assert (found.workers, found.ahead, found.clients_ahead, found.after, found.promoted_at) == (0, 0, 0, "", None)
     assert (found.queue_holds, found.client_holds, found.are_workers_busy) == (NO_HOLDS, NO_HOLDS, False)
     assert snapshot(redis) == before

@@ -19,7 +19,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.actions import ACTIONS
-from django_rtq.inspector.details import JobDetails, read_found
+from django_rtq.inspector.details import FinishedStep, JobDetails, read_found
 from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import CancelAnswer
@@ -41,23 +41,25 @@ def find(broker: Broker, job_id: str, queue: str | None) -> Steps[JobDetails]:
 
 
 def find_with_position(broker: Broker, job_id: str, queue: str | None) -> Steps[tuple[JobDetails, QueuePosition]]:
-    """find() with the lines that it logged, and what the job waits for if it waits. Raises JobNotFound."""
+    """find() with its log, its finished steps, and what the job waits for if it waits. Raises JobNotFound."""
     _check_text(job_id)
     names = yield from _names(broker, queue)
     calls: list[Command] = []
     for keys in map(broker.keys.of, names):
         calls += [SCRIPTS[name].call(keys, (job_id,)) for name in ("find_job", "queue_position")]
         calls.append(("LRANGE", keys.log_of(job_id), -MAX_LINES, -1))
+        calls.append(("HGETALL", keys.steps + job_id.encode()))
     replies = checked((yield calls))
     try:
-        details = first_found(job_id, names, replies[::3])
+        details = first_found(job_id, names, replies[::4])
     except JobNotFound:
         if queue is None:
             raise
         return (yield from find_with_position(broker, job_id, None))
-    place = 3 * names.index(details.queue)
+    place = 4 * names.index(details.queue)
     lines = [line for stored in replies[place + 2] if (line := LogLine.read(stored))]
-    return replace(details, log=lines), QueuePosition.read(replies[place + 1])
+    steps = FinishedStep.read_all(replies[place + 3])
+    return replace(details, log=lines, steps=steps), QueuePosition.read(replies[place + 1])
 
 
 def wait(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:

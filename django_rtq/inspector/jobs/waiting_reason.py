@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -15,6 +15,7 @@ from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.inspector.overview import UNSCHEDULED
 from django_rtq.jobs.job import JobState
 
+YEARS = timedelta(days=9 * 365)  # a wait without a time-out
 MANY = 1000  # the script stops counting the jobs ahead in a lane here
 
 
@@ -128,6 +129,10 @@ def _scheduled_reason(job: JobDetails, position: QueuePosition) -> str:
         return _("Its task was resumed, so it will be queued in a moment.")
     if job.due_at is None:
         return ""
+    if job.event and job.due_at > position.now:
+        return _event_reason(job, position)
+    if job.is_asleep and job.due_at > position.now:
+        return _("It sleeps for %(duration)s more.") % {"duration": _between(position.now, job.due_at)}
     if job.due_at > position.now:
         return _("It is due in %(duration)s.") % {"duration": _between(position.now, job.due_at)}
     values = {"duration": _between(job.due_at, position.now)}
@@ -135,6 +140,14 @@ def _scheduled_reason(job: JobDetails, position: QueuePosition) -> str:
     if last_check is None or (position.now - last_check).total_seconds() > UNSCHEDULED:
         return _("It was due %(duration)s ago, but no scheduler is running for this queue.") % values
     return _("It was due %(duration)s ago and will be queued at the scheduler's next check.") % values
+
+
+def _event_reason(job: JobDetails, position: QueuePosition) -> str:
+    assert job.due_at is not None
+    values = {"event": job.event, "duration": _between(position.now, job.due_at)}
+    if job.due_at - position.now > YEARS:
+        return _("It waits for event %(event)s.") % values
+    return _("It waits for event %(event)s, for %(duration)s at the most.") % values
 
 
 def _values(holds: Holds) -> dict[str, str]:

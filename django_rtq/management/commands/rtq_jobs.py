@@ -1,18 +1,19 @@
-"""manage.py rtq_jobs: list, show, cancel and move jobs, requeue or discard dead letters, run delayed jobs now."""
+"""manage.py rtq_jobs: list, show, cancel and move jobs, requeue or discard dead letters, run jobs now, send events."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
-from django_rtq.exceptions import JobError
+from django_rtq.exceptions import JobError, PayloadError
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.jobs.waiting_reason import waiting_reason
-from django_rtq.management.command import RTQCommand
+from django_rtq.management.command import WRONG_USAGE, RTQCommand
 from django_rtq.management.job_actions import JobAction, undo
 from django_rtq.management.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
 from django_rtq.management.job_display import COLUMNS, job_dict, job_dict_in_full, job_lines, job_row
@@ -42,11 +43,29 @@ class Command(RTQCommand):
         if options["action"] == "undo":
             undo(self, options)
             return
+        if options["action"] == "send":
+            self._send(options)
+            return
         check_selection(options)
         if options["action"] == "list":
             (self._list_ids if options["ids"] else self._list)(options)
         else:
             JobAction(self, options).run()
+
+    def _send(self, options: dict[str, Any]) -> None:
+        try:
+            value = json.loads(options["value"])
+        except ValueError as error:
+            text = f"{options['value']!r} is no JSON: {error}. Write text in quotes: '\"yes\"'."
+            raise CommandError(text, returncode=WRONG_USAGE) from error
+        try:
+            get_inspector().send(options["id"], options["event"], value, queue=options["queue"])
+        except (JobError, PayloadError, ValueError) as error:
+            raise CommandError(one_line(error)) from error
+        if options["json"]:
+            self.stdout.write(as_json({"sent": options["id"]}))
+        elif options["verbosity"] > 0:
+            self.stdout.write(f"Sent event {one_line(options['event'])} to job {one_line(options['id'])}.")
 
     def _list(self, options: dict[str, Any]) -> None:
         inspector, limit = get_inspector(), options["limit"]

@@ -1,12 +1,12 @@
 -- find_job: everything stored about one job. Reads only.
 -- uses: prelude workers known_ids
 -- keys: jobs scheduled dead failures crashes errors results finished finished_before no_outcome
---       no_outcome_before workers running_of clock cancel_requests progress
+--       no_outcome_before workers running_of clock cancel_requests progress step_jobs
 -- ARGV[1] id          the job
 --
 -- returns {record, due, died, failures, crashes, errors, outcome, 1 if it succeeded and has no outcome, worker,
---         attempt and claim time, when the lease of that worker ends, now, cancel request, progress}; "" where there is
---         none
+--         attempt and claim time, when the lease of that worker ends, now, cancel request, progress, what it waits for};
+--         "" where there is none
 -- sent twice: changes nothing
 
 local q, id = named(), ARGV[1]
@@ -25,6 +25,7 @@ local function read_live()
     lease,
     redis.call("HGET", q.cancel_requests, id),
     redis.call("HGET", q.progress, id),
+    redis.call("HGET", q.step_jobs, id),
   }
 end
 
@@ -55,4 +56,5 @@ return {
   now_ms(q.clock),
   live[9] or "",
   live[10] or "",
+  live[11] or "",
 }
