@@ -21,7 +21,9 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from django_rtq import signals
 from django_rtq.broker.redis.hooks import command_hooks
+from django_rtq.broker.workflows import workflow_of
 from django_rtq.exceptions import JobCancelled, JobSuspended, Retry
+from django_rtq.handle import JobHandle
 from django_rtq.jobs.job import Job
 from django_rtq.monitoring.span_middleware import SpanMiddleware
 from django_rtq.redaction import Secrets
@@ -64,15 +66,22 @@ def _redis_span(names: Sequence[str]) -> Iterator[None]:
 @contextmanager
 def _producing(call: TaskCall) -> Iterator[Span]:
     attributes = _attributes("enqueue", "send", call.task.queue, call.task.name)
+    parent, flow = None, call.workflow
+    if flow is not None:
+        attributes["rtq.workflow"] = flow.id
+        if not trace.get_current_span().get_span_context().is_valid:
+            parent = propagate.extract(flow.shared.setdefault("opentelemetry", {}))  # one trace for all its steps
     with _tracer.start_as_current_span(
-        f"enqueue {call.task.queue}", kind=SpanKind.PRODUCER, attributes=attributes
+        f"enqueue {call.task.queue}", context=parent, kind=SpanKind.PRODUCER, attributes=attributes
     ) as span:
         propagate.inject(call.headers)
+        if parent is not None and flow is not None and not flow.shared["opentelemetry"]:
+            propagate.inject(flow.shared["opentelemetry"])
         yield span
 
 
 def _with_ids(span: Span, handles: Any) -> Any:
-    if len(handles) == 1:
+    if len(handles) == 1 and isinstance(handles[0], JobHandle):
         span.set_attribute("messaging.message.id", handles[0].id)
     else:
         span.set_attribute("messaging.batch.message_count", len(handles))
@@ -83,6 +92,8 @@ def _with_ids(span: Span, handles: Any) -> Any:
 def _consuming(job: Job) -> Iterator[None]:
     attributes = _attributes("process", "process", job.queue, job.task)
     attributes |= {"messaging.message.id": job.id, "rtq.client": job.client, "rtq.attempt": job.attempt}
+    if flow := workflow_of(job.id):
+        attributes["rtq.workflow"] = flow
     token = context.attach(propagate.extract(job.headers))
     try:
         with _tracer.start_as_current_span(

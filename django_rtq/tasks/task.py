@@ -490,6 +490,14 @@ _let_methods_be_patched(Task)
 
 
 @dataclass(slots=True, kw_only=True)
+class CalledWorkflow:
+    """A workflow that gets jobs, for middleware."""
+
+    id: str
+    shared: dict[str, Any] = field(default_factory=dict)  # by all its steps: what middleware keeps for the others
+
+
+@dataclass(slots=True, kw_only=True)
 class TaskCall:
     """What middleware gets for one delay() or delay_many(). It may change all attributes before it passes it on."""
 
@@ -497,6 +505,7 @@ class TaskCall:
     arguments: list[Arguments]  # (args, kwargs) for each job
     headers: dict[str, Any]  # of all these jobs
     schedule: Schedule | None = None  # that fires; None: somebody calls delay()
+    workflow: CalledWorkflow | None = None  # that gets these jobs
     _send: Callable[[Task[Any, Any], Iterable[Arguments]], Any] = field(default=send, repr=False)
 
     def send(self) -> Any:
@@ -517,9 +526,11 @@ def send_through_middleware(
     arguments: Iterable[Arguments],
     send: Callable[[Task[Any, Any], Iterable[Arguments]], Handles] = send,
     schedule: Schedule | None = None,
+    workflow: CalledWorkflow | None = None,
 ) -> Handles:
     """Enqueue jobs inside the middleware. Raises what delay() and the middleware raise, and ConfigurationError."""
     call = _task_call(task, arguments, send, schedule)
+    call.workflow = workflow
     return _checked(_chain(get_config().middleware)(call), call)
 
 

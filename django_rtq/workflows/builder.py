@@ -6,9 +6,10 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from types import TracebackType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
 from zlib import crc32
@@ -25,7 +26,7 @@ from django_rtq.exceptions import BrokerError, InvalidWorkflow, QueueFull
 from django_rtq.jobs.serializer import ResultOf
 from django_rtq.tasks.calls import client_name, new_job
 from django_rtq.tasks.enqueuing import Calls, checked_calls, is_in_transaction, pauses
-from django_rtq.tasks.task import Task
+from django_rtq.tasks.task import CalledWorkflow, Task, send_through_middleware, uses_middleware
 from django_rtq.transactions.on_commit import has_transaction
 from django_rtq.transactions.outbox import delete_or_log, store_workflow
 from django_rtq.transactions.rules import OnCommit, database_to_await, outbox_database
@@ -41,6 +42,7 @@ MAX_NAME = 100  # characters, of names and keys
 MOST_ROOMS = 500  # clients for which is looked whether their jobs fit
 PART = 500  # members that one call of a script enqueues
 PART_BYTES = 250_000  # of calls, more than one in a part
+MIDDLEWARE_AT_ONCE = 10_000  # calls
 OnDead = Literal["block", "cancel", "go_on"]
 
 P = ParamSpec("P")
@@ -151,6 +153,7 @@ class StepCollector(After):
         self._backend: str | None = None
         self._edges = self._members = 0
         self._is_open = False
+        self._called = CalledWorkflow(id=workflow_id)
 
     def after(self, *steps: AnyStep, ended: bool = False) -> After:
         """Add steps that wait until all jobs of these have succeeded, or with `ended` are over in any way."""
@@ -164,18 +167,24 @@ class StepCollector(After):
             task = task.using(headers=self._headers)
         waits, parts = dict(after), [_Part(0)]
         size, clients = 0, self._clients.setdefault(number, Counter())
-        for args, kwargs in _pairs(task.name, calls):
-            for reference in references_in(args, kwargs):
-                waits.setdefault(self._step_of(reference).number, "")
-            job = new_job(task, args, dict(kwargs))
-            client = job.client or self._client
-            clients[client] += 1
-            line = _line(job, client)
-            if parts[-1].lines and (len(parts[-1].lines) == PART or parts[-1].size + len(line) > PART_BYTES):
-                parts.append(_Part(size))
-            parts[-1].lines.append(line)
-            parts[-1].size += len(line)
-            size += 1
+
+        def collect(called: Task[Any, Any], calls: Iterable[Any]) -> None:
+            nonlocal task, size
+            task = called
+            for args, kwargs in calls:
+                for reference in references_in(args, kwargs):
+                    waits.setdefault(self._step_of(reference).number, "")
+                job = new_job(task, args, dict(kwargs))
+                client = job.client or self._client
+                clients[client] += 1
+                line = _line(job, client)
+                if parts[-1].lines and (len(parts[-1].lines) == PART or parts[-1].size + len(line) > PART_BYTES):
+                    parts.append(_Part(size))
+                parts[-1].lines.append(line)
+                parts[-1].size += len(line)
+                size += 1
+
+        self._pass_through_middleware(task, _pairs(task.name, calls), collect)
         if first + size > MAX_MEMBERS:
             raise InvalidWorkflow(self.id, f"has more than {MAX_MEMBERS:,} jobs. Divide the work.")
         self._connect(number, waits)
@@ -201,6 +210,26 @@ class StepCollector(After):
         if not self._is_open:
             raise InvalidWorkflow(self.id, "is sent already: results are for steps of the same block.")
         self._fields[f"keep:{step.number}"] = "1"
+
+    def _pass_through_middleware(
+        self,
+        task: Task[Any, Any],
+        calls: Iterator[Any],
+        collect: Callable[[Task[Any, Any], Iterable[Any]], None],
+    ) -> None:
+        """Collect calls, as the middleware around delay() changes them."""
+        if not uses_middleware(task):
+            collect(task, calls)
+            return
+
+        def add(changed: Task[Any, Any], calls: Iterable[Any]) -> list[Any]:
+            self._check_step(changed, len(self._steps))
+            added = list(calls)
+            collect(changed, added)
+            return [Workflow(self.id, backend=changed.backend)] * len(added)  # the jobs have no ids yet
+
+        while some := list(islice(calls, MIDDLEWARE_AT_ONCE)):
+            send_through_middleware(task, some, add, workflow=self._called)
 
     def _check_step(self, task: Any, number: int) -> None:
         if not isinstance(task, Task):
@@ -450,7 +479,7 @@ def _checked_text(what: str, value: Any) -> str:
     return value
 
 
-def _pairs(task: str, calls: Iterable[Any]) -> Iterable[tuple[Sequence[Any], Mapping[str, Any]]]:
+def _pairs(task: str, calls: Iterable[Any]) -> Iterator[tuple[Sequence[Any], Mapping[str, Any]]]:
     return checked_calls(task, calls)
 
 

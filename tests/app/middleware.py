@@ -144,3 +144,24 @@ def returns_nothing(run):
 
 
 number = 7
+
+
+class BulkMiddleware:
+    """Sends all jobs to the queue `bulk`, and notes its calls and what they returned."""
+
+    options = {"queue_name": "bulk"}
+
+    def enqueue(self, enqueue):
+        def change(call):
+            call.task = call.task.using(**self.options)
+            handles = enqueue(call)
+            LOG.append((call, handles))
+            return handles
+
+        return change
+
+
+class UniqueMiddleware(BulkMiddleware):
+    """Makes all jobs unique."""
+
+    options = {"unique": True}

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from django_rtq import every, task
-from django_rtq.exceptions import ConfigurationError, InvalidTask
+from django_rtq import every, task, workflow
+from django_rtq.exceptions import ConfigurationError, InvalidTask, InvalidWorkflow
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.scheduler.registry import ScheduledTask
 from django_rtq.tasks import registry
@@ -126,3 +126,33 @@ def test_an_error_of_using_names_the_headers(middleware):
             plain.delay()
     finally:
         TENANT.reset(token)
+
+
+@pytest.mark.usefixtures("tenant")
+def test_jobs_of_workflows_go_through_it(broker):
+    with workflow("order", headers={"a": 1}) as flow:
+        first = flow.map(plain, range(3))
+        flow.after(first).add(plain.using(headers={"tenant": "other"}))
+
+    assert [job.headers for job in take_all(broker)] == [{"a": 1, "tenant": "acme"}] * 3
+    assert flow.handle.progress().steps[1].after == (0,)
+
+
+def test_middleware_may_send_a_step_to_another_queue(broker, middleware):
+    middleware("BulkMiddleware")
+
+    with workflow("order") as flow:
+        flow.map(plain, range(2))
+        flow.map(plain, [])
+
+    assert [step.queue for step in flow.handle.progress().steps] == ["bulk", "default"]
+    ((call, handles),) = LOG
+    assert call.workflow.id == flow.id
+    assert [handle.id for handle in handles] == [flow.id] * 2
+
+
+def test_middleware_may_not_make_a_member_unique(broker, middleware):
+    middleware("UniqueMiddleware")
+
+    with pytest.raises(InvalidWorkflow, match="plain, which is unique"), workflow("order") as flow:
+        flow.add(plain)

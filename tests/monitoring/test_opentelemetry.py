@@ -11,7 +11,7 @@ from django.test import override_settings
 from opentelemetry import baggage, context, trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from django_rtq import Retry, constant, signals, task
+from django_rtq import Retry, constant, signals, task, workflow
 from django_rtq.testing import captured, eager
 from tests.app import tasks
 from tests.support.line_files import json_lines
@@ -72,6 +72,39 @@ def test_a_run_is_a_child_of_the_call(spans, each):
         "rtq.client": "acme", "rtq.attempt": 1,
     }  # fmt: skip
     assert run.status.status_code is StatusCode.UNSET
+
+
+def _order(flow):
+    two = flow.map(mail, ["good", "fine"])
+    flow.after(two).add(amail, "last")
+
+
+def test_a_workflow_is_one_trace_of_its_maker(spans):
+    with (
+        eager(),
+        trace.get_tracer("test").start_as_current_span("request") as request,
+        workflow("order") as flow,
+    ):
+        _order(flow)
+
+    sent, runs = spans(SpanKind.PRODUCER), spans(SpanKind.CONSUMER)
+    assert [len(sent), len(runs)] == [2, 3]
+    assert {span.context.trace_id for span in (*sent, *runs)} == {request.get_span_context().trace_id}
+    assert {span.attributes["rtq.workflow"] for span in (*sent, *runs)} == {flow.id}
+    assert [run.parent.span_id for run in runs] == [sent[0].context.span_id] * 2 + [sent[1].context.span_id]
+    assert sent[0].attributes["messaging.batch.message_count"] == 2
+
+
+def test_a_workflow_that_no_trace_makes_has_one(spans):
+    for _ in range(2):
+        with eager(), workflow("order") as flow:
+            _order(flow)
+
+    by_flow = {}
+    for span in (*spans(SpanKind.PRODUCER), *spans(SpanKind.CONSUMER)):
+        by_flow.setdefault(span.attributes["rtq.workflow"], set()).add(span.context.trace_id)
+    assert [len(traces) for traces in by_flow.values()] == [1, 1]
+    assert len(set.union(*by_flow.values())) == 2
 
 
 def test_baggage_goes_along(spans):

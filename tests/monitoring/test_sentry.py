@@ -8,7 +8,7 @@ import pytest
 
 sentry_sdk = pytest.importorskip("sentry_sdk")
 
-from django_rtq import Bury, JobCancelled, Retry, constant, logs, signals, task  # noqa: E402
+from django_rtq import Bury, JobCancelled, Retry, constant, logs, signals, task, workflow  # noqa: E402
 from django_rtq.conf import config as conf  # noqa: E402
 from django_rtq.jobs.job import Job  # noqa: E402
 from django_rtq.testing import eager  # noqa: E402
@@ -83,6 +83,22 @@ def test_each_run_is_a_transaction_that_continues_the_trace(sentry, each):
         assert data["messaging.message.id"] == job.id
     assert trace["data"]["messaging.message.retry.count"] == 0
     assert trace["data"]["messaging.message.receive.latency"] >= 0
+
+
+def test_a_workflow_is_one_trace(sentry):
+    with (
+        eager(propagate=False),
+        sentry_sdk.start_transaction(name="a request") as request,
+        workflow("order", on_dead="go_on") as flow,
+    ):
+        first = flow.map(mail, ["good", "never"])
+        flow.after(first, ended=True).add(amail, "good")
+
+    runs = [each for each in transactions(sentry) if each["transaction"] != "a request"]
+    assert len(runs) == 3
+    assert {run["contexts"]["trace"]["trace_id"] for run in runs} == {request.trace_id}
+    (event,) = events(sentry)
+    assert event["tags"]["workflow"] == flow.id
 
 
 def test_an_event_is_part_of_the_trace(sentry):

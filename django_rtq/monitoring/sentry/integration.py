@@ -19,8 +19,10 @@ from sentry_sdk.tracing import BAGGAGE_HEADER_NAME, SENTRY_TRACE_HEADER_NAME, Sp
 from sentry_sdk.utils import event_from_exception
 
 from django_rtq import signals
+from django_rtq.broker.workflows import workflow_of
 from django_rtq.conf.config import add_middleware
 from django_rtq.exceptions import ConfigurationError, JobCancelled, JobSuspended, Retry
+from django_rtq.handle import JobHandle
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about
 from django_rtq.logs import OncePerTask, is_unknown_task
@@ -101,7 +103,7 @@ def _publish_span(call: TaskCall) -> Iterator[Span]:
 
 
 def _with_id(span: Span, handles: Any) -> Any:
-    if len(handles) == 1:
+    if len(handles) == 1 and isinstance(handles[0], JobHandle):
         span.set_data(SPANDATA.MESSAGING_MESSAGE_ID, handles[0].id)
     return handles
 
@@ -158,8 +160,12 @@ def _scope_of(job: Job) -> Iterator[None]:
         scope.clear_breadcrumbs()
         scope.set_transaction_name(job.task, source=TransactionSource.TASK)
         fields = about(job)
+        if flow := workflow_of(job.id):
+            fields["workflow"] = flow
         scope.set_context("rtq job", fields)
-        scope.set_tags({name: str(fields[name]) for name in ("task", "queue", "client", "attempt")})
+        scope.set_tags(
+            {name: str(fields[name]) for name in ("task", "queue", "client", "attempt", "workflow") if name in fields}
+        )
         yield
 
 
