@@ -221,3 +221,18 @@ def test_a_retry_after_it_counts_as_ever(redis, broker):
     settle(broker, "retry", job)
 
     assert snapshot(redis)["failures"] == {job.id: "1"}
+
+
+@pytest.mark.parametrize(
+    ("on_conflict", "answer"), [("rerun", "after"), ("replace", "duplicate"), ("return", "duplicate")]
+)
+def test_an_equal_job_meets_it_as_one_that_runs(redis, broker, on_conflict, answer):
+    job = held_job(broker, "a")
+    suspend(broker, job)
+    before = snapshot(redis)
+
+    told = broker.enqueue_unique(QUEUE, [unique_job("b", on_conflict=on_conflict)])
+
+    assert told == [f"{answer} {job.id}"]
+    assert snapshot(redis)["jobs"][job.id] == before["jobs"][job.id]
+    assert snapshot(redis)["scheduled"][job.id] == before["scheduled"][job.id]

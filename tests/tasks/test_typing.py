@@ -40,6 +40,33 @@ def with_context(context: JobContext, number: int) -> str:
     raise Bury(context.job_id)
 
 
+@task(takes_context=True)
+def with_steps(context: JobContext, number: int) -> str:
+    charge = context.step("charge", bare, number, b="x")
+    assert_type(charge, float)
+    context.step("charge", bare, "x")  # type: ignore[arg-type]
+    assert_type(context.using(database="billing").atomic_step("book", len, "x"), int)
+    for item in context.each("lines", ["a"]):
+        assert_type(item, str)
+    context.sleep(timedelta(days=1))
+    context.wait("approved", timeout=1.5)
+    return ""
+
+
+@task(takes_context=True)
+async def with_async_steps(context: JobContext, number: int) -> str:
+    assert_type(await context.astep("a", coroutine, number), bytes)
+    assert_type(await context.astep("b", len, "x"), int)
+    async for item in context.aeach("lines", ["a"]):
+        assert_type(item, str)
+    await context.asleep(1)
+    return ""
+
+
+async def coroutine(number: int) -> bytes:
+    return b""
+
+
 @task(takes_context=False)
 def without_context(number: int) -> str:
     return ""

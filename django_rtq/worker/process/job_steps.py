@@ -1,6 +1,6 @@
 """The steps of one run: each is called once, and its result is kept for later runs of the job.
 
-What the job remembers is read once, when the run asks first. Each step that ends is one round trip more.
+What the job remembers is read once, when the run asks first. Each step that ends is one round trip more (D142).
 """
 
 from __future__ import annotations

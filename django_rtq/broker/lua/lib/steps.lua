@@ -18,6 +18,11 @@ local function read_wait(entry)
   return { due = tonumber(due), text = text, reads = tonumber(reads), event = event }
 end
 
+-- Whether a job has slept or waited: it has begun, though it may not run now.
+local function has_waited(q, id)
+  return (redis.call("HGET", q.step_jobs, id) or "") ~= ""
+end
+
 -- Where events of a name are counted: what "<number> <name>" ends with.
 local function last_of(event)
   return "last " .. string.match(event, "^%d+ (.*)$")

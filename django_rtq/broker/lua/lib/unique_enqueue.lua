@@ -1,5 +1,5 @@
 -- unique_enqueue: store a new unique job, or resolve its conflict with the owner of its digest.
--- uses: prelude lanes schedule workers enqueue unique
+-- uses: prelude lanes schedule workers enqueue unique steps
 
 local PARTS = { "id", "band", "max_crashes", "client", "due", "expires", "front", "body", "digest", "span", "ms", "conflict" }
 
@@ -28,9 +28,14 @@ local function insert_job(q, job, now)
   if job.digest ~= "" then redis.call("HSET", q.digests, job.id, job.note) end
 end
 
+-- Whether the owner of a digest is under way: it runs, or will go on with what it remembers.
+local function is_under_way(q, id)
+  return find_runner(q, id) or has_waited(q, id)
+end
+
 -- on_conflict="replace": an owner that has not started gets arguments and time of the new job.
 local function replace_job(q, id, job, now)
-  if find_runner(q, id) then return end
+  if is_under_way(q, id) then return end
   acquire_unique(q, id, job.digest, job.ms + math.max(0, job.ready - now))
   local band, client = read_header(redis.call("HGET", q.jobs, id))
   if not redis.call("ZSCORE", q.scheduled, id) then -- it is in a lane already, and keeps its place
@@ -61,7 +66,7 @@ local function enqueue_after(q, id, successor, job)
     redis.call("HSET", q.jobs, successor, build_record(job))
     return false
   end
-  if not find_runner(q, id) then return false end
+  if not is_under_way(q, id) then return false end
   local span, ms, digest = read_digest(q, id)
   redis.call("HSET", q.digests, id, (span and span .. " " .. ms .. " " .. digest or job.note) .. " " .. job.id)
   schedule(q, job.client, job.ready + job.ms, job.id)
@@ -72,5 +77,5 @@ end
 
 -- Whether this call would add a job whose id is not known: no duplicate, or the first that is to run after the owner.
 local function is_new(q, job, first, successor)
-  return not first or job.conflict == "rerun" and not successor and find_runner(q, first)
+  return not first or job.conflict == "rerun" and not successor and is_under_way(q, first)
 end
