@@ -20,7 +20,7 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-web screenshots diagram docs test test-all test-databases coverage lint format format-check types check matrix dist release bench bench-rivals clean redis
+.PHONY: help demo demo-web screenshots diagram docs test test-all test-databases coverage lint format format-check types check matrix dist release bench baseline bench-rivals clean redis
 
 help:  ## List the targets
 	@echo "make TARGET     (options: PYTHON=python3.12 VENV=.venv)"
@@ -92,6 +92,9 @@ release: $(VENV)/.dev redis  ## Check, commit and tag a version; push nothing (V
 
 bench: $(VENV)/.bench redis  ## Run the benchmarks (ARGS="--only drain latency")
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+baseline: $(VENV)/.dev redis  ## Count what each script costs Redis, for CI to compare with (needs valgrind)
+	$(BIN)/python -m benchmarks.instructions --write $(ARGS)
 
 # django-vtasks needs Python 3.12 or newer. All queues get the same one.
 RIVALS_PYTHON ?= $(shell for python in python3.12 python3.13 python3.14 \

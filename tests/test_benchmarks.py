@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.instructions import BASELINE, more_than
+from tests.broker.model.script_calls import SCRIPT_CALLS
+
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 MODULES = [path for path in sorted(FOLDER.rglob("*.py")) if ".venv" not in str(path)]
 
@@ -22,6 +25,15 @@ def test_what_is_imported_of_the_package_exists(path):
         module = importlib.import_module(node.module)
         for alias in node.names:
             assert hasattr(module, alias.name) or importlib.import_module(f"{node.module}.{alias.name}")
+
+
+def test_scripts_that_take_more_instructions_are_named():
+    assert more_than({"claim": 100, "finish": 100, "gone": 1}, {"claim": 105, "finish": 106, "new": 9}) == ["finish"]
+    assert (
+        set(SCRIPT_CALLS)
+        >= json.loads(BASELINE.read_text())["scripts"].keys()
+        >= {"claim", "finish", "enqueue", "retry"}
+    )
 
 
 @pytest.mark.long

@@ -1,0 +1,170 @@
+"""Count the instructions of Redis for each script: python -m benchmarks.instructions [--write | --check]
+
+Callgrind counts what EVALSHA executes, so neither the load of the machine nor its speed changes the figures; another
+build of Redis does. Each script gets the call that its tests send. Needs valgrind, and takes some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+BASELINE = Path(__file__).with_name("instructions.json")
+MOST_MORE = 0.05  # beyond which a script has become more expensive
+TRIES = 2  # of each call: hash tables have random seeds, so the least counts
+MORE_TRIES = 2  # of what seems to take more
+WRAPPER = """#!/bin/sh
+exec valgrind --tool=callgrind --collect-atstart=no --toggle-collect=evalShaCommand --callgrind-out-file={folder}/out \\
+  {server} "$@" --hz 1
+"""
+
+
+def main() -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(description="Count the instructions of Redis for each script.")
+    parser.add_argument("--write", action="store_true", help=f"write {BASELINE.name}")
+    parser.add_argument("--check", action="store_true", help="exit with code 1 if a script takes 5 %% more than there")
+    parser.add_argument("--only", nargs="+", metavar="SCRIPT", default=[])
+    options = parser.parse_args()
+    if not shutil.which("valgrind"):
+        print("Install valgrind: apt-get install valgrind", file=sys.stderr)
+        return 2
+    version = redis_version()
+    with tempfile.TemporaryDirectory() as folder, slow_server(Path(folder)) as server:
+        before: dict[str, Any] = json.loads(BASELINE.read_text()) if BASELINE.exists() else {"redis": "", "scripts": {}}
+        same_server = before["redis"] == version
+        counted = count(server, Path(folder), options.only)
+        for _ in range(MORE_TRIES if options.check and same_server else 0):
+            if again := more_than(before["scripts"], counted):
+                counted |= {name: min(counted[name], n) for name, n in count(server, Path(folder), again).items()}
+    for name, instructions in counted.items():
+        known = before["scripts"].get(name)
+        change = f"{instructions / known - 1:+.1%}" if known and same_server else ""
+        print(f"{name:24}{instructions:12,} {change}")
+    if options.write:
+        scripts = {**(before["scripts"] if same_server else {}), **counted}
+        BASELINE.write_text(json.dumps({"redis": version, "scripts": dict(sorted(scripts.items()))}, indent=1) + "\n")
+    if not options.check:
+        return 0
+    if not same_server:
+        print(f"not compared: the figures are of {before['redis'] or 'no server'}, and this is {version}")
+        return 0
+    worse = more_than(before["scripts"], counted)
+    for name in worse:
+        took = before["scripts"][name]
+        print(f"{name} takes {counted[name]:,} instructions, and took {took:,}. If it has to: make baseline")
+    return 1 if worse else 0
+
+
+def more_than(known: Mapping[str, int], counted: Mapping[str, int]) -> list[str]:
+    """The scripts that have become more expensive."""
+    return [name for name, n in counted.items() if n > known.get(name, n) * (1 + MOST_MORE)]
+
+
+def redis_version() -> str:
+    """What tells builds of the server apart."""
+    from testproject.redis_server import find_server
+
+    told = subprocess.run([find_server().rpartition("/")[2], "--version"], capture_output=True, text=True, check=True)
+    found = re.search(r"v=(\S+).*malloc=(\S+).*build=(\S+)", told.stdout)
+    return " ".join(found.groups()) if found else told.stdout.strip()
+
+
+@contextmanager
+def slow_server(folder: Path) -> Iterator[Any]:
+    """A private server that runs under callgrind."""
+    from testproject import redis_server
+
+    wrapper = folder / "redis-server"
+    wrapper.write_text(WRAPPER.format(folder=folder, server=redis_server.find_server()))
+    wrapper.chmod(0o755)
+    path, os.environ["PATH"] = os.environ["PATH"], f"{folder}:{os.environ['PATH']}"
+    try:
+        with redis_server.PrivateRedis() as server:
+            os.environ["PATH"] = path
+            yield server
+    finally:
+        os.environ["PATH"] = path
+
+
+def count(server: Any, folder: Path, only: Sequence[str]) -> dict[str, int]:
+    """Instructions by the name of the script."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = "testproject.settings"
+    import django
+    from django.conf import settings
+
+    django.setup()
+    settings.RTQ = {**settings.RTQ, "REDIS": server.url, "SOCKET_TIMEOUT": 60.0, "LEASE_SECONDS": 600.0}
+    import redis
+
+    from django_rtq.broker.brokers import get_broker
+    from django_rtq.broker.redis.hooks import command_hooks
+    from django_rtq.broker.scripts import SCRIPTS
+    from tests.broker.model.script_calls import SCRIPT_CALLS
+
+    client, broker, counted = redis.Redis(port=server.port, protocol=2), get_broker(), {}
+    for script in SCRIPTS.values():
+        client.script_load(script.text)
+    for name, call in SCRIPT_CALLS.items():
+        if only and name not in only:
+            continue
+        figures = []
+        for _ in range(TRIES):
+            client.flushall()
+            seeded = call.seed(broker)
+            meter = _Meter(name, server.pid, folder)
+            command_hooks.append(meter)
+            try:
+                call.act(broker, seeded)
+            finally:
+                command_hooks.remove(meter)
+            figures += meter.figures[:1]
+        if figures:
+            counted[name] = min(figures)
+    broker.close()
+    return counted
+
+
+class _Meter:
+    """A hook of commands: counts the instructions of round trips that call a script."""
+
+    def __init__(self, script: str, pid: int, folder: Path) -> None:
+        self._name, self._pid, self._folder = f"EVALSHA {script}", pid, folder
+        self.figures: list[int] = []
+
+    def __call__(self, names: Sequence[str]) -> Any:
+        return self._count() if self._name in names else _nothing()
+
+    @contextmanager
+    def _count(self) -> Iterator[None]:
+        self._tell("zero")
+        yield
+        before = set(self._folder.glob("out.*"))
+        self._tell("dump", "one")
+        for path in set(self._folder.glob("out.*")) - before:
+            found = re.search(r"^(?:totals|summary): (\d+)", path.read_text(), re.MULTILINE)
+            self.figures.append(int(found[1]) if found else 0)
+            path.unlink()
+
+    def _tell(self, *words: str) -> None:
+        command = ["vgdb", f"--pid={self._pid}", *words]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())
