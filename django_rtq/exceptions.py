@@ -31,10 +31,10 @@ RTQError
 ├── LeaseNotExpired         the jobs of a worker cannot be reclaimed: it may still be working
 ├── EventTimeout            raised inside a job: the event for which it waits has not come in time
 ├── TimeLimitExceeded       raised inside a job that exceeds its time_limit
-├── Retry                   raised by a task to run its job again later
-└── Bury                    raised by a task to make its job a dead letter at once
-    └── InvalidStep         a step that cannot be: its name, its result, or where it is called. The job is dead
-        └── DuplicateStep   a name that this run has used already
+├── Bury                    raised by a task to make its job a dead letter at once
+│   └── InvalidStep         a step that cannot be: its name, its result, or where it is called. The job is dead
+│       └── DuplicateStep   a name that this run has used already
+└── Retry                   raised by a task to run its job again later
 
 JobCancelled and JobSuspended are BaseExceptions and no RTQErrors: raised inside a job that was asked to stop, or that
 goes on later in another run.
