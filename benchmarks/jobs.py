@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import time
 
+from django.db import transaction
+
 from benchmarks.counters import counters, marks
 from django_rtq import task
 
+logger = logging.getLogger("benchmarks")
 PROCESSES = 1024  # slots of a client in nap_of_client
 
 
@@ -36,6 +40,12 @@ def noop_of_account(account: int, number: int) -> None:
 def return_number(account: int, number: int) -> int:
     """Return a number, which is stored."""
     return number
+
+
+@task(result_ttl=0)
+def log_a_line(account: int, number: int) -> None:
+    """Log a line."""
+    logger.info("number %s", number)
 
 
 @task(result_ttl=0)
@@ -136,3 +146,24 @@ def read_and_write(number: int) -> None:
     account.balance = number
     account.save(update_fields=["balance"])
     marks()[number] = 1
+
+
+@task(result_ttl=0)
+def add_row(number: int) -> None:
+    """Insert a row in a transaction."""
+    with transaction.atomic():
+        _insert(number)
+    marks()[number] = 1
+
+
+@task(result_ttl=0, exactly_once=True)
+def add_row_once(number: int) -> None:
+    """The same, exactly once."""
+    _insert(number)
+    marks()[number] = 1
+
+
+def _insert(number: int) -> None:
+    from benchmarks.models import Account
+
+    Account.objects.create(balance=number)

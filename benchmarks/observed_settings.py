@@ -29,6 +29,11 @@ if OBSERVER == "logs":
         },
         "root": {"handlers": ["file"], "level": "INFO"},
     }
+elif OBSERVER == "middleware":
+    RTQ = {**RTQ, "MIDDLEWARE": ["benchmarks.middleware.pass_on"]}
+elif OBSERVER == "job_logs":
+    RTQ = {**RTQ, "JOB_LOGS": "INFO"}
+    logging.getLogger("benchmarks").setLevel(logging.INFO)
 elif OBSERVER == "opentelemetry":
     from collections.abc import Sequence
 

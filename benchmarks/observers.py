@@ -1,4 +1,4 @@
-"""What logs, metrics, traces and error reports cost: drains with each of them, in turn with one without."""
+"""What middleware, logs, metrics, traces and error reports cost: drains with each of them, in turn with one without."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from benchmarks.figures import Readings
 
 SCRAPE_SECONDS = 1.0  # Prometheus scrapes every 15 s or so
 SETTINGS = "benchmarks.observed_settings"
-JOBS = {"opentelemetry": 40_000, "sentry": 40_000, "sentry_traced": 10_000}  # of the slow ones
+JOBS = {"job_logs": 40_000, "opentelemetry": 40_000, "sentry": 40_000, "sentry_traced": 10_000}  # of the slow ones
 
 
 def measure(env: Environment, readings: Readings) -> None:
     """One round."""
-    from benchmarks.jobs import noop
+    from benchmarks.jobs import log_a_line, noop
 
     drain(env, noop).record(readings, "observers.none")
-    for observer in ("logs", "opentelemetry", "sentry", "sentry_traced"):
+    for observer in ("middleware", "job_logs", "logs", "opentelemetry", "sentry", "sentry_traced"):
         os.environ["RTQ_BENCH_OBSERVER"] = observer
         with _scraping() if observer == "logs" else nullcontext():
-            cost = drain(env, noop, jobs=JOBS.get(observer, 0), settings=SETTINGS)
+            task = log_a_line if observer == "job_logs" else noop
+            cost = drain(env, task, jobs=JOBS.get(observer, 0), settings=SETTINGS)
         cost.record(readings, f"observers.{observer}")
         readings.ratio(f"observers.{observer}_vs_none", f"observers.{observer}", "observers.none")
 

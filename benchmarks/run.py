@@ -20,8 +20,8 @@ BUSY_LOAD = 0.5  # load average from which other programs distort the figures
 GROUPS = (
     *("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness"),
     *("ordinary", "threads", "coroutines", "database", "get", "retries", "payload", "queues", "producers", "clients"),
-    *("weights", "limits", "crashes"),
-    *("observers", "idle", "scale", "admin", "pages"),
+    *("weights", "limits", "crashes", "transactions"),
+    *("observers", "start", "idle", "scale", "admin", "pages"),
 )
 
 
@@ -75,6 +75,7 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
         observers,
         raw,
         scale,
+        start,
         unique,
     )
     from benchmarks.loads import (
@@ -87,13 +88,14 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
         producers,
         queues,
         retries,
+        transactions,
         waiting,
         weights,
     )
 
     modules = (
         *(raw, enqueue, unique, drain, latency, delayed, memory, fairness, database, get, retries, payload, queues),
-        *(producers, clients, weights, limits, crashes, observers),
+        *(producers, clients, weights, limits, crashes, transactions, observers),
     )
     by_rounds = {module.__name__.rpartition(".")[2]: module.measure for module in modules} | {
         "ordinary": waiting.measure_ordinary,
@@ -101,6 +103,7 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
         "coroutines": waiting.measure_coroutines,
     }
     once: dict[str, Measure] = {
+        "start": start.measure,
         "idle": idle.measure,
         "delayed": delayed.measure_far,
         "scale": partial(scale.measure, rounds=rounds),
