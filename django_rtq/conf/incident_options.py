@@ -45,6 +45,7 @@ KINDS = (
     "workflow_blocked",
     "clock_behind",
     "data_lost",
+    "slot_in_two_places",
 )
 
 

@@ -130,6 +130,10 @@ TEXTS: dict[str, Any] = {
         "Redis lost its data: the jobs, results and dead letters of before are gone. Limits that were set at run time "
         "are gone, too; those of the settings are stored again."
     ),
+    "slot_in_two_places": gettext_lazy(
+        "Keys are hidden on %(holder)s (%(count)s), because a master of the Cluster died while the slot moved there. "
+        "%(owner)s owns the slot. Put it together:"
+    ),
     # Beside the sentence of a kind
     "declare_task": gettext_lazy(
         "Start workers with the code that declares the task, in an app of INSTALLED_APPS or in a module of "

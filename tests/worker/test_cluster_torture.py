@@ -4,13 +4,17 @@ With RTQ_TEST_NIGHTLY=1 the slot moves for ten minutes, and twenty masters are k
 RTQ_CLUSTER_KILLS say other numbers. The server is the redis-server on PATH.
 """
 
+import json
 import os
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
+from io import StringIO
 from statistics import median
 
 import pytest
+from django.core.management import call_command
 from django.test import override_settings
 
 from django_rtq.broker.brokers import get_broker
@@ -18,7 +22,7 @@ from django_rtq.exceptions import BrokerUnavailable, NotReplicated
 from tests.app import tasks
 from tests.support.jobs import QUEUE
 from tests.support.nightly import IS_NIGHTLY
-from tests.support.redis_cluster import PrivateCluster, ask, offset_of
+from tests.support.redis_cluster import SLOT, PrivateCluster, ask, offset_of, owner_seen_by
 from tests.support.waiting import PATIENCE, wait_until
 
 SECONDS = float(os.environ.get("RTQ_CLUSTER_SECONDS", "600" if IS_NIGHTLY else "2"))
@@ -68,7 +72,7 @@ def begin(request, rtq_worker, journal):
     """Start a Cluster, workers on it and a load. Returns Cluster and load."""
     stack = []
 
-    def begin(task, *, replicas=0, **options):
+    def begin(task, *, replicas=0, lease_seconds=10, **options):
         cluster = PrivateCluster(replicas=replicas)
         request.addfinalizer(cluster.stop)
         cluster.start()
@@ -77,7 +81,7 @@ def begin(request, rtq_worker, journal):
         settings.enable()
         load = Load(task)
         stack.extend((load, settings))
-        rtq_worker("--processes", 2, url=url, is_ready=False, LEASE_SECONDS=10, **options)
+        rtq_worker("--processes", 2, url=url, is_ready=False, LEASE_SECONDS=lease_seconds, **options)
         load.start()
         wait_until(journal.starts)
         return cluster, load
@@ -135,11 +139,7 @@ def kill_master(cluster, load, journal, at_risk):
     on until the first job was stored, and until the first one was started.
     """
     master, safe = cluster.owner(), set(load.accepted)
-    replica = next(
-        s for s in cluster.servers if f"master_port:{master.port}\r".encode() in ask(s, "INFO", "replication")
-    )
-    offset = offset_of(master)
-    wait_until(lambda: offset_of(replica) >= offset)
+    replica = replica_in_step(cluster, master)
     replica.pause()
     ask(master, "CLIENT KILL", "TYPE", "replica")
     threading.Event().wait(BEHIND_SECONDS)
@@ -158,6 +158,47 @@ def kill_master(cluster, load, journal, at_risk):
     return promoted - began, max(0.0, stored - promoted), started - promoted
 
 
+def replica_in_step(cluster, master):
+    """The replica of a master, when it has all that its master has now."""
+    place = f"master_port:{master.port}\r".encode()
+    replica = next(server for server in cluster.servers if place in ask(server, "INFO", "replication"))
+    offset = offset_of(master)
+    wait_until(lambda: offset_of(replica) >= offset)
+    return replica
+
+
 def after(moment, times):
     """Those of the times that come later."""
     return [time for time in tuple(times) if time > moment]
+
+
+def kinds_of_check():
+    """The kinds of incidents that rtq_check names."""
+    with suppress(SystemExit):
+        call_command("rtq_check", "--json", stdout=(out := StringIO()))
+    return {incident["kind"] for incident in json.loads(out.getvalue())["incidents"]}
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_a_master_that_dies_while_its_slot_moves_hides_jobs_until_the_slot_is_put_together(begin, journal, number):
+    cluster, load = begin(tasks.note.using(run_after=DELAY_SECONDS), replicas=1, lease_seconds=2)
+    wait_until(lambda: len(load.accepted) > 100)
+    source, target = cluster.begin_move()
+    moved = 1 + number * 3 % (ask(source, "CLUSTER COUNTKEYSINSLOT", SLOT) - 1)
+    cluster.move_keys(source, target, most=moved)
+    replica = replica_in_step(cluster, source)
+    source.kill()
+    wait_until(lambda: b"role:master" in ask(replica, "INFO", "replication"))
+    accepted = len(load.accepted)
+    wait_until(lambda: len(load.accepted) > accepted + 50)
+
+    assert "slot_in_two_places" in kinds_of_check()
+    call_command("rtq_cluster", "recover", "--json", stdout=(out := StringIO()))
+
+    print(f"{moved} keys had moved: {out.getvalue()}")  # noqa: T201
+    assert [found["hidden"] for found in json.loads(out.getvalue())["recovered"]] == [moved]
+    assert "slot_in_two_places" not in kinds_of_check()
+    assert owner_seen_by(replica) == target.port
+    names = load.stop()
+    wait_until_all_is_done()
+    assert set(names) - set(journal.names("end")) == set()

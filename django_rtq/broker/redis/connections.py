@@ -6,7 +6,7 @@ import inspect
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -78,6 +78,12 @@ class ConnectionSettings:
     def reconnect_seconds(self) -> float:
         """How long a worker may wait between two tries to connect: a replica may be promoted meanwhile."""
         return 5.0 if self.sentinel is None and self.cluster is None else 1.0
+
+    def of_node(self, host: str, port: int) -> ConnectionSettings:
+        """How to reach one node of the Cluster, and no other."""
+        assert self.cluster is not None
+        arguments = {**self.arguments, "host": host, "port": port}
+        return replace(self, connection_class=self.cluster.connection_class, arguments=arguments, cluster=None)
 
     def command_pool(self, *, role: str) -> redis.ConnectionPool:
         """A new pool for commands; the caller disconnects it. It never retries by itself."""
