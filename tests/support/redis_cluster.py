@@ -41,7 +41,7 @@ class PrivateCluster:
     def start(self):
         """Start the servers, and wait until each knows all slots."""
         for _ in range(self._masters * (1 + self._replicas)):
-            self.servers.append(self._new_server())
+            self.add_server()
         masters = self.servers[: self._masters]
         for i, (server, slots) in enumerate(zip(masters, self._shares(), strict=True)):
             ask(server, "CLUSTER SET-CONFIG-EPOCH", i + 1)
@@ -53,6 +53,11 @@ class PrivateCluster:
             ask(server, "CLUSTER REPLICATE", node_id(masters[i % len(masters)]))
         wait_until(lambda: all(self.is_ready(server) for server in self.servers))
         return self
+
+    def add_server(self):
+        """Start one more, which knows no other yet."""
+        self.servers.append(self._new_server())
+        return self.servers[-1]
 
     def stop(self):
         """Stop all servers. May be called twice."""

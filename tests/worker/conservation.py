@@ -24,8 +24,11 @@ def keys_of(redis):
     """All keys of queues: (queue, name) -> key."""
     found = {}
     for key in redis.scan_iter("{*}:*", count=1000):
-        queue, _, name = key.decode().partition("}:")
-        found[queue.rpartition(":")[2], name] = key
+        tag, _, name = key.decode().partition("}:")
+        queue = tag.rpartition(":")[2]
+        if ":" not in tag:  # in a Cluster
+            queue, _, name = name.partition(":")
+        found[queue, name] = key
     return found
 
 

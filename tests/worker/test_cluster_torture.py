@@ -6,6 +6,7 @@ RTQ_CLUSTER_KILLS say other numbers. The server is the redis-server on PATH.
 
 import json
 import os
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -22,7 +23,7 @@ from django_rtq.exceptions import BrokerUnavailable, NotReplicated
 from tests.app import tasks
 from tests.support.jobs import QUEUE
 from tests.support.nightly import IS_NIGHTLY
-from tests.support.redis_cluster import SLOT, PrivateCluster, ask, offset_of, owner_seen_by
+from tests.support.redis_cluster import SLOT, PrivateCluster, ask, node_id, nodes, offset_of, owner_seen_by
 from tests.support.waiting import PATIENCE, wait_until
 
 SECONDS = float(os.environ.get("RTQ_CLUSTER_SECONDS", "600" if IS_NIGHTLY else "2"))
@@ -112,6 +113,37 @@ def test_a_slot_that_moves_again_and_again_loses_no_job_and_refuses_nobody(begin
     print(f"{moves} moves, {len(names)} jobs accepted, {len(load.refused)} refused")  # noqa: T201
     assert load.refused == []
     assert Counter(journal.names()) == Counter(names)
+
+
+@pytest.mark.skipif(not IS_NIGHTLY, reason="moves thousands of slots: only with RTQ_TEST_NIGHTLY=1")
+def test_a_master_that_is_added_and_one_that_is_removed_under_load(begin, journal):
+    cluster, load = begin(tasks.note)
+    owner, other = cluster.owner(), cluster.servers[0].port
+    new = cluster.add_server()
+    redis_cli("add-node", f"127.0.0.1:{new.port}", f"127.0.0.1:{other}")
+    wait_until(lambda: all(len(nodes(server)) == len(cluster.servers) for server in cluster.servers))
+    weights = ["--cluster-use-empty-masters", "--cluster-weight", f"{node_id(owner)}=0"]
+    redis_cli("rebalance", f"127.0.0.1:{new.port}", *weights)
+    assert cluster.owner() is not owner
+    redis_cli("del-node", f"127.0.0.1:{new.port}", node_id(owner))
+    accepted = len(load.accepted)
+    wait_until(lambda: len(load.accepted) > accepted + 50)
+    names = load.stop()
+    wait_until_all_is_done()
+
+    print(f"{len(names)} jobs accepted, {len(load.refused)} refused")  # noqa: T201
+    assert load.refused == []
+    assert Counter(journal.names()) == Counter(names)
+
+
+def redis_cli(*arguments):
+    """Call redis-cli --cluster, until it does not wait for nodes to agree any more."""
+    command = ["redis-cli", "--cluster", *arguments]
+
+    def is_done():
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    wait_until(is_done, 3 * PATIENCE)
 
 
 @pytest.mark.parametrize("wait_replicas", [0, 1])
