@@ -145,9 +145,10 @@ class JobHandle(Generic[T_co]):
 
     def _inspector(self) -> Inspector:
         # It has many modules, which a process that only enqueues does not need.
+        from django_rtq.broker.task_backends import place_of_job
         from django_rtq.inspector.inspector import get_inspector
 
-        return get_inspector(self.backend)
+        return get_inspector(place_of_job(self.backend, self.id))
 
     def _final(self) -> JobDetails | None:
         return self._details if self._details is not None and self._details.state in _FINAL else None

@@ -28,7 +28,7 @@ from django_rtq.backend.results import new_result, plain_arguments, result_of, s
 from django_rtq.backend.rtq_task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.backend.running import between_signals
 from django_rtq.broker.redis.settings import caches_in
-from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_of
+from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_of, place_of_job
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.exceptions import ConfigurationError, JobNotFound, TaskNotFound
@@ -165,14 +165,18 @@ class RTQBackend(BaseTaskBackend):
         """The result of a job in one of the queues of this backend. Raises TaskResultDoesNotExist, BrokerError."""
         for queue in self._queues_to_search():
             with suppress(JobNotFound, TaskNotFound):
-                return self._result_of(get_inspector(self.alias).find(str(result_id), queue))
+                return self._result_of(
+                    get_inspector(place_of_job(self.alias, str(result_id))).find(str(result_id), queue)
+                )
         raise TaskResultDoesNotExist(result_id)
 
     async def aget_result(self, result_id: str) -> DjangoResult:
         """get_result() for coroutines."""
         for queue in self._queues_to_search():
             with suppress(JobNotFound, TaskNotFound):
-                return self._result_of(await get_inspector(self.alias).afind(str(result_id), queue))
+                return self._result_of(
+                    await get_inspector(place_of_job(self.alias, str(result_id))).afind(str(result_id), queue)
+                )
         raise TaskResultDoesNotExist(result_id)
 
     def _queues_to_search(self) -> list[str | None]:

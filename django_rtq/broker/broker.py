@@ -132,6 +132,10 @@ class Broker:
             if name in vars(self):
                 getattr(self, name).close()
 
+    def by_shard(self, jobs: Sequence[AnyJob]) -> list[tuple[Broker, list[int]]]:
+        """The brokers that get these jobs, and the positions of theirs: this one, without RTQ["SHARDS"]."""
+        return [(self, list(range(len(jobs))))]
+
     @property
     def lease_ms(self) -> int:
         """How long a worker may be silent."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
+from django_rtq.broker.task_backends import config_of, place_of, shard_numbers, shard_of, viewed_backend
 from django_rtq.conf.config import mode_of_tests
 
 if TYPE_CHECKING:
@@ -48,9 +48,19 @@ def broker_of(backend: str) -> Broker:
 
 def open_broker(backend: str, *, role: str) -> Broker:
     """A broker of its own, for workers and schedulers. Raises ConfigurationError."""
+    place = place_of(backend)
+    return broker_class(place, role)(config_of(place), role=role, backend=place)
+
+
+def broker_class(place: str, role: str) -> type[Broker]:
+    """The class of the broker of a place: of one with shards it knows them, and for producers it finds theirs."""
     from django_rtq.broker.broker import Broker  # with it comes redis-py
 
-    return Broker(config_of(backend), role=role, backend=place_of(backend))
+    if shard_of(place) is None or not shard_numbers():
+        return Broker
+    from django_rtq.broker.sharded import AllShardsBroker, ShardBroker
+
+    return AllShardsBroker if role == "client" and not place else ShardBroker
 
 
 def forget_brokers(places: Collection[str] | None = None) -> None:

@@ -16,7 +16,7 @@ from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.job import new_job_ids
+from django_rtq.jobs.job import new_job_ids, shard_in, with_shard
 
 if TYPE_CHECKING:
     from django_rtq.broker.replicas import Replicas
@@ -128,7 +128,8 @@ def enqueue_many(
         batch = jobs[start : start + in_flight]
         if len(jobs) > in_flight:
             # Ids say since when jobs wait: the first ones may be too old by now.
-            ids = new_job_ids(len(batch))
+            shard = shard_in(batch[0].id)  # that of all
+            ids = [with_shard(job_id, shard) for job_id in new_job_ids(len(batch))]
             batch = [type(job)(job_id, *job[1:]) for job_id, job in zip(ids, batch, strict=True)]
             jobs[start : start + in_flight] = batch
         sent = batch if name == "enqueue_many" else list(map(as_unique, batch))

@@ -226,9 +226,22 @@ def read_queue_names(members: Iterable[bytes]) -> list[str]:
 def cluster_tag(prefix: str) -> str:
     """What all keys of a project begin with in a Cluster: it leads to their slot.
 
-    The numbers: 0 for the first part of the project's jobs, should it have several slots one day, and of a salt.
+    The numbers are that of the shard, and of a salt. A shard but the first has its tag as its prefix: tag_of_shard().
     """
-    return f"{{{prefix}.0.0}}"
+    return prefix if prefix.startswith("{") else f"{{{prefix}.0.0}}"
+
+
+def tag_of_shard(prefix: str, number: int, count: int) -> str:
+    """cluster_tag() of one of several shards: slot `number` of `count` lies in that part of all slots.
+
+    The second number in it is the first one for which that is so. Shard 0 has the tag of a project without shards.
+    """
+    from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
+
+    for salt in range(REDIS_CLUSTER_HASH_SLOTS * 64):
+        if key_slot(f"{prefix}.{number}.{salt}".encode()) * count // REDIS_CLUSTER_HASH_SLOTS == number:
+            return f"{{{prefix}.{number}.{salt}}}"
+    raise AssertionError(f"no name of shard {number} lies in its slots")
 
 
 class Keys:
@@ -239,6 +252,9 @@ class Keys:
         self.prefix = f"{cluster_tag(prefix)}:" if in_cluster else prefix  # of keys that are of no queue
         self.queues = f"{self.prefix}:queues".encode()  # set: the names of the queues
         self.format = f"{self.prefix}:format".encode()  # string: the format of all keys, and an id of this data
+        self.shards = (
+            f"{self.prefix}:shards".encode()
+        )  # string: the number of this shard, and those of all; only of shards
         self.data_lost = f"{self.prefix}:data_lost".encode()  # string: when workers found another id there, ms; expires
         self.plan = f"{self.prefix}:plan".encode()  # hash: schedules that people made, which are off, and a version
         self.workers = (

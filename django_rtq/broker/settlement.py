@@ -30,6 +30,7 @@ _OUTCOMES = ("ack", "ack_members", "retry", "bury", "suspend", "expire", "finish
 # Some may have had a cancel request.
 _MEMBERS_END = ("ack_members", "retry", "bury", "suspend", "expire", "finish_cancel", "release")
 _MEMBER = (b"8", "8")  # the version of the ids of members
+_IN_SHARD = (b"b", "b")  # the variant of other ids of that version, which name a shard
 _STATES = {
     "ack": "succeeded",
     "ack_members": "succeeded",
@@ -80,7 +81,7 @@ class Settlement:
 
     def add_ack(self, job_id: Argument, keep_ms: int, outcome: bytes) -> None:
         """add() for a success: most jobs end so."""
-        if job_id[12:13] in _MEMBER:  # type: ignore[index]
+        if job_id[12:13] in _MEMBER and job_id[16:17] not in _IN_SHARD:  # type: ignore[index]
             self.ack_members += (job_id, keep_ms, outcome)
         else:
             self.ack += (job_id, keep_ms, outcome)
@@ -132,7 +133,7 @@ class Settlement:
         """The ids of jobs of workflows whose runs are over."""
         for verb in _MEMBERS_END:
             for job_id in getattr(self, verb)[:: _WIDTHS[verb]]:
-                if job_id[12:13] in _MEMBER:
+                if job_id[12:13] in _MEMBER and job_id[16:17] not in _IN_SHARD:
                     yield _as_bytes(job_id)
 
     def clear(self, verb: str) -> None:

@@ -1,10 +1,15 @@
-"""Which Redis a backend in TASKS uses: RTQ["REDIS"], or that of its OPTIONS (D93)."""
+"""Which Redis a backend in TASKS uses: RTQ["REDIS"], or that of its OPTIONS (D93); and the places of shards.
+
+A shard is a place like the Redis of a backend: it has a broker and an inspector of its own. Shard 0 has the name "", as
+RTQ["REDIS"] without shards.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +25,7 @@ from django_rtq.conf.config import (
     task_backends,
 )
 from django_rtq.exceptions import ConfigurationError
+from django_rtq.jobs.job import shard_in
 from django_rtq.validation import did_you_mean
 
 if TYPE_CHECKING:
@@ -28,6 +34,8 @@ if TYPE_CHECKING:
 #: The options of a backend that say where its jobs are. One is enough: then the others are those of RTQ.
 REDIS_OPTIONS = ("REDIS", "DB", "PREFIX")
 
+
+_SHARD = "#"  # and its number: the name of the place of a shard
 
 _viewed: ContextVar[str] = ContextVar("rtq_viewed_backend", default="")
 #: The backend that a command or a page of the admin looks at; "": RTQ["REDIS"].
@@ -55,6 +63,8 @@ def place_of(backend: str) -> str:
     """
     if not backend:
         return ""
+    if backend.startswith(_SHARD):
+        return _place_of_shard(backend)
     if backend not in task_backends():
         hint = did_you_mean(backend, task_backends(), quoted=True)
         raise ConfigurationError(f"TASKS has no backend {backend!r}.{hint}")
@@ -66,14 +76,59 @@ def place_of(backend: str) -> str:
     return next((alias for alias in _backends_with_redis() if _address(alias) == address), backend)
 
 
+def _place_of_shard(name: str) -> str:
+    numbers = shard_numbers()
+    if is_all_in_test_redis() or name == _SHARD + "0":
+        return ""
+    if name not in map(shard_place, numbers):
+        known = ", ".join(map(str, numbers)) or "none"
+        raise ConfigurationError(f'There is no shard {name[1:]} in RTQ["SHARDS"]. There are: {known}.')
+    return name
+
+
+def shard_place(number: int) -> str:
+    """The name of the place of a shard."""
+    return f"{_SHARD}{number}" if number else ""
+
+
+def shard_of(place: str) -> int | None:
+    """The number of the shard in this place; None: it is none."""
+    if place.startswith(_SHARD):
+        return int(place[1:])
+    return 0 if not place and get_config().shards is not None else None
+
+
+def shard_numbers() -> list[int]:
+    """All shards in RTQ["SHARDS"]; none without it. In tests with one Redis for all there are none."""
+    shards = get_config().shards
+    if shards is None or is_all_in_test_redis():
+        return []
+    from django_rtq.conf.shard_options import read_shards
+
+    return list(read_shards(shards))
+
+
+def place_of_job(backend: str, job_id: str) -> str:
+    """Where a job of a backend is: the place of the backend, or that of the shard that the id names."""
+    if get_config().shards is None or place_of(backend):
+        return backend
+    number = shard_in(job_id)
+    return shard_place(number) if number in shard_numbers() else backend
+
+
+def shard_places() -> list[str]:
+    """The places of all shards; RTQ["REDIS"] alone without them."""
+    return [shard_place(number) for number in shard_numbers()] or [""]
+
+
 def is_in(backend: str, place: str) -> bool:
     """Whether a backend has its jobs in this place. False for one that TASKS does not have any more."""
     return (not backend or backend in task_backends()) and place_of(backend) == place
 
 
 def places() -> list[str]:
-    """All of them, RTQ["REDIS"] first. Raises ConfigurationError."""
-    return list(dict.fromkeys(["", *map(place_of, _backends_with_redis())]))
+    """All of them, RTQ["REDIS"] or the shards first. Raises ConfigurationError."""
+    return list(dict.fromkeys([*shard_places(), *map(place_of, _backends_with_redis())]))
 
 
 def backends_in(place: str) -> list[str]:
@@ -88,8 +143,8 @@ def queues_in(place: str) -> set[str]:
 
 
 def config_of(backend: str) -> Config:
-    """The settings of the Redis of a backend, or of RTQ["REDIS"]. Raises ConfigurationError."""
-    return _read(backend)[0] if backend else get_config()
+    """The settings of the Redis of a backend, of a shard, or of RTQ["REDIS"]. Raises ConfigurationError."""
+    return _read(backend)[0] if backend or get_config().shards is not None else get_config()
 
 
 def connection_settings_of(backend: str) -> ConnectionSettings:
@@ -102,7 +157,8 @@ def _read(backend: str) -> tuple[Config, ConnectionSettings]:
 
     options = _own_options(backend)
     if not options:
-        config = get_config()
+        number = shard_of(backend) if shard_numbers() else None
+        config = get_config() if number is None else _config_of_shard(number)
         return config, read_connection_settings(config)
     try:
         config = config_of_backend(options)
@@ -110,6 +166,29 @@ def _read(backend: str) -> tuple[Config, ConnectionSettings]:
     except ConfigurationError as error:
         text = str(error).replace('RTQ["', f'TASKS[{backend!r}]["OPTIONS"]["')
         raise ConfigurationError(text) from error
+
+
+def _config_of_shard(number: int) -> Config:
+    from django_rtq.conf.shard_options import config_of_shard
+
+    config = config_of_shard(get_config(), number)
+    if number and isinstance(config.shards, int):
+        from django_rtq.broker.keys import tag_of_shard
+
+        config = replace(config, prefix=tag_of_shard(config.prefix, number, config.shards))
+    return config
+
+
+def check_shards() -> None:
+    """Raises ConfigurationError if two shards are in the same Redis."""
+    known: dict[tuple[str, str], int] = {}
+    for number in shard_numbers():
+        address = _address(shard_place(number))
+        if known.setdefault(address, number) != number:
+            raise ConfigurationError(
+                f'RTQ["SHARDS"]: {known[address]} and {number} are the same Redis, {address[0]}. Each shard needs a server '
+                "or a database of its own."
+            )
 
 
 def _address(backend: str) -> tuple[str, str]:
@@ -126,7 +205,7 @@ def _backends_with_redis() -> list[str]:
 
 
 def _own_options(backend: str) -> Mapping[str, Any]:
-    options = task_backends()[backend]["OPTIONS"] if backend else {}
+    options = task_backends()[backend]["OPTIONS"] if backend and not backend.startswith(_SHARD) else {}
     return {name: options[name] for name in REDIS_OPTIONS if name in options}
 
 

@@ -95,7 +95,7 @@ def new_workflow_id() -> str:
 
 def is_member(job_id: bytes | str) -> bool:
     """Whether a job belongs to a workflow."""
-    return job_id[12:13] in (b"8", "8")
+    return job_id[12:13] in (b"8", "8") and job_id[16:17] not in (b"b", "b")  # that has version 8 for its shard
 
 
 def keeps_result(job_id: bytes) -> bool:
@@ -105,7 +105,7 @@ def keeps_result(job_id: bytes) -> bool:
 
 def workflow_of(job_id: str) -> str:
     """The id of the workflow of a member; "" for other jobs."""
-    return job_id[13:16] + job_id[17:26] if len(job_id) == 32 and job_id[12] == "8" else ""
+    return job_id[13:16] + job_id[17:26] if len(job_id) == 32 and is_member(job_id) else ""
 
 
 def member_id(workflow: str, started_ms: int, number: int, *, keeps: bool) -> str:

@@ -85,6 +85,14 @@ def _check_incidents(options: Any) -> None:
     check_incidents(options)
 
 
+def _check_shards(shards: Any) -> None:
+    """Their servers are checked when they are read."""
+    if shards is not None:
+        from django_rtq.conf.shard_options import check_shards  # most projects have none
+
+        check_shards(shards)
+
+
 def _check_email(options: Mapping[str, Any]) -> None:
     """The options of using() are checked by a system check, which may import tasks."""
     if not isinstance(options.get("backend", ""), str):
@@ -103,6 +111,10 @@ _SCHEDULES = dictionary(
     'a dictionary of names and options, like {"report": {"task": "shop.tasks.report", "cron": "0 5 * * *"}}',
 )
 _QUEUES = dictionary(check_queues, 'a dictionary of names and options, like {"mail": {"delayed_first": True}}')
+_SHARDS = _accepted_by(
+    _check_shards,
+    'a number of slots in a Cluster, like 16, or servers by number, like {0: "redis://a", 1: "redis://b"}',
+)
 _EMAIL = dictionary(
     _check_email,
     'a dictionary with the dotted path of a "backend" and options of using(), like {"queue_name": "mail"}',
@@ -127,6 +139,9 @@ class Config:
     redis: str | Mapping[str, Any] = option("")
     #: The database number; required with an alias of CACHES, because cache.clear() empties the cache's own.
     db: int | None = option(None)
+    #: The jobs of which clients are together: slots of a Cluster, as their number, or servers: number -> one of the same
+    #: forms, or {"redis": …, "closed": True}.
+    shards: int | Mapping[int, Any] | None = option(None, _SHARDS)
     #: Where Redis is for tests, in one of the same forms. Not set: a test that would reach REDIS is refused.
     test_redis: str | Mapping[str, Any] = option("")
     #: What becomes of jobs in a test run: "eager", "captured" or "drain". None: a test that enqueues has to say it.
@@ -276,10 +291,18 @@ def read_config(options: Any, *, debug: bool) -> Config:
         if not isinstance(key, str) or key not in OPTIONS:
             raise unknown_option("RTQ", key, OPTIONS)
         values[key.lower()] = OPTIONS[key].kind.checked(f'RTQ["{key}"]', value)
+    if values.get("shards") is not None:
+        from django_rtq.conf.shard_options import with_home
+
+        values = with_home(values)
     if not values.get("redis"):
         values["redis"] = _default_redis(debug=debug)
     config = Config(**values)
     _check_relations(config)
+    if config.shards is not None:
+        from django_rtq.conf.shard_options import check_relations
+
+        check_relations(config)
     return config
 
 
@@ -319,8 +342,18 @@ def _redis_of_project() -> list[Any]:
     own = (options.get("REDIS") if isinstance(options, Mapping) else None) or DEBUG_REDIS
     return [
         own,
+        *_redis_of_shards(options),
         *(backend["OPTIONS"]["REDIS"] for backend in task_backends(source).values() if "REDIS" in backend["OPTIONS"]),
     ]
+
+
+def _redis_of_shards(options: Any) -> list[Any]:
+    shards = options.get("SHARDS") if isinstance(options, Mapping) else None
+    if not isinstance(shards, Mapping):
+        return []
+    from django_rtq.conf.shard_options import read_shards
+
+    return [shard.redis for shard in read_shards(shards).values()]
 
 
 def _default_redis(*, debug: bool) -> str:

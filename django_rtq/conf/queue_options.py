@@ -121,7 +121,7 @@ _RATE = re.compile(r"([0-9]{1,9})/([0-9]{1,9}(?:\.[0-9]{1,3})?)?([smhd])")
 _MOST_PER_MS = 100  # a start moves a rate on by an interval, and times in Redis are exact to 0.25 µs
 
 
-def _encode_rate(value: Any) -> str:
+def encode_rate(value: Any) -> str:
     """ "100/s", "100/30s" or (100, timedelta(seconds=1)), as starts and ms."""
     if isinstance(value, str):
         if not (parts := _RATE.fullmatch(value)):
@@ -167,7 +167,7 @@ _KINDS = (
         name="rate",
         allowed=gettext_noop('"100/s" or the like, with s, m, h or d, like "100/30s", and at most 100,000 a second'),
         in_python=", or (100, timedelta(seconds=30))",
-        encode=_encode_rate,
+        encode=encode_rate,
         decode=_decode_rate,
     ),
     LimitKind(name="burst", allowed=gettext_noop("a whole number from 1 on"), encode=_burst, decode=int),

@@ -94,6 +94,21 @@ def new_job_ids(count: int) -> list[str]:
     return [f"{tick[:12]}7{tick[12:]}{end}" for tick, end in zip(ticks, _new_random_ends(count), strict=True)]
 
 
+def with_shard(job_id: str, shard: int) -> str:
+    """An id of new_job_id() that leads to a shard: a UUID of version 8. Those of shard 0 stay as they are."""
+    return f"{job_id[:12]}8{job_id[13:16]}{_IN_SHARD}{shard:03x}{job_id[20:]}" if shard else job_id
+
+
+def shard_in(job_id: str) -> int:
+    """The shard that an id leads to; 0 for ids that name none."""
+    if job_id[12:13] != "8" or job_id[16:17] != _IN_SHARD or len(job_id) != 32:
+        return 0
+    try:
+        return int(job_id[17:20], 16)
+    except ValueError:
+        return 0
+
+
 def made_ms(job_id: str) -> int:
     """When the id was made, ms by the clock of its machine; 0 if it does not say."""
     try:
@@ -159,6 +174,7 @@ def clock_moment(ms: float) -> datetime:
     return at
 
 
+_IN_SHARD = "b"  # the variant of ids with a shard; those of members of workflows, of version 8 too, have "8" or "9"
 _ENDS_AT_ONCE = 100
 _random_ends: list[str] = []  # each for one id to come: one system call for a hundred ids
 _SECOND = 1000 * 4096  # ticks

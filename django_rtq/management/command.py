@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from django_rtq.broker.task_backends import view_backend
+from django_rtq.broker.task_backends import place_of, place_of_job, shard_of, shard_places, view_backend
 from django_rtq.exceptions import RTQError
 from django_rtq.management.output import Column, as_json, one_line, table
 from django_rtq.management.prompts import client_argument, positive
@@ -37,12 +37,17 @@ class RTQCommand(BaseCommand):
     #: The help of --backend ("": no such option), and whether get_inspector() is for the backend while it runs.
     backend_help = 'Look at the Redis of this backend in TASKS, if it has its own. Default: RTQ["REDIS"].'
     views_backend = True
+    #: Whether it runs once for each shard in RTQ["SHARDS"], or once for all, and whether it may be told to take one.
+    in_each_shard = True
+    takes_shard = True
     verbosity = 1
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
         if self.backend_help:
             BACKEND.but(help=self.backend_help).add_to(parser)
+        if self.backend_help and self.takes_shard:
+            SHARD.add_to(parser)
         return parser
 
     def run_from_argv(self, argv: list[str]) -> None:
@@ -63,12 +68,59 @@ class RTQCommand(BaseCommand):
     def execute(self, *args: Any, **options: Any) -> str | None:
         self.verbosity = options.get("verbosity", 1)
         try:
-            with view_backend(options.get("backend", "")) if self.views_backend else nullcontext():
-                return super().execute(*args, **options)
+            if not self.views_backend:
+                return self._execute(*args, **options)
+            if len(places := self.places(options)) > 1 and self.in_each_shard:
+                self._execute_in_each(places, *args, **options)
+                return None
+            with view_backend(places[0]):
+                return self._execute(*args, **options)
+        except RTQError as error:
+            raise CommandError(one_line(error)) from error
+
+    def _execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
         except RTQError as error:
             raise CommandError(one_line(error)) from error
         except DatabaseError as error:
             raise CommandError(f"The database did not answer: {one_line(error)}") from error
+
+    def places(self, options: Options) -> list[str]:
+        """What it is about: the Redis of a backend, one shard, those of the jobs that are named, or all shards."""
+        backend, shard = options.get("backend", ""), options.get("shard")
+        if shard is not None:
+            return [place_of(f"#{shard}")]
+        if backend:
+            return [backend]
+        if ids := options.get("ids"):
+            return list(dict.fromkeys(place_of_job("", job_id) for job_id in ids))
+        return shard_places()
+
+    def _execute_in_each(self, places: Sequence[str], *args: Any, **options: Any) -> None:
+        """Run for each shard. One that fails does not keep the others from it; the worst exit code is that of all."""
+        if options.get("json"):
+            text = f"There are {len(places)} shards, and JSON is about one of them: choose it with --shard."
+            raise CommandError(text, returncode=WRONG_USAGE)
+        worst = 0
+        for place in places:
+            name = f"shard {shard_of(place)}"
+            if self.verbosity:
+                (options.get("stdout") or self.stdout).write(f"{name}:\n")
+            if options.get("ids"):
+                own: Options = {"ids": [job_id for job_id in options["ids"] if place_of_job("", job_id) == place]}
+            else:
+                own = {}
+            try:
+                with view_backend(place):
+                    self._execute(*args, **{**options, **own})
+            except CommandError as error:
+                (options.get("stderr") or self.stderr).write(f"{name}: {error}\n")
+                worst = max(worst, error.returncode)
+            except SystemExit as end:
+                worst = max(worst, end.code if isinstance(end.code, int) else 1)
+        if worst:
+            sys.exit(worst)
 
     def table_width(self) -> int | None:
         """How wide tables may be. None: they are not cut, because this is no terminal, or -v 2 asks for all."""
@@ -97,6 +149,7 @@ class Argument:
 
 # What several commands accept, each with a help of its own where this one does not fit.
 BACKEND = Argument("--backend", default="", metavar="ALIAS")
+SHARD = Argument("--shard", type=int, metavar="NUMBER", help='Only this shard in RTQ["SHARDS"]. Default: all.')
 JSON = Argument("--json", action="store_true", help="Print JSON.")
 DRY_RUN = Argument("--dry-run", action="store_true", help="Change nothing, and say what would be done.")
 NO_INPUT = Argument(
@@ -204,6 +257,7 @@ def _accept_django_options(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("Django's options")
     group.add_argument("-v", "--verbosity", type=int, choices=range(4), default=SUPPRESS, help="0 silent, 2 more.")
     BACKEND.but(default=SUPPRESS, help=SUPPRESS).add_to(group)
+    SHARD.but(default=SUPPRESS, help=SUPPRESS).add_to(group)
     for name in ("--settings", "--pythonpath"):
         group.add_argument(name, default=SUPPRESS, help=SUPPRESS)
     for name in ("--traceback", "--no-color", "--force-color"):

@@ -16,7 +16,7 @@ from django.db import DatabaseError, connections, router
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import place_of, places
+from django_rtq.broker.task_backends import place_of, places, shard_of
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import check_queue_name
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
@@ -41,7 +41,8 @@ def queue_names(text: str | None, backend: str = "") -> list[str]:
     the declared queues that match, in alphabetical order.
     """
     if text is None:
-        return (declared_queues(backend) if place_of(backend) else []) or [get_config().default_queue]
+        is_of_backend = place_of(backend) and shard_of(backend) is None
+        return (declared_queues(backend) if is_of_backend else []) or [get_config().default_queue]
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise CommandError("--queues is empty: name at least one queue.", returncode=WRONG_USAGE)
@@ -107,7 +108,7 @@ def warn_about_unserved_queues(broker: Broker, own: Iterable[str]) -> None:
 
 def tell_other_places() -> None:
     """Log which backends in TASKS have a Redis of their own, which this worker does not serve."""
-    if others := places()[1:]:
+    if others := [place for place in places() if place and shard_of(place) is None]:
         logger.info(
             "this worker does not serve the Redis of %s in TASKS: start one with rtq_worker --backend %s",
             ", ".join(others), others[0],

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -14,10 +15,11 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.messages import is_refusal, queue_full
 from django_rtq.broker.schedule_store import StoredSchedules, read_switch
-from django_rtq.broker.task_backends import is_in, places
-from django_rtq.conf.config import Config
+from django_rtq.broker.task_backends import is_in, place_of, places, shard_of, shard_place
+from django_rtq.conf.config import Config, get_config, task_backends
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 from django_rtq.handle import JobHandle
+from django_rtq.jobs.job import with_shard
 from django_rtq.schedules import Schedule, cron, every, schedule_from_settings
 from django_rtq.tasks import registry
 from django_rtq.tasks.calls import check_call, new_job
@@ -30,7 +32,7 @@ logger = logging.getLogger("django_rtq")
 Source = Literal["code", "settings", "admin"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ScheduledTask:
     """A schedule and the task that it starts."""
 
@@ -51,6 +53,22 @@ class ScheduledTask:
         if not self.since:
             return self.schedule.definition
         return hashlib.sha256(f"{self.schedule.definition} {self.since}".encode()).hexdigest()[:12]
+
+    @cached_property
+    def place(self) -> str:
+        """Where its jobs go: the Redis of its backend, or the shard of its client, else of its name."""
+        place = place_of(self.task.backend)
+        if place or get_config().shards is None:
+            return place
+        from django_rtq.broker.sharded import open_shards, shard_for
+
+        client = new_job(self.task, self.schedule.args, dict(self.schedule.kwargs)).client
+        numbers = open_shards()
+        return (
+            shard_place(shard_for(f"client {client}" if client else f"schedule {self.name}", numbers))
+            if numbers
+            else ""
+        )
 
     def fire(self, broker: Broker, slot_ms: int) -> str:
         """Enqueue the job of a slot. Returns the answer of Broker.fire; raises what delay() raises."""
@@ -86,7 +104,8 @@ class ScheduledTask:
 
     def job_id(self, slot_ms: int) -> str:
         """An id made of schedule and slot, so that all schedulers make the same. Begins with the time, like all ids."""
-        return f"{slot_ms:012x}{hashlib.sha256(self.name.encode()).hexdigest()[:20]}"
+        job_id = f"{slot_ms:012x}{hashlib.sha256(self.name.encode()).hexdigest()[:20]}"
+        return with_shard(job_id, shard_of(self.place) or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +158,12 @@ def schedule_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:
 
 def schedules_in(place: str, config: Config) -> list[ScheduledTask]:
     """The declared schedules whose jobs go to a Redis. Raises ConfigurationError."""
-    return [entry for entry in declared_schedules(config) if is_in(entry.task.backend, place)]
+    return [entry for entry in declared_schedules(config) if _is_known(entry.task.backend) and entry.place == place]
+
+
+def _is_known(backend: str) -> bool:
+    """False for one that TASKS does not have any more."""
+    return not backend or backend in task_backends()
 
 
 def declared_schedules(config: Config) -> list[ScheduledTask]:
@@ -205,7 +229,7 @@ def sync_rows(read: Callable[[], Rows], place: str = "", *, is_dry_run: bool = F
     store, changed = get_broker(place).schedules, 0
     for _ in range(MAX_ROUNDS):
         stored = store.read().rows
-        wanted = {name: row for name, row in read().items() if _belongs(row, place)}
+        wanted = {name: row for name, row in read().items() if _belongs(name, row, place)}
         changes: dict[str, Mapping[str, Any] | None] = {name: None for name in stored.keys() - wanted.keys()}
         changes |= {name: row for name, row in wanted.items() if stored.get(name) != row}
         changed += len(changes)
@@ -215,11 +239,17 @@ def sync_rows(read: Callable[[], Rows], place: str = "", *, is_dry_run: bool = F
     return changed
 
 
-def _belongs(row: Mapping[str, Any], place: str) -> bool:
+def _belongs(name: str, row: Mapping[str, Any], place: str) -> bool:
     """Internal tasks are not stored: schedulers of an older version would run them."""
-    name = str(row.get("task"))
-    task = registry.known_task(name)
-    return not registry.is_internal(name) and is_in("" if task is None else task.backend, place)
+    task = registry.known_task(str(row.get("task")))
+    if registry.is_internal(str(row.get("task"))):
+        return False
+    if task is None or get_config().shards is None:
+        return is_in("" if task is None else task.backend, place)
+    try:
+        return schedule_from_row(name, row).place == place
+    except (TaskNotFound, InvalidTask, TypeError, ValueError):
+        return place == ""  # it is shown as broken
 
 
 def _queues_of(rows: Iterable[tuple[str, Mapping[str, Any] | None]]) -> set[str]:

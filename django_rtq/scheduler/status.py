@@ -9,7 +9,7 @@ from typing import Any
 
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.schedule_store import ScheduleState, StoredSchedules
-from django_rtq.broker.task_backends import place_of, places
+from django_rtq.broker.task_backends import places
 from django_rtq.conf.config import get_config
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import moment
@@ -92,7 +92,7 @@ def row_statuses(rows: Mapping[str, Mapping[str, Any]]) -> RowStatuses:
     schedules = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
     entries = [entry for entry in schedules.entries if entry.source == "admin"]
     stored: dict[str, Any] = {}
-    for place in {"", *(place_of(entry.task.backend) for entry in entries)}:
+    for place in {"", *(entry.place for entry in entries)}:
         stored |= get_broker(place).schedules.read().rows
     return RowStatuses(
         valid=schedule_statuses(entries),
@@ -105,7 +105,7 @@ def schedule_statuses(entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
     """The status of each schedule, in two round trips to each Redis. Raises BrokerError."""
     by_place: dict[str, list[ScheduledTask]] = {}
     for entry in entries:
-        by_place.setdefault(place_of(entry.task.backend), []).append(entry)
+        by_place.setdefault(entry.place, []).append(entry)
     statuses = [
         status
         for place, group in by_place.items()

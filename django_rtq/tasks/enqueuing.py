@@ -213,9 +213,10 @@ class EnqueueMethods(Generic[P, R_co]):
 
 def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
-    jobs, queue, backend = _new_jobs(task, calls), task.queue, task.backend
+    jobs, queue, backend = _new_jobs(task, calls, all_or_none), task.queue, task.backend
     if queue in limit_functions():
-        meet_clients(broker_of(backend), queue, jobs)
+        for of_shard, positions in broker_of(backend).by_shard(jobs):
+            meet_clients(of_shard, queue, [jobs[i] for i in positions])
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
     broker = broker_of(backend)
@@ -235,9 +236,10 @@ def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = Fal
 
 async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """send() for coroutines, without waiting for a commit."""
-    jobs, queue, broker = _new_jobs(task, calls), task.queue, broker_of(task.backend)
+    jobs, queue, broker = _new_jobs(task, calls, all_or_none), task.queue, broker_of(task.backend)
     if queue in limit_functions():
-        await ameet_clients(broker, queue, jobs)
+        for of_shard, positions in broker.by_shard(jobs):
+            await ameet_clients(of_shard, queue, [jobs[i] for i in positions])
     enqueue = broker.aenqueue if task.uniqueness is None else broker.aenqueue_unique
     answers = await enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
     if not STORED.issuperset(answers):
@@ -247,10 +249,15 @@ async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: boo
     return _handles(task, queue, jobs, answers)
 
 
-def _new_jobs(task: EnqueuedTask, calls: Iterable[Arguments]) -> list[Any]:
+def _new_jobs(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> list[Any]:
     """NewJobs, or UniqueJobs of a unique task."""
     make = new_job if task.uniqueness is None else new_unique_job
-    return [make(task, args, kwargs) for args, kwargs in calls]
+    jobs = [make(task, args, kwargs) for args, kwargs in calls]
+    if get_config().shards is None:
+        return jobs
+    from django_rtq.broker.sharded import placed
+
+    return placed(task.backend, jobs, all_or_none=all_or_none)
 
 
 def new_unique_job(task: EnqueuedTask, args: Sequence[Any], kwargs: dict[str, Any]) -> UniqueJob:

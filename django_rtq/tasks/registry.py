@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from django_rtq.broker.task_backends import is_in, place_of, queues_in, viewed_backend
+from django_rtq.broker.task_backends import is_in, place_of, queues_in, shard_of, viewed_backend
 from django_rtq.conf.config import get_config, task_modules
 from django_rtq.exceptions import InvalidTask, TaskNotFound
 from django_rtq.jobs.aliases import ALIASES
@@ -123,6 +123,8 @@ def declared_queues(backend: str | None = None) -> list[str]:
     TASKS; "": in RTQ["REDIS"]; None: in the one that is viewed. Raises ConfigurationError.
     """
     place, config = place_of(viewed_backend() if backend is None else backend), get_config()
+    if shard_of(place) is not None:
+        place = ""  # all shards have all queues
     of_tasks = {task.queue for task in _tasks.values() if not task.internal and is_in(task.backend, place)}
     of_settings = set() if place else {*config.queues, *filter(None, [config.email.get("queue_name")])}
     named = of_tasks | queues_in(place) | of_settings

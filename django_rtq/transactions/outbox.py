@@ -25,7 +25,7 @@ from django.db import Error, connections, models
 from django.utils import timezone
 
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
-from django_rtq.broker.task_backends import backends_in, place_of, places, viewed_backend
+from django_rtq.broker.task_backends import backends_in, place_of, place_of_job, places, viewed_backend
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.exceptions import InvalidWorkflow
 from django_rtq.jobs.job import made_ms, new_job_id
@@ -82,9 +82,19 @@ def store(alias: str, task: str, call: EnqueueCall) -> list[AnyJob]:
     Raises what the database raises.
     """
     stored = [_with_absolute_times(job) for job in call.jobs]
-    due_at, backend = timezone.now() + timedelta(seconds=GRACE_SECONDS), place_of(call.backend)
+    due_at = timezone.now() + timedelta(seconds=GRACE_SECONDS)
     rows = [  # relays keep this order
-        (job.id, backend, call.queue, task, json.dumps(job), FORMAT, due_at + timedelta(microseconds=number), 0, "")
+        (
+            job.id,
+            place_of(place_of_job(call.backend, job.id)),
+            call.queue,
+            task,
+            json.dumps(job),
+            FORMAT,
+            due_at + timedelta(microseconds=number),
+            0,
+            "",
+        )
         for number, job in enumerate(stored)
     ]
     try:

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError, router
 
 from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import place_of
+from django_rtq.broker.task_backends import place_of, shard_places
 from django_rtq.conf.config import get_config
 from django_rtq.management.command import Action, ActionCommand, Argument, Options
 from django_rtq.management.output import Column, ago, as_json, count, one_line
@@ -37,6 +37,7 @@ NAME = Argument("name", metavar="NAME", help="The schedule's name: see list.")
 
 
 class Command(ActionCommand):
+    in_each_shard = takes_shard = False
     help = "List the schedules of periodic jobs, run one now, or enable or disable one."
     exit_codes = (
         "Exit codes: 0 done; 1 unknown or invalid schedule, or Redis or the database did not answer; 2 wrong usage."
@@ -105,8 +106,16 @@ class Command(ActionCommand):
 
 
 def _read(options: Options) -> ScheduleSet:
+    """The schedules of a Redis, or of all shards."""
     place = place_of(options["backend"])
-    return load_schedules(schedules_in(place, get_config()), get_broker(place).schedules.read())
+    found = [
+        load_schedules(schedules_in(each, get_config()), get_broker(each).schedules.read())
+        for each in ([place] if place else shard_places())
+    ]
+    if len(found) == 1:
+        return found[0]
+    entries = sorted((entry for schedules in found for entry in schedules.entries), key=lambda entry: entry.name)
+    return ScheduleSet(entries=entries, broken={name: why for each in found for name, why in each.broken.items()})
 
 
 def _switch_row(name: str, *, on: bool, is_dry_run: bool) -> bool:
@@ -130,7 +139,7 @@ def _switch_declared(entry: ScheduledTask, *, on: bool, is_dry_run: bool) -> boo
     if entry.enabled == on:
         return False
     if not is_dry_run:
-        schedules = get_broker(entry.task.backend).schedules
+        schedules = get_broker(entry.place).schedules
         schedules.set_enabled(entry.name, enabled=on, wake=[entry.task.queue] if on else [])
     return True
 

@@ -36,6 +36,7 @@ class Command(RTQCommand):
         "Stops on Ctrl-C, SIGTERM or SIGHUP with exit code 0."
     )
 
+    in_each_shard = False  # it has loops for each
     backend_help = "Schedule the jobs in the Redis of this backend in TASKS, by default of all its declared queues."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -47,14 +48,17 @@ class Command(RTQCommand):
             self._run(options)
 
     def _run(self, options: dict[str, Any]) -> None:
-        broker = open_broker(options["backend"], role="scheduler")
-        queues = queue_names(options["queues"], broker.backend)
+        brokers = [open_broker(place, role="scheduler") for place in self.places(options)]
+        queues = queue_names(options["queues"], brokers[0].backend)
         show_logs(options["verbosity"])
-        check_server(broker)
-        warn_about_unknown_queues(queues, broker.backend)
-        copy_schedules(broker.backend)
+        loops: list[Loop] = []
+        for broker in brokers:
+            check_server(broker)
+            warn_about_unknown_queues(queues, broker.backend)
+            copy_schedules(broker.backend)
         logs.connect()
-        loops: list[Loop] = [Heartbeat(broker, queues, lambda: [], promotes=True), *scheduler_loops(broker, queues)]
+        for broker in brokers:
+            loops += [Heartbeat(broker, queues, lambda: [], promotes=True), *scheduler_loops(broker, queues)]
         # Blocked before the threads start, so that this thread gets the signal. Ignored signals (nohup) stay ignored.
         stopping = stop_signals()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
@@ -65,6 +69,7 @@ class Command(RTQCommand):
             signal.sigwait(stopping)
         finally:
             stop_all(loops)
-            broker.close()
+            for broker in brokers:
+                broker.close()
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             logger.info("scheduler has stopped")

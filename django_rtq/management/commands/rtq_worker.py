@@ -75,11 +75,23 @@ class Command(RTQCommand):
             sys.exit(run_with_reload(arguments, self.stderr.write))
         gc.disable()  # until ProcessPool.prepare(): what is imported and made meanwhile is kept
         try:
-            code = self._run(options)
+            code = self._run_all(options)
         finally:
             gc.enable()
         if code:
             sys.exit(code)
+
+    def _run_all(self, options: dict[str, Any]) -> int:
+        """Run a supervisor: of one Redis, or one for each shard."""
+        if len(places := self.places(options)) == 1:
+            return self._run({**options, "backend": places[0]})
+        from django_rtq.worker.shards import run_in_each
+
+        return run_in_each(
+            places,
+            lambda place, health_file: self._run({**options, "backend": place, "health_file": health_file}),
+            health_file=options["health_file"],
+        )
 
     def _run(self, options: dict[str, Any]) -> int:
         from django_rtq.broker.brokers import open_broker
@@ -115,7 +127,7 @@ class Command(RTQCommand):
             show_logs(options["verbosity"])
             check_server(broker)
             warn_about_unknown_queues(queues, broker.backend)
-            if not options["backend"]:
+            if not broker.backend:
                 tell_other_places()
             if options["queues"] is None:
                 warn_about_unserved_queues(broker, queues)

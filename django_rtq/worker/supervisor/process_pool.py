@@ -16,6 +16,7 @@ from functools import cache, cached_property
 from typing import NoReturn
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import broker_class
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf.config import Config
 from django_rtq.threads import close_connection_pools, close_database_connections
@@ -82,7 +83,8 @@ class ProcessPool:
     @cached_property
     def _broker(self) -> Broker:
         """For the processes, which connect it: made once, because it takes most of the time of a start."""
-        return Broker(self._config, role="worker", backend=self._options.backend)
+        place = self._options.backend
+        return broker_class(place, "worker")(self._config, role="worker", backend=place)
 
     def prepare(self) -> None:
         """Make what all processes need, and freeze the heap: garbage collection in processes then copies less of it."""

@@ -1,0 +1,245 @@
+"""Brokers of a project with RTQ["SHARDS"]: of one shard, and of producers, which find the shard of each job.
+
+A shard holds all queues, for a part of the clients: what one script does with queues, turns and limits stays one script.
+An id names the shard of its job for ever, so nothing is looked up, and a shard that is added or closed leads no handle astray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import broker_of
+from django_rtq.broker.enqueue_calls import AnyJob
+from django_rtq.broker.messages import EnqueueCall, HeartbeatResult, NewJob, UniqueJob
+from django_rtq.broker.redis.commands import Command, Steps, checked
+from django_rtq.broker.task_backends import place_of, shard_numbers, shard_of, shard_place
+from django_rtq.conf.config import Config, get_config
+from django_rtq.conf.shard_options import read_shards
+from django_rtq.exceptions import BrokerError, BrokerRefused
+from django_rtq.jobs.job import shard_in, with_shard
+
+MadeJob = TypeVar("MadeJob", NewJob, UniqueJob)
+
+# -- where jobs go
+
+
+def placed(backend: str, jobs: list[MadeJob], *, all_or_none: bool = False) -> list[MadeJob]:
+    """The jobs of a call with ids that name their shards. Raises ValueError if they are in several, and may not be."""
+    if place_of(backend) or not (numbers := open_shards()):
+        return jobs
+    found = [job._replace(id=with_shard(job.id, _shard_for(job, numbers))) for job in jobs]
+    if all_or_none and len(of := {shard_in(job.id) for job in found}) > 1:
+        raise ValueError(
+            f"delay_many(all_or_none=True) cannot store these jobs together: they belong to {len(of)} shards, which no "
+            "script reaches at once. Call it once for each client: a client is in one shard."
+        )
+    return found
+
+
+def open_shards() -> tuple[int, ...]:
+    """The shards that get new jobs."""
+    shards = get_config().shards
+    if shards is None or not shard_numbers():
+        return ()
+    return tuple(number for number, shard in read_shards(shards).items() if not shard.closed)
+
+
+def _shard_for(job: NewJob | UniqueJob, numbers: tuple[int, ...]) -> int:
+    """The shard of the client; without one that of the digest of a unique job, else of the id."""
+    if job.client:
+        return shard_for(f"client {job.client}", numbers)
+    if isinstance(job, UniqueJob):
+        return shard_for(f"digest {job.digest}", numbers)
+    return numbers[int(job.id[-8:], 16) % len(numbers)]
+
+
+@lru_cache(maxsize=20_000)
+def shard_for(name: str, numbers: tuple[int, ...]) -> int:
+    """The shard of a name by rendezvous hashing: it changes for one name in n when shard n is added.
+
+    Never change it: it would misplace jobs.
+    """
+    return max(numbers, key=lambda number: blake2b(f"{number} {name}".encode(), digest_size=8).digest())
+
+
+# -- the numbers of the shards, as they are stored in each of them
+
+
+def wanted_set() -> str:
+    """The numbers of the shards in the settings, as they are stored."""
+    return ",".join(map(str, shard_numbers()))
+
+
+class ShardBroker(Broker):
+    """The broker of one shard. It makes sure that this is the Redis of the shard, and that all processes know the same."""
+
+    def __init__(self, config: Config, *, role: str = "client", backend: str = "") -> None:
+        super().__init__(config, role=role, backend=backend)
+        self.shard = shard_of(backend) or 0
+        self._is_checked = False
+
+    def _register_queues(self, names: Sequence[str]) -> Steps[None]:
+        yield from self.check_shard()
+        yield from super()._register_queues(names)
+
+    def sign_on(self, queues: Iterable[str], worker: str) -> None:
+        """Register a worker, unless the settings have other shards than those that are stored."""
+        self.redis.run(self.check_shard())
+        super().sign_on(queues, worker)
+
+    def heartbeat(self, *args: Any, **options: Any) -> HeartbeatResult:
+        """That of a supervisor, whose first one tells whether it may start."""
+        self.redis.run(self.check_shard())
+        return super().heartbeat(*args, **options)
+
+    def check_shard(self) -> Steps[None]:
+        """Store the number of this shard and those of all, if Redis has none. Raises BrokerRefused for others."""
+        if self._is_checked:
+            return
+        commands: list[Command] = [("SET", self.keys.shards, self.stamp, "NX"), ("GET", self.keys.shards)]
+        _, stored = checked((yield commands))
+        found = (stored or b"").decode(errors="replace")
+        if found and found != self.stamp:
+            number, _, numbers = found.partition(" ")
+            where = f"{self.connection_settings} is shard {number} of the shards {numbers}"
+            raise BrokerRefused(
+                f'{where}, and RTQ["SHARDS"] of this process says that it is shard {self.shard} of {wanted_set()}. '
+                + (
+                    "Shards that were added are made known with  manage.py rtq_shards apply"
+                    if number == str(self.shard)
+                    else "Its number is for ever: correct the setting."
+                )
+            )
+        self._is_checked = True
+
+    def stored_stamp(self) -> tuple[str, str]:
+        """The number of this shard, and those of all, as Redis has them; empty texts: it has none."""
+        stored = self.redis.execute_one(("GET", self.keys.shards), resend=True) or b""
+        number, _, numbers = stored.decode(errors="replace").partition(" ")
+        return number, numbers
+
+    def store_stamp(self) -> None:
+        """Store what the settings say."""
+        self.redis.execute_one(("SET", self.keys.shards, self.stamp), resend=True)
+
+    @property
+    def stamp(self) -> str:
+        """What Redis has of this shard."""
+        return f"{self.shard} {wanted_set()}"
+
+
+class AllShardsBroker(ShardBroker):
+    """The broker of producers: that of shard 0, which sends jobs to the shards that their ids name.
+
+    A shard that does not answer raises after the others have got their jobs.
+    """
+
+    def by_shard(self, jobs: Sequence[AnyJob]) -> list[tuple[Broker, list[int]]]:
+        """The broker of each shard that gets some of the jobs, and their positions."""
+        positions: dict[int, list[int]] = {}
+        for position, job in enumerate(jobs):
+            positions.setdefault(shard_in(job.id), []).append(position)
+        return [(self._broker_of(number), of_shard) for number, of_shard in positions.items()]
+
+    def _broker_of(self, number: int) -> Broker:
+        return broker_of(shard_place(number)) if number else self
+
+    def enqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
+        """Enqueue jobs in their shards."""
+        return self._each(jobs, lambda broker, part: Broker.enqueue(broker, queue, part, all_or_none=all_or_none))
+
+    def enqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:
+        """Enqueue unique jobs in their shards."""
+        return self._each(
+            jobs, lambda broker, part: Broker.enqueue_unique(broker, queue, part, all_or_none=all_or_none)
+        )
+
+    async def aenqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
+        """enqueue() for coroutines."""
+        merged = _Merged(jobs)
+        for broker, positions in self.by_shard(jobs):
+            part = merged.take(positions)
+            with merged.errors:
+                merged.put(positions, part, await Broker.aenqueue(broker, queue, part, all_or_none=all_or_none))
+        return merged.answers()
+
+    async def aenqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:
+        """enqueue_unique() for coroutines."""
+        merged = _Merged(jobs)
+        for broker, positions in self.by_shard(jobs):
+            part = merged.take(positions)
+            with merged.errors:
+                merged.put(positions, part, await Broker.aenqueue_unique(broker, queue, part, all_or_none=all_or_none))
+        return merged.answers()
+
+    def _each(self, jobs: list[Any], send: Callable[[Broker, list[Any]], list[str]]) -> list[str]:
+        merged = _Merged(jobs)
+        for broker, positions in self.by_shard(jobs):
+            part = merged.take(positions)
+            with merged.errors:
+                merged.put(positions, part, send(broker, part))
+        return merged.answers()
+
+    def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
+        """Enqueue the jobs of several calls, in one round trip to each shard."""
+        answers: list[list[str] | BrokerError] = [[""] * len(call.jobs) for call in calls]
+        parts: dict[Broker, list[tuple[int, list[int]]]] = {}
+        for number, call in enumerate(calls):
+            for broker, positions in self.by_shard(call.jobs):
+                parts.setdefault(broker, []).append((number, positions))
+        for broker, of_broker in parts.items():
+            sent = [calls[number]._replace(jobs=[calls[number].jobs[i] for i in at]) for number, at in of_broker]
+            try:
+                replies: Sequence[list[str] | BrokerError] = Broker.enqueue_calls(broker, sent)
+            except BrokerError as error:
+                replies = [error] * len(sent)
+            for (number, positions), reply in zip(of_broker, replies, strict=True):
+                answer = answers[number]
+                if isinstance(reply, BrokerError):
+                    answers[number] = reply
+                elif not isinstance(answer, BrokerError):
+                    for position, word in zip(positions, reply, strict=True):
+                        answer[position] = word
+        return answers
+
+
+class _Merged:
+    """The answers about jobs that were sent in parts."""
+
+    def __init__(self, jobs: list[Any]) -> None:
+        self._jobs = jobs
+        self._answers = [""] * len(jobs)
+        self.errors = _FirstError()
+
+    def take(self, positions: Sequence[int]) -> list[Any]:
+        return [self._jobs[position] for position in positions]
+
+    def put(self, positions: Sequence[int], part: Sequence[Any], answers: Sequence[str]) -> None:
+        """Note the answers, and the jobs: they may have new ids."""
+        for position, job, answer in zip(positions, part, answers, strict=True):
+            self._jobs[position], self._answers[position] = job, answer
+
+    def answers(self) -> list[str]:
+        """An answer for each job. Raises the first error."""
+        if self.errors.first is not None:
+            raise self.errors.first
+        return self._answers
+
+
+class _FirstError:
+    """Blocks whose BrokerErrors wait until all are done."""
+
+    first: BrokerError | None = None
+
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        if not isinstance(error, BrokerError):
+            return False
+        self.first = self.first or error
+        return True

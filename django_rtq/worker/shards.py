@@ -1,0 +1,150 @@
+"""One rtq_worker for several shards: a supervisor for each, in a process of its own.
+
+A supervisor and its processes serve one Redis, with claims, leases and recovery of their own. So a shard that is down or
+hangs holds up no other one, and within a shard all is as without shards. The parent only passes on stop signals, replaces
+a supervisor that was killed, and touches the health file.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from django_rtq.broker.task_backends import shard_of
+from django_rtq.threads import close_connection_pools, close_database_connections
+from django_rtq.worker.options import EXIT_FAILED
+from django_rtq.worker.supervisor.process_pool import kill_with_parent
+from django_rtq.worker.supervisor.supervisor import TOUCH_SECONDS
+from django_rtq.worker.supervisor.wakeup import stop_signals
+
+logger = logging.getLogger("django_rtq")
+
+RESTART_SECONDS = 1.0  # until a supervisor that was killed is replaced
+FRESH_SECONDS = 3 * TOUCH_SECONDS  # for so long the file of a supervisor counts after it was touched
+Serve = Callable[[str, str], int]  # of a place, with the path of a health file; returns an exit code
+
+
+def run_in_each(places: Sequence[str], serve: Serve, *, health_file: str = "") -> int:
+    """Run a supervisor for each place until all have ended. Returns the worst of their exit codes."""
+    stopping = set(stop_signals())
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*stopping, signal.SIGCHLD})
+    try:
+        return _Supervisors(places, serve, health_file, stopping, before).run()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Supervisors:
+    def __init__(
+        self, places: Sequence[str], serve: Serve, health_file: str, stopping: set[signal.Signals], mask: set[int]
+    ) -> None:
+        self._places, self._serve, self._health_file = places, serve, health_file
+        self._stopping, self._mask = stopping, mask
+        self._alive: dict[int, str] = {}  # process id -> place
+        self._due: dict[str, float] = {}  # place -> when it is forked again, on time.monotonic()
+        self._worst = 0
+        self._is_stopping = False
+
+    def run(self) -> int:
+        """Fork them, and wait."""
+        for place in self._places:
+            self._fork(place)
+        while self._alive or self._due:
+            info = signal.sigtimedwait({*self._stopping, signal.SIGCHLD}, TOUCH_SECONDS if not self._due else 0.1)
+            if info is not None and info.si_signo in self._stopping:
+                self._is_stopping = True
+                self._due.clear()
+                self._pass_on(info.si_signo)
+            self._reap()
+            for place in [place for place, at in self._due.items() if at <= time.monotonic()]:
+                del self._due[place]
+                self._fork(place)
+            self._touch()
+        return self._worst
+
+    def _fork(self, place: str) -> None:
+        close_database_connections()
+        close_connection_pools()
+        parent, pid = os.getpid(), os.fork()
+        if pid == 0:
+            self._run_child(place, parent)
+        self._alive[pid] = place
+
+    def _run_child(self, place: str, parent: int) -> NoReturn:
+        code = EXIT_FAILED
+        try:
+            os.setpgid(0, 0)  # Ctrl-C signals a whole group, and the parent passes it on
+            kill_with_parent(signal.SIGTERM)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+            if os.getppid() == parent:
+                code = self._serve(place, self._health_file_of(place))
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        except BaseException as error:  # noqa: BLE001 - the top of a process
+            if returncode := getattr(error, "returncode", 0):  # a CommandError: a sentence
+                sys.stderr.write(f"{_name(place)}: {error}\n")
+                code = returncode
+            elif str(type(error).__module__) == "django_rtq.exceptions":
+                sys.stderr.write(f"{_name(place)}: {error}\n")
+                code = 1
+            else:
+                traceback.print_exc()
+        finally:
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+    def _reap(self) -> None:
+        for pid, place in list(self._alive.items()):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                del self._alive[pid]
+                self._on_exit(place, status)
+
+    def _on_exit(self, place: str, status: int) -> None:
+        if os.WIFSIGNALED(status) and not self._is_stopping:
+            logger.error(
+                "the supervisor of %s was killed by signal %d, and is replaced", _name(place), os.WTERMSIG(status)
+            )
+            self._due[place] = time.monotonic() + RESTART_SECONDS
+            return
+        code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        if code and not self._is_stopping:
+            logger.error("the supervisor of %s exited with code %d: all of this worker stop", _name(place), code)
+            self._is_stopping = True
+            self._due.clear()
+            self._pass_on(signal.SIGTERM)
+        self._worst = max(self._worst, code)
+
+    def _pass_on(self, signum: int) -> None:
+        for pid in self._alive:
+            os.kill(pid, signum)
+
+    def _health_file_of(self, place: str) -> str:
+        return self._health_file and f"{self._health_file}.{shard_of(place)}"
+
+    def _touch(self) -> None:
+        """Touch the health file while one of the supervisors does: a shard that is down must not end the others."""
+        if self._health_file and any(map(_is_fresh, map(self._health_file_of, self._places))):
+            with suppress(OSError):
+                Path(self._health_file).touch()
+
+
+def _is_fresh(path: str) -> bool:
+    try:
+        return time.time() - Path(path).stat().st_mtime < FRESH_SECONDS
+    except OSError:
+        return False
+
+
+def _name(place: str) -> str:
+    return f"shard {shard_of(place)}"

@@ -1,0 +1,46 @@
+"""Fixtures: a project with two shards, each on a server of its own."""
+
+import pytest
+from django.test import override_settings
+
+from django_rtq.broker.brokers import close_brokers
+from django_rtq.broker.sharded import shard_for
+from testproject.redis_server import PrivateRedis
+from tests.support.redis_server import LEASE_SECONDS, Redis
+from tests.worker.conftest import databases_of_the_session, journal  # noqa: F401
+
+
+@pytest.fixture(scope="session")
+def servers():
+    """The servers of shard 0 and 1."""
+    with PrivateRedis(appendonly=True) as first, PrivateRedis(appendonly=True) as second:
+        yield [first, second]
+
+
+@pytest.fixture
+def clients(servers):
+    """A client of each server, all empty."""
+    clients = [Redis.from_url(server.url, protocol=2) for server in servers]
+    for client in clients:
+        client.flushall()
+    yield clients
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def shards(servers, clients):
+    """Settings with both."""
+    with override_settings(RTQ={"SHARDS": dict(enumerate(s.url for s in servers)), "LEASE_SECONDS": LEASE_SECONDS}):
+        yield clients
+        close_brokers()
+
+
+def client_of(shard, numbers=(0, 1), start=0):
+    """The name of a client whose jobs go to this shard."""
+    return next(name for i in range(start, 1000) if shard_for(f"client {(name := f'c{i}')}", numbers) == shard)
+
+
+def waiting(client, queue="default"):
+    """How many jobs a server has of a queue."""
+    return client.hlen(f"{{rtq:{queue}}}:jobs")

@@ -1,0 +1,147 @@
+"""delay() and its kin find the shard of each job, and handles find their jobs there."""
+
+import threading
+import uuid
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import transaction
+from django.test import override_settings
+
+from django_rtq import BrokerUnavailable, JobHandle, JobNotFound, ResultTimeout, get_inspector
+from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.task_backends import shard_place
+from django_rtq.jobs.job import made_at, new_job_id, shard_in, with_shard
+from django_rtq.testing import drain
+from tests.app import tasks
+from tests.shards.conftest import client_of, waiting
+from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
+
+
+def test_ids_name_their_shard_and_stay_uuids_with_a_time():
+    job_id = new_job_id()
+
+    assert with_shard(job_id, 0) == job_id
+    assert shard_in(job_id) == 0
+    for number in (1, 7, 1023):
+        found = with_shard(job_id, number)
+        assert (shard_in(found), uuid.UUID(found).version, made_at(found)) == (number, 8, made_at(job_id))
+        assert uuid.UUID(found).variant == uuid.RFC_4122
+    assert [shard_in(text) for text in ("", "x", "0" * 12 + "8000bzzz" + "0" * 12, "0" * 12 + "8000b001")] == [0] * 4
+
+
+def test_a_client_is_in_one_shard_and_ids_lead_there(shards):
+    handles = [tasks.note.using(client=client_of(shard)).delay("x") for shard in (0, 1, 1)]
+
+    assert [shard_in(handle.id) for handle in handles] == [0, 1, 1]
+    assert [waiting(client) for client in shards] == [1, 2]
+    assert {handle.state for handle in handles} == {"queued"}
+    assert JobHandle(handles[1].id, "default").refresh().client == client_of(1)
+    assert handles[1].cancel() == "cancelled"
+    assert handles[1].state == "cancelled"
+    with pytest.raises(JobNotFound):
+        get_inspector().find(handles[2].id)
+    assert get_inspector(shard_place(1)).find(handles[2].id).state == "queued"
+
+
+def test_jobs_without_a_client_are_spread(shards):
+    handles = tasks.note.delay_many([((i,), {}) for i in range(200)])
+
+    assert [waiting(client) for client in shards] == [sum(shard_in(h.id) == n for h in handles) for n in (0, 1)]
+    assert all(waiting(client) > 50 for client in shards)
+    assert [handle.refresh().args for handle in handles[::20]] == [[i] for i in range(0, 200, 20)]
+
+
+def test_delay_many_keeps_the_order_of_a_client_and_of_answers(shards):
+    by_client = tasks.note.using(client=lambda name: client_of(name % 2))
+    handles = by_client.delay_many([((i,), {}) for i in range(10)])
+
+    assert [shard_in(handle.id) for handle in handles] == [0, 1] * 5
+    assert [handle.refresh().args for handle in handles] == [[i] for i in range(10)]
+
+
+def test_more_jobs_than_one_round_trip_takes_get_ids_of_their_shard(shards):
+    handles = tasks.note.using(client=client_of(1)).delay_many([((i,), {}) for i in range(4100)])
+
+    assert {shard_in(handle.id) for handle in handles} == {1}
+    assert waiting(shards[1]) == 4100
+    assert handles[-1].state == "queued"
+
+
+def test_all_or_none_needs_one_shard(shards):
+    by_client = tasks.note.using(client=lambda name: client_of(name % 2))
+
+    with pytest.raises(ValueError, match="belong to 2 shards"):
+        by_client.delay_many([((i,), {}) for i in range(4)], all_or_none=True)
+    assert [waiting(client) for client in shards] == [0, 0]
+    assert len(by_client.delay_many([((i,), {}) for i in (1, 3)], all_or_none=True)) == 2
+
+
+def test_a_unique_job_is_unique_wherever_it_is_called(shards):
+    task = tasks.note.using(unique=True)
+    firsts = [task.delay(str(i)) for i in range(20)]
+    again = [task.delay(str(i)) for i in range(20)]
+
+    assert {shard_in(handle.id) for handle in firsts} == {0, 1}
+    assert [handle.id for handle in again] == [handle.id for handle in firsts]
+    assert all(handle.duplicate for handle in again)
+
+
+def test_coroutines(shards):
+    async def call():
+        task = tasks.note.using(client=lambda name: client_of(name % 2))
+        handles = await task.adelay_many([((i,), {}) for i in range(4)])
+        return handles, [await handle.astate() for handle in handles]
+
+    handles, states = async_to_sync(call)()
+
+    assert [shard_in(handle.id) for handle in handles] == [0, 1] * 2
+    assert set(states) == {"queued"}
+
+
+def test_get_waits_in_the_shard_of_the_job(shards, journal):
+    handles = [tasks.note.using(client=client_of(shard)).delay(f"job {shard}") for shard in (0, 1)]
+    with pytest.raises(ResultTimeout):
+        handles[1].get(0.01)
+    ends = []
+    waits = [threading.Thread(target=lambda handle=handle: ends.append(handle.get(60))) for handle in handles]
+    for wait in waits:
+        wait.start()
+    for place in ("", shard_place(1)):
+        run_all(place)
+    for wait in waits:
+        wait.join(60)
+
+    assert sorted(ends) == ["job 0", "job 1"]
+
+
+def run_all(place):
+    """Run the waiting jobs of a shard in this process."""
+    from django_rtq.broker.brokers import substitute_broker
+
+    with substitute_broker(get_broker(place)):
+        drain()
+
+
+def test_a_shard_that_is_away_fails_its_own_jobs_only(servers, clients):
+    with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: UNREACHABLE}, "LEASE_SECONDS": LEASE_SECONDS}):
+        handle = tasks.note.using(client=client_of(0)).delay("x")
+        with pytest.raises(BrokerUnavailable):
+            tasks.note.using(client=client_of(1)).delay("x")
+        with pytest.raises(BrokerUnavailable):
+            tasks.note.using(client=lambda name: client_of(name % 2)).delay_many([((i,), {}) for i in range(4)])
+        assert handle.state == "queued"
+        assert waiting(clients[0]) == 3  # the others of the call are stored
+        get_broker().close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_jobs_of_a_transaction_have_their_ids_before_the_commit(shards):
+    task = tasks.note.using(client=lambda name: client_of(name % 2))
+    with transaction.atomic():
+        handles = [task.delay_on_commit(i) for i in range(4)]
+        assert [shard_in(handle.id) for handle in handles] == [0, 1] * 2
+        assert [waiting(client) for client in shards] == [0, 0]
+
+    assert [waiting(client) for client in shards] == [2, 2]
+    assert {handle.state for handle in handles} == {"queued"}

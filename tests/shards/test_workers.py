@@ -1,0 +1,121 @@
+"""One rtq_worker serves all shards, and one that is down holds up no other."""
+
+import itertools
+import json
+import os
+import signal
+
+import pytest
+
+from django_rtq.jobs.job import shard_in
+from tests.app import tasks
+from tests.shards.conftest import client_of, waiting
+from tests.support.waiting import wait_until
+from tests.worker.processes import WorkerProcess
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def worker(servers, shards, journal, tmp_path):
+    """Start a worker for both shards: worker("--processes", 2)."""
+    started, numbers = [], itertools.count(1)
+
+    def start(*arguments, is_ready=True, **options):
+        found = WorkerProcess(
+            arguments,
+            {
+                "DJANGO_SETTINGS_MODULE": "tests.settings",
+                "RTQ_DATABASE": str(tmp_path / "db.sqlite3"),
+                "RTQ_TEST_OPTIONS": json.dumps({"SHARDS": dict(enumerate(s.url for s in servers)), **options}),
+            },
+            tmp_path / f"worker-{next(numbers)}.log",
+        )
+        started.append(found)
+        if is_ready:
+            wait_until(lambda: all(has_worker(client) for client in shards) or not found.is_running)
+        return found
+
+    yield start
+    for each in started:
+        each.end()
+
+
+def has_worker(client):
+    return bool(client.exists("{rtq:default}:workers"))
+
+
+def enqueue(number, shard):
+    return tasks.note.using(client=client_of(shard)).delay(f"{shard}-{number}")
+
+
+def test_a_worker_serves_all_shards_and_stops_with_one_signal(worker, shards, journal, tmp_path):
+    health = tmp_path / "health"
+    running = worker("--processes", 2, "--health-file", health)
+    handles = [enqueue(number, shard) for number in range(20) for shard in (0, 1)]
+
+    assert [handle.get(60) for handle in handles] == [f"{n}-{i}" for i in range(20) for n in (0, 1)]
+    wait_until(health.exists)
+    running.kill(signal.SIGTERM)
+    assert running.wait() == 0
+    assert [waiting(client) for client in shards] == [0, 0]
+    assert not any(client.zcard("{rtq:default}:workers") for client in shards)
+    assert "Traceback" not in running.log
+
+
+def test_a_shard_that_is_killed_loses_nothing_and_holds_up_no_other(worker, servers, shards, journal):
+    worker("--processes", 2)
+    gate = tasks.gate.using(client=client_of(1)).delay("held", "gate")
+    journal.wait("start", "held")
+    stored = [enqueue(number, 1) for number in range(50)]
+    wait_until(lambda: shards[1].info("persistence")["aof_pending_bio_fsync"] == 0)
+    servers[1].kill()
+
+    others = [enqueue(number, 0) for number in range(100, 150)]
+    assert [handle.get(60) for handle in others] == [f"0-{number}" for number in range(100, 150)]
+
+    servers[1].restart()
+    journal.open("gate")
+    assert [handle.get(120) for handle in stored] == [f"1-{number}" for number in range(50)]
+    assert gate.get(120) is None
+    assert all(journal.ends(f"1-{number}") >= 1 for number in range(50))
+
+
+def test_burst_serves_all_shards(worker, shards, journal):
+    handles = tasks.note.delay_many([((f"{i}",), {}) for i in range(20)])
+    assert {shard_in(handle.id) for handle in handles} == {0, 1}
+
+    assert worker("--burst", is_ready=False).wait() == 0
+    assert sorted(journal.names("end")) == sorted(f"{i}" for i in range(20))
+
+
+def test_one_shard_only(worker, shards, journal):
+    for shard in (0, 1):
+        enqueue(1, shard)
+
+    assert worker("--burst", "--shard", 1, is_ready=False).wait() == 0
+    assert journal.names("end") == ["1-1"]
+    assert waiting(shards[0]) == 1
+
+
+def test_a_supervisor_that_is_killed_is_replaced(worker, shards, journal):
+    running = worker()
+    enqueue(1, 1).get(60)
+    os.kill(running.children[1], signal.SIGKILL)
+    wait_until(lambda: "is replaced" in running.log)
+
+    assert enqueue(2, 1).get(60) == "1-2"
+    assert enqueue(2, 0).get(60) == "0-2"
+
+
+def test_another_set_of_shards_is_refused(worker, servers, shards):
+    for shard in (0, 1):
+        enqueue(1, shard)
+    urls = [server.url for server in servers]
+
+    swapped = worker("--burst", is_ready=False, SHARDS={0: urls[1], 1: urls[0]})
+    assert swapped.wait() == 1
+    assert "Its number is for ever" in swapped.log
+    more = worker("--burst", is_ready=False, SHARDS={0: urls[0], 1: urls[1], 2: f"{urls[1].rpartition('/')[0]}/1"})
+    assert more.wait() == 1
+    assert "rtq_shards apply" in more.log
