@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Error, Warning
 from django.db import Error as DatabaseFailure
 from django.db import connections
 
-from django_rtq.broker.task_backends import places
+from django_rtq.broker.task_backends import check_shards, config_of, places, shard_of, shard_places
 from django_rtq.conf.config import get_config, is_ours, task_backends
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
 from django_rtq.tasks.limits_of import check_functions
@@ -29,10 +29,11 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
 
     try:
         config = get_config()
-        where = read_connection_settings(config)
+        check_shards()
+        places = [read_connection_settings(config_of(place)) for place in shard_places()]
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E001")]
-    for alias in caches_in(where):
+    for where, alias in ((place, alias) for place in places for alias in caches_in(place)):
         return [
             Error(
                 f"The queues are in {where}, which the cache {alias!r} uses too. cache.clear() runs FLUSHDB: "
@@ -117,6 +118,7 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
     if check_settings():
         return []  # fix these first
     try:
+        check_shards()
         return [problem for place in places() for problem in _check_server_of(place)]
     except ConfigurationError:
         return []  # reported as rtq.E005
@@ -126,7 +128,8 @@ def _check_server_of(place: str) -> list[CheckMessage]:
     from django_rtq.inspector.inspector import get_inspector
     from django_rtq.inspector.server_info import problems_of
 
-    whose = f"TASKS[{place!r}]: " if place else ""
+    shard = shard_of(place)
+    whose = f"Shard {shard}: " if shard is not None else f"TASKS[{place!r}]: " if place else ""
     try:
         server = get_inspector(place).server()
     except (ConfigurationError, BrokerRefused) as error:

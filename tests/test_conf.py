@@ -35,6 +35,7 @@ def test_every_option_can_be_set():
         "DB": 5,
         "TEST_REDIS": "redis://localhost:6379/15",
         "TEST": "eager",
+        "SHARDS": 1,
         **{"SOCKET_TIMEOUT": 0.5, "SOCKET_CONNECT_TIMEOUT": 1, "WAIT_REPLICAS": 1},
         "PREFIX": "app1",
         "DEFAULT_QUEUE": "main",

@@ -25,7 +25,7 @@ from django_rtq.backend.compat import (
 from django_rtq.backend.results import result_of, set_fields
 from django_rtq.backend.rtq_task import RTQTask, WorkerTask, task_in
 from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import places
+from django_rtq.broker.task_backends import alias_of, places
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, JobNotFound
 from django_rtq.inspector.details import JobDetails
@@ -124,7 +124,7 @@ def _find(job_id: str, queue: str) -> tuple[JobDetails | None, str]:
     """A job and the place where it is: the signals do not say in which Redis."""
     for place in places():
         with suppress(BrokerError, JobNotFound):
-            return get_inspector(place).find(job_id, queue), place
+            return get_inspector(place).find(job_id, queue), alias_of(place)
     return None, ""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from django.core.signals import setting_changed
@@ -52,15 +52,15 @@ def open_broker(backend: str, *, role: str) -> Broker:
     return broker_class(place, role)(config_of(place), role=role, backend=place)
 
 
-def broker_class(place: str, role: str) -> type[Broker]:
-    """The class of the broker of a place: of one with shards it knows them, and for producers it finds theirs."""
+def broker_class(place: str, role: str) -> Callable[..., Broker]:
+    """What makes the broker of a place: a shard's knows that it is one, and a producer's finds those of all shards."""
     from django_rtq.broker.broker import Broker  # with it comes redis-py
 
     if shard_of(place) is None or not shard_numbers():
         return Broker
     from django_rtq.broker.sharded import AllShardsBroker, ShardBroker
 
-    return AllShardsBroker if role == "client" and not place else ShardBroker
+    return partial(AllShardsBroker, find=broker_of) if role == "client" and not place else ShardBroker
 
 
 def forget_brokers(places: Collection[str] | None = None) -> None:

@@ -1,7 +1,8 @@
-"""Brokers of a project with RTQ["SHARDS"]: of one shard, and of producers, which find the shard of each job.
+"""Brokers of a project with RTQ["SHARDS"]: of one shard, and of producers, which find the shard of each job (D146).
 
-A shard holds all queues, for a part of the clients: what one script does with queues, turns and limits stays one script.
-An id names the shard of its job for ever, so nothing is looked up, and a shard that is added or closed leads no handle astray.
+A shard holds all queues, for a part of the clients: what one script does with queues, turns and limits stays one
+script. An id names the shard of its job for ever, so nothing is looked up, and a shard that is added or closed leads no
+handle astray.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.brokers import broker_of
 from django_rtq.broker.enqueue_calls import AnyJob
 from django_rtq.broker.messages import EnqueueCall, HeartbeatResult, NewJob, UniqueJob
 from django_rtq.broker.redis.commands import Command, Steps, checked
@@ -75,7 +75,7 @@ def wanted_set() -> str:
 
 
 class ShardBroker(Broker):
-    """The broker of one shard. It makes sure that this is the Redis of the shard, and that all processes know the same."""
+    """The broker of one shard. It makes sure that this is its Redis, and that all processes know the same shards."""
 
     def __init__(self, config: Config, *, role: str = "client", backend: str = "") -> None:
         super().__init__(config, role=role, backend=backend)
@@ -138,6 +138,12 @@ class AllShardsBroker(ShardBroker):
     A shard that does not answer raises after the others have got their jobs.
     """
 
+    def __init__(
+        self, config: Config, *, find: Callable[[str], Broker], role: str = "client", backend: str = ""
+    ) -> None:
+        super().__init__(config, role=role, backend=backend)
+        self._find = find  # the broker of another place
+
     def by_shard(self, jobs: Sequence[AnyJob]) -> list[tuple[Broker, list[int]]]:
         """The broker of each shard that gets some of the jobs, and their positions."""
         positions: dict[int, list[int]] = {}
@@ -146,7 +152,7 @@ class AllShardsBroker(ShardBroker):
         return [(self._broker_of(number), of_shard) for number, of_shard in positions.items()]
 
     def _broker_of(self, number: int) -> Broker:
-        return broker_of(shard_place(number)) if number else self
+        return self._find(shard_place(number)) if number else self
 
     def enqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """Enqueue jobs in their shards."""

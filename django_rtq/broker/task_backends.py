@@ -98,6 +98,11 @@ def shard_of(place: str) -> int | None:
     return 0 if not place and get_config().shards is not None else None
 
 
+def alias_of(place: str) -> str:
+    """The alias of the backend in TASKS that names this place; "" for RTQ["REDIS"] and shards."""
+    return "" if place.startswith(_SHARD) else place
+
+
 def shard_numbers() -> list[int]:
     """All shards in RTQ["SHARDS"]; none without it. In tests with one Redis for all there are none."""
     shards = get_config().shards
@@ -169,14 +174,18 @@ def _read(backend: str) -> tuple[Config, ConnectionSettings]:
 
 
 def _config_of_shard(number: int) -> Config:
-    from django_rtq.conf.shard_options import config_of_shard
+    """The settings with the place of a shard, and its share of the limits of queues."""
+    from django_rtq.conf.shard_options import read_shards, share_of
 
-    config = config_of_shard(get_config(), number)
-    if number and isinstance(config.shards, int):
-        from django_rtq.broker.keys import tag_of_shard
+    config = get_config()
+    assert config.shards is not None
+    shards = read_shards(config.shards)
+    queues, redis = share_of(config.queues, list(shards).index(number), len(shards)), shards[number].redis
+    if redis is not None or not number:
+        return replace(config, queues=queues, redis=redis or config.redis)
+    from django_rtq.broker.keys import tag_of_shard
 
-        config = replace(config, prefix=tag_of_shard(config.prefix, number, config.shards))
-    return config
+    return replace(config, queues=queues, prefix=tag_of_shard(config.prefix, number, len(shards)))
 
 
 def check_shards() -> None:
@@ -186,8 +195,8 @@ def check_shards() -> None:
         address = _address(shard_place(number))
         if known.setdefault(address, number) != number:
             raise ConfigurationError(
-                f'RTQ["SHARDS"]: {known[address]} and {number} are the same Redis, {address[0]}. Each shard needs a server '
-                "or a database of its own."
+                f'RTQ["SHARDS"]: {known[address]} and {number} are the same Redis, {address[0]}. Each shard needs a '
+                "server or a database of its own."
             )
 
 

@@ -139,8 +139,8 @@ class Config:
     redis: str | Mapping[str, Any] = option("")
     #: The database number; required with an alias of CACHES, because cache.clear() empties the cache's own.
     db: int | None = option(None)
-    #: The jobs of which clients are together: slots of a Cluster, as their number, or servers: number -> one of the same
-    #: forms, or {"redis": …, "closed": True}.
+    #: Several Redis for the queues: the number of slots of a Cluster, or servers: number -> one of the same forms, or
+    #: {"redis": …, "closed": True}.
     shards: int | Mapping[int, Any] | None = option(None, _SHARDS)
     #: Where Redis is for tests, in one of the same forms. Not set: a test that would reach REDIS is refused.
     test_redis: str | Mapping[str, Any] = option("")
@@ -302,7 +302,7 @@ def read_config(options: Any, *, debug: bool) -> Config:
     if config.shards is not None:
         from django_rtq.conf.shard_options import check_relations
 
-        check_relations(config)
+        check_relations(config.shards, config.redis, config.queues)
     return config
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django_rtq.conf.config import Config
 from django_rtq.conf.queue_options import encode_rate
 from django_rtq.exceptions import ConfigurationError
 
@@ -77,26 +76,26 @@ def with_home(values: dict[str, Any]) -> dict[str, Any]:
         return values
     if values.get("redis"):
         raise ConfigurationError(
-            'RTQ has "REDIS", and servers in "SHARDS": take "REDIS" out. The server that the project had so far is shard 0.'
+            'RTQ has "REDIS", and servers in "SHARDS": take "REDIS" out. The server that the project had so far is '
+            "shard 0."
         )
     return {**values, "redis": read_shards(shards)[0].redis}
 
 
-def check_relations(config: Config) -> None:
+def check_relations(shards: int | Mapping[int, Any], redis: Any, queues: Mapping[str, Mapping[str, Any]]) -> None:
     """Check what other options have to do with shards. Raises ConfigurationError."""
-    assert config.shards is not None
-    if isinstance(config.shards, int) and config.shards > 1 and not _is_cluster(config.redis):
+    if isinstance(shards, int) and shards > 1 and not _is_cluster(redis):
         raise ConfigurationError(
-            f'RTQ["SHARDS"] is {config.shards}, a number of slots, but RTQ["REDIS"] is no Cluster. Servers are named: '
+            f'RTQ["SHARDS"] is {shards}, a number of slots, but RTQ["REDIS"] is no Cluster. Servers are named: '
             'RTQ["SHARDS"] = {0: "redis://a/0", 1: "redis://b/0"}.'
         )
-    count = len(read_shards(config.shards))
-    for queue, options in config.queues.items():
+    count = len(read_shards(shards))
+    for queue, options in queues.items():
         for name in _WHOLE:
             if (limit := options.get(name)) is not None and 0 < limit < count:
                 raise ConfigurationError(
-                    f'RTQ["QUEUES"][{queue!r}][{name!r}] is {limit}, which cannot be divided among {count} shards. Raise '
-                    "it, or limit clients: a client is in one shard."
+                    f'RTQ["QUEUES"][{queue!r}][{name!r}] is {limit}, which cannot be divided among {count} shards. '
+                    "Raise it, or limit clients: a client is in one shard."
                 )
 
 
@@ -106,13 +105,9 @@ def _is_cluster(redis: Any) -> bool:
     return isinstance(redis, str) and redis.startswith(("redis+cluster://", "rediss+cluster://"))
 
 
-def config_of_shard(config: Config, number: int) -> Config:
-    """The settings of one shard: its place, and its share of the limits of each queue. Its prefix is that of all."""
-    assert config.shards is not None
-    shards = read_shards(config.shards)
-    shard, at = shards[number], list(shards).index(number)
-    queues = {name: _divided(options, at, len(shards)) for name, options in config.queues.items()}
-    return replace(config, queues=queues, redis=shard.redis or config.redis)
+def share_of(queues: Mapping[str, Mapping[str, Any]], at: int, count: int) -> dict[str, dict[str, Any]]:
+    """What one of `count` shards has of RTQ["QUEUES"]: of each limit of a queue a part."""
+    return {name: _divided(options, at, count) for name, options in queues.items()}
 
 
 def _divided(options: Mapping[str, Any], at: int, count: int) -> dict[str, Any]:

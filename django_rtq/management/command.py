@@ -7,7 +7,6 @@ import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, _ActionsContainer
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from shutil import get_terminal_size
 from typing import Any, ClassVar, TypeAlias
@@ -16,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from django_rtq.broker.task_backends import place_of, place_of_job, shard_of, shard_places, view_backend
-from django_rtq.exceptions import RTQError
+from django_rtq.exceptions import ConfigurationError, RTQError
 from django_rtq.management.output import Column, as_json, one_line, table
 from django_rtq.management.prompts import client_argument, positive
 
@@ -48,6 +47,8 @@ class RTQCommand(BaseCommand):
             BACKEND.but(help=self.backend_help).add_to(parser)
         if self.backend_help and self.takes_shard:
             SHARD.add_to(parser)
+            for sub_parser in _sub_parsers(parser):  # after the action too; without a default that would overwrite it
+                SHARD.but(default=SUPPRESS, help=SUPPRESS).add_to(sub_parser)
         return parser
 
     def run_from_argv(self, argv: list[str]) -> None:
@@ -93,14 +94,18 @@ class RTQCommand(BaseCommand):
             return [place_of(f"#{shard}")]
         if backend:
             return [backend]
-        if ids := options.get("ids"):
-            return list(dict.fromkeys(place_of_job("", job_id) for job_id in ids))
-        return shard_places()
+        try:
+            ids = options.get("ids")
+            return list(dict.fromkeys(place_of_job("", job_id) for job_id in ids)) if ids else shard_places()
+        except ConfigurationError:
+            return [""]  # what is wrong is said, with an exit code, where the settings are needed
 
     def _execute_in_each(self, places: Sequence[str], *args: Any, **options: Any) -> None:
         """Run for each shard. One that fails does not keep the others from it; the worst exit code is that of all."""
-        if options.get("json"):
-            text = f"There are {len(places)} shards, and JSON is about one of them: choose it with --shard."
+        if options.get("json") or options.get("watch") is not None:
+            text = (
+                f"There are {len(places)} shards, and --json and --watch are about one of them: choose it with --shard."
+            )
             raise CommandError(text, returncode=WRONG_USAGE)
         worst = 0
         for place in places:
@@ -219,6 +224,10 @@ class ActionCommand(RTQCommand):
                 self.stdout.write(sentence)
 
 
+def _sub_parsers(parser: ArgumentParser) -> list[ArgumentParser]:
+    return [each for action in parser._actions if isinstance(action.choices, dict) for each in action.choices.values()]
+
+
 def switched(options: Options, what: str, where: str = "", *, is_changed: bool, resume: str) -> str:
     """A sentence about what was paused or resumed, or would be. `resume`: the command that resumes it."""
     action, capitalized = options["action"], what[0].upper() + what[1:]
@@ -257,7 +266,6 @@ def _accept_django_options(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("Django's options")
     group.add_argument("-v", "--verbosity", type=int, choices=range(4), default=SUPPRESS, help="0 silent, 2 more.")
     BACKEND.but(default=SUPPRESS, help=SUPPRESS).add_to(group)
-    SHARD.but(default=SUPPRESS, help=SUPPRESS).add_to(group)
     for name in ("--settings", "--pythonpath"):
         group.add_argument(name, default=SUPPRESS, help=SUPPRESS)
     for name in ("--traceback", "--no-color", "--force-color"):

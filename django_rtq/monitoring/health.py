@@ -10,6 +10,7 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
+from django_rtq.broker.task_backends import shard_places, view_backend
 from django_rtq.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError
 from django_rtq.incidents import read_incidents
@@ -51,10 +52,15 @@ def health_view(request: HttpRequest) -> JsonResponse:
 
 
 def _read() -> tuple[int, dict[str, Any]]:
-    try:
-        incidents = read_incidents()
-    except BrokerError:
-        unreachable = {"kind": "redis_unreachable", "severity": "critical", "count": 1}
+    incidents, away = [], 0
+    for place in shard_places():
+        try:
+            with view_backend(place):
+                incidents += read_incidents()
+        except BrokerError:
+            away += 1
+    if away:
+        unreachable = {"kind": "redis_unreachable", "severity": "critical", "count": away}
         return 503, {"status": "critical", "incidents": [unreachable]}
     counts = Counter((incident.kind, str(incident.severity)) for incident in incidents)
     numbers = [{"kind": kind, "severity": severity, "count": n} for (kind, severity), n in counts.items()]

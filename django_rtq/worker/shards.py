@@ -1,8 +1,8 @@
 """One rtq_worker for several shards: a supervisor for each, in a process of its own.
 
-A supervisor and its processes serve one Redis, with claims, leases and recovery of their own. So a shard that is down or
-hangs holds up no other one, and within a shard all is as without shards. The parent only passes on stop signals, replaces
-a supervisor that was killed, and touches the health file.
+A supervisor and its processes serve one Redis, with claims, leases and recovery of their own. So a shard that is down
+or hangs holds up no other one, and within a shard all is as without shards. The parent only passes on stop signals,
+replaces a supervisor that was killed, and touches the health file.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from django.core.management.base import CommandError
+
 from django_rtq.broker.task_backends import shard_of
+from django_rtq.exceptions import RTQError
 from django_rtq.threads import close_connection_pools, close_database_connections
-from django_rtq.worker.options import EXIT_FAILED
+from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_FAILED
 from django_rtq.worker.supervisor.process_pool import kill_with_parent
 from django_rtq.worker.supervisor.supervisor import TOUCH_SECONDS
 from django_rtq.worker.supervisor.wakeup import stop_signals
@@ -50,6 +53,7 @@ class _Supervisors:
         self._stopping, self._mask = stopping, mask
         self._alive: dict[int, str] = {}  # process id -> place
         self._due: dict[str, float] = {}  # place -> when it is forked again, on time.monotonic()
+        self._touched: dict[str, tuple[float, float]] = {}  # health file -> when, by its clock and on time.monotonic()
         self._worst = 0
         self._is_stopping = False
 
@@ -88,15 +92,11 @@ class _Supervisors:
                 code = self._serve(place, self._health_file_of(place))
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
-        except BaseException as error:  # noqa: BLE001 - the top of a process
-            if returncode := getattr(error, "returncode", 0):  # a CommandError: a sentence
-                sys.stderr.write(f"{_name(place)}: {error}\n")
-                code = returncode
-            elif str(type(error).__module__) == "django_rtq.exceptions":
-                sys.stderr.write(f"{_name(place)}: {error}\n")
-                code = 1
-            else:
-                traceback.print_exc()
+        except (CommandError, RTQError) as error:
+            sys.stderr.write(f"{_name(place)}: {error}\n")
+            code = getattr(error, "returncode", EXIT_CANNOT_START)
+        except BaseException:  # noqa: BLE001 - the top of a process
+            traceback.print_exc()
         finally:
             with suppress(OSError, ValueError):
                 sys.stdout.flush()
@@ -134,16 +134,18 @@ class _Supervisors:
 
     def _touch(self) -> None:
         """Touch the health file while one of the supervisors does: a shard that is down must not end the others."""
-        if self._health_file and any(map(_is_fresh, map(self._health_file_of, self._places))):
+        if self._health_file and any([self._is_fresh(self._health_file_of(place)) for place in self._places]):
             with suppress(OSError):
                 Path(self._health_file).touch()
 
-
-def _is_fresh(path: str) -> bool:
-    try:
-        return time.time() - Path(path).stat().st_mtime < FRESH_SECONDS
-    except OSError:
-        return False
+    def _is_fresh(self, path: str) -> bool:
+        try:
+            touched = Path(path).stat().st_mtime
+        except OSError:
+            return False
+        if touched != self._touched.get(path, (0.0, 0.0))[0]:
+            self._touched[path] = touched, time.monotonic()
+        return time.monotonic() - self._touched[path][1] < FRESH_SECONDS
 
 
 def _name(place: str) -> str:

@@ -22,6 +22,7 @@ from django_rtq.admin.navigation import mark_no_running_jobs, navigation_links, 
 from django_rtq.admin.permissions import LOG, VIEW, UserPermissions
 from django_rtq.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.admin.urls import page_url
+from django_rtq.broker.task_backends import shard_numbers, shard_place, viewed_backend
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound
 from django_rtq.inspector.inspector import get_inspector
@@ -128,8 +129,19 @@ class PageAdmin(admin.ModelAdmin):
             **context,
             "navigation_links": navigation_links(request, self.admin_site, self.opts),
             "search_url": search_url(request, self.admin_site),
+            "shard_links": self._shard_links(),
             "is_in_english": _is_left_in_english(),
         }
+
+    def _shard_links(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "title": _("Shard %(number)d") % {"number": number},
+                "url": self.url("queue_changelist", query={"shard": str(number)}),
+                "is_current": shard_place(number) == viewed_backend(),
+            }
+            for number in shard_numbers()
+        ]
 
     def _protect(self, page: Route) -> View:
         view = update_wrapper(partial(self._dispatch, page), page.view)
@@ -143,8 +155,16 @@ class PageAdmin(admin.ModelAdmin):
         if request.method not in methods:
             return HttpResponseNotAllowed(methods)
         request.current_app = self.admin_site.name
+        texts = {name: unquote(text) for name, text in names.items()}
+        if get_config().shards is not None:
+            from django_rtq.admin.shards import in_shard  # most projects have none
+
+            return in_shard(request, texts.get("job_id", ""), lambda: self._view(page, request, texts))
+        return self._view(page, request, texts)
+
+    def _view(self, page: Route, request: HttpRequest, names: Mapping[str, str]) -> HttpResponse:
         try:
-            return page.view(request, **{name: unquote(text) for name, text in names.items()})
+            return page.view(request, **names)
         except JobNotFound as error:
             why = _(
                 "Job %(id)s was not found. The ID is wrong, the job was discarded, or it finished and its result has "

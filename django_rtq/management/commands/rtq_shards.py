@@ -68,8 +68,8 @@ class Command(ActionCommand):
         for broker, (number, _) in zip(brokers, stored, strict=True):
             if number not in ("", str(broker.shard)):
                 raise BrokerRefused(
-                    f'{broker.connection_settings} is shard {number}, and RTQ["SHARDS"] says that it is shard {broker.shard}.'
-                    " Its number is for ever: correct the setting."
+                    f'{broker.connection_settings} is shard {number}, and RTQ["SHARDS"] says that it is shard '
+                    f"{broker.shard}. Its number is for ever: correct the setting."
                 )
         changed = [
             broker.shard for broker, stamp in zip(brokers, stored, strict=True) if " ".join(stamp) != broker.stamp

@@ -9,9 +9,11 @@ from itertools import accumulate
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from django_rtq.broker.histogram import upper_bound
-from django_rtq.broker.task_backends import view_backend
+from django_rtq.broker.task_backends import place_of, shard_numbers, shard_place, view_backend
+from django_rtq.exceptions import BrokerError
 from django_rtq.incidents import Incident
 from django_rtq.inspector.details import WorkerDetails
 from django_rtq.monitoring.prometheus.snapshot import QueueNumbers, Snapshot, read_snapshot
@@ -61,10 +63,35 @@ class RTQCollector(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics."""
+        """All metrics. With RTQ["SHARDS"] those of each shard have its number as a label."""
+        if not place_of(self._backend) and shard_numbers():
+            return _metrics_of_shards()
         with view_backend(self._backend):
             snapshot = read_snapshot()
         return metrics_of(snapshot)
+
+
+def _metrics_of_shards() -> Iterator[Metric]:
+    """All metrics. A shard that does not answer has none but rtq_shard_up. Raises BrokerError if no shard answers."""
+    up = GaugeMetricFamily("rtq_shard_up", "1 if the shard has answered this scrape, else 0.", labels=["shard"])
+    merged: dict[str, Metric] = {}
+    last: BrokerError | None = None
+    for number in shard_numbers():
+        label = {"shard": str(number)}
+        try:
+            with view_backend(shard_place(number)):
+                metrics = list(metrics_of(read_snapshot()))
+        except BrokerError as error:
+            last = error
+            up.add_metric([str(number)], 0)
+            continue
+        up.add_metric([str(number)], 1)
+        for metric in metrics:
+            whole = merged.setdefault(metric.name, Metric(metric.name, metric.documentation, metric.type))
+            whole.samples += [Sample(sample.name, {**sample.labels, **label}, *sample[2:]) for sample in metric.samples]
+    if last is not None and not merged:
+        raise last
+    return iter([*merged.values(), up])
 
 
 def metrics_of(snapshot: Snapshot) -> Iterator[Metric]:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.messages import Claimed
+from django_rtq.broker.task_backends import alias_of
 from django_rtq.broker.workflows import is_member, keeps_result, workflow_of
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, JobSuspended
@@ -167,7 +168,7 @@ class Run:
             queue_name=self.queue,
             client=self.client.decode(),
             worker=self.worker,
-            backend=self.progress.backend if self.progress is not None else "",
+            backend=alias_of(self.progress.backend) if self.progress is not None else "",
             task_name=self.task_name,
             headers=headers,
             _report=self._report,

@@ -1,0 +1,51 @@
+"""Which shard a page of the admin is about, in a project with RTQ["SHARDS"].
+
+It is in the address: `?shard=1`. Links and forms of our pages do not say it. A page that is opened from another one is
+about the same shard, which the header Referer tells, and gets its address by a redirect. So two tabs may show two
+shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseRedirect
+from django.utils.translation import gettext as _
+
+from django_rtq.admin.refreshing import REFRESH_HEADER
+from django_rtq.broker.task_backends import place_of_job, shard_numbers, shard_of, shard_place, view_backend
+
+
+def in_shard(request: HttpRequest, job_id: str, view: Callable[[], HttpResponse]) -> HttpResponse:
+    """The answer of a view about the shard of a job, of the address, or of the page before."""
+    number = shard_of(place_of_job("", job_id)) if job_id else None
+    said, before = _shard(request.GET.get("shard", "")), _shard_before(request)
+    if number is None or not job_id:
+        number = before if said is None else said
+    if number is None and request.method == "POST":
+        return HttpResponseBadRequest(
+            _("Your browser does not say which shard this page is about (header Referer). Nothing was changed.")
+        )
+    number = number or 0
+    if number and said is None and request.method in ("GET", "HEAD") and REFRESH_HEADER not in request.headers:
+        query = request.GET.copy()
+        query["shard"] = str(number)
+        return HttpResponseRedirect(f"{request.path}?{query.urlencode()}")
+    with view_backend(shard_place(number)):
+        answer = view()
+        if hasattr(answer, "render"):
+            answer.render()  # what it shows may ask Redis
+        return answer
+
+
+def _shard_before(request: HttpRequest) -> int | None:
+    """The shard of the page with the link or form; None: it is not known."""
+    referer = urlsplit(request.headers.get("Referer", ""))
+    if referer.netloc != request.get_host():
+        return None
+    return _shard(parse_qs(referer.query).get("shard", ["0"])[0])
+
+
+def _shard(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 5 and int(text) in shard_numbers() else None

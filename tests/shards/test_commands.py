@@ -1,0 +1,168 @@
+"""Commands, pages, metrics and checks of a project with shards."""
+
+import io
+import re
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.test import override_settings
+
+from django_rtq import get_inspector
+from django_rtq.broker.brokers import close_brokers
+from django_rtq.broker.task_backends import config_of, shard_place
+from django_rtq.checks import check_settings
+from django_rtq.exceptions import BrokerRefused
+from django_rtq.monitoring.prometheus.exposition import metrics_text
+from tests.app import tasks
+from tests.shards.conftest import client_of
+from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
+
+
+def run(*arguments):
+    output = io.StringIO()
+    call_command(*arguments, stdout=output, stderr=output)
+    return output.getvalue()
+
+
+def run_to_exit(*arguments):
+    output = io.StringIO()
+    with pytest.raises(SystemExit) as end:
+        call_command(*arguments, stdout=output, stderr=output)
+    return output.getvalue(), end.value.code
+
+
+def enqueue(shard, name="x"):
+    return tasks.note.using(client=client_of(shard)).delay(name)
+
+
+@pytest.fixture
+def half(servers, clients):
+    """Settings with a shard that does not answer."""
+    with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: UNREACHABLE}, "LEASE_SECONDS": LEASE_SECONDS}):
+        yield
+        close_brokers()
+
+
+def test_a_command_runs_in_each_shard_or_in_one(shards):
+    for shard in (0, 1, 1):
+        enqueue(shard)
+
+    text = run("rtq_status")
+    assert [int(found) for found in re.findall(r"default +open +(\d+)", text)] == [1, 2]
+    assert text.index("shard 0:") < text.index("shard 1:")
+    assert re.findall(r"default +open +(\d+)", run("rtq_status", "--shard", "1")) == ["2"]
+    with pytest.raises(CommandError, match="--shard"):
+        run("rtq_status", "--json")
+    with pytest.raises(CommandError, match="There is no shard 7"):
+        run("rtq_status", "--shard", "7")
+
+
+def test_a_queue_is_paused_in_all_shards(shards):
+    for shard in (0, 1):
+        enqueue(shard)
+    run("rtq_queues", "pause", "default")
+
+    assert all(get_inspector(shard_place(n)).overview.read().queues[0].details.paused for n in (0, 1))
+    run("rtq_queues", "resume", "default", "--shard", "1")
+    assert [get_inspector(shard_place(n)).overview.read().queues[0].details.paused for n in (0, 1)] == [True, False]
+
+
+def test_ids_lead_to_their_shards(shards):
+    here, there = enqueue(0, "here"), enqueue(1, "there")
+
+    assert "there" in run("rtq_jobs", "show", there.id)
+    text = run("rtq_jobs", "show", there.id, here.id)
+    assert "here" in text
+    assert "there" in text
+    run("rtq_jobs", "cancel", there.id, "--no-input")
+    assert (here.state, there.state) == ("queued", "cancelled")
+
+
+def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half):
+    enqueue(0)
+
+    text, code = run_to_exit("rtq_status")
+    assert code == 1
+    assert re.findall(r"default +open +(\d+)", text) == ["1"]
+    assert "shard 1: Redis cannot be reached" in text
+    text, code = run_to_exit("rtq_check")
+    assert code == 2
+    assert "shard 1:\ncritical redis_unreachable" in text
+
+
+def test_rtq_shards_shows_them_and_makes_more_known(servers, shards):
+    enqueue(0)
+    assert run("rtq_shards", "list").count(" ok") == 2
+    more = {
+        0: servers[0].url,
+        1: servers[1].url,
+        2: {"redis": f"{servers[1].url.rpartition('/')[0]}/3", "closed": True},
+    }
+    with override_settings(RTQ={"SHARDS": more}):
+        with pytest.raises(BrokerRefused, match="rtq_shards apply"):
+            tasks.note.using(client=client_of(0, (0, 1))).delay("x")
+        assert "shard 0, 1, 2." in run("rtq_shards", "apply", "--dry-run")
+        run("rtq_shards", "apply")
+        assert "no: closed" in run("rtq_shards", "list")
+        assert "already" in run("rtq_shards", "apply")
+        close_brokers()
+    with override_settings(RTQ={"SHARDS": {0: servers[1].url, 1: servers[0].url}}):
+        with pytest.raises(CommandError, match="Its number is for ever"):
+            run("rtq_shards", "apply")
+        close_brokers()
+    with override_settings(RTQ={"REDIS": servers[0].url}), pytest.raises(CommandError, match="There are no shards"):
+        run("rtq_shards", "list")
+
+
+def test_metrics_have_the_shard_as_a_label(shards):
+    for shard in (0, 1, 1):
+        enqueue(shard)
+
+    text = metrics_text()[1].decode()
+    assert re.findall(r'rtq_jobs{queue="default",shard="(\d)",state="queued"} (\d)', text) == [("0", "1"), ("1", "2")]
+    assert text.count("# TYPE rtq_jobs ") == 1
+    assert 'rtq_shard_up{shard="1"} 1.0' in text
+
+
+def test_metrics_of_the_others_while_a_shard_is_away(half):
+    enqueue(0)
+
+    text = metrics_text()[1].decode()
+    assert 'rtq_jobs{queue="default",shard="0",state="queued"} 1' in text
+    assert 'rtq_shard_up{shard="1"} 0.0' in text
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"SHARDS": {1: "redis://a"}}, "has no shard 0"),
+        ({"SHARDS": {0: "redis://a", 1024: "redis://b"}}, "shard 1024, but shards are whole numbers from 0 to 1023"),
+        ({"SHARDS": {0: "redis://a"}, "REDIS": "redis://a"}, 'take "REDIS" out'),
+        ({"SHARDS": {0: ""}}, 'SHARDS"][0] names no Redis'),
+        ({"SHARDS": {0: {"redis": "redis://a", "close": True}}}, "unknown key 'close'"),
+        ({"SHARDS": {0: {"redis": "redis://a", "closed": True}}}, "all shards are closed"),
+        ({"SHARDS": 0, "REDIS": "redis://a"}, "a number of slots in a Cluster"),
+        ({"SHARDS": 4, "REDIS": "redis://a"}, "is no Cluster"),
+        ({"SHARDS": {0: "redis://a/0", 1: "redis://a/0"}}, "0 and 1 are the same Redis"),
+        (
+            {"SHARDS": {0: "redis://a", 1: "redis://b"}, "QUEUES": {"mail": {"max_running": 1}}},
+            "cannot be divided among 2 shards",
+        ),
+    ],
+)
+def test_wrong_settings_are_named(options, text):
+    with override_settings(RTQ=options):
+        (error,) = check_settings()
+    assert text in error.msg
+    assert error.id == "rtq.E001"
+
+
+def test_limits_of_a_queue_are_divided(servers, clients):
+    limits = {"max_running": 5, "rate": "10/s", "max_waiting": 4, "client": {"max_running": 2}}
+    with override_settings(RTQ={"SHARDS": {n: f"redis://h{n}" for n in range(3)}, "QUEUES": {"mail": limits}}):
+        shares = [config_of(shard_place(n)).queues["mail"] for n in range(3)]
+    assert [share["max_running"] for share in shares] == [2, 2, 1]
+    assert [share["max_waiting"] for share in shares] == [2, 1, 1]
+    assert {share["rate"][1].total_seconds() for share in shares} == {3.0}
+    assert {share["client"]["max_running"] for share in shares} == {2}
