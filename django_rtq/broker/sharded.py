@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.enqueue_calls import AnyJob
-from django_rtq.broker.messages import EnqueueCall, HeartbeatResult, NewJob, UniqueJob
+from django_rtq.broker.messages import EnqueueCall, HeartbeatResult, NewJob, UniqueJob, Unreplicated
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.task_backends import place_of, shard_numbers, shard_of, shard_place
 from django_rtq.conf.config import Config, get_config
@@ -219,6 +219,7 @@ class _Merged:
     def __init__(self, jobs: list[Any]) -> None:
         self._jobs = jobs
         self._answers = [""] * len(jobs)
+        self._problem = ""  # of replicas
         self.errors = _FirstError()
 
     def take(self, positions: Sequence[int]) -> list[Any]:
@@ -226,6 +227,8 @@ class _Merged:
 
     def put(self, positions: Sequence[int], part: Sequence[Any], answers: Sequence[str]) -> None:
         """Note the answers, and the jobs: they may have new ids."""
+        if isinstance(answers, Unreplicated):
+            self._problem = answers.problem
         for position, job, answer in zip(positions, part, answers, strict=True):
             self._jobs[position], self._answers[position] = job, answer
 
@@ -233,7 +236,7 @@ class _Merged:
         """An answer for each job. Raises the first error."""
         if self.errors.first is not None:
             raise self.errors.first
-        return self._answers
+        return Unreplicated(self._answers, self._problem) if self._problem else self._answers
 
 
 class _FirstError:

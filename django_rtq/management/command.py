@@ -43,12 +43,12 @@ class RTQCommand(BaseCommand):
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
-        if self.backend_help:
-            BACKEND.but(help=self.backend_help).add_to(parser)
-        if self.backend_help and self.takes_shard:
-            SHARD.add_to(parser)
+        if not self.backend_help:
+            return parser
+        for argument in (BACKEND.but(help=self.backend_help), *((SHARD,) if self.takes_shard else ())):
+            argument.add_to(parser)
             for sub_parser in _sub_parsers(parser):  # after the action too; without a default that would overwrite it
-                SHARD.but(default=SUPPRESS, help=SUPPRESS).add_to(sub_parser)
+                argument.but(default=SUPPRESS, help=SUPPRESS).add_to(sub_parser)
         return parser
 
     def run_from_argv(self, argv: list[str]) -> None:
@@ -265,7 +265,6 @@ def _accept_django_options(parser: ArgumentParser) -> None:
     """
     group = parser.add_argument_group("Django's options")
     group.add_argument("-v", "--verbosity", type=int, choices=range(4), default=SUPPRESS, help="0 silent, 2 more.")
-    BACKEND.but(default=SUPPRESS, help=SUPPRESS).add_to(group)
     for name in ("--settings", "--pythonpath"):
         group.add_argument(name, default=SUPPRESS, help=SUPPRESS)
     for name in ("--traceback", "--no-color", "--force-color"):

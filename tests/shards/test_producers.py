@@ -8,8 +8,8 @@ from asgiref.sync import async_to_sync
 from django.db import transaction
 from django.test import override_settings
 
-from django_rtq import BrokerUnavailable, JobHandle, JobNotFound, ResultTimeout, get_inspector
-from django_rtq.broker.brokers import get_broker
+from django_rtq import BrokerUnavailable, JobHandle, JobNotFound, NotReplicated, ResultTimeout, get_inspector
+from django_rtq.broker.brokers import close_brokers, get_broker, substitute_broker
 from django_rtq.broker.task_backends import shard_place
 from django_rtq.jobs.job import made_at, new_job_id, shard_in, with_shard
 from django_rtq.testing import drain
@@ -117,8 +117,6 @@ def test_get_waits_in_the_shard_of_the_job(shards, journal):
 
 def run_all(place):
     """Run the waiting jobs of a shard in this process."""
-    from django_rtq.broker.brokers import substitute_broker
-
     with substitute_broker(get_broker(place)):
         drain()
 
@@ -133,6 +131,15 @@ def test_a_shard_that_is_away_fails_its_own_jobs_only(servers, clients):
         assert handle.state == "queued"
         assert waiting(clients[0]) == 3  # the others of the call are stored
         get_broker().close()
+
+
+def test_replicas_that_are_missing_are_told_for_the_whole_call(servers, shards):
+    urls = dict(enumerate(server.url for server in servers))
+    with override_settings(RTQ={"SHARDS": urls, "WAIT_REPLICAS": 1, "SOCKET_TIMEOUT": 0.1}):
+        with pytest.raises(NotReplicated) as caught:
+            tasks.note.delay_many([((n,), {}) for n in range(20)])
+        assert [handle.state for handle in caught.value.handles] == ["queued"] * 20
+        close_brokers()
 
 
 @pytest.mark.django_db(transaction=True)
