@@ -323,7 +323,8 @@ def check_redis_is_allowed(config: Config) -> Config:
         is_url = isinstance(config.test_redis, str) and "://" in config.test_redis
         return replace(config, redis=config.test_redis, db=None if is_url else config.db)  # DB is about REDIS
     if config.redis in (of_project := _redis_of_project()):
-        name = 'RTQ["REDIS"]' if config.redis == of_project[0] else "that of a backend in TASKS"
+        other = f"that of a {'backend in TASKS' if config.shards is None else 'shard, or of a backend in TASKS'}"
+        name = 'RTQ["REDIS"]' if config.redis == of_project[0] else other
         raise RedisNotAllowed(
             f"This test would reach the Redis of the project, {name}. Use django_rtq.testing: captured() collects "
             "jobs, eager() runs them at once, private_redis() with drain() runs them from a Redis of the test's own; "

@@ -23,10 +23,10 @@ from django.core.management.base import CommandError
 from django_rtq.broker.task_backends import shard_of
 from django_rtq.exceptions import RTQError
 from django_rtq.threads import close_connection_pools, close_database_connections
-from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_FAILED
+from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_FAILED, EXIT_OK
 from django_rtq.worker.supervisor.process_pool import kill_with_parent
 from django_rtq.worker.supervisor.supervisor import TOUCH_SECONDS
-from django_rtq.worker.supervisor.wakeup import stop_signals
+from django_rtq.worker.supervisor.wakeup import Wakeup, stop_signals
 
 logger = logging.getLogger("django_rtq")
 
@@ -37,57 +37,56 @@ Serve = Callable[[str, str], int]  # of a place, with the path of a health file;
 
 def run_in_each(places: Sequence[str], serve: Serve, *, health_file: str = "") -> int:
     """Run a supervisor for each place until all have ended. Returns the worst of their exit codes."""
-    stopping = set(stop_signals())
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*stopping, signal.SIGCHLD})
-    try:
-        return _Supervisors(places, serve, health_file, stopping, before).run()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return _Supervisors(places, serve, health_file).run()
 
 
 class _Supervisors:
-    def __init__(
-        self, places: Sequence[str], serve: Serve, health_file: str, stopping: set[signal.Signals], mask: set[int]
-    ) -> None:
+    def __init__(self, places: Sequence[str], serve: Serve, health_file: str) -> None:
         self._places, self._serve, self._health_file = places, serve, health_file
-        self._stopping, self._mask = stopping, mask
-        self._alive: dict[int, str] = {}  # process id -> place
-        self._due: dict[str, float] = {}  # place -> when it is forked again, on time.monotonic()
-        self._touched: dict[str, tuple[float, float]] = {}  # health file -> when, by its clock and on time.monotonic()
-        self._worst = 0
+        self._wakeup = Wakeup()
+        self._passed_on = 0  # stop signals
         self._is_stopping = False
+        self._alive: dict[int, str] = {}  # process id -> place
+        self._due = dict.fromkeys(places, 0.0)  # when a supervisor is to be forked, on time.monotonic()
+        self._touched: dict[str, tuple[float, float]] = {}  # health file -> when, by its clock and on time.monotonic()
+        self._worst = EXIT_OK
 
     def run(self) -> int:
-        """Fork them, and wait."""
-        for place in self._places:
-            self._fork(place)
-        while self._alive or self._due:
-            info = signal.sigtimedwait({*self._stopping, signal.SIGCHLD}, TOUCH_SECONDS if not self._due else 0.1)
-            if info is not None and info.si_signo in self._stopping:
-                self._is_stopping = True
-                self._due.clear()
-                self._pass_on(info.si_signo)
-            self._reap()
-            for place in [place for place, at in self._due.items() if at <= time.monotonic()]:
-                del self._due[place]
-                self._fork(place)
-            self._touch()
+        with self._wakeup.install_handlers():
+            while self._alive or self._due:
+                for place in [place for place, at in self._due.items() if at <= time.monotonic()]:
+                    del self._due[place]
+                    self._fork(place)
+                self._wakeup.sleep(RESTART_SECONDS / 4 if self._due else TOUCH_SECONDS)
+                for signum in self._wakeup.signals[self._passed_on :]:
+                    self._stop(signum)
+                    self._passed_on += 1
+                self._reap()
+                self._touch()
         return self._worst
 
     def _fork(self, place: str) -> None:
         close_database_connections()
         close_connection_pools()
-        parent, pid = os.getpid(), os.fork()
-        if pid == 0:
-            self._run_child(place, parent)
-        self._alive[pid] = place
+        # Until the process has handlers of its own: with ours the signals would be lost.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
+        try:
+            parent, pid = os.getpid(), os.fork()
+            if pid == 0:
+                self._run_child(place, parent, before)
+            self._alive[pid] = place
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def _run_child(self, place: str, parent: int) -> NoReturn:
+    def _run_child(self, place: str, parent: int, mask: set[int]) -> NoReturn:
         code = EXIT_FAILED
         try:
+            signal.set_wakeup_fd(-1)
+            for signum in (*stop_signals(), signal.SIGCHLD):
+                signal.signal(signum, signal.SIG_DFL)
             os.setpgid(0, 0)  # Ctrl-C signals a whole group, and the parent passes it on
             kill_with_parent(signal.SIGTERM)
-            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             if os.getppid() == parent:
                 code = self._serve(place, self._health_file_of(place))
         except SystemExit as end:
@@ -108,24 +107,23 @@ class _Supervisors:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 del self._alive[pid]
-                self._on_exit(place, status)
+                self._on_exit(place, os.waitstatus_to_exitcode(status))
 
-    def _on_exit(self, place: str, status: int) -> None:
-        if os.WIFSIGNALED(status) and not self._is_stopping:
-            logger.error(
-                "the supervisor of %s was killed by signal %d, and is replaced", _name(place), os.WTERMSIG(status)
-            )
+    def _on_exit(self, place: str, code: int) -> None:
+        """`code` is negative after a signal."""
+        if code < 0 and not self._is_stopping:
+            logger.error("the supervisor of %s was killed by signal %d, and is replaced", _name(place), -code)
             self._due[place] = time.monotonic() + RESTART_SECONDS
             return
-        code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         if code and not self._is_stopping:
-            logger.error("the supervisor of %s exited with code %d: all of this worker stop", _name(place), code)
-            self._is_stopping = True
-            self._due.clear()
-            self._pass_on(signal.SIGTERM)
-        self._worst = max(self._worst, code)
+            logger.error("the supervisor of %s exited with code %d: all others stop, too", _name(place), code)
+            self._stop(signal.SIGTERM)
+        if -code not in self._wakeup.signals:  # else it was stopped while it started
+            self._worst = max(self._worst, code if code >= 0 else 128 - code)
 
-    def _pass_on(self, signum: int) -> None:
+    def _stop(self, signum: int) -> None:
+        self._is_stopping = True
+        self._due.clear()
         for pid in self._alive:
             os.kill(pid, signum)
 

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import STATE_LABELS, schedule_text
 from django_rtq.admin.urls import PageUrl
+from django_rtq.broker.task_backends import alias_of
 from django_rtq.incidents.schedules import has_scheduler, is_let_go
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.overview import Overview
@@ -66,7 +67,7 @@ def _row(status: ScheduleStatus, overview: Overview, url: PageUrl | None) -> dic
     entry = status.entry
     task, queue = entry.task.name, entry.task.queue
     why, is_bad = why_not(status, overview)
-    is_linked = url is not None and not status.place
+    is_linked = url is not None and not alias_of(status.place)
     has_job = is_linked and bool(status.last_state)
     return {
         "name": entry.name,

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management import get_commands, load_command_class
 from django.core.management.base import CommandParser
 
+from django_rtq.broker.task_backends import place_of, viewed_backend
 from django_rtq.exceptions import BrokerError
 from django_rtq.incidents import find_incidents
 from django_rtq.incidents.schedules import known_schedules
@@ -36,8 +37,9 @@ class Command(RTQCommand):
             self.stdout.write("\n\n".join([*self._overview(get_inspector().overview.read()), ""]))
         except BrokerError as error:
             problem = error
-        self.stdout.write(self.table_text(COMMAND_COLUMNS, list(_commands())))
-        self.stdout.write("\nAll options of one:  python manage.py rtq_jobs --help")
+        if viewed_backend() == place_of(self.places(options)[-1]):  # once, if there are several shards
+            self.stdout.write(self.table_text(COMMAND_COLUMNS, list(_commands())))
+            self.stdout.write("\nAll options of one:  python manage.py rtq_jobs --help")
         if problem is not None:
             raise problem
 

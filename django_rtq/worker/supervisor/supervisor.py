@@ -27,6 +27,7 @@ from pathlib import Path
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import WorkerCommand
+from django_rtq.broker.task_backends import shard_of
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads import Loop, pause_loops, stop_all
 from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_OK, WorkerOptions
@@ -314,8 +315,9 @@ class Supervisor:
 
 def _describe(options: WorkerOptions) -> str:
     parts = [f"queues {', '.join(options.queues)}", f"{options.processes} process(es) of {options.concurrency} slot(s)"]
-    if options.backend:
-        parts.append(f"backend {options.backend}")
+    if options.backend or shard_of("") is not None:
+        shard = shard_of(options.backend)
+        parts.append(f"backend {options.backend}" if shard is None else f"shard {shard}")
     if options.burst:
         parts.append("burst: until the queues are empty")
     return f"{'; '.join(parts)}; Python {sys.version_info.major}.{sys.version_info.minor}, pid {os.getpid()}"
