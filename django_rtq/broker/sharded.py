@@ -31,7 +31,7 @@ def placed(backend: str, jobs: list[MadeJob], *, all_or_none: bool = False) -> l
     """The jobs of a call with ids that name their shards. Raises ValueError if they are in several, and may not be."""
     if place_of(backend) or not (numbers := open_shards()):
         return jobs
-    found = [job._replace(id=with_shard(job.id, _shard_for(job, numbers))) for job in jobs]
+    found = [type(job)(with_shard(job.id, _shard_for(job, numbers)), *job[1:]) for job in jobs]
     if all_or_none and len(of := {shard_in(job.id) for job in found}) > 1:
         raise ValueError(
             f"delay_many(all_or_none=True) cannot store these jobs together: they belong to {len(of)} shards, which no "
@@ -42,10 +42,21 @@ def placed(backend: str, jobs: list[MadeJob], *, all_or_none: bool = False) -> l
 
 def open_shards() -> tuple[int, ...]:
     """The shards that get new jobs."""
-    shards = get_config().shards
-    if shards is None or not shard_numbers():
-        return ()
-    return tuple(number for number, shard in read_shards(shards).items() if not shard.closed)
+    config = get_config()
+    if _open.config is not config:
+        shards = read_shards(config.shards).values() if config.shards is not None and shard_numbers() else ()
+        _open.config, _open.numbers = config, tuple(shard.number for shard in shards if not shard.closed)
+    return _open.numbers
+
+
+class _Open:
+    """What open_shards() has found, and for which settings."""
+
+    config: Config | None = None
+    numbers: tuple[int, ...] = ()
+
+
+_open = _Open()
 
 
 def _shard_for(job: NewJob | UniqueJob, numbers: tuple[int, ...]) -> int:
@@ -183,6 +194,8 @@ class AllShardsBroker(ShardBroker):
         return merged.answers()
 
     def _each(self, jobs: list[Any], send: Callable[[Broker, list[Any]], list[str]]) -> list[str]:
+        if len(jobs) == 1:
+            return send(self._broker_of(shard_in(jobs[0].id)), jobs)
         merged = _Merged(jobs)
         for broker, positions in self.by_shard(jobs):
             part = merged.take(positions)
