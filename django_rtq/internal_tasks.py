@@ -14,7 +14,7 @@ from django.apps import apps
 from django.utils import timezone
 
 from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import places
+from django_rtq.broker.task_backends import pinned_in, place_of_job, places, viewed_backend
 from django_rtq.conf.config import get_config
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.inspector import get_inspector
@@ -49,13 +49,13 @@ def run_bulk_action(sweep: dict[str, Any], per_second: int = 0, cursor: str = ""
     that many and enqueues another job for the rest.
     """
     job, wanted = current_job(), Sweep.read(sweep)
-    backend = job.backend if job else ""
-    sweeps = get_inspector(backend).sweeps
+    place = place_of_job(job.backend, job.job_id) if job else ""
+    sweeps = get_inspector(place).sweeps
     if not per_second:
         return sum(step.count for step in sweeps.steps(wanted, cursor=cursor, shown=redacted))
     step = next(sweeps.steps(wanted, cursor=cursor, limit=per_second, shown=redacted))
     if step.cursor:
-        rest = on_backend(run_bulk_action.using(queue_name=wanted.selection.queues[0], run_after=1.0), backend)
+        rest = on_backend(run_bulk_action.using(queue_name=wanted.selection.queues[0], run_after=1.0), pinned_in(place))
         rest.delay(sweep, per_second, step.cursor)
     return step.count
 
@@ -63,7 +63,8 @@ def run_bulk_action(sweep: dict[str, Any], per_second: int = 0, cursor: str = ""
 def enqueue_rest(sweep: Sweep, queues: Sequence[str], per_second: int = 0) -> Iterator[JobHandle]:
     """Enqueue a job in each of these queues, which does what is left there. Raises BrokerError and QueueFull."""
     for queue in queues:
-        yield run_bulk_action.using(queue_name=queue).delay(sweep.of(queue).stored(), per_second)
+        action = on_backend(run_bulk_action.using(queue_name=queue), pinned_in(viewed_backend()))
+        yield action.delay(sweep.of(queue).stored(), per_second)
 
 
 # Jobs of these tasks may lie in queues when a new release is deployed: earlier releases have enqueued them.

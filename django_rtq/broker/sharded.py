@@ -16,7 +16,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.enqueue_calls import AnyJob
 from django_rtq.broker.messages import EnqueueCall, HeartbeatResult, NewJob, UniqueJob, Unreplicated
 from django_rtq.broker.redis.commands import Command, Steps, checked
-from django_rtq.broker.task_backends import place_of, shard_numbers, shard_of, shard_place
+from django_rtq.broker.task_backends import place_of, shard_numbers, shard_of, shard_pinned_in, shard_place
 from django_rtq.conf.config import Config, get_config
 from django_rtq.conf.shard_options import read_shards
 from django_rtq.exceptions import BrokerError, BrokerRefused
@@ -29,6 +29,8 @@ MadeJob = TypeVar("MadeJob", NewJob, UniqueJob)
 
 def placed(backend: str, jobs: list[MadeJob], *, all_or_none: bool = False) -> list[MadeJob]:
     """The jobs of a call with ids that name their shards. Raises ValueError if they are in several, and may not be."""
+    if (pinned := shard_pinned_in(backend)) is not None:
+        return [type(job)(with_shard(job.id, pinned), *job[1:]) for job in jobs]
     if place_of(backend) or not (numbers := open_shards()):
         return jobs
     found = [type(job)(with_shard(job.id, _shard_for(job, numbers)), *job[1:]) for job in jobs]

@@ -98,6 +98,17 @@ def shard_of(place: str) -> int | None:
     return 0 if not place and get_config().shards is not None else None
 
 
+def pinned_in(place: str) -> str:
+    """The backend of jobs that have to be in this place, whatever their client."""
+    number = shard_of(place)
+    return place if number is None else f"{_SHARD}{number}"
+
+
+def shard_pinned_in(backend: str) -> int | None:
+    """The shard of jobs with a backend of pinned_in(); None for others."""
+    return int(backend[1:]) if backend.startswith(_SHARD) and shard_numbers() else None
+
+
 def alias_of(place: str) -> str:
     """The alias of the backend in TASKS that names this place; "" for RTQ["REDIS"] and shards."""
     return "" if place.startswith(_SHARD) else place

@@ -4,9 +4,13 @@ import pytest
 
 from django_rtq.broker.task_backends import shard_place, view_backend
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.selection import Selection
+from django_rtq.inspector.sweep import Sweep
+from django_rtq.internal_tasks import enqueue_rest
+from django_rtq.jobs.job import shard_in
 from tests.admin.conftest import operator, person  # noqa: F401
 from tests.app import tasks
-from tests.shards.conftest import client_of
+from tests.shards.conftest import client_of, waiting
 
 OVERVIEW = "/admin/django_rtq/queue/"
 IN_1 = {"Referer": f"http://testserver{OVERVIEW}?shard=1"}
@@ -53,3 +57,13 @@ def test_an_action_is_for_the_shard_of_its_page(operator, jobs):  # noqa: F811
     assert refused.status_code == 400
     assert "Nothing was changed" in refused.content.decode()
     assert [is_paused(0), is_paused(1)] == [False, True]
+
+
+def test_a_job_of_a_bulk_action_is_in_the_shard_that_it_is_about(shards):
+    sweep = Sweep(selection=Selection(queues=("default",), states=("queued",)), verb="cancel")
+    for number in (0, 1):
+        with view_backend(shard_place(number)):
+            (job,) = enqueue_rest(sweep, ["default"])
+        assert shard_in(job.id) == number
+        assert job.state == "queued"
+    assert [waiting(client) for client in shards] == [1, 1]

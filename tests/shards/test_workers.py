@@ -9,9 +9,11 @@ from contextlib import suppress
 
 import pytest
 
-from django_rtq import BrokerUnavailable
+from django_rtq import BrokerUnavailable, workflow
 from django_rtq.jobs.job import shard_in
 from tests.app import tasks
+from tests.app.step_tasks import walk
+from tests.app.workflow_steps import add_up, double
 from tests.shards.conftest import client_of, waiting
 from tests.support.waiting import wait_until
 from tests.worker.processes import WorkerProcess
@@ -156,3 +158,18 @@ def test_another_set_of_shards_is_refused(worker, servers, shards):
     more = worker("--burst", is_ready=False, SHARDS={0: urls[0], 1: urls[1], 2: f"{urls[1].rpartition('/')[0]}/1"})
     assert more.wait() == 1
     assert "rtq_shards apply" in more.log
+
+
+def test_workflows_are_in_shard_0_and_jobs_with_steps_in_theirs(worker, shards, journal):
+    worker(TASK_MODULES=["tasks", "step_tasks", "workflow_steps"])
+    with workflow("sum") as flow:
+        doubles = flow.map(double, [1, 2, 3])
+        flow.add(add_up, doubles.results)
+    walked = [walk.using(client=client_of(shard)).delay(f"walk {shard}") for shard in (0, 1)]
+
+    flow.handle.get(60)
+    assert list(flow.handle.results("add_up")) == [12]
+    assert [shard_in(job.id) for job in walked] == [0, 1]
+    assert [[step["name"] for step in job.get(60)] for job in walked] == [
+        [f"walk {shard} {number}" for number in range(3)] for shard in (0, 1)
+    ]
