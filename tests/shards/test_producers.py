@@ -135,7 +135,7 @@ def test_a_shard_that_is_away_fails_its_own_jobs_only(servers, clients):
 
 def test_replicas_that_are_missing_are_told_for_the_whole_call(servers, shards):
     urls = dict(enumerate(server.url for server in servers))
-    with override_settings(RTQ={"SHARDS": urls, "WAIT_REPLICAS": 1, "SOCKET_TIMEOUT": 0.1}):
+    with override_settings(RTQ={"SHARDS": urls, "WAIT_REPLICAS": 1}):
         with pytest.raises(NotReplicated) as caught:
             tasks.note.delay_many([((n,), {}) for n in range(20)])
         assert [handle.state for handle in caught.value.handles] == ["queued"] * 20

@@ -13,7 +13,7 @@ from django_rtq import BrokerUnavailable, workflow
 from django_rtq.jobs.job import shard_in
 from tests.app import tasks
 from tests.app.step_tasks import walk
-from tests.app.workflow_steps import add_up, double
+from tests.app.workflow_steps import add_up, double, report
 from tests.shards.conftest import client_of, waiting
 from tests.support.waiting import wait_until
 from tests.worker.processes import WorkerProcess
@@ -164,7 +164,8 @@ def test_workflows_are_in_shard_0_and_jobs_with_steps_in_theirs(worker, shards, 
     worker(TASK_MODULES=["tasks", "step_tasks", "workflow_steps"])
     with workflow("sum") as flow:
         doubles = flow.map(double, [1, 2, 3])
-        flow.add(add_up, doubles.results)
+        total = flow.add(add_up, doubles.results)
+        flow.add(report, "total", total.result)
     walked = [walk.using(client=client_of(shard)).delay(f"walk {shard}") for shard in (0, 1)]
 
     flow.handle.get(60)
