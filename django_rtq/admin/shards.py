@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpR
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.refreshing import REFRESH_HEADER
-from django_rtq.broker.task_backends import place_of_job, shard_numbers, shard_of, shard_place, view_backend
+from django_rtq.inspector.places import place_of_job, shard_numbers, shard_of, shard_place, view_backend
 
 
 def in_shard(request: HttpRequest, job_id: str, view: Callable[[], HttpResponse]) -> HttpResponse:

@@ -231,19 +231,6 @@ def cluster_tag(prefix: str) -> str:
     return prefix if prefix.startswith("{") else f"{{{prefix}.0.0}}"
 
 
-def tag_of_shard(prefix: str, number: int, count: int) -> str:
-    """cluster_tag() of one of several shards: slot `number` of `count` lies in that part of all slots.
-
-    The second number in it is the first one for which that is so. Shard 0 has the tag of a project without shards.
-    """
-    from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
-
-    for salt in range(REDIS_CLUSTER_HASH_SLOTS * 64):
-        if key_slot(f"{prefix}.{number}.{salt}".encode()) * count // REDIS_CLUSTER_HASH_SLOTS == number:
-            return f"{{{prefix}.{number}.{salt}}}"
-    raise AssertionError(f"no name of shard {number} lies in its slots")
-
-
 class Keys:
     """All keys under one prefix."""
 

@@ -194,7 +194,7 @@ def _config_of_shard(number: int) -> Config:
     queues, redis = share_of(config.queues, list(shards).index(number), len(shards)), shards[number].redis
     if redis is not None or not number:
         return replace(config, queues=queues, redis=redis or config.redis)
-    from django_rtq.broker.keys import tag_of_shard
+    from django_rtq.broker.redis.cluster import tag_of_shard
 
     return replace(config, queues=queues, prefix=tag_of_shard(config.prefix, number, len(shards)))
 

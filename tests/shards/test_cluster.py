@@ -5,7 +5,7 @@ from django.test import override_settings
 from redis.crc import key_slot
 
 from django_rtq.broker.brokers import close_brokers, get_broker
-from django_rtq.broker.keys import tag_of_shard
+from django_rtq.broker.redis.cluster import tag_of_shard
 from django_rtq.broker.task_backends import shard_place
 from django_rtq.jobs.job import shard_in
 from tests.app import tasks

@@ -22,10 +22,10 @@ from django_rtq.admin.navigation import mark_no_running_jobs, navigation_links, 
 from django_rtq.admin.permissions import LOG, VIEW, UserPermissions
 from django_rtq.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.admin.urls import page_url
-from django_rtq.broker.task_backends import shard_numbers, shard_place, viewed_backend
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.places import shard_numbers, shard_place, viewed_backend
 
 LAST_ACTIONS = 5  # on the pages of what they are about
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from redis.connection import AbstractConnection, Connection
-from redis.crc import key_slot
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 from redis.exceptions import (
     AskError,
     AuthenticationError,
@@ -183,3 +183,14 @@ def _address(server: Any, asked: Address) -> Address:
         more = rest[1] if len(rest) > 1 else []
         host = dict(zip(more[::2], more[1::2], strict=False)).get(b"ip")
     return (host.decode() if host else asked[0]), int(port)
+
+
+def tag_of_shard(prefix: str, number: int, count: int) -> str:
+    """cluster_tag() of one of several shards: slot `number` of `count` lies in that part of all slots.
+
+    The second number in it is the first one for which that is so. Shard 0 has the tag of a project without shards.
+    """
+    for salt in range(REDIS_CLUSTER_HASH_SLOTS * 64):
+        if key_slot(f"{prefix}.{number}.{salt}".encode()) * count // REDIS_CLUSTER_HASH_SLOTS == number:
+            return f"{{{prefix}.{number}.{salt}}}"
+    raise AssertionError(f"no name of shard {number} lies in its slots")

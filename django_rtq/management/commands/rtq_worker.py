@@ -85,7 +85,7 @@ class Command(RTQCommand):
         """Run a supervisor: of one Redis, or one for each shard."""
         if len(places := self.places(options)) == 1:
             return self._run({**options, "backend": places[0]})
-        from django_rtq.worker.shards import run_in_each
+        from django_rtq.worker.supervisor.shards import run_in_each
 
         return run_in_each(
             places,
