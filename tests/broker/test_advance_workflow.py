@@ -381,3 +381,14 @@ def test_who_waits_is_woken_of_what_is_over(redis, broker):
     advance(broker)
 
     assert snapshot(redis)[f"workflow_signal:{FLOW}"] == ["over"]
+
+
+def test_what_ends_by_a_script_that_redis_does_not_know_is_heard_of(redis, broker):
+    begun_flow(broker, *CHAIN)
+    members = claim_members(broker)
+    redis.script_flush()
+    advance(broker)  # after a restart of Redis this script is known, and that which settles is not
+
+    end(broker, "ack", *members)
+
+    assert states_of(broker) == ["succeeded", "started"]

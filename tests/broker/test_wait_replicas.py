@@ -14,7 +14,7 @@ from django_rtq import NotReplicated, QueueFull
 from django_rtq.broker import enqueue_calls, replicas
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.redis.client import mended
-from django_rtq.broker.redis.commands import with_waits
+from django_rtq.broker.redis.commands import with_dependent
 from django_rtq.broker.redis.hooks import command_hooks
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
@@ -241,8 +241,8 @@ def test_what_is_sent_again_is_waited_for_again():
     script = SCRIPTS["enqueue_many"]
     call, wait = ("EVALSHA", script.sha, 0), ("WAIT", 1, 100)
     commands = [call, wait, ("PING",), b"*3\r\n$4\r\nWAIT\r\n", call, wait]
-    assert with_waits([4], commands) == [4, 5]
-    assert with_waits([0], commands) == [0, 1, 3, 5]
+    assert with_dependent([4], commands) == [4, 5]
+    assert with_dependent([0], commands) == [0, 1, 3, 5]
 
     steps = mended([call, wait], [NoScriptError("NOSCRIPT"), 1], None)
     assert next(steps) == [("SCRIPT", "LOAD", script.text), call, wait]

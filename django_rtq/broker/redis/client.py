@@ -13,7 +13,7 @@ import redis
 from redis import exceptions as redis_exceptions
 from redis.sentinel import MasterNotFoundError
 
-from django_rtq.broker.redis.commands import Command, Mending, Pause, Steps, script_of, with_waits
+from django_rtq.broker.redis.commands import Command, Mending, Pause, Steps, script_of, with_dependent
 from django_rtq.broker.redis.hooks import command_hooks, run_hooked
 from django_rtq.broker.redis.masters import MasterPool, WrongAddress, has_moved, note_loss
 from django_rtq.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
@@ -269,7 +269,7 @@ def with_scripts(commands: Sequence[Command], replies: list[Any]) -> Steps[list[
     """The replies after unknown scripts were loaded and called again, in one round trip."""
     unknown = [i for i, reply in enumerate(replies) if isinstance(reply, redis_exceptions.NoScriptError)]
     if unknown:
-        again = with_waits(unknown, commands)
+        again = with_dependent(unknown, commands)
         also = [commands[i] for i in again]
         for i, reply in zip(again, (yield from load_scripts([commands[i] for i in unknown], also=also)), strict=True):
             replies[i] = reply

@@ -26,7 +26,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from django_rtq.broker.redis.commands import Command, Mending, Pause, with_waits
+from django_rtq.broker.redis.commands import Command, Mending, Pause, with_dependent
 from django_rtq.broker.redis.masters import Address, Master, WrongAddress, no_retry
 
 #: Timeout of a node that is asked for the slots, and of asking them all.
@@ -114,7 +114,7 @@ class SlotMaster(Master):
                 if pause or not isinstance(error, MovedError):  # the first time it has moved just now
                     yield Pause(max(pause, SHORT_PAUSE_SECONDS))
                 pause = min(LONG_PAUSE_SECONDS, max(2 * pause, SHORT_PAUSE_SECONDS))
-            again = with_waits(unserved, commands)
+            again = with_dependent(unserved, commands)
             for i, reply in zip(again, (yield [commands[i] for i in again]), strict=True):
                 replies[i] = reply
             replies = yield from complete(commands, replies)

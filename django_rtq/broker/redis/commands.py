@@ -49,10 +49,14 @@ def name_of(command: Command) -> str:
     return f"EVALSHA {script_of(command).name}" if name == "EVALSHA" else name
 
 
-def with_waits(again: Sequence[int], commands: Sequence[Command]) -> list[int]:
-    """The places of these commands, and of each WAIT behind the first: it waits for what its connection has written."""
-    waits = (i for i in range(again[0], len(commands)) if name_of(commands[i]) == "WAIT")
-    return sorted({*again, *waits})
+#: Of the same packet, these are about what those before them have done.
+_DEPENDENT = ("WAIT", "EVALSHA advance_workflow")
+
+
+def with_dependent(again: Sequence[int], commands: Sequence[Command]) -> list[int]:
+    """The places of these commands, and of those behind the first that depend on it."""
+    dependent = (i for i in range(again[0], len(commands)) if name_of(commands[i]) in _DEPENDENT)
+    return sorted({*again, *dependent})
 
 
 @dataclass(frozen=True, slots=True)
