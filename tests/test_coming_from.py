@@ -40,7 +40,8 @@ def module(broker, monkeypatch):
         drain=testing.drain,
     )
     made.job_id = made.job.id
-    return made
+    with django_rtq.workflow("what comes after what") as made.flow:
+        yield made
 
 
 def parse_command(line):

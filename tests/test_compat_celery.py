@@ -18,8 +18,8 @@ from django_rtq.compat.celery import (
     shared_task,
     signature,
 )
-from django_rtq.exceptions import ConfigurationError, InvalidTask, JobFailed, Retry
-from django_rtq.testing import captured, drain, private_redis
+from django_rtq.exceptions import ConfigurationError, InvalidTask, JobFailed, Retry, WorkflowFailed
+from django_rtq.testing import drain, private_redis
 
 SEEN = []
 
@@ -29,6 +29,18 @@ def add(first, second=1):
     """Add."""
     SEEN.append(("add", first, second))
     return first + second
+
+
+@shared_task
+def total(numbers):
+    SEEN.append(("total", numbers))
+    return sum(numbers)
+
+
+@shared_task
+def total_of_all(values):
+    SEEN.append(("all", values))
+    return values
 
 
 @shared_task(bind=True, name="celery.fetch", queue="mail", max_retries=2, default_retry_delay=0)
@@ -219,15 +231,116 @@ def test_a_signature_can_be_called_here():
     assert add.s(1)(second=5) == 6
 
 
-@pytest.mark.parametrize("make", [lambda: chord([add.s(1)]), lambda: group(add.s(1)) | add.s(2)])
-def test_a_chord_is_refused(make):
-    with pytest.raises(InvalidTask, match="chord"):
+def test_a_chord_gets_the_list_of_results_once(redis, seen):
+    result = chord([add.s(number) for number in range(3)])(total.s())
+    drain()
+    assert result.get(timeout=1) == 6
+    assert seen[-1] == ("total", [1, 2, 3])
+    assert (result.state, result.ready(), result.successful()) == ("SUCCESS", True, True)
+    assert [each.state for each in (AsyncResult(result.id), AsyncResult("f" * 12))] == ["SUCCESS", "PENDING"]
+    with pytest.raises(InvalidTask, match="an id does not say it"):
+        AsyncResult(result.id).get(timeout=1)
+
+
+def test_canvases_are_nested(redis, seen):
+    flow = add.s(1, 1) | group(add.s(10), total.si([5]), group(add.s(100), add.s(200)) | total.s()) | total_of_all.s()
+    result = flow.apply_async()
+    drain()
+    assert result.get(timeout=1) == [12, 5, 304]
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: group(add.s(1), add.s(5)) | total.s(), 8),
+        (lambda: chain(group(add.s(1)), total.s(), add.s(10)), 12),
+        (lambda: chord(group(add.s(n) for n in range(2)), add.si(7, 7)), 14),
+        (lambda: chain(add.s(1, 1) | add.s(1), add.s(1)), 4),
+        (lambda: group(add.s(1) | add.s(1), add.si(2)), [3, 3]),
+        (lambda: add.chunks([(n, n) for n in range(5)], 2) | total_of_all.s(), [[0, 2], [4, 6], [8]]),
+        (lambda: add.map([1, 2]) | total.s(), 5),
+        (lambda: chain(group([]), total.s()), 0),
+    ],
+)
+def test_what_is_combined_becomes_a_workflow(redis, make, expected):
+    result = make().delay()
+    drain()
+    assert result.get(timeout=1) == expected
+
+
+def test_many_calls_are_one_job(redis, seen):
+    results = [add.starmap([(1, 2), (3, 4)]).delay(), add.map([5]).apply_async(link=total.s())]
+    drain()
+    assert [result.get(timeout=1) for result in results] == [[3, 7], [6]]
+    assert seen == [("add", 1, 2), ("add", 3, 4), ("add", 5, 1), ("total", [6])]
+    chunked = add.chunks(zip(range(3), range(3), strict=True), 2)()
+    drain()
+    assert chunked.get(timeout=1) == [[0, 2], [4]]
+
+
+def test_arguments_of_a_call_go_to_the_first(redis, seen):
+    (add.s(1) | add.s()).delay(5)
+    group(add.s(1) | add.s()).apply_async((7,), queue="mail")
+    drain()
+    assert sorted(seen) == [("add", 5, 1), ("add", 6, 1), ("add", 7, 1), ("add", 8, 1)]
+
+
+def test_links_of_what_is_combined_follow_it(redis, seen):
+    first = add.s(1)
+    first.link(add.s(50))
+    (first | add.s(10)).apply_async(link=total_of_all.s())
+    add.apply_async((0, 0), link=add.s(1) | add.s(2))
+    drain()
+    assert sorted(seen[1:]) == [
+        ("add", 0, 0),
+        ("add", 0, 1),
+        ("add", 1, 2),
+        ("add", 2, 10),
+        ("add", 2, 50),
+        ("all", 12),
+    ]
+
+
+def test_an_errback_is_called_once_something_is_dead(redis, seen):
+    result = long.apply_async(link_error=add.si(7, 7))
+    group(long.si(), long.si() | add.s()).on_error(add.si(8, 8)).apply_async()
+    drain(raise_errors=False)
+    assert sorted(seen) == [("add", 7, 7), ("add", 8, 8)]
+    assert (result.state, result.failed()) == ("FAILURE", True)
+    with pytest.raises(WorkflowFailed, match="Dead jobs: 1"):
+        result.get(timeout=1)
+    assert isinstance(result.result, WorkflowFailed)
+
+
+def test_retry_in_a_chain(redis, seen):
+    (fetch.si("a") | add.si(1)).delay()
+    (other_arguments.si(1) | add.si(2)).delay()
+    drain(raise_errors=False)
+    assert [call for call in seen if call[1] == "a"] == [(0, "a"), (1, "a"), (2, "a")]
+    assert ("add", 2, 1) not in seen
+
+
+def test_a_workflow_is_revoked(redis, seen):
+    result = (add.s(1, 1) | add.s(1)).delay()
+    result.revoke()
+    drain()
+    assert (seen, result.state) == ([], "REVOKED")
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: add.apply_async((1,), link_error=add.s()), "Use .si"),
+        (lambda: add.apply_async((1,), link_error=add.si(1) | add.s()), "takes one signature"),
+        (lambda: chain(add.s(1).on_error(add.si(1)), add.s().on_error(add.si(2))).delay(), "calls one errback"),
+        (lambda: chain(add.s(1), add.s().set(shadow="x")).delay(), "shadow has no counterpart"),
+        (lambda: group(add.s(1)).set(queue="mail"), "set them for its signatures"),
+        (chain, "needs signatures"),
+    ],
+)
+def test_what_cannot_be_translated_is_refused(redis, make, why):
+    with pytest.raises(InvalidTask, match=why):
         make()
-
-
-def test_link_error_is_refused():
-    with captured(), pytest.raises(InvalidTask, match="link_error"):
-        add.apply_async((1,), link_error=add.s())
 
 
 # -- the stand-in for the package

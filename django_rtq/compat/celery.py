@@ -15,37 +15,43 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import ModuleType
 from typing import Any, NoReturn
 
-from django_rtq.exceptions import (
-    Bury,
-    ConfigurationError,
-    InvalidTask,
-    JobFailed,
-    JobNotFound,
-    Retry,
-    RTQError,
-    TimeLimitExceeded,
+from django.utils import timezone
+
+from django_rtq.broker.workflows import workflow_of
+from django_rtq.compat.celery_canvas import (
+    AsyncResult,
+    EagerResult,
+    GroupResult,
+    Signature,
+    as_lists,
+    chain,
+    chord,
+    chunks,
+    group,
+    signature,
+    xmap,
+    xstarmap,
 )
-from django_rtq.handle import JobHandle
+from django_rtq.exceptions import Bury, ConfigurationError, InvalidTask, Retry, RTQError, TimeLimitExceeded
 from django_rtq.jobs.context import current_job
-from django_rtq.jobs.job import JobState
-from django_rtq.tasks import registry
 from django_rtq.tasks.decorator import task as rtq_task
 from django_rtq.tasks.other_queues import INSTEAD
 
 SoftTimeLimitExceeded = TimeLimitExceeded
 DEFAULT_MAX_RETRIES = 3  # of Celery
 DEFAULT_RETRY_DELAY = 180  # seconds; of Celery
+_HEADER = "celery"  # retries of the jobs that this one replaces
 _WITHOUT_LIMIT = 1_000_000  # retries, for max_retries=None
-_HEADER = "celery"  # retries of the jobs that this one replaces, and what is enqueued after it
 
 #: What to do instead of an option of @shared_task without a counterpart.
-_REFUSED = ("base", "rate_limit", "typing", "serializer", "compression", "link_error")
-_INSTEAD = {**{name: INSTEAD[name] for name in _REFUSED}, "link": "Pass link= to apply_async()."}
+_REFUSED = ("base", "rate_limit", "typing", "serializer", "compression")
+_INSTEAD = {name: INSTEAD[name] for name in _REFUSED}
+_INSTEAD |= dict.fromkeys(("link", "link_error"), "Pass it to apply_async().")
 _NAMES = {"queue": "queue_name", "name": "name", "priority": "priority", "expires": "expires"}  # as @task has them
 _KNOWN = {
     *("bind", "acks_late", "ignore_result", "time_limit", "soft_time_limit"),
@@ -94,22 +100,22 @@ class Task:
         self.name = self.rtq_task.name
 
     def _runnable(self) -> Callable[..., Any]:
-        """The function for workers: without `self`, and with what follows a success."""
+        """The function for workers: without `self`."""
 
         @functools.wraps(self._function)
         def run(*args: Any, **kwargs: Any) -> Any:
+            job = current_job()
+            if job is not None and workflow_of(job.job_id):
+                args, kwargs = tuple(map(as_lists, args)), {name: as_lists(value) for name, value in kwargs.items()}
             token = _arguments.set((args, kwargs))
             try:
-                result = self(*args, **kwargs)
+                return self(*args, **kwargs)
             except (_Replaced, Ignore):
                 return None
             except Reject as error:
                 raise Bury(str(error)) from error
             finally:
                 _arguments.reset(token)
-            for link in _header().get("links", ()):
-                Signature.from_dict(link).apply_async((result,))
-            return result
 
         if self._is_bound:
             signature = inspect.signature(self._function)
@@ -130,18 +136,14 @@ class Task:
         self,
         args: Sequence[Any] | None = None,
         kwargs: Mapping[str, Any] | None = None,
-        *,
-        link: Signature | Sequence[Signature] | None = None,
         **options: Any,
     ) -> AsyncResult:
-        """Enqueue a job. Options: those of django_rtq.Task.apply_async(), and `link`. Raises InvalidTask for others."""
-        options = {name: value for name, value in options.items() if value is not None and name not in _WITHOUT_EFFECT}
-        links = [link] if isinstance(link, Signature) else list(link or ())
-        if links:
-            header = {**options.get("headers", {}).get(_HEADER, {}), "links": [one.as_dict() for one in links]}
-            options["headers"] = {**options.get("headers", {}), _HEADER: header}
-        changed = self.rtq_task.using(result_ttl=0) if options.pop("ignore_result", False) else self.rtq_task
-        return AsyncResult.of(changed.apply_async(args, kwargs, **options))
+        """Enqueue a job. Options: those of django_rtq.Task.apply_async(), and `link` and `link_error`.
+
+        Raises InvalidTask for others. With `link` or `link_error` it is a workflow, whose result is that of the job.
+        """
+        options = {name: value for name, value in options.items() if name not in _WITHOUT_EFFECT}
+        return signature(self, tuple(args or ()), kwargs).apply_async(**options)
 
     def apply(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
         """Call the function here. The result has get(); an exception is raised there, unless options say throw."""
@@ -162,10 +164,21 @@ class Task:
 
     def signature(self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any) -> Signature:
         """A call that is to be made later, with options of apply_async()."""
-        immutable = bool(options.pop("immutable", False))
-        return Signature(self.name, tuple(args), dict(kwargs or {}), options, immutable=immutable)
+        return signature(self, args, kwargs, **options)
 
     subtask = signature
+
+    def map(self, values: Iterable[Any]) -> Signature:
+        """A call for each value, in one job."""
+        return xmap(self, values)
+
+    def starmap(self, calls: Iterable[Sequence[Any]]) -> Signature:
+        """A call with each of these arguments, in one job."""
+        return xstarmap(self, calls)
+
+    def chunks(self, calls: Iterable[Sequence[Any]], size: int) -> group:
+        """A group of jobs that make `size` of the calls each."""
+        return chunks(self, calls, size)
 
     @property
     def request(self) -> Request:
@@ -194,8 +207,16 @@ class Task:
         most, wait = _given(max_retries, self.max_retries), _given(countdown, self.default_retry_delay)
         if most is not None and request.retries >= most:
             raise exc or MaxRetriesExceededError(f"{self.name}: no retries are left after {most}.")
+        is_member = bool(workflow_of(request.id or ""))
+        if is_member and not (args is None and kwargs is None and not options and throw):
+            raise Bury(
+                f"{self.name}: retry() with other arguments or options, or with throw=False, is not possible in a "
+                "chain or chord, which would go on without the new job. Call retry() without them."
+            ) from exc
+        if is_member and eta is not None:
+            wait, eta = max(0.0, eta.timestamp() - timezone.now().timestamp()), None
         is_same_job = all(value is None for value in (args, kwargs, eta, max_retries)) and not options and throw
-        if is_same_job:
+        if is_same_job or is_member:
             raise Retry(str(exc or ""), after=wait) from exc
         header = {**_header(), "retries": request.retries + 1}
         self.apply_async(
@@ -327,254 +348,6 @@ class Request:
         )
 
 
-# -- calls that are made later
-
-
-@dataclass(frozen=True)
-class Signature:
-    """A call that is to be made later. `a.s(1) | b.s()` calls b with the result of a."""
-
-    task: str
-    args: Sequence[Any] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    immutable: bool = False
-    links: Sequence[Signature] = ()
-
-    def delay(self, *args: Any, **kwargs: Any) -> AsyncResult:
-        """Enqueue a job. These arguments come before those of the signature."""
-        return self.apply_async(args, kwargs)
-
-    def apply_async(
-        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
-    ) -> AsyncResult:
-        """Enqueue a job. Raises what Task.apply_async() raises."""
-        given = () if self.immutable else tuple(args or ())
-        options = {**self.options, **options}
-        if self.links:
-            options["headers"] = {
-                **options.get("headers", {}),
-                _HEADER: {"links": [link.as_dict() for link in self.links]},
-            }
-        ignores = options.pop("ignore_result", False)
-        task = registry.get_task(self.task)
-        task = task.using(result_ttl=0) if ignores else task
-        named = {} if self.immutable else dict(kwargs or {})
-        return AsyncResult.of(task.apply_async((*given, *self.args), {**self.kwargs, **named}, **options))
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function here."""
-        return registry.get_task(self.task)(*args, *self.args, **{**self.kwargs, **kwargs})
-
-    def set(self, *, immutable: bool | None = None, **options: Any) -> Signature:
-        """A copy with other options of apply_async()."""
-        return replace(
-            self,
-            options={**self.options, **options},
-            immutable=self.immutable if immutable is None else immutable,
-        )
-
-    def clone(self) -> Signature:
-        """A copy."""
-        return self
-
-    def __or__(self, other: Signature) -> Signature:
-        return replace(self, links=[self.links[0] | other, *self.links[1:]] if self.links else [other])
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON, for from_dict()."""
-        return {
-            "task": self.task,
-            "args": list(self.args),
-            "kwargs": dict(self.kwargs),
-            "options": dict(self.options),
-            "immutable": self.immutable,
-            "links": [link.as_dict() for link in self.links],
-        }
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Signature:
-        """The signature that as_dict() wrote."""
-        return cls(**{**value, "links": [cls.from_dict(link) for link in value["links"]]})
-
-
-def signature(
-    task: str | Task, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any
-) -> Signature:
-    """A call of a task, or of the task of this name."""
-    return Signature(task if isinstance(task, str) else task.name, tuple(args), dict(kwargs or {}), options)
-
-
-def chain(*signatures: Signature | Iterable[Signature]) -> Signature:
-    """One after another: each gets the result of the one before."""
-    links = [one for part in signatures for one in ([part] if isinstance(part, Signature) else part)]
-    return functools.reduce(lambda first, second: first | second, links)
-
-
-class group:
-    """Several calls at once."""
-
-    def __init__(self, *signatures: Signature | Iterable[Signature]) -> None:
-        self.tasks = [one for part in signatures for one in ([part] if isinstance(part, Signature) else part)]
-
-    def apply_async(self, **options: Any) -> GroupResult:
-        """Enqueue a job for each."""
-        return GroupResult([one.apply_async(**options) for one in self.tasks])
-
-    delay = __call__ = apply_async
-
-    def __or__(self, other: object) -> NoReturn:
-        _refuse_chord()
-
-
-def chord(*args: Any, **options: Any) -> NoReturn:
-    """Refused."""
-    _refuse_chord()
-
-
-def _refuse_chord() -> NoReturn:
-    raise InvalidTask(
-        "A call after all jobs of a group (chord) has no counterpart in django_rtq yet. Enqueue the next job at the "
-        "end of the last one, for example when a counter in your database says that it was the last."
-    )
-
-
-# -- results
-
-_STATES = {
-    JobState.RUNNING: "STARTED",
-    JobState.RETRYING: "RETRY",
-    JobState.SUCCEEDED: "SUCCESS",
-    JobState.DEAD: "FAILURE",
-    JobState.CANCELLED: "REVOKED",
-    JobState.EXPIRED: "REVOKED",
-}
-
-
-class AsyncResult:
-    """A job, with the methods of Celery's AsyncResult."""
-
-    def __init__(self, id: str, *, queue: str = "") -> None:
-        self.id = self.task_id = id
-        self._handle = JobHandle[Any](id, queue) if queue else _find(id)
-
-    @classmethod
-    def of(cls, handle: JobHandle[Any]) -> AsyncResult:
-        """For a handle of delay()."""
-        result = cls.__new__(cls)
-        result.id = result.task_id = handle.id
-        result._handle = handle
-        return result
-
-    @property
-    def state(self) -> str:
-        """PENDING, STARTED, RETRY, SUCCESS, FAILURE or REVOKED. PENDING also for a job that is not known any more."""
-        state = self._handle.state if self._handle is not None else None
-        return _STATES.get(state, "PENDING") if state is not None else "PENDING"
-
-    status = state
-
-    def ready(self) -> bool:
-        """Whether it is over."""
-        return self.state in {"SUCCESS", "FAILURE", "REVOKED"}
-
-    def successful(self) -> bool:
-        """Whether it has succeeded."""
-        return self.state == "SUCCESS"
-
-    def failed(self) -> bool:
-        """Whether it has failed for good."""
-        return self.state == "FAILURE"
-
-    def get(self, timeout: float | None = None, propagate: bool = True, **options: Any) -> Any:
-        """Wait for the result. Raises JobFailed unless `propagate` is off, and ResultTimeout."""
-        if self._handle is None:
-            raise InvalidTask(f"Job {self.id} is not known.")
-        try:
-            return self._handle.get(timeout=timeout)
-        except JobFailed as error:
-            if propagate:
-                raise
-            return error
-
-    wait = get
-
-    @property
-    def result(self) -> Any:
-        """The result, or the error; None if it is not over."""
-        return self.get(timeout=0, propagate=False) if self.ready() else None
-
-    def revoke(self, terminate: bool = False, **options: Any) -> None:
-        """Cancel it; with `terminate` also while it runs."""
-        if self._handle is not None:
-            self._handle.cancel(terminate=terminate)
-
-    def forget(self) -> None:
-        """Does nothing: results expire."""
-
-    def __repr__(self) -> str:
-        return f"<AsyncResult: {self.id}>"
-
-
-class GroupResult(list[AsyncResult]):
-    """The jobs of a group."""
-
-    def ready(self) -> bool:
-        """Whether all are over."""
-        return all(one.ready() for one in self)
-
-    def successful(self) -> bool:
-        """Whether all have succeeded."""
-        return all(one.successful() for one in self)
-
-    def get(self, timeout: float | None = None, propagate: bool = True, **options: Any) -> list[Any]:
-        """Wait for all results, each for at most `timeout` seconds."""
-        return [one.get(timeout, propagate) for one in self]
-
-    join = get
-
-    @property
-    def results(self) -> list[AsyncResult]:
-        """The single ones."""
-        return list(self)
-
-
-class EagerResult:
-    """What apply() returns."""
-
-    def __init__(self, value: Any = None, *, error: Exception | None = None) -> None:
-        self.result = value if error is None else error
-        self.state = self.status = "SUCCESS" if error is None else "FAILURE"
-        self._error = error
-
-    def get(self, timeout: float | None = None, propagate: bool = True, **options: Any) -> Any:
-        """The result. Raises what the function raised."""
-        if self._error is not None and propagate:
-            raise self._error
-        return self.result
-
-    def ready(self) -> bool:
-        """True."""
-        return True
-
-    def successful(self) -> bool:
-        """Whether the function has returned."""
-        return self._error is None
-
-    def failed(self) -> bool:
-        """Whether the function has raised."""
-        return self._error is not None
-
-
-def _find(job_id: str) -> JobHandle[Any] | None:
-    from django_rtq.inspector.inspector import get_inspector  # processes that only enqueue do not import it
-
-    try:
-        return JobHandle(job_id, get_inspector().find(job_id).queue)
-    except JobNotFound:
-        return None
-
-
 # -- the app, and the modules of the package
 
 
@@ -602,12 +375,16 @@ def get_task_logger(name: str) -> logging.Logger:
 
 _MODULES: dict[str, dict[str, Any]] = {
     "celery": {
-        "Celery": Celery, "Task": Task, "chain": chain, "chord": chord, "group": group, "shared_task": shared_task,
+        "Celery": Celery, "Task": Task, "chain": chain, "chord": chord, "chunks": chunks, "group": group,
+        "shared_task": shared_task, "xmap": xmap, "xstarmap": xstarmap,
         "signature": signature, "subtask": signature, "__version__": "5.7.0",
     },
     "celery.app": {"shared_task": shared_task},
     "celery.app.task": {"Task": Task},
-    "celery.canvas": {"Signature": Signature, "chain": chain, "chord": chord, "group": group, "signature": signature},
+    "celery.canvas": {
+        "Signature": Signature, "chain": chain, "chord": chord, "chunks": chunks, "group": group,
+        "signature": signature, "subtask": signature, "xmap": xmap, "xstarmap": xstarmap,
+    },
     "celery.exceptions": {
         "Ignore": Ignore, "MaxRetriesExceededError": MaxRetriesExceededError, "Reject": Reject, "Retry": Retry,
         "SoftTimeLimitExceeded": SoftTimeLimitExceeded, "TimeLimitExceeded": TimeLimitExceeded,

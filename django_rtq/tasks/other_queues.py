@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 _AFTER_FAILURE = "a receiver of the signal job_buried"
-_THEN = "Enqueue the next job at the end of the task, or in a receiver of job_succeeded or job_buried."
+_THEN = "Use a workflow: with workflow(…) as flow: flow.add(second, flow.add(first).result)."
 _SURVIVES = "Nothing has to be set: a job survives the death of its worker. Not so with max_crashes=0."
 _IDS = "Ids are made by delay(). For jobs that must not be doubled, use unique=True."
 _SHOWN = "Jobs are shown with the name of their task, and their arguments."
@@ -77,7 +77,7 @@ INSTEAD = {
     "store_errors_even_if_ignored": "Dead letters always keep their last errors.",
     "typing": "Arguments are always checked.",
     "link": _THEN,
-    "link_error": f"Use {_AFTER_FAILURE}.",
+    "link_error": f"Use flow.on_death(…) in a workflow, or {_AFTER_FAILURE}.",
     "chain": _THEN,
     "chord": _THEN,
     "add_to_parent": _THEN,

@@ -72,8 +72,8 @@ def test_it_may_expire_at_a_moment(broker, inspector):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"link": 1}, "apply_async() does not take 'link'. Enqueue the next job at the end of the task"),
-        ({"chord": 1}, "does not take 'chord'. Enqueue the next job"),
+        ({"link": 1}, "apply_async() does not take 'link'. Use a workflow"),
+        ({"chord": 1}, "does not take 'chord'. Use a workflow"),
         ({"task_id": "x"}, "does not take 'task_id'. Ids are made by delay()."),
         ({"routing_key": "x"}, "does not take 'routing_key'. Use .using(queue_name=…)."),
         ({"cuontdown": 1}, "does not take 'cuontdown'. It takes: countdown, eta, expires, headers, priority, queue"),

@@ -41,7 +41,7 @@ def refusal(call, **options):
         (charge.using, {"countdown": 5}, "Write run_after=…."),
         (charge.using, {"autoretry_for": OSError}, "Use @task(retry_on=…)."),
         (charge.using, {"job_timeout": 5}, "Write time_limit=…."),  # RQ
-        (charge.using, {"depends_on": 5}, "Enqueue the next job at the end of the task"),
+        (charge.using, {"depends_on": 5}, "Use a workflow: with workflow("),
         (charge.using, {"retry": 3}, "For runs that fail, use max_attempts=…, backoff=…."),
         (charge.using, {"job_id": "x"}, "use unique=True"),
         (task, {"retries": 3}, "Write max_attempts=…."),  # huey
@@ -105,4 +105,4 @@ def test_what_the_table_tells_to_write_exists():
             assert name in OPTIONS or name in ("cap", "jitter", "after"), text
     for text in other_queues._METHODS.values():
         for name in re.findall(r"\b([a-z_]+)\(", text):
-            assert hasattr(charge, name) or hasattr(django_rtq, name) or name == "cancel", text
+            assert hasattr(charge, name) or hasattr(django_rtq, name) or name in ("add", "cancel"), text

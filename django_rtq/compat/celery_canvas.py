@@ -1,0 +1,540 @@
+"""Calls that are made later, as Celery has them: signatures, chain, group, chord, chunks, map; and their results.
+
+A signature alone is a job, a group of them is many jobs, and everything else is a workflow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django_rtq.exceptions import InvalidTask, JobFailed, JobNotFound, WorkflowFailed, WorkflowNotFound
+from django_rtq.handle import JobHandle
+from django_rtq.jobs.job import JobState
+from django_rtq.tasks import registry
+from django_rtq.tasks.celery_options import NAMES, using_options
+from django_rtq.tasks.decorator import task as rtq_task
+from django_rtq.tasks.other_queues import INSTEAD
+
+if TYPE_CHECKING:
+    from django_rtq.workflows.builder import AnyStep, WorkflowBuilder
+    from django_rtq.workflows.handle import Workflow
+
+_WORKFLOW_ID = re.compile("[0-9a-f]{12}")
+_UNKNOWN = object()
+
+
+class Added(NamedTuple):
+    """What a canvas has become in a workflow."""
+
+    ends: Sequence[AnyStep]
+    output: Callable[[], Any] | None  # makes what the next one gets; None: nothing
+
+
+class Canvas:
+    """Calls that can be combined: ``a | b``. Subclasses say how they become steps of a workflow."""
+
+    links: list[Canvas]
+    errors: list[Canvas]
+
+    def apply_async(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Make a workflow. The arguments come before those of its first calls, and the options are for these.
+
+        `link` and `link_error`: what is called after its success, and once it has a dead job.
+        """
+        more = {name: _as_list(options.pop(name, None)) for name in ("link", "link_error")}
+        canvas = self._with(tuple(args or ()), dict(kwargs or {}), options) if args or kwargs or options else self
+        return _send(canvas, more["link"], more["link_error"])
+
+    def delay(self, *args: Any, **kwargs: Any) -> Any:
+        """apply_async() with these arguments."""
+        return self.apply_async(args, kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The same, but for signatures."""
+        return self.apply_async(args, kwargs)
+
+    def __or__(self, other: Canvas) -> Canvas:
+        return chain(self, other)
+
+    def link(self, callback: Canvas) -> Canvas:
+        """Call this after its success, with its result."""
+        self.links.append(callback)
+        return callback
+
+    def link_error(self, errback: Canvas) -> Canvas:
+        """Call this, without arguments, once a job of the workflow is dead."""
+        self.errors.append(errback)
+        return errback
+
+    def on_error(self, errback: Canvas) -> Canvas:
+        """link_error() that returns this canvas."""
+        self.link_error(errback)
+        return self
+
+    def clone(self) -> Canvas:
+        """A copy."""
+        return self
+
+    def add_to(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
+        """Add its steps, which wait for those before and get what `given` makes; and what is linked to it."""
+        added = self._add(flow, before, given)
+        for link in self.links:
+            link.add_to(flow, *added)
+        return added
+
+    def _add(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
+        raise NotImplementedError
+
+    def _with(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Canvas:
+        """A copy whose first calls have more arguments and options."""
+        raise NotImplementedError
+
+    def _parts(self) -> list[Canvas]:
+        """The canvases in it."""
+        return []
+
+    def all_errors(self) -> list[Canvas]:
+        """The errbacks of it, its parts and links."""
+        inside = [error for part in (*self._parts(), *self.links) for error in part.all_errors()]
+        return [*self.errors, *inside]
+
+
+@dataclass
+class Signature(Canvas):
+    """One call. `a.s(1) | b.s()` calls b with the result of a."""
+
+    task: str
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    immutable: bool = False
+    links: list[Canvas] = field(default_factory=list)
+    errors: list[Canvas] = field(default_factory=list)
+
+    def apply_async(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> AsyncResult:
+        """Enqueue a job; with `link` or `link_error` make a workflow. Raises what Task.apply_async() raises."""
+        signature = self._with(tuple(args or ()), dict(kwargs or {}), options)
+        links = [*signature.links, *_as_list(signature.options.pop("link", None))]  # type: ignore[attr-defined]
+        errors = [*signature.errors, *_as_list(signature.options.pop("link_error", None))]  # type: ignore[attr-defined]
+        if links or errors:
+            result: AsyncResult = _send(replace(signature, links=[], errors=[]), links, errors)
+            return result
+        return AsyncResult.of(signature.as_task().delay(*signature.args, **signature.kwargs))
+
+    def as_task(self) -> Any:
+        """The task, with the options of the call. Raises InvalidTask for options without a counterpart."""
+        options = {name: value for name, value in self.options.items() if value is not None}
+        ignores = options.pop("ignore_result", False)
+        if unknown := options.keys() - NAMES:
+            name = min(unknown)
+            raise InvalidTask(f"{self.task}: {name} has no counterpart in django_rtq. {INSTEAD.get(name, '')}".rstrip())
+        changed = using_options(self.task, options)  # type: ignore[arg-type]
+        changed |= {"result_ttl": 0} if ignores else {}
+        task = registry.get_task(self.task)
+        return task.using(**changed) if changed else task
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function here."""
+        return registry.get_task(self.task)(*args, *self.args, **{**self.kwargs, **kwargs})
+
+    def set(self, *, immutable: bool | None = None, **options: Any) -> Signature:
+        """A copy with other options of apply_async()."""
+        immutable = self.immutable if immutable is None else immutable
+        return replace(self, options={**self.options, **options}, immutable=immutable)
+
+    def _with(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Signature:
+        if self.immutable:
+            args, kwargs = (), {}
+        options = {**self.options, **options}
+        return replace(self, args=(*args, *self.args), kwargs={**self.kwargs, **kwargs}, options=options)
+
+    def _add(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
+        step = flow.after(*before).add(self.as_task(), *self.args_after(given), **self.kwargs)
+        return Added([step], lambda: step.result)
+
+    def args_after(self, given: Callable[[], Any] | None) -> tuple[Any, ...]:
+        """Its arguments behind the result of what was before."""
+        return tuple(self.args) if self.immutable or given is None else (given(), *self.args)
+
+
+class _Several(Canvas):
+    """Several canvases."""
+
+    kind = ""
+
+    def __init__(self, *canvases: Canvas | Iterable[Canvas]) -> None:
+        self.tasks = [one for part in canvases for one in ([part] if isinstance(part, Canvas) else part)]
+        self.links, self.errors = [], []
+
+    def set(self, **options: Any) -> Canvas:
+        """Refused."""
+        raise InvalidTask(f"A {self.kind} has no options of its own: set them for its signatures.")
+
+    def _parts(self) -> list[Canvas]:
+        return self.tasks
+
+    def _made(self, tasks: list[Canvas]) -> Canvas:
+        made = _KINDS[self.kind](tasks)
+        made.links, made.errors = self.links, self.errors
+        return made
+
+
+class chain(_Several):
+    """One after another: each gets the result of the one before; behind a group, the list of its results."""
+
+    kind = "chain"
+
+    def __init__(self, *canvases: Canvas | Iterable[Canvas]) -> None:
+        super().__init__(*canvases)
+        if not self.tasks:
+            raise InvalidTask("A chain needs signatures.")
+        # A chain with links or errbacks of its own stays one.
+        is_plain = [type(one) is chain and not one.links and not one.errors for one in self.tasks]
+        flat = [one.tasks if plain else [one] for one, plain in zip(self.tasks, is_plain, strict=True)]  # type: ignore[attr-defined]
+        self.tasks = [one for part in flat for one in part]
+
+    def _add(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
+        added = Added(before, given)
+        for part in self.tasks:
+            added = part.add_to(flow, *added)
+        return added
+
+    def _with(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Canvas:
+        return self._made([self.tasks[0]._with(args, kwargs, options), *self.tasks[1:]])
+
+
+class group(_Several):
+    """Several at once."""
+
+    kind = "group"
+
+    def apply_async(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Enqueue a job for each; a workflow if it has other than signatures, or something is to follow it."""
+        is_plain = all(type(one) is Signature and not one.all_errors() for one in self.tasks)
+        if not is_plain or self.links or self.errors or options.keys() & {"link", "link_error"}:
+            return super().apply_async(args, kwargs, **options)
+        return GroupResult([one.apply_async(args, kwargs, **options) for one in self.tasks])
+
+    def _add(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
+        first = self.tasks[0] if self.tasks else None
+        if isinstance(first, Signature) and all(_is_alike(first, one) for one in self.tasks):
+            calls = ((one.args_after(given), one.kwargs) for one in self.tasks)  # type: ignore[attr-defined]
+            steps = flow.after(*before).add_many(first.as_task(), calls)
+            return Added([steps], lambda: steps.results)
+        parts = [one.add_to(flow, before, given) for one in self.tasks]
+        ends = [end for part in parts for end in part.ends]
+        return Added(ends or before, lambda: [part.output() for part in parts if part.output])
+
+    def _with(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Canvas:
+        return self._made([one._with(args, kwargs, options) for one in self.tasks])
+
+
+def _is_alike(first: Signature, other: Canvas) -> bool:
+    """Whether two signatures can be calls of one step."""
+    if not isinstance(other, Signature) or other.links or other.errors:
+        return False
+    return (first.task, first.options, first.immutable) == (other.task, other.options, other.immutable)
+
+
+class chord:
+    """A group, and what gets the list of its results: ``chord(header)(body)``, ``chord(header, body)()``."""
+
+    def __new__(cls, header: group | Iterable[Canvas], body: Canvas | None = None) -> Any:
+        """A chain of both, if both are given."""
+        header = header if isinstance(header, group) else group(header)
+        if body is not None:
+            return chain(header, body)
+        made = super().__new__(cls)
+        made.header = header
+        return made
+
+    header: group
+
+    def __call__(self, body: Canvas, **options: Any) -> Any:
+        """Make the workflow."""
+        return chain(self.header, body).apply_async(**options)
+
+    apply_async = delay = __call__
+
+
+_KINDS: dict[str, type[_Several]] = {"chain": chain, "group": group}
+
+
+def signature(
+    task: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any
+) -> Signature:
+    """A call of a task, or of the task of this name."""
+    immutable = bool(options.pop("immutable", False))
+    name = task if isinstance(task, str) else task.name
+    return Signature(name, tuple(args), dict(kwargs or {}), options, immutable=immutable)
+
+
+@rtq_task(name="django_rtq.compat.celery.starmap", max_attempts=1, max_crashes=0)
+def call_many(task: str, calls: list[list[Any]]) -> list[Any]:
+    """Call a task with each of these arguments, in one job. A list of the results."""
+    return [registry.get_task(task)(*args) for args in calls]
+
+
+def xstarmap(task: Any, calls: Iterable[Sequence[Any]]) -> Signature:
+    """All calls in one job. Its result is a list."""
+    name = task if isinstance(task, str) else task.name
+    options = {"queue": registry.get_task(name).queue}
+    return Signature(call_many.name, (name, [list(args) for args in calls]), {}, options, immutable=True)
+
+
+def xmap(task: Any, values: Iterable[Any]) -> Signature:
+    """The same, with one argument each."""
+    return xstarmap(task, ((value,) for value in values))
+
+
+def chunks(task: Any, calls: Iterable[Sequence[Any]], size: int) -> group:
+    """A group of jobs, each of which makes `size` of the calls."""
+    every = list(calls)
+    return group(xstarmap(task, every[start : start + size]) for start in range(0, len(every), size))
+
+
+def _as_list(given: Canvas | Iterable[Canvas] | None) -> list[Canvas]:
+    return [given] if isinstance(given, Canvas) else list(given or ())
+
+
+def _send(canvas: Canvas, links: Iterable[Canvas], errors: Iterable[Canvas]) -> Any:
+    """Make the workflow of a canvas."""
+    from django_rtq.workflows.builder import workflow  # who only uses tasks need not load it
+
+    kind = getattr(canvas, "kind", "signature")
+    links = list(links)
+    all_errors = [*errors, *canvas.all_errors(), *(error for link in links for error in link.all_errors())]
+    with workflow(f"celery {kind}") as flow:
+        added = canvas.add_to(flow, (), None)
+        for link in links:
+            link.add_to(flow, *added)
+        output = added.output() if added.output else None
+        if errback := _errback(all_errors):
+            flow.on_death(errback.as_task(), *errback.args, **errback.kwargs)
+    assert flow.handle is not None
+    return WorkflowResult.of_flow(flow.handle, output)
+
+
+def _errback(errors: Sequence[Canvas]) -> Signature | None:
+    """The one call that is made when a job is dead. Raises InvalidTask."""
+    if not errors:
+        return None
+    first, *others = errors
+    if any(other != first for other in others):
+        raise InvalidTask(
+            "link_error: a workflow calls one errback, at its first dead job. Use the same for all of it."
+        )
+    if not isinstance(first, Signature) or first.links:
+        raise InvalidTask("link_error takes one signature. Enqueue what follows it at its end.")
+    if not first.immutable:
+        raise InvalidTask(
+            f"link_error={first.task}.s(…): Celery gives it the request and the error, and here it gets what you "
+            "write. Use .si(…): workflows, dead letters and the signal job_buried have the error."
+        )
+    return first
+
+
+# -- results
+
+_STATES = {
+    JobState.RUNNING: "STARTED",
+    JobState.RETRYING: "RETRY",
+    JobState.SUCCEEDED: "SUCCESS",
+    JobState.DEAD: "FAILURE",
+    JobState.CANCELLED: "REVOKED",
+    JobState.EXPIRED: "REVOKED",
+}
+_FLOW_STATES = {"blocked": "FAILURE", "failed": "FAILURE", "succeeded": "SUCCESS", "cancelled": "REVOKED"}
+
+
+class AsyncResult:
+    """A job, or a workflow if this is its id, with the methods of Celery's AsyncResult."""
+
+    def __new__(cls, id: str = "", *, queue: str = "") -> AsyncResult:
+        """For the id of a workflow a WorkflowResult."""
+        return super().__new__(WorkflowResult if _WORKFLOW_ID.fullmatch(id) else cls)
+
+    def __init__(self, id: str, *, queue: str = "") -> None:
+        self.id = self.task_id = id
+        self._handle = JobHandle[Any](id, queue) if queue else _find(id)
+
+    @classmethod
+    def of(cls, handle: JobHandle[Any]) -> AsyncResult:
+        """For a handle of delay()."""
+        result = cls.__new__(cls)
+        result.id = result.task_id = handle.id
+        result._handle = handle
+        return result
+
+    @property
+    def state(self) -> str:
+        """PENDING, STARTED, RETRY, SUCCESS, FAILURE or REVOKED. PENDING also for a job that is not known any more."""
+        state = self._handle.state if self._handle is not None else None
+        return _STATES.get(state, "PENDING") if state is not None else "PENDING"
+
+    status = state
+
+    def ready(self) -> bool:
+        """Whether it is over."""
+        return self.state in {"SUCCESS", "FAILURE", "REVOKED"}
+
+    def successful(self) -> bool:
+        """Whether it has succeeded."""
+        return self.state == "SUCCESS"
+
+    def failed(self) -> bool:
+        """Whether it has failed for good."""
+        return self.state == "FAILURE"
+
+    def get(self, timeout: float | None = None, propagate: bool = True, **options: Any) -> Any:
+        """Wait for the result. Raises JobFailed unless `propagate` is off, and ResultTimeout."""
+        if self._handle is None:
+            raise InvalidTask(f"Job {self.id} is not known.")
+        try:
+            return self._handle.get(timeout=timeout)
+        except JobFailed as error:
+            if propagate:
+                raise
+            return error
+
+    wait = get
+
+    @property
+    def result(self) -> Any:
+        """The result, or the error; None if it is not over."""
+        return self.get(timeout=0, propagate=False) if self.ready() else None
+
+    def revoke(self, terminate: bool = False, **options: Any) -> None:
+        """Cancel it; with `terminate` also while it runs."""
+        if self._handle is not None:
+            self._handle.cancel(terminate=terminate)
+
+    def forget(self) -> None:
+        """Does nothing: results expire."""
+
+    def __repr__(self) -> str:
+        return f"<AsyncResult: {self.id}>"
+
+
+class WorkflowResult(AsyncResult):
+    """A workflow: its state, and the result of what is last in it."""
+
+    _flow: Workflow
+
+    def __init__(self, id: str, *, queue: str = "") -> None:
+        from django_rtq.workflows.handle import Workflow
+
+        self.id = self.task_id = id
+        self._flow, self._output = Workflow(id), _UNKNOWN
+
+    @classmethod
+    def of_flow(cls, flow: Workflow, output: Any) -> WorkflowResult:
+        """For one that was made. `output`: with references to results."""
+        result = cls(flow.id)
+        result._flow, result._output = flow, output
+        return result
+
+    @property
+    def state(self) -> str:
+        """PENDING, SUCCESS, FAILURE or REVOKED. FAILURE also while dead jobs block it."""
+        try:
+            return _FLOW_STATES.get(self._flow.state, "PENDING")
+        except WorkflowNotFound:
+            return "PENDING"
+
+    status = state
+
+    def get(self, timeout: float | None = None, propagate: bool = True, **options: Any) -> Any:
+        """Wait for the result. Raises WorkflowFailed unless `propagate` is off, and WorkflowTimeout."""
+        from django_rtq.workflows.results import resolve
+
+        try:
+            self._flow.get(timeout)
+        except WorkflowFailed as error:
+            if propagate:
+                raise
+            return error
+        if self._output is _UNKNOWN:
+            raise InvalidTask(f"Workflow {self.id}: what apply_async() returned has its result, an id does not say it.")
+        return as_lists(resolve(self._flow.backend, [self._output], {})[0][0])
+
+    wait = join = get
+
+    def revoke(self, terminate: bool = False, **options: Any) -> None:
+        """Cancel it. Running jobs are asked to stop."""
+        self._flow.cancel()
+
+
+def as_lists(value: Any) -> Any:
+    """Results of many jobs as the lists that tasks for Celery expect."""
+    from django_rtq.workflows.results import StepResults
+
+    return [as_lists(item) for item in value] if isinstance(value, list | StepResults) else value
+
+
+class GroupResult(list[AsyncResult]):
+    """The jobs of a group."""
+
+    def ready(self) -> bool:
+        """Whether all are over."""
+        return all(one.ready() for one in self)
+
+    def successful(self) -> bool:
+        """Whether all have succeeded."""
+        return all(one.successful() for one in self)
+
+    def get(self, timeout: float | None = None, propagate: bool = True, **options: Any) -> list[Any]:
+        """Wait for all results, each for at most `timeout` seconds."""
+        return [one.get(timeout, propagate) for one in self]
+
+    join = get
+
+    @property
+    def results(self) -> list[AsyncResult]:
+        """The single ones."""
+        return list(self)
+
+
+class EagerResult:
+    """What apply() returns."""
+
+    def __init__(self, value: Any = None, *, error: Exception | None = None) -> None:
+        self.result = value if error is None else error
+        self.state = self.status = "SUCCESS" if error is None else "FAILURE"
+        self._error = error
+
+    def get(self, timeout: float | None = None, propagate: bool = True, **options: Any) -> Any:
+        """The result. Raises what the function raised."""
+        if self._error is not None and propagate:
+            raise self._error
+        return self.result
+
+    def ready(self) -> bool:
+        """True."""
+        return True
+
+    def successful(self) -> bool:
+        """Whether the function has returned."""
+        return self._error is None
+
+    def failed(self) -> bool:
+        """Whether the function has raised."""
+        return self._error is not None
+
+
+def _find(job_id: str) -> JobHandle[Any] | None:
+    from django_rtq.inspector.inspector import get_inspector  # processes that only enqueue do not import it
+
+    try:
+        return JobHandle(job_id, get_inspector().find(job_id).queue)
+    except JobNotFound:
+        return None
