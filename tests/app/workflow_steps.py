@@ -1,6 +1,7 @@
 """Tasks of the workflows in tests."""
 
 from django_rtq import Bury, constant, task
+from tests.app import journal
 from tests.app.tasks import told
 
 AT_ONCE = constant(0)
@@ -46,3 +47,30 @@ def double_more(context, numbers):
     with told("double_more"):
         flow = context.workflow
         flow.add(report, "sum", flow.add(add_up, flow.map(double, numbers).results).result)
+
+
+@task(backoff=AT_ONCE, takes_context=True, max_crashes=1000)
+def survive(context, name):
+    """Tells its id. What is to die does so once."""
+    with told(f"{name} {context.job_id}"):
+        mark = journal.folder() / f"died-{name}"
+        if "dies" in name and not mark.exists():
+            mark.touch()
+            raise Bury(f"{name} dies")
+        return name
+
+
+@task(backoff=AT_ONCE, takes_context=True, max_crashes=1000)
+def fan_out(context, name):
+    """Tells its id, and adds a fan-out with an end of its own."""
+    with told(f"{name} {context.job_id}"):
+        flow = context.workflow
+        members = flow.map(survive.using(queue_name="low"), [f"{name}/{number}" for number in range(3)])
+        flow.after(members).add(survive, f"{name}/end")
+
+
+@task(backoff=AT_ONCE, takes_context=True, max_crashes=1000)
+def gather(context, name, results):
+    """Tells its id, and how many results it got."""
+    with told(f"{name} {context.job_id}"):
+        return len(list(results))

@@ -1,3 +1,3 @@
 """Workers for workflows: those of the tests of workers."""
 
-from tests.worker.conftest import databases_of_the_session, journal, rtq_worker  # noqa: F401
+from tests.worker.conftest import client, databases_of_the_session, fragile, journal, rtq_worker, start  # noqa: F401
