@@ -5,6 +5,7 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.broker.job_steps import Holder
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.workflows import member_id
 from tests.support.jobs import QUEUE, WORKER
 from tests.support.snapshots import changes, live_jobs, snapshot
@@ -45,6 +46,54 @@ def test_what_waits_after_its_step_waits_for_them_too(redis, broker):
     assert states_of(broker) == ["succeeded", "started", "succeeded"]
     end(broker, "ack", *claim_members(broker))
     assert fields_of(broker)["state"] == "succeeded"
+
+
+def test_it_is_known_what_waits_for_what(redis, broker):
+    """2 and 3 are new; 1 waits for 3, which waits for 2. 4 and 5 are new, and 6 waits for both."""
+    begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
+    first, second = claim_members(broker)
+
+    add(broker, first, step(next="1"), step(first=1, after="0"))
+    add(broker, second, step(next="2"), step(first=1, next="2"), step(first=2, after="0 1"))
+
+    fields = fields_of(broker)
+    assert [fields[f"after:{number}"].split() for number in range(7)] == [
+        *([], ["0", "3", "6"], [], ["2"], [], [], ["4", "5"]),
+    ]
+    assert [fields[f"next:{number}"].split() for number in range(7)] == [["1"], [], ["3"], ["1"], ["6"], ["6"], ["1"]]
+    assert [snapshot(redis)[f"step_waits:{FLOW}:{number}"] for number in (1, 6)] == [{"0", "3", "6"}, {"4", "5"}]
+    assert snapshot(redis)[f"workflow_steps:{FLOW}"] == {"0": 0, "1": 2, "2": 3, "3": 4, "4": 5, "5": 6, "6": 7}
+
+
+def test_one_that_never_starts_waits_for_none(redis, broker):
+    begun_flow(broker, {"next": "2"}, {"next": "2"}, {"after": "0 1"})
+    first, second = claim_members(broker)
+    end(broker, "expire", first)
+    assert states_of(broker) == ["failed", "started", "skipped"]
+
+    add(broker, second, step())
+
+    assert f"step_waits:{FLOW}:2" not in snapshot(redis)
+    end(broker, "ack", second, *claim_members(broker))
+    assert fields_of(broker)["state"] == "failed"
+
+
+def test_another_run_with_the_same_steps_goes_on(redis, broker):
+    begun_flow(broker, *CHAIN)
+    (member,) = claim_members(broker)
+    queues = [broker.keys.of(QUEUE)] * 2
+    head = (FLOW, member.id, WORKER, holder_of(broker, member).claimed_ms, "s")
+    texts = [*step(2, next="1"), *step(first=2, after="0")]
+    first = SCRIPTS["add_members"].call_many(queues, (*head, "", len(texts), *texts, "0:0", CALL * 2))
+    assert broker.redis.execute_one(first) == [b"ok"]
+    assert claim_members(broker) == []
+
+    last = SCRIPTS["add_members"].call_many(queues, (*head, "1", 0, "1:0", CALL))
+    assert broker.redis.execute_one(last) == [b"ok", b"2:0", QUEUE.encode()]
+
+    assert states_of(broker) == ["started", "waiting", "started", "waiting"]
+    assert fields_of(broker)["added:0"] == "2 2 2 whole"
+    assert snapshot(redis)[f"waiting_members:{FLOW}"].keys() == {"1:0", "2:0", "3:0"}
 
 
 def test_at_any_depth(redis, broker):

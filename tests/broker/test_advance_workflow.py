@@ -38,6 +38,7 @@ def test_the_next_step_starts_after_the_last_success(redis, broker):
     assert (states_of(broker), ends_of(broker)) == (["succeeded", "started"], ["2 0 0", "0 0 0"])
     (third,) = claim_members(broker)
     end(broker, "ack", third)
+    assert [snapshot(redis)[f"members:{FLOW}:{step}:done"] for step in (0, 1)] == ["\\xc0", "\\x80"]
     assert fields_of(broker)["state"] == "succeeded"
     assert "ended_members" not in snapshot(redis)
 
@@ -75,6 +76,7 @@ def test_a_dead_member_blocks_until_it_is_requeued(redis, broker, inspector):
     assert (fields_of(broker)["state"], ends_of(broker)[0]) == ("blocked", "1 1 0")
 
     assert inspector.requeue(QUEUE, [second.id]) == [second.id]
+    assert f"members:{FLOW}:0:open" not in snapshot(redis)
     assert (fields_of(broker)["state"], ends_of(broker)[0]) == ("running", "1 0 0")
     (again,) = claim_members(broker)
     end(broker, "ack", again)
@@ -160,6 +162,17 @@ def test_of_a_workflow_that_is_full_processes_hear(redis, broker, monkeypatch):
     settle(broker, "ack", first, outcome='{"result":2}')
 
     assert workflows.full_workflows == {FLOW}
+
+
+def test_a_result_that_comes_again_counts_once(redis, broker):
+    begun_flow(broker, {"keep": True})
+    (member,) = claim_members(broker)
+    end(broker, "ack", member, outcome='{"result":1}')
+    redis.hset(broker.keys.of(QUEUE).ended_members, member.id, 'done {"result":1}')
+
+    advance(broker, member)
+
+    assert fields_of(broker)["kept_bytes"] == "12"
 
 
 def test_a_retry_changes_nothing(redis, broker):

@@ -95,7 +95,7 @@ def test_heartbeats_go_on_where_the_caller_has_died(redis, broker):
     """Some parts at once; it may take several."""
     broker.workflows.start(broker.workflows.store(parts_flow(6))[2])
     broker.workflows.cancel(FLOW)
-    redis.zadd(broker.keys.of(QUEUE).unstarted, {FLOW: server_ms(redis) - 60_000 * 60})
+    redis.zadd(broker.keys.of(QUEUE).unstarted, {FLOW: server_ms(redis) - 60_000 * 60}, xx=True)
 
     broker.workflows.sweep([QUEUE])
     assert len(live_jobs(redis)) == 2

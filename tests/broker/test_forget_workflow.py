@@ -74,3 +74,25 @@ def test_one_that_was_never_whole_is_forgotten_after_a_minute(redis, broker):
 
     assert not {"unstarted", f"workflow:{FLOW}"} & snapshot(redis).keys()
     assert broker.workflows.store(flow)[0] == "ok"
+
+
+def test_of_one_that_is_gone_no_list_knows(redis, broker):
+    keys = broker.keys.of(QUEUE)
+    redis.zadd(keys.workflows, {FLOW: 1, "c" * 12: 1})
+    redis.zadd(keys.unstarted, {FLOW: 1, "c" * 12: 1})
+
+    assert broker.workflows.forget(FLOW, latest_ms=2) == "missing"
+
+    assert [redis.zrange(key, 0, -1) for key in (keys.workflows, keys.unstarted)] == [[b"c" * 12]] * 2
+
+
+def test_a_key_that_another_one_has_stays(redis, broker):
+    begun_flow(broker, {}, key="flow\nmay")
+    broker.workflows.cancel(FLOW)
+    broker.workflows.cancel_members(FLOW)
+    broker.workflows.store(new_flow({}, flow_id="c" * 12, key="flow\nmay"))
+
+    assert broker.workflows.forget(FLOW, latest_ms=server_ms(redis)) == "forgotten"
+
+    assert snapshot(redis)["workflow_keys"] == {"flow\nmay": "c" * 12}
+    assert "unstarted" in snapshot(redis)  # the other one

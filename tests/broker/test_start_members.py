@@ -1,5 +1,7 @@
 """— -> queued: the members of a part of a step."""
 
+from dataclasses import replace
+
 from django_rtq.broker.workflows import keeps_result, member_id, workflow_of
 from tests.support.jobs import QUEUE, claim_all
 from tests.support.snapshots import changes, live_jobs, snapshot
@@ -29,6 +31,32 @@ def test_numbers_go_on_over_steps(redis, broker):
     ids = sorted(live_jobs(redis), key=lambda job_id: job_id[-6:])
     assert [int(job_id[-6:], 16) for job_id in ids] == list(range(302))
     assert [keeps_result(job_id.encode()) for job_id in ids] == [False] * 300 + [True] * 2
+
+
+def test_numbers_go_on_over_parts(redis, broker):
+    flow = new_flow({}, {"size": 3})
+    flow.fields["parts:1"] = "0 2"
+    calls = dict(flow.parts)["1:0"].splitlines(keepends=True)
+    parts = [flow.parts[0], ("1:0", "".join(calls[:4])), ("1:2", "".join(calls[4:]))]
+
+    broker.workflows.start(broker.workflows.store(replace(flow, parts=parts))[2])
+
+    assert sorted(job_id[-6:] for job_id in live_jobs(redis)) == ["000000", "000001", "000002", "000003"]
+
+
+def test_how_many_there_are_is_said_once(redis, broker):
+    _, _, parts = broker.workflows.store(new_flow({"size": 2}))
+    command = broker.workflows._start_command(parts[0])
+
+    assert [broker.redis.execute_one(command) for _ in range(2)] == [2, 0]
+
+
+def test_others_that_are_to_start_stay_noted(redis, broker):
+    _, _, parts = broker.workflows.store(new_flow({}, {}))
+
+    broker.redis.execute_one(broker.workflows._start_command(parts[0]))
+
+    assert snapshot(redis)["unstarted"].keys() == {FLOW}
 
 
 def test_they_go_to_the_queue_of_their_step(redis, broker):

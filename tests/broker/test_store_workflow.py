@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from django_rtq.broker import workflows
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import QueueFull
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import changes, snapshot
@@ -82,9 +83,8 @@ def test_another_one_with_its_id_is_refused(redis, broker):
     assert snapshot(redis) == before
 
 
-def test_twice_is_once(redis, broker, monkeypatch):
-    monkeypatch.setattr(workflows.secrets, "token_hex", lambda size: "token")
-    flow = new_flow({"size": 2, "next": "1"}, {"after": "0"})
+def test_twice_is_once(redis, broker):
+    flow = replace(new_flow({"size": 2, "next": "1"}, {"after": "0"}, key="flow\nmay"), token="token")
     answer = broker.workflows.store(flow)
     before = snapshot(redis)
 
@@ -102,6 +102,63 @@ def test_all_members_are_enqueued(redis, broker, members):
     begun_flow(broker, {"size": members})
 
     assert redis.hlen(broker.keys.of("default").jobs) == members
+
+
+def send(broker, *, flow_id=FLOW, token="t", key="", is_last="", rooms=(), fields=(), parts=()):
+    """One call of the script."""
+    keys = broker.keys.of(QUEUE)
+    arguments = (flow_id, token, is_last, key, len(rooms), len(fields), *rooms, *fields, *parts)
+    return broker.redis.execute_one(SCRIPTS["store_workflow"].call_many([keys, keys], arguments))
+
+
+def fields(*steps, **options):
+    return [text for pair in new_flow(*steps, **options).fields.items() for text in pair]
+
+
+def test_parts_arrive_one_after_the_other(redis, broker):
+    """It is not there before the last one, and again it is one."""
+    assert send(broker, fields=fields({}, {}), parts=("0:0", "0 3    \n{}\n")) == [b"ok", b""]
+    assert snapshot(redis)[f"workflow:{FLOW}"]["state"] == "making"
+    assert snapshot(redis)["unstarted"].keys() == {FLOW}
+    assert "workflow_keys" not in snapshot(redis)
+
+    for _ in range(2):
+        answer = send(broker, is_last="1", parts=("1:0", "0 3    \n{}\n"))
+        assert answer == [b"ok", b"running", b"0:0", QUEUE.encode(), b"1:0", QUEUE.encode()]
+
+    assert snapshot(redis)[f"waiting_members:{FLOW}"].keys() == {"0:0", "1:0"}
+    assert send(broker, token="other", parts=("0:0", "x")) == [b"taken"]
+
+
+def test_one_that_does_not_fit_leaves_nothing_of_its_parts(redis, broker):
+    broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
+    before = snapshot(redis)
+    send(broker, key="flow\nmay", fields=fields({}, key="flow\nmay"), parts=("0:0", "0 3    \n{}\n"))
+    assert snapshot(redis)["workflow_keys"] == {"flow\nmay": FLOW}
+
+    assert send(broker, key="flow\nmay", is_last="1", rooms=(2, "", 2)) == [b"full queue 0 1", b"2", b""]
+
+    assert changes(before, snapshot(redis)) == {}
+
+
+def test_the_key_of_another_stays_with_it(redis, broker):
+    """It has it meanwhile: a workflow of that key was over when this one began."""
+    broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
+    send(broker, key="flow\nmay", fields=fields({}, key="flow\nmay"))
+    redis.hset(broker.keys.of(QUEUE).workflow_keys, "flow\nmay", "c" * 12)
+
+    send(broker, key="flow\nmay", is_last="1", rooms=(2, "", 2))
+
+    assert snapshot(redis)["workflow_keys"] == {"flow\nmay": "c" * 12}
+
+
+def test_a_workflow_of_very_many_fields(redis, broker):
+    """They are stored some thousands at a time."""
+    texts = [text for number in range(5000) for text in (f"x:{number}", number)]
+
+    send(broker, fields=[*fields({}), *texts])
+
+    assert len(snapshot(redis)[f"workflow:{FLOW}"]) == 5000 + len(fields({})) // 2 + 2
 
 
 def rooms(*rooms, **options):
