@@ -20,7 +20,7 @@ BUSY_LOAD = 0.5  # load average from which other programs distort the figures
 GROUPS = (
     *("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness"),
     *("ordinary", "threads", "coroutines", "database", "get", "retries", "payload", "queues", "producers", "clients"),
-    *("weights", "limits", "crashes", "transactions"),
+    *("weights", "limits", "crashes", "transactions", "workflows"),
     *("observers", "start", "idle", "scale", "admin", "pages"),
 )
 
@@ -77,6 +77,7 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
         scale,
         start,
         unique,
+        workflows,
     )
     from benchmarks.loads import (
         clients,
@@ -95,7 +96,7 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
 
     modules = (
         *(raw, enqueue, unique, drain, latency, delayed, memory, fairness, database, get, retries, payload, queues),
-        *(producers, clients, weights, limits, crashes, transactions, observers),
+        *(producers, clients, weights, limits, crashes, transactions, workflows, observers),
     )
     by_rounds = {module.__name__.rpartition(".")[2]: module.measure for module in modules} | {
         "ordinary": waiting.measure_ordinary,
