@@ -46,9 +46,7 @@ def _measure_making(env: Environment, readings: Readings) -> None:
         before = env.redis.info("memory")["used_memory"]
         started = time.perf_counter()
         make()
-        readings.add(
-            f"workflows.{'made' if name == 'workflows' else 'delay_many'}", jobs / (time.perf_counter() - started)
-        )
+        readings.add(f"workflows.{names[name]}", jobs / (time.perf_counter() - started))
         readings.add(f"workflows.bytes_{name}", (env.redis.info("memory")["used_memory"] - before) / jobs)
     readings.ratio("workflows.made_vs_delay_many", "workflows.made", "workflows.delay_many")
     more = readings.rounds["workflows.bytes_workflows"][-1] - readings.rounds["workflows.bytes_plain"][-1]
