@@ -1,6 +1,6 @@
 """A slot in two places: its master died while the slot moved key by key, and the keys that had moved are hidden.
 
-Before Redis 8.4 and Valkey 9 a replica does not know of a move. When it is promoted, it serves the rest as if that were
+Before Redis 8.4 and Valkey 8 a replica does not know of a move. When it is promoted, it serves the rest as if that were
 all, and the keys that had moved stay on another master, where no command finds them. recover() ends the move: the keys
 of the new owner go to the other master, those that both have are united, and the slot goes with them. Meanwhile the
 servers refuse all scripts, as in every move (D141), and clients send them again. It may be repeated at any point.

@@ -212,7 +212,7 @@ def kinds_of_check():
 
 
 @pytest.mark.parametrize("number", range(KILLS))
-def test_a_master_that_dies_while_its_slot_moves_hides_jobs_until_the_slot_is_put_together(begin, journal, number):
+def test_a_slot_whose_master_dies_while_it_moves_is_put_together_without_a_loss(begin, journal, number):
     cluster, load = begin(tasks.note.using(run_after=DELAY_SECONDS), replicas=1, lease_seconds=2)
     wait_until(lambda: len(load.accepted) > 100)
     source, target = cluster.begin_move()
@@ -221,10 +221,11 @@ def test_a_master_that_dies_while_its_slot_moves_hides_jobs_until_the_slot_is_pu
     replica = replica_in_step(cluster, source)
     source.kill()
     wait_until(lambda: b"role:master" in ask(replica, "INFO", "replication"))
-    accepted = len(load.accepted)
-    wait_until(lambda: len(load.accepted) > accepted + 50)
+    if f"[{SLOT}->-".encode() not in ask(replica, "CLUSTER NODES"):  # it knows of the move since Valkey 8
+        accepted = len(load.accepted)
+        wait_until(lambda: len(load.accepted) > accepted + 50)
+        assert "slot_in_two_places" in kinds_of_check()
 
-    assert "slot_in_two_places" in kinds_of_check()
     call_command("rtq_cluster", "recover", "--json", stdout=(out := StringIO()))
 
     print(f"{moved} keys had moved: {out.getvalue()}")  # noqa: T201
