@@ -6,6 +6,7 @@ Every method may be repeated when its reply was lost. The header of each script 
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_rtq")
 
 RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes longer than most
+RENEWED_AT_ONCE = 100  # queues in which one call renews leases
+TENDED_AT_ONCE = 3  # supervisors that repair and promote a queue in each interval, on average
 LARGE_CHARACTERS = 4000  # bodies that Lua does not join with their headers
 MAX_WAIT_SECONDS = 30.0  # of one blocking command of a caller that waits; then it asks again: the token may be lost
 
@@ -94,6 +97,7 @@ class Broker:
         self._drop_modes: dict[str, str] = {}  # of queues
         self.drop_mode: Callable[[str], str] = partial(_drop_mode, config, self._drop_modes)
         self.schedules = ScheduleStore(self.redis, self.keys, self.drop_mode)
+        self._shares: dict[str, float] = {}  # by queue: of the heartbeats, those that repair and promote
         self._data_id = ""  # of the data in Redis, as the last heartbeat found it
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
         self.workflows = WorkflowStore(self.redis, self.keys, config)
@@ -436,15 +440,19 @@ class Broker:
         of each queue on, which it moves), counts jobs that are in no place, reads the version of the stored schedules,
         and promotes due jobs, in case the scheduler that was woken for them is dead. It notices when Redis has lost its
         data, and reads what the `keeper` has to know. Raises FormatMismatch.
+
+        Any supervisor may repair and promote. Of many that serve a queue, about three do so in each interval, each by
+        chance, and goes on until it has seen all lanes.
         """
         # First: a caller that cancels a running job asks the script, then reads here which supervisor to wake. If the
         # info came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
         packet = Packet()
         packet.add("info", *self.maintenance.info_commands(workers))
         packet.add("renew", *self.renew_commands(queues, list(workers)))
+        tended = [queue for queue in queues if cursors[queue] or random.random() < self._shares.get(queue, 1.0)]
         if promote:
-            packet.add("promote", *map(self.maintenance.promote_command, queues))
-        packet.add("repair", *(self.maintenance.repair_command(queue, cursors[queue]) for queue in queues))
+            packet.add("promote", *map(self.maintenance.promote_command, tended))
+        packet.add("repair", *(self.maintenance.repair_command(queue, cursors[queue]) for queue in tended))
         packet.add("traces", self.workflows.traces_command(queues))
         packet.add("queues", ("SADD", self.keys.queues, *queues))
         packet.add("schedules", self.schedules.version_command)
@@ -454,15 +462,17 @@ class Broker:
         # A full server refuses the info, but no script.
         replies = packet.replies(self.redis.execute_each(packet.commands, resend=True))
         self._watch_data(check_format(replies["format"][-1], self.keys))
-        renewed = checked(replies["renew"])
-        promoted = dict(zip(queues, map(promoted_ids, checked(replies["promote"])), strict=False))
-        repaired = dict(zip(queues, checked(replies["repair"]), strict=True))
+        renewed = [entry for reply in checked(replies["renew"]) for entry in reply]
+        for queue, (*_, signed_on) in zip(queues, renewed, strict=True):
+            self._shares[queue] = TENDED_AT_ONCE * max(1, len(workers)) / max(1, signed_on)
+        promoted = dict(zip(tended, map(promoted_ids, checked(replies["promote"])), strict=False))
+        repaired = dict(zip(tended, checked(replies["repair"]), strict=True))
         cursors.update({queue: cursor for queue, (cursor, _) in repaired.items()})
         traces, version = checked(replies["traces"] + replies["schedules"])
         self.schedules.set_version(version)
         if keeper:
             keeper.read(replies["keeper"])
-        unknown = {name.decode() for _, names, _ in renewed for name in names}
+        unknown = {name.decode() for _, names, *_ in renewed for name in names}
         lost = {queue: number for queue, (_, number) in repaired.items() if number}
         return HeartbeatResult(
             earliest_seconds(renewed), promoted, read_cancel_requests(renewed), unknown, lost, bool(traces)
@@ -475,8 +485,12 @@ class Broker:
         self._data_id = data_id or self._data_id
 
     def renew_commands(self, queues: Sequence[str], workers: Sequence[str]) -> list[Command]:
-        """The calls of the script that renews the leases of workers, one for each queue."""
-        return [SCRIPTS["renew"].call(self.keys.of(queue), (self.lease_ms, *workers)) for queue in queues]
+        """The calls of the script that renews the leases of workers, for many queues each; it replies with an entry for
+        each queue."""
+        keys = [self.keys.of(queue) for queue in queues]
+        arguments: tuple[Argument, ...] = (self.lease_ms, *workers)
+        starts = range(0, len(keys), RENEWED_AT_ONCE)
+        return [SCRIPTS["renew"].call_many(keys[start : start + RENEWED_AT_ONCE], arguments) for start in starts]
 
     def reclaim(self, queue: str, *, limit: int = RECLAIM_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
         """Reclaim jobs of workers whose leases have expired.

@@ -66,8 +66,8 @@ def read_commands(
 ) -> tuple[Order | None, list[CancelRequest]]:
     """The last command, if any, and the cancel requests for jobs of these workers. Renews their leases, too."""
     read: Command = ("GET", broker.keys.control(supervisor))
-    text, *renewed = broker.redis.execute([read, *broker.renew_commands(queues, workers)], resend=True)
-    return Order.read(text) if text else None, read_cancel_requests(renewed)
+    text, *replies = broker.redis.execute([read, *broker.renew_commands(queues, workers)], resend=True)
+    return Order.read(text) if text else None, read_cancel_requests(entry for reply in replies for entry in reply)
 
 
 def supervisor_of(broker: Broker, worker: str) -> str:

@@ -183,8 +183,8 @@ class HeartbeatResult(NamedTuple):
 
 
 def read_cancel_requests(renewed: Iterable[Any]) -> list[CancelRequest]:
-    """The cancel requests in replies of the script `renew`."""
-    flat = [word.decode() for _, _, requests in renewed for word in requests]
+    """The cancel requests in the entries of the script `renew`."""
+    flat = [word.decode() for _, _, requests, _ in renewed for word in requests]
     return [CancelRequest(*flat[i : i + 3]) for i in range(0, len(flat), 3)]
 
 

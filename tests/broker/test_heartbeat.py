@@ -1,5 +1,7 @@
 """All that a supervisor does each few seconds, in one round trip."""
 
+import random
+
 import pytest
 
 from django_rtq.broker.redis.client import RedisClient
@@ -101,3 +103,23 @@ def test_a_worker_can_be_found_before_its_cancel_requests_are_read(broker, monke
     beat(broker)
 
     assert sent.index("HSET") < sent.index("EVALSHA renew")
+
+
+def test_of_many_supervisors_few_repair_and_who_has_begun_goes_on(broker, monkeypatch):
+    broker.sign_on([QUEUE], WORKER)
+    for number in range(8):
+        broker.sign_on([QUEUE], f"other-{number}")
+    for number in range(101):
+        queued_job(broker, client=str(number))
+    monkeypatch.setattr(random, "random", lambda: 0.4)  # 3 of 9
+    cursors = {QUEUE: 0}
+
+    def tend():
+        broker.heartbeat([QUEUE], NOTE, cursors, promote=True)
+        return cursors[QUEUE]
+
+    assert tend() == 100  # it does not know of the others yet
+    assert tend() == 0  # it goes on
+    assert tend() == 0  # not again
+    monkeypatch.setattr(random, "random", lambda: 0.3)
+    assert tend() == 100

@@ -1,5 +1,6 @@
 """Leases end later."""
 
+from django_rtq.broker.broker import RENEWED_AT_ONCE
 from django_rtq.broker.scripts import SCRIPTS
 from tests.support.jobs import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
 from tests.support.redis_server import LEASE_SECONDS
@@ -86,7 +87,9 @@ def test_it_tells_which_of_their_jobs_are_to_stop(redis, broker):
         redis.hset(broker.keys.of(QUEUE).cancel_requests, job.id, f"{how} 1000 10 {{}}")
     redis.hset(broker.keys.of(QUEUE).cancel_requests, "nobodys", "ask 1000 10 {}")
 
-    _, _, asked = broker.redis.execute_one(SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000, WORKER, "unknown")))
+    ((_, _, asked, _),) = broker.redis.execute_one(
+        SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000, WORKER, "unknown"))
+    )
 
     wishes = {(asked[i], asked[i + 1].decode(), asked[i + 2]) for i in range(0, len(asked), 3)}
     assert wishes == {(b"w1", jobs[0].id, b"ask"), (b"w1", jobs[2].id, b"terminate")}
@@ -99,7 +102,7 @@ def test_of_more_jobs_than_one_command_takes_it_tells_too(redis, broker):
     redis.hset(keys.running(WORKER), mapping=dict.fromkeys(ids, "1 1"))
     redis.hset(keys.cancel_requests, mapping=dict.fromkeys(ids[::3], "ask 1000 10 {}"))
 
-    _, _, asked = broker.redis.execute_one(SCRIPTS["renew"].call(keys, (1000, WORKER)))
+    ((_, _, asked, _),) = broker.redis.execute_one(SCRIPTS["renew"].call(keys, (1000, WORKER)))
 
     assert {job_id.decode() for job_id in asked[1::3]} == set(ids[::3])
 
@@ -112,3 +115,14 @@ def test_a_clock_that_was_hours_ahead_is_believed_when_it_is_put_right(redis, br
     renew(broker, [QUEUE], [WORKER])
 
     assert began <= snapshot(redis)["workers"][WORKER] - LEASE_SECONDS * 1000 <= server_ms(redis)
+
+
+def test_one_call_renews_in_many_queues_and_counts_their_workers(broker):
+    queues = [f"q{number}" for number in range(RENEWED_AT_ONCE + 1)]
+    broker.sign_on(queues[-2:], WORKER)
+    broker.sign_on(queues[-1:], "other")
+
+    first, second = broker.redis.execute(broker.renew_commands(queues, [WORKER]), resend=True)
+
+    assert [unknown for _, unknown, _, _ in first] == [[WORKER.encode()]] * (RENEWED_AT_ONCE - 1) + [[]]
+    assert [number for *_, number in first + second] == [0] * (RENEWED_AT_ONCE - 1) + [1, 2]

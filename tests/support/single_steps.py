@@ -11,8 +11,8 @@ from tests.support.jobs import QUEUE
 
 def renew(broker, queues, workers):
     """Renew leases. Returns the seconds until the next lease of any worker ends, and the unknown workers."""
-    replies = broker.redis.execute(broker.renew_commands(queues, workers), resend=True)
-    return earliest_seconds(replies), {name.decode() for _, names, _ in replies for name in names}
+    (entries,) = broker.redis.execute(broker.renew_commands(queues, workers), resend=True)
+    return earliest_seconds(entries), {name.decode() for _, names, *_ in entries for name in names}
 
 
 def promote(broker, queue, *, limit=MAINTAIN_AT_ONCE):

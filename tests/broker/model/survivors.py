@@ -35,7 +35,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/turns first_clients: [not q.has_limits -> false]",
         "lib/used_times charge_of: [used.running == 0 -> false]",
         "lib/virtual_turns place_clients: [q.has_times -> true]",
-        'renew : [redis.call("EXISTS", q.cancel_requests) == 1 -> true]',
+        'renew find_asked: [redis.call("EXISTS", q.cancel_requests) == 0 -> false]',
     ),
     "Two clients have not the same name.": (
         "lib/virtual_turns is_before: (string.byte(one, i) or -1)[ < -> <= ](string.byte(two, i) or -1)",

@@ -113,7 +113,7 @@ def test_a_script_is_loaded_when_redis_does_not_know_it(redis, broker):
     redis.script_flush()
     renew = SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000,))
 
-    assert run(broker, COUNT, renew, COUNT) == [1, [-1, [], []], 2]
+    assert run(broker, COUNT, renew, COUNT) == [1, [[-1, [], [], 0]], 2]
 
 
 def test_a_script_that_cannot_be_loaded_is_an_error(redis, broker):

@@ -51,7 +51,7 @@ def test_neighbours_of_an_unknown_script_are_not_done_twice(redis, broker):
     redis.script_flush()
     renew = SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000,))
 
-    assert broker.redis.execute([COUNT, renew, COUNT]) == [1, [-1, [], []], 2]
+    assert broker.redis.execute([COUNT, renew, COUNT]) == [1, [[-1, [], [], 0]], 2]
 
     assert counted(redis) == 2
 
