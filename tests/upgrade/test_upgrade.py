@@ -85,7 +85,8 @@ def assert_shown(new, ids):
     """The new version shows jobs, results, pauses, limits and schedules, in the admin, too."""
     seen = new.run("look.py", json.dumps(ids))
     for kind, state in STATES.items():
-        assert set(seen["states"][kind]) <= {state}, kind
+        kept_briefly = {""} if state in {"expired", "cancelled"} else set()  # two minutes: tests may take longer
+        assert set(seen["states"][kind]) <= {state} | kept_briefly, kind
     assert set(seen["states"]["queued"]) == {"queued"}
     assert seen["results"] == [[number, "north"] for number in range(3)]
     assert seen["result_values"]

@@ -1,5 +1,5 @@
-"""Shows what is in Redis in every way: prints the state of jobs (ids as JSON in the first argument), what results say,
-the handles of equal unique jobs, and the pages of the admin that fail, as JSON."""
+"""Shows what is in Redis in every way: prints the state of jobs (ids as JSON in the first argument; "" if one is not
+found), what results say, the handles of equal unique jobs, and the pages of the admin that fail, as JSON."""
 
 import json
 import re
@@ -14,14 +14,20 @@ from django.test import Client  # noqa: E402
 from shop import tasks  # noqa: E402
 from write import VALUES  # noqa: E402
 
-from django_rtq import get_inspector  # noqa: E402
+from django_rtq import JobNotFound, get_inspector  # noqa: E402
 
 MOST_PAGES = 150
 
 
 def states(ids):
-    inspector = get_inspector()
-    return {kind: [str(inspector.find(job_id).state) for job_id in job_ids] for kind, job_ids in ids.items()}
+    return {kind: [state(job_id) for job_id in job_ids] for kind, job_ids in ids.items()}
+
+
+def state(job_id):
+    try:
+        return str(get_inspector().find(job_id).state)
+    except JobNotFound:
+        return ""
 
 
 def failing_pages():
