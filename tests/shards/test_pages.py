@@ -1,7 +1,9 @@
 """The admin shows one shard at a time, and keeps to it from page to page."""
 
 import pytest
+from django.test import override_settings
 
+from django_rtq.broker.brokers import close_brokers
 from django_rtq.broker.task_backends import shard_place, view_backend
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.selection import Selection
@@ -11,6 +13,7 @@ from django_rtq.jobs.job import shard_in
 from tests.admin.conftest import operator, person  # noqa: F401
 from tests.app import tasks
 from tests.shards.conftest import client_of, waiting
+from tests.support.redis_server import UNREACHABLE
 
 OVERVIEW = "/admin/django_rtq/queue/"
 IN_1 = {"Referer": f"http://testserver{OVERVIEW}?shard=1"}
@@ -57,6 +60,17 @@ def test_an_action_is_for_the_shard_of_its_page(operator, jobs):  # noqa: F811
     assert refused.status_code == 400
     assert "Nothing was changed" in refused.content.decode()
     assert [is_paused(0), is_paused(1)] == [False, True]
+
+
+def test_a_shard_that_is_away_is_said_and_the_others_are_a_click_away(operator, servers, clients):  # noqa: F811
+    with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: UNREACHABLE}}):
+        answer = operator.get(OVERVIEW, {"shard": "1"})
+        text = answer.content.decode()
+        assert answer.status_code == 503
+        assert "Redis is not responding" in text
+        assert 'aria-current="true">Shard 1<' in text
+        assert operator.get(OVERVIEW, {"shard": "0"}).status_code == 200
+        close_brokers()
 
 
 def test_a_job_of_a_bulk_action_is_in_the_shard_that_it_is_about(shards):
