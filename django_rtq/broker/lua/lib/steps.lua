@@ -104,6 +104,7 @@ end
 
 -- Forget what these jobs remember. Their entry in `step_jobs` goes last: until then, sending it again goes on.
 local function forget_steps(q, ids)
+  if redis.call("EXISTS", q.step_jobs) == 0 then return end
   for i, entry in ipairs(redis.call("HMGET", q.step_jobs, unpack(ids))) do
     if entry then
       redis.call("UNLINK", q.steps .. ids[i])
