@@ -10,6 +10,7 @@ from tests.support.jobs import (
     WORKER,
     claim,
     claimed_job,
+    dead_job,
     let_fall_due,
     let_lapse,
     queued_job,
@@ -131,20 +132,23 @@ def test_a_dead_letter_keeps_it_until_it_is_discarded(redis, broker, inspector):
 
 
 def test_whoever_takes_a_discard_back_has_it_again(redis, broker, inspector):
-    job = claimed_job(broker, "a")
+    job, without = claimed_job(broker, "a"), dead_job(broker, "b")
     broker.steps.write(holder(broker, job), "step charge", DONE)
     settle(broker, "bury", job)
-    before = snapshot(redis)
-    inspector.discard(QUEUE, [job.id], undo="token")
-    assert "step_jobs" not in snapshot(redis)
+    before, key = snapshot(redis), broker.keys.of(QUEUE).steps + job.id.encode()
+    inspector.discard(QUEUE, [job.id, without.id], undo="token")
+    after = snapshot(redis)
+    assert "step_jobs" not in after
+    assert f"steps:{without.id}" not in after
+    assert 3_500 < redis.ttl(key) <= 3_600
 
     list(inspector.sweeps.steps(Sweep(verb="restore", selection=Selection(queues=[QUEUE]), undo="token")))
 
     after = snapshot(redis)
-    assert {name: after.get(name) for name in before if "step" in name} == {
+    assert {name: value for name, value in after.items() if "step" in name} == {
         name: value for name, value in before.items() if "step" in name
     }
-    assert redis.ttl(broker.keys.of(QUEUE).steps + job.id.encode()) == -1
+    assert redis.ttl(key) == -1
 
 
 def test_it_moves_with_the_job(redis, broker, inspector):

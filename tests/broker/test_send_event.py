@@ -2,7 +2,6 @@
 
 import pytest
 
-from django_rtq.broker import job_steps
 from tests.broker.model.step_calls import send_event, suspend
 from tests.support.jobs import (
     QUEUE,
@@ -121,7 +120,8 @@ def test_a_job_that_has_failed_meanwhile_is_not_queued_early(redis, broker):
 
     assert send_event(broker, job) == "sent"
 
-    assert snapshot(redis)["retrying"].keys() == {job.id}
+    after = snapshot(redis)
+    assert after["retrying"] == after["scheduled"]
 
 
 def test_what_a_paused_task_holds_is_not_queued(redis, broker):
@@ -134,26 +134,34 @@ def test_what_a_paused_task_holds_is_not_queued(redis, broker):
 
 
 def test_so_many_may_be_unread(redis, broker):
-    job = waiting_job(broker, waits_for="0 5 1 other")
+    job = waiting_job(broker, waits_for="0 2 1 other")
 
-    answers = [send_event(broker, job, token=f"t{number}") for number in range(job_steps.MAX_UNREAD + 6)]
+    answers = [send_event(broker, job, token=f"t{number}", limits=(3, 100, 1000)) for number in range(6)]
 
-    assert answers == ["sent"] * (job_steps.MAX_UNREAD + 5) + ["full"]
+    assert answers == ["sent"] * 5 + ["full"]
+    assert send_event(broker, queued_job(broker, "b"), limits=(1, 100, 1000)) == "sent"
 
 
-def test_a_job_gets_so_many(redis, broker, monkeypatch):
-    monkeypatch.setattr(job_steps, "MAX_EVENTS", 2)
+def test_a_job_gets_so_many(redis, broker):
     job = waiting_job(broker)
 
-    assert [send_event(broker, job, token=token) for token in "abc"] == ["sent", "sent", "full"]
+    assert [send_event(broker, job, token=token, limits=(9, 2, 1000)) for token in "abc"] == ["sent", "sent", "full"]
 
 
-def test_the_values_have_so_many_bytes(redis, broker, monkeypatch):
-    monkeypatch.setattr(job_steps, "MAX_EVENT_BYTES", 20)
+def test_the_values_have_so_many_bytes(redis, broker):
     job = waiting_job(broker)
+    as_stored = len("1795205063204 7")
 
-    assert send_event(broker, job) == "sent"
-    assert send_event(broker, job, token="t2", value="123456") == "large"
+    assert send_event(broker, job, limits=(9, 9, 20)) == "sent"
+    assert send_event(broker, job, token="t2", value="123456", limits=(9, 9, 20)) == "large"
+    assert send_event(broker, job, token="t3", value="8", limits=(9, 9, as_stored + 1)) == "sent"
+    assert send_event(broker, job, token="t4", value="9", limits=(9, 9, 2 * as_stored)) == "large"
+
+
+def test_an_event_of_another_name_is_not_late(redis, broker):
+    job = waiting_job(broker, ms=0)
+
+    assert send_event(broker, job, "other") == "sent"
 
 
 def test_it_is_deleted_with_the_job(redis, broker, inspector):

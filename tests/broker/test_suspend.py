@@ -236,3 +236,24 @@ def test_an_equal_job_meets_it_as_one_that_runs(redis, broker, on_conflict, answ
     assert told == [f"{answer} {job.id}"]
     assert snapshot(redis)["jobs"][job.id] == before["jobs"][job.id]
     assert snapshot(redis)["scheduled"][job.id] == before["scheduled"][job.id]
+
+
+def test_a_sleep_that_is_over_is_no_event(redis, broker):
+    job = claimed_job(broker, "a")
+    suspend(broker, job, ms=0, waits_for="1 0")
+    assert claim(broker, worker=WORKER) == [job.id]
+
+    suspend(broker, job, waits_for="1 0 1 approved")
+
+    assert broker_fields(redis, broker, job) == {}
+
+
+def test_a_digest_that_another_job_holds_by_now_stays_there(redis, broker):
+    job = held_job(broker, "a")
+    key = broker.keys.of(QUEUE).unique + b"d1"
+    redis.set(key, "other", px=60_000)
+
+    suspend(broker, job, ms=90_000)
+
+    assert redis.get(key) == b"other"
+    assert redis.pttl(key) <= 60_000

@@ -26,8 +26,8 @@ if refusal then return refusal end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 store_event(q, id, event, number, token, string.format("%.0f ", now) .. value)
 
-local due = tonumber(redis.call("ZSCORE", q.scheduled, id) or nil)
-local is_awaited = wait and wait.event == number .. " " .. event and wait.due > now
+local due = tonumber(redis.call("ZSCORE", q.scheduled, id))
+local is_awaited = wait and wait.event == number .. " " .. event
 -- Not what a paused task holds, nor a job that has failed meanwhile: these go on by themselves.
 if is_awaited and due and due < tonumber(lowest_held()) and not redis.call("ZSCORE", q.retrying, id) then
   local _, client = read_header(record)

@@ -40,9 +40,12 @@ def waiting(broker: Any) -> list[Any]:
     return [job]
 
 
-def send_event(broker: Any, job: Any, event: str = "approved", token: str = "t1", value: str = "7") -> str:
-    """Give a job an event."""
+def send_event(
+    broker: Any, job: Any, event: str = "approved", token: str = "t1", value: str = "7", limits: tuple[int, ...] = ()
+) -> str:
+    """Give a job an event. `limits`: unread events, events, and bytes of values."""
     command = send_command(broker.keys.of(QUEUE), job.id, event, token, value)
+    command = (*command[:-3], *limits) if limits else command
     word: bytes = broker.redis.execute_one(command, resend=True)
     return word.decode()
 

@@ -29,6 +29,10 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/virtual_turns open_turns: [leave_aside(q, found, 2) -> nothing]",
     ),
     "It reads or computes more, with the same result.": (
+        "suspend : [#mine == 0 -> false]",
+        'lib/steps keep_steps: undo == ""[ or redis.call("EXISTS", q.step_jobs) == 0 -> nothing]',
+        'lib/steps forget_steps: [redis.call("EXISTS", q.step_jobs) == 0 -> false]',
+        "lib/steps forget_steps: [entry -> true]",
         "lib/promote due_by_turns: [moments[known[i]] = known[i + 1] -> nothing]",
         "lib/promote due_by_turns: [not moments[id] -> true]",
         "lib/settle finish_runs: [q.has_limits ~= false -> true]",
@@ -42,6 +46,11 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "It marks them again, which changes nothing.": (
         'lib/virtual_turns mark_newcomers: tonumber(redis.call("GET", q.turn) or 0)[ > -> >= ]tonumber(NEWCOMERS)',
+    ),
+    "A wait ends in this very millisecond, or has ended some before.": (
+        "suspend : math.max([0, -> nothing]due - now)",
+        "lib/steps begin_wait: former.due[ <= -> < ]now",
+        "lib/steps place_event: wait.due[ <= -> < ]now",
     ),
     "No job has waited since 1970.": (
         "move load_job: score[ >= -> > ]tonumber(lowest_held())",

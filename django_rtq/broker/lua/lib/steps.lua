@@ -46,7 +46,7 @@ end
 
 -- What a job waits for is over now: a sleep has ended, an event has timed out.
 local function end_wait(q, id, now)
-  local wait = redis.call("EXISTS", q.step_jobs) == 1 and read_wait(redis.call("HGET", q.step_jobs, id))
+  local wait = read_wait(redis.call("HGET", q.step_jobs, id))
   if wait then redis.call("HSET", q.step_jobs, id, string.format("%.0f ", now) .. wait.text) end
 end
 
