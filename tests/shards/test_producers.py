@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.db import transaction
 from django.test import override_settings
 
@@ -12,8 +13,8 @@ from django_rtq import BrokerUnavailable, JobHandle, JobNotFound, NotReplicated,
 from django_rtq.broker.brokers import close_brokers, get_broker, substitute_broker
 from django_rtq.broker.task_backends import shard_place
 from django_rtq.jobs.job import made_at, new_job_id, shard_in, with_shard
-from django_rtq.testing import drain
-from tests.app import tasks
+from django_rtq.testing import captured, drain
+from tests.app import django_tasks, tasks
 from tests.shards.conftest import client_of, waiting
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 
@@ -152,3 +153,23 @@ def test_jobs_of_a_transaction_have_their_ids_before_the_commit(shards):
 
     assert [waiting(client) for client in shards] == [2, 2]
     assert {handle.state for handle in handles} == {"queued"}
+
+
+def test_results_of_django_tasks_are_found_in_their_shards(shards):
+    results = [django_tasks.add.enqueue(n) for n in range(20)]
+
+    assert {shard_in(result.id) for result in results} == {0, 1}
+    for result in results:
+        result.refresh()
+        assert django_tasks.add.get_result(result.id) == result
+
+
+def test_in_tests_there_is_one_place(shards):
+    with captured() as jobs:
+        tasks.note.using(client=client_of(1)).delay("x")
+    assert len(jobs) == 1
+    with override_settings(RTQ={**settings.RTQ, "TEST_REDIS": settings.RTQ["SHARDS"][0]}):
+        handle = tasks.note.using(client=client_of(1)).delay("x")
+        assert (shard_in(handle.id), handle.state) == (0, "queued")
+        close_brokers()
+    assert [waiting(client) for client in shards] == [1, 0]

@@ -15,6 +15,7 @@ from tests.app import tasks
 from tests.app.step_tasks import walk
 from tests.app.workflow_steps import add_up, double, report
 from tests.shards.conftest import client_of, waiting
+from tests.support.forked_commands import ForkedCommand
 from tests.support.waiting import wait_until
 from tests.worker.processes import WorkerProcess
 
@@ -27,15 +28,8 @@ def worker(servers, shards, journal, tmp_path):
     started, numbers = [], itertools.count(1)
 
     def start(*arguments, is_ready=True, **options):
-        found = WorkerProcess(
-            arguments,
-            {
-                "DJANGO_SETTINGS_MODULE": "tests.settings",
-                "RTQ_DATABASE": str(tmp_path / "db.sqlite3"),
-                "RTQ_TEST_OPTIONS": json.dumps({"SHARDS": dict(enumerate(s.url for s in servers)), **options}),
-            },
-            tmp_path / f"worker-{next(numbers)}.log",
-        )
+        environment = environment_of(servers, tmp_path, **options)
+        found = WorkerProcess(arguments, environment, tmp_path / f"worker-{next(numbers)}.log")
         started.append(found)
         if is_ready:
             wait_until(lambda: all(has_worker(client) for client in shards) or not found.is_running)
@@ -44,6 +38,14 @@ def worker(servers, shards, journal, tmp_path):
     yield start
     for each in started:
         each.end()
+
+
+def environment_of(servers, folder, **options):
+    return {
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "RTQ_DATABASE": str(folder / "db.sqlite3"),
+        "RTQ_TEST_OPTIONS": json.dumps({"SHARDS": dict(enumerate(s.url for s in servers)), **options}),
+    }
 
 
 def has_worker(client):
@@ -174,3 +176,16 @@ def test_workflows_are_in_shard_0_and_jobs_with_steps_in_theirs(worker, shards, 
     assert [[step["name"] for step in job.get(60)] for job in walked] == [
         [f"walk {shard} {number}" for number in range(3)] for shard in (0, 1)
     ]
+
+
+def test_a_scheduler_serves_all_shards(worker, servers, shards, journal, tmp_path):
+    worker("--no-scheduler")
+    scheduler = ForkedCommand(
+        ["rtq_scheduler"], {**os.environ, **environment_of(servers, tmp_path)}, tmp_path / "scheduler.log"
+    )
+    try:
+        delayed = [tasks.note.using(client=client_of(n), run_after=0.1).delay(f"{n}") for n in (0, 1)]
+        assert [handle.get(60) for handle in delayed] == ["0", "1"]
+    finally:
+        scheduler.send_signal(signal.SIGTERM)
+    assert scheduler.wait(30) == 0
