@@ -19,10 +19,13 @@ from django_rtq.inspector.places import place_of_job, shard_numbers, shard_of, s
 
 def in_shard(request: HttpRequest, job_id: str, view: Callable[[], HttpResponse]) -> HttpResponse:
     """The answer of a view about the shard of a job, of the address, or of the page before."""
-    number = shard_of(place_of_job("", job_id)) if job_id else None
-    said, before = _shard(request.GET.get("shard", "")), _shard_before(request)
-    if number is None or not job_id:
-        number = before if said is None else said
+    if not shard_numbers():
+        return view()
+    said = _shard(request.GET.get("shard", ""))
+    if job_id:
+        number = shard_of(place_of_job("", job_id))
+    else:
+        number = _shard_before(request) if said is None else said
     if number is None and request.method == "POST":
         return HttpResponseBadRequest(
             _("Your browser does not say which shard this page is about (header Referer). Nothing was changed.")

@@ -31,7 +31,7 @@ def placed(backend: str, jobs: list[MadeJob], *, all_or_none: bool = False) -> l
     """The jobs of a call with ids that name their shards. Raises ValueError if they are in several, and may not be."""
     if (pinned := shard_pinned_in(backend)) is not None:
         return [type(job)(with_shard(job.id, pinned), *job[1:]) for job in jobs]
-    if place_of(backend) or not (numbers := open_shards()):
+    if not (numbers := open_shards()) or place_of(backend):
         return jobs
     found = [type(job)(with_shard(job.id, _shard_for(job, numbers)), *job[1:]) for job in jobs]
     if all_or_none and len(of := {shard_in(job.id) for job in found}) > 1:
