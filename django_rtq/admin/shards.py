@@ -22,10 +22,7 @@ def in_shard(request: HttpRequest, job_id: str, view: Callable[[], HttpResponse]
     if not shard_numbers():
         return view()
     said = _shard(request.GET.get("shard", ""))
-    if job_id:
-        number = shard_of(place_of_job("", job_id))
-    else:
-        number = _shard_before(request) if said is None else said
+    number = shard_of(place_of_job("", job_id)) if job_id else _shard_before(request) if said is None else said
     if number is None and request.method == "POST":
         return HttpResponseBadRequest(
             _("Your browser does not say which shard this page is about (header Referer). Nothing was changed.")
