@@ -68,6 +68,11 @@ class PrivateCluster:
         """Those of all servers, as RTQ["REDIS"] names them."""
         return [f"127.0.0.1:{server.port}" for server in self.servers]
 
+    @property
+    def source(self):
+        """What RTQ["REDIS"] is."""
+        return f"redis+cluster://{','.join(self.addresses[:2])}"
+
     def owner(self):
         """The master of our slot, as most that run see it."""
         ports = [owner_seen_by(server) for server in self.servers if server.is_running]

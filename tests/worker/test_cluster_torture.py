@@ -24,10 +24,13 @@ from tests.app import tasks
 from tests.support.jobs import QUEUE
 from tests.support.nightly import IS_NIGHTLY
 from tests.support.redis_cluster import SLOT, PrivateCluster, ask, node_id, nodes, offset_of, owner_seen_by
+from tests.support.redis_sentinel import PrivateReplication
 from tests.support.waiting import PATIENCE, wait_until
 
 SECONDS = float(os.environ.get("RTQ_CLUSTER_SECONDS", "600" if IS_NIGHTLY else "2"))
 KILLS = int(os.environ.get("RTQ_CLUSTER_KILLS", "20" if IS_NIGHTLY else "1"))
+# Where masters are killed, and how many replicas delay() waits for
+PLACES = [("cluster", 0), ("cluster", 1), *([("sentinel", 0), ("sentinel", 1)] if IS_NIGHTLY else [])]
 BEHIND_SECONDS = 0.1
 DELAY_SECONDS = 0.5  # of jobs that may get lost with their master: none runs before it dies
 PAUSE_SECONDS = 0.003  # between two jobs, and between two keys that move
@@ -70,22 +73,20 @@ class Load(threading.Thread):
 
 @pytest.fixture
 def begin(request, rtq_worker, journal):
-    """Start a Cluster, workers on it and a load. Returns Cluster and load."""
+    """Start a Cluster, or a master with a Sentinel, workers on it and a load. Returns the load."""
     stack = []
 
-    def begin(task, *, replicas=0, lease_seconds=10, **options):
-        cluster = PrivateCluster(replicas=replicas)
+    def begin(task, cluster, *, lease_seconds=10, **options):
         request.addfinalizer(cluster.stop)
         cluster.start()
-        url = f"redis+cluster://{','.join(cluster.addresses[:2])}"
-        settings = override_settings(RTQ={"REDIS": url, **options})
+        settings = override_settings(RTQ={"REDIS": cluster.source, **options})
         settings.enable()
         load = Load(task)
         stack.extend((load, settings))
-        rtq_worker("--processes", 2, url=url, is_ready=False, LEASE_SECONDS=lease_seconds, **options)
+        rtq_worker("--processes", 2, is_ready=False, LEASE_SECONDS=lease_seconds, REDIS=cluster.source, **options)
         load.start()
         wait_until(journal.starts)
-        return cluster, load
+        return load
 
     yield begin
     if stack:
@@ -101,7 +102,8 @@ def wait_until_all_is_done():
 
 
 def test_a_slot_that_moves_again_and_again_loses_no_job_and_refuses_nobody(begin, journal):
-    cluster, load = begin(tasks.note)
+    cluster = PrivateCluster()
+    load = begin(tasks.note, cluster)
     until, moves, pause = time.monotonic() + SECONDS, 0, threading.Event()
     while time.monotonic() < until or moves < 3:
         accepted, moves = len(load.accepted), moves + 1
@@ -117,7 +119,8 @@ def test_a_slot_that_moves_again_and_again_loses_no_job_and_refuses_nobody(begin
 
 @pytest.mark.skipif(not IS_NIGHTLY, reason="moves thousands of slots: only with RTQ_TEST_NIGHTLY=1")
 def test_a_master_that_is_added_and_one_that_is_removed_under_load(begin, journal):
-    cluster, load = begin(tasks.note)
+    cluster = PrivateCluster()
+    load = begin(tasks.note, cluster)
     owner, other = cluster.owner(), cluster.servers[0].port
     new = cluster.add_server()
     redis_cli("add-node", f"127.0.0.1:{new.port}", f"127.0.0.1:{other}")
@@ -146,9 +149,10 @@ def redis_cli(*arguments):
     wait_until(is_done, 3 * PATIENCE)
 
 
-@pytest.mark.parametrize("wait_replicas", [0, 1])
-def test_masters_that_are_killed_while_their_replica_is_behind(begin, journal, wait_replicas):
-    cluster, load = begin(tasks.note.using(run_after=DELAY_SECONDS), replicas=1, WAIT_REPLICAS=wait_replicas)
+@pytest.mark.parametrize(("place", "wait_replicas"), PLACES)
+def test_masters_that_are_killed_while_their_replica_is_behind(begin, journal, place, wait_replicas):
+    cluster = PrivateCluster(replicas=1) if place == "cluster" else PrivateReplication()
+    load = begin(tasks.note.using(run_after=DELAY_SECONDS), cluster, WAIT_REPLICAS=wait_replicas)
     waits, at_risk = [], set()
     for _ in range(KILLS):
         wait_until(lambda: all(map(cluster.is_ready, cluster.servers)), 3 * PATIENCE)
@@ -213,7 +217,8 @@ def kinds_of_check():
 
 @pytest.mark.parametrize("number", range(KILLS))
 def test_a_slot_whose_master_dies_while_it_moves_is_put_together_without_a_loss(begin, journal, number):
-    cluster, load = begin(tasks.note.using(run_after=DELAY_SECONDS), replicas=1, lease_seconds=2)
+    cluster = PrivateCluster(replicas=1)
+    load = begin(tasks.note.using(run_after=DELAY_SECONDS), cluster, lease_seconds=2)
     wait_until(lambda: len(load.accepted) > 100)
     source, target = cluster.begin_move()
     moved = 1 + number * 3 % (ask(source, "CLUSTER COUNTKEYSINSLOT", SLOT) - 1)

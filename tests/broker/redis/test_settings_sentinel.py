@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 import redis
@@ -14,34 +14,10 @@ from django_rtq.broker.redis import sentinel as sentinel_module
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.broker.redis.masters import master_of
 from django_rtq.conf.config import Config
-from testproject.redis_server import PrivateRedis, RedisDidNotStart
+from testproject.redis_server import PrivateRedis
 from tests.broker.redis.connections import ask, client_of, django_redis, reader_of, settings_of, settings_of_alias
-from tests.support.waiting import PATIENCE, wait_until
-
-
-class PrivateSentinel(PrivateRedis):
-    """A Sentinel that looks after one master, called mymaster."""
-
-    def __init__(self, master_port):
-        super().__init__()
-        self._master_port = master_port
-
-    def _command(self, binary):
-        config = self.directory / "sentinel.conf"  # it wants a file that it can write to
-        config.write_text(
-            f"port {self.port}\nbind 127.0.0.1\ndir {self.directory}\n"
-            f"sentinel monitor mymaster 127.0.0.1 {self._master_port} 1\n"
-        )
-        return [binary, str(config), "--sentinel"]
-
-    def _wait_until_ready(self, process):
-        wait_until(lambda: self._answers(process))
-
-    def _answers(self, process):
-        if process.poll() is not None:
-            raise RedisDidNotStart(self._log())
-        with redis.Redis(port=self.port, protocol=2) as client, suppress(redis.ConnectionError):
-            return client.info("server")["process_id"] == process.pid
+from tests.support.redis_sentinel import PrivateSentinel
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
