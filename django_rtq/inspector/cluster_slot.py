@@ -107,9 +107,10 @@ def recover(broker: Broker, hidden: HiddenKeys) -> int:
     the next call goes on.
     """
     slot = _slot_of(broker)
+    assert slot is not None
     owner, holder = _open(broker, hidden.owner), _open(broker, hidden.holder)
     try:
-        setting: Command = ("CLUSTER", "SETSLOT", slot or 0)
+        setting: Command = ("CLUSTER", "SETSLOT", slot)
         # While it imports the slot, it does not hear that the dead master has a successor, and says that all is down.
         holder.execute_one((*setting, "STABLE"))
         for server, node in ((owner, hidden.owner), (holder, hidden.holder)):
@@ -117,14 +118,12 @@ def recover(broker: Broker, hidden: HiddenKeys) -> int:
         holder.execute_one((*setting, "IMPORTING", hidden.owner.id))
         owner.execute_one((*setting, "MIGRATING", hidden.holder.id))  # from now on no script runs
         moved = 0
-        while names := owner.execute_one(("CLUSTER", "GETKEYSINSLOT", slot or 0, KEYS_AT_ONCE)):
+        while names := owner.execute_one(("CLUSTER", "GETKEYSINSLOT", slot, KEYS_AT_ONCE)):
             for name in names:
                 _move(owner, holder, name)
             moved += len(names)
-        count = holder.execute_one(("CLUSTER", "COUNTKEYSINSLOT", slot or 0))
-        _leave_each_in_one_place(
-            holder, broker.keys, holder.execute_one(("CLUSTER", "GETKEYSINSLOT", slot or 0, count))
-        )
+        count = holder.execute_one(("CLUSTER", "COUNTKEYSINSLOT", slot))
+        _leave_each_in_one_place(holder, broker.keys, holder.execute_one(("CLUSTER", "GETKEYSINSLOT", slot, count)))
         for server in (holder, owner):
             server.execute_one((*setting, "NODE", hidden.holder.id))
         return moved
