@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from django_rtq.broker.brokers import open_broker
+from django_rtq.broker.task_backends import viewed_backend
 from django_rtq.inspector.cluster_slot import HiddenKeys, find_hidden_keys, recover
 from django_rtq.management.command import Action, ActionCommand, Options
 from django_rtq.management.output import count
@@ -18,8 +19,6 @@ class Command(ActionCommand):
     exit_codes = (
         "Exit codes: 0 done, or there was nothing to do; 1 no Cluster, or a node did not answer; 2 wrong usage."
     )
-    backend_help = 'The Redis of this backend in TASKS, if it has its own. Default: RTQ["REDIS"].'
-    views_backend = False
     actions = {
         "recover": Action(
             "Find keys on masters that do not own the slot, and move the slot there with all other keys. Jobs wait "
@@ -28,7 +27,7 @@ class Command(ActionCommand):
     }
 
     def do_recover(self, options: Options) -> None:
-        broker = open_broker(options["backend"], role="command")
+        broker = open_broker(viewed_backend(), role="command")
         try:
             if broker.connection_settings.cluster is None:
                 raise CommandError('RTQ["REDIS"] is no Cluster.')
