@@ -16,8 +16,8 @@ from tests.browser.components import (
     unshown_classes,
 )
 from tests.browser.content_security_policy import POLICY
-from tests.support.jobs import QUEUE, asked_job, let_lapse
-from tests.support.workflows import blocked_flow, shown_flows
+from tests.support.jobs import QUEUE, asked_job, let_lapse, settlement
+from tests.support.workflows import FLOW, begun_flow, blocked_flow, claim_members, shown_flows
 
 SHOWN = [name for name, page in every_page() if page.method != "POST" and name != "queue_change"]
 STATES = ["queued", "scheduled", "running", "retrying", "dead", "finished"]
@@ -209,6 +209,29 @@ def test_what_the_search_found_is_accessible(jobs, page):
     assert page.get_by_text("To act on all of them:").locator("a").count() == 1  # axe wants more text than links
     assert violations(page) == []
     assert_fits_everywhere(page)
+
+
+def test_a_workflow_and_its_jobs_are_accessible_and_lead_to_each_other(broker, jobs, page):
+    steps = [{"queue": "flows", "size": 2, "next": "1"}, *({"queue": "flows"} for _ in range(3))]
+    for number in (1, 2, 3):
+        steps[number] |= {"after": f"{number - 1}"} | ({"next": f"{number + 1}"} if number < 3 else {})
+    begun_flow(broker, *steps)
+    first, second = claim_members(broker, queue="flows")
+    for verb, member in (("ack", first), ("bury", second)):
+        broker.settle("w1", "flows", settlement(verb, member))
+    for address in (f"/admin/django_rtq/workflow/{FLOW}/", f"/admin/django_rtq/job/{second.id}/"):
+        for direction in ("ltr", "rtl"):
+            page.goto(address)
+            page.evaluate("(direction) => document.documentElement.setAttribute('dir', direction)", direction)
+            assert page.get_by_text("1 of 2 jobs of step t are dead").count() == 1
+            assert violations(page) == [], (address, direction)
+            assert_fits_everywhere(page)
+            assert_colours_are_readable(page)
+    follow(page.get_by_role("link", name="flow", exact=True))
+    page.locator("svg a").first.focus()
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert page.get_by_role("searchbox").first.input_value() == f"state:dead workflow:{FLOW} task:t"
 
 
 def test_what_breaks_the_policy_is_noticed(jobs, page, console_errors):
