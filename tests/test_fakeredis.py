@@ -20,7 +20,7 @@ from datetime import timedelta
 import pytest
 from django.test import override_settings
 
-from django_rtq import JobState, task
+from django_rtq import JobState, task, workflow
 from django_rtq.broker.brokers import get_broker
 from django_rtq.inspector.inspector import get_inspector
 from tests.support.claims import take_all
@@ -147,3 +147,14 @@ def test_of_unique_jobs_that_are_alike_one_lives(broker):
     promote(broker, QUEUE)
 
     assert [job.args for job in take_all(broker)] == [["a", 4]]
+
+
+def test_a_workflow_that_heartbeats_look_after_goes_on(broker):
+    with workflow("notes") as flow:
+        flow.after(flow.map(note, ["a", "b"])).add(note, "c")
+    settle(broker, "ack", *take_all(broker), worker="taker")
+
+    broker.workflows.sweep([QUEUE])
+
+    assert [job.args for job in take_all(broker)] == [["c"]]
+    assert flow.handle.progress().done == 2

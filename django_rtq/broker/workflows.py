@@ -281,6 +281,7 @@ class WorkflowStore:
 
     def _take_notes(self, queues: Sequence[str], notes: Sequence[Sequence[bytes]]) -> None:
         for _ in range(MAX_ROUNDS):
+            notes = [ids or () for ids in notes]  # fakeredis has None where there are none
             self._advance(
                 [call for queue, ids in zip(queues, notes, strict=True) for call in self.advance_commands(queue, ids)]
             )
