@@ -59,15 +59,16 @@ class _Loop:
         self.is_done: bool = known.get("is_done", False)
         # The next run begins behind these items, so their sleeps and waits have to count there.
         self.counts = _Counts(*known["counts"]) if known else counts
-        self.last: Any = None
-        self.is_by_key = self.is_behind = False
+        self.finished: tuple[int, Any] | None = None  # number and item of the last one, if that is not stored
+        self.is_by_key = False
         self.save_at = time.monotonic() + SAVE_SECONDS
 
     def text(self) -> str:
         """What is stored of it."""
-        if self.is_by_key and self.last is not None:
-            self.key = self.last.pk
-        self.save_at, self.is_behind = time.monotonic() + SAVE_SECONDS, False
+        if self.finished is not None:
+            self.number, last = self.finished
+            self.key = last.pk if self.is_by_key else None
+        self.save_at, self.finished = time.monotonic() + SAVE_SECONDS, None
         known = {"number": self.number, "key": self.key, "is_done": self.is_done, "counts": list(self.counts)}
         return serializer.dumps(known, what=f"the place of {self.field}")
 
@@ -166,9 +167,11 @@ class JobSteps:
         """The items that no earlier run has finished."""
         self._use(name)
         loop = self._begin_loop(name, self._fields())
-        for item in () if loop.is_done else self._rest(name, items, loop):
-            yield item
-            if self._finish_item(loop, item):
+        rest, clock = () if loop.is_done else self._rest(name, items, loop), time.monotonic
+        for finished in enumerate(rest, loop.number + 1):  # as little as can be: it is done for each row
+            yield finished[1]
+            loop.finished, loop.counts = finished, self._counts
+            if clock() >= loop.save_at:
                 self._save(loop.field, loop.text())
         self._end_loop(loop)
         self._save(loop.field, loop.text())
@@ -177,10 +180,13 @@ class JobSteps:
         """each() for coroutines."""
         self._use(name)
         loop = self._begin_loop(name, await self._afields())
+        number = loop.number
         if not loop.is_done:
             async for item in _async_rest(self._rest(name, items, loop, is_async=True), loop):
                 yield item
-                if self._finish_item(loop, item):
+                number += 1
+                loop.finished, loop.counts = (number, item), self._counts
+                if time.monotonic() >= loop.save_at:
                     await self._asave(loop.field, loop.text())
         self._end_loop(loop)
         await self._asave(loop.field, loop.text())
@@ -200,12 +206,12 @@ class JobSteps:
 
     def _save_loops(self) -> None:
         for loop in self._loops:
-            if loop.is_behind:
+            if loop.finished is not None:
                 self._save(loop.field, loop.text())
 
     async def _asave_loops(self) -> None:
         for loop in self._loops:
-            if loop.is_behind:
+            if loop.finished is not None:
                 await self._asave(loop.field, loop.text())
 
     def _begin_loop(self, name: str, fields: Mapping[str, bytes]) -> _Loop:
@@ -214,12 +220,6 @@ class JobSteps:
         self._counts = loop.counts
         self._loops.append(loop)
         return loop
-
-    def _finish_item(self, loop: _Loop, item: Any) -> bool:
-        """Note that an item is finished. Returns whether to store that now."""
-        loop.last, loop.counts, loop.is_behind = item, self._counts, True
-        loop.number += 1
-        return time.monotonic() >= loop.save_at
 
     def _end_loop(self, loop: _Loop) -> None:
         loop.is_done, loop.counts = True, self._counts
