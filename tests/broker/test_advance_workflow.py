@@ -405,3 +405,16 @@ def test_what_ends_by_a_script_that_redis_does_not_know_is_heard_of(redis, broke
     end(broker, "ack", *members)
 
     assert states_of(broker) == ["succeeded", "started"]
+
+
+def test_a_call_without_news_is_nothing_that_happened(redis, broker):
+    begun_flow(broker, {})
+    (member,) = claim_members(broker)
+    keys = broker.keys.of(QUEUE)
+    redis.zadd(keys.workflows, {FLOW: 1})
+
+    advance(broker, member)
+    assert redis.zscore(keys.workflows, FLOW) == 1
+
+    end(broker, "ack", member)
+    assert redis.zscore(keys.workflows, FLOW) > 1
