@@ -116,6 +116,14 @@ def test_the_quick_start_is_short():
     assert len(lines) < 20
 
 
+def test_the_pages_for_users_are_short():
+    """Without README, decisions, examples, and marks of Markdown."""
+    pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/how-to/*.md")]
+    texts = [re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S) for page in pages]
+    words = [word for text in texts for word in text.replace("|", " ").split() if re.search(r"\w", word)]
+    assert len(words) <= 45_000
+
+
 @pytest.mark.usefixtures("receivers")
 def test_the_examples_of_the_tasks_page_run(broker, modules):
     for file, code in blocks(read("docs/tasks.md")):
