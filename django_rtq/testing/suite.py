@@ -25,6 +25,7 @@ from django_rtq.testing.private_redis import delete_all, new_fake_server, new_pr
 from django_rtq.testing.substitute import Substitute, handles_of_substitutes
 from django_rtq.under_test import is_pytest
 
+_FAKE = f"{__name__}.connect_to_fake"
 _lock = RLock()
 _pid = 0  # of the process that these belong to
 _substitutes: dict[str, Substitute] = {}  # of this test, by the value of RTQ["TEST"]
@@ -61,6 +62,8 @@ def forget_jobs() -> None:
 def _open_broker() -> Broker:
     if not _pid:  # a worker that a test starts has the keys of the test
         _own_keys()
+    if get_config().test_redis == _FAKE:
+        _fake_server()  # or it says what to install
     _brokers.append(Broker(get_config()))
     return _brokers[-1]
 
@@ -69,7 +72,7 @@ def _own_keys() -> None:
     """Processes that run tests may share a server."""
     global _pid  # noqa: PLW0603
     _pid = os.getpid()
-    set_redis_of_drain(f"{__name__}.connect_to_fake", new_prefix())
+    set_redis_of_drain(_FAKE, new_prefix())
 
 
 def connect_to_fake() -> Any:

@@ -1,11 +1,14 @@
 """The tests of a small project, run by Django's test runner and by pytest with several processes."""
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.markdown import ROOT
 from tests.support.projects import PLUGIN, pytest_arguments, run_python
+from tests.support.redis_server import UNREACHABLE
 
 pytestmark = pytest.mark.long
 
@@ -72,6 +75,17 @@ def test_a_suite_that_says_nothing_of_jobs(redis, mode, options):
     else:
         arguments = ["manage.py", "test", "--pattern", "suite.py", *options]
     assert count_of_passed(run(redis, *arguments, PROJECT_TEST=mode)) == 16
+
+
+def test_a_suite_that_drains_without_fakeredis_says_what_to_install(tmp_path):
+    (tmp_path / "fakeredis.py").write_text("raise ModuleNotFoundError")
+    arguments = ["manage.py", "test", "--pattern", "suite.py"]
+    paths = os.pathsep.join(map(str, [tmp_path, ROOT, PROJECT]))
+    code, output = run_python(
+        PROJECT, *arguments, PYTHONPATH=paths, PROJECT_TEST="drain", PROJECT_REDIS_URL=UNREACHABLE
+    )
+    assert code == 1
+    assert 'install "fakeredis[lua]"' in output
 
 
 @pytest.mark.parametrize("mode", MODES)
