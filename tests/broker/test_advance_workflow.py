@@ -5,9 +5,11 @@ from asgiref.sync import async_to_sync
 
 from django_rtq.broker import workflows
 from django_rtq.broker.broker import Broker
+from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.undo import new_token
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, new_job, settle, settlement
+from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, live_jobs, snapshot
 from tests.support.workflows import (
     FLOW,
@@ -418,3 +420,24 @@ def test_a_call_without_news_is_nothing_that_happened(redis, broker):
 
     end(broker, "ack", member)
     assert redis.zscore(keys.workflows, FLOW) > 1
+
+
+def test_an_index_follows_its_state_and_knows_since_when(redis, broker):
+    def noted():
+        ((member, score),) = redis.zrange(broker.keys.of(QUEUE).workflow_states, 0, -1, withscores=True)
+        assert member.decode() == f"{FLOW} flow"
+        place, since = divmod(int(score), 10**13)
+        assert abs(server_ms(redis) - since) < 600_000
+        return place
+
+    begun_flow(broker, {"size": 2})
+    assert noted() == 0
+    first, second = claim_members(broker)
+    end(broker, "bury", first)
+    assert noted() == 1
+    end(broker, "ack", second)
+    broker.workflows.tell(QUEUE, [first.id])
+    assert noted() == 1
+    get_inspector().discard(QUEUE, [first.id])
+    advance(broker, first)
+    assert noted() == 3
