@@ -5,6 +5,7 @@ from django.test import override_settings
 
 from django_rtq import cron, every, task
 from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.workflows import is_member
 from django_rtq.checks import check_schedules
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import ConfigurationError
@@ -35,6 +36,15 @@ def test_settings_declare_schedules_too():
     assert [entry.name for entry in entries] == ["a", "b"]
     schedule = entries[0].schedule
     assert (schedule.every_ms, schedule.args, schedule.kwargs, schedule.overlap) == (90_000, [7], {"x": 1}, "skip")
+
+
+def test_no_name_makes_ids_like_those_of_members_of_workflows():
+    declare(*(every(seconds=5, name=f"report {number}") for number in range(100)))
+    ids = [entry.job_id(1_700_000_000_000) for entry in declared_schedules(Config())]
+
+    assert len(set(ids)) == 100
+    assert not any(map(is_member, ids))
+    assert all(job_id.startswith(f"{1_700_000_000_000:012x}") and len(job_id) == 32 for job_id in ids)
 
 
 @pytest.mark.parametrize(
