@@ -266,12 +266,12 @@ def test_a_dead_member_that_is_moved_is_open_there(redis, broker, inspector, mon
     assert fields_of(broker)["state"] == "succeeded"
 
 
-def test_a_note_goes_with_a_job_that_is_moved(redis, broker, inspector, monkeypatch):
+def test_a_note_goes_with_a_job_that_is_moved(redis, broker, inspector):
     """It is requeued, moved, and dies: the workflow hears of it in this order, whatever is looked at first."""
     begun_flow(broker, {})
     (member,) = claim_members(broker)
     end(broker, "bury", member)
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
         inspector.requeue(QUEUE, [member.id])
         inspector.job_mover.move(member.id, "low", QUEUE)

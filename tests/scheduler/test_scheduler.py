@@ -50,9 +50,9 @@ def test_a_tick_queues_what_is_due_in_all_its_queues_and_says_so(redis, broker, 
 
 
 def test_a_tick_tells_the_time_until_the_next_is_due(redis, broker, scheduler):
-    assert scheduler.tick() == MAX_WAIT_SECONDS
+    assert scheduler.tick() == pytest.approx(MAX_WAIT_SECONDS, abs=1)
     scheduled_job(broker, due="+3600000")
-    assert scheduler.tick() == MAX_WAIT_SECONDS
+    assert scheduler.tick() == pytest.approx(MAX_WAIT_SECONDS, abs=1)
     began = server_ms(redis)
     scheduled_job(broker, due="+30000")
     wait = scheduler.tick()
