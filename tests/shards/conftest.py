@@ -38,7 +38,7 @@ def shards(servers, clients):
 
 def client_of(shard, numbers=(0, 1), start=0):
     """The name of a client whose jobs go to this shard."""
-    return next(name for i in range(start, 1000) if shard_for(f"client {(name := f'c{i}')}", numbers) == shard)
+    return next(name for i in range(start, 1000) if shard_for(f"client {(name := f'shop-{i}')}", numbers) == shard)
 
 
 def waiting(client, queue="default"):
