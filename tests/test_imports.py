@@ -32,6 +32,20 @@ from django.core.management import call_command
 call_command("rtq_worker", burst=True, verbosity=0)
 """
 )
+COLLECTIONS = """
+import gc, os
+
+supervisor, collections = os.getpid(), []
+
+@task(name="collections")
+def tell():
+    print(len(collections), gc.isenabled(), gc.get_freeze_count() > 10_000, flush=True)
+
+tell.delay()
+import django_rtq.management.commands.rtq_worker
+gc.collect()
+gc.callbacks.append(lambda *_: os.getpid() == supervisor and collections.append(1))
+"""
 COMMAND = """
 from django.core.management import call_command
 
@@ -39,11 +53,16 @@ call_command("rtq_status", verbosity=0, stdout=open("/dev/null", "w"))
 """
 
 
-def imported(program, url):
-    """The modules of a new process."""
+def printed(program, url):
+    """By a new process."""
     program = SETTINGS.format(url=url) + program
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
-    return set(done.stdout.split())
+    return done.stdout
+
+
+def imported(program, url):
+    """The modules of a new process."""
+    return set(printed(program, url).split())
 
 
 def ours(modules):
@@ -99,3 +118,9 @@ def test_a_command_that_reads_imports_no_worker(redis, redis_server):
 
     assert of_packages(modules, "django_rtq.admin", *EXTRAS, "django.contrib.admin") == []
     assert of_packages(modules, "django_rtq.worker") == []
+
+
+def test_a_worker_collects_no_garbage_before_it_forks(redis, redis_server):
+    told = printed(WORKER.replace(ENQUEUED, ENQUEUED + COLLECTIONS), redis_server.url)
+
+    assert told.splitlines()[-1] == "0 True True"  # collections; enabled in the process; its heap is frozen

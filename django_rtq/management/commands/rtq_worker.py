@@ -1,6 +1,6 @@
 """manage.py rtq_worker: run jobs.
 
-What runs them is imported in handle(), without garbage collections meanwhile: these took a tenth of the start.
+What runs them is imported in handle(). There are no garbage collections meanwhile: these took a sixth of the start.
 """
 
 from __future__ import annotations
@@ -66,19 +66,22 @@ class Command(RTQCommand):
         )
         add(RELOAD, action="store_true", help="restart when code changes; for development")
 
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        gc.disable()  # until ProcessPool.prepare(): what is imported and made meanwhile is kept
+        try:
+            return super().execute(*args, **options)
+        finally:
+            gc.enable()
+
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until stopped."""
         if options["reload"]:
+            gc.enable()
             from django_rtq.management.reloader import run_with_reload
 
             arguments = [argument for argument in sys.argv if argument != RELOAD]
             sys.exit(run_with_reload(arguments, self.stderr.write))
-        gc.disable()  # until ProcessPool.prepare(): what is imported and made meanwhile is kept
-        try:
-            code = self._run_all(options)
-        finally:
-            gc.enable()
-        if code:
+        if code := self._run_all(options):
             sys.exit(code)
 
     def _run_all(self, options: dict[str, Any]) -> int:

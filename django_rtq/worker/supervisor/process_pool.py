@@ -87,10 +87,13 @@ class ProcessPool:
         return broker_class(place, "worker")(self._config, role="worker", backend=place)
 
     def prepare(self) -> None:
-        """Make what all processes need, and freeze the heap: garbage collection in processes then copies less of it."""
+        """Make what all processes need, and freeze the heap: garbage collection in processes then copies less of it.
+
+        Without a collection before: it takes time, finds little, and new objects would fill the holes that it leaves in
+        pages which the processes share.
+        """
         _ = self._broker, _libc(), SCRIPTS["sign_on"].sha, SCRIPTS["claim"].sha
         close_database_connections()
-        gc.collect()
         gc.freeze()
         gc.enable()  # rtq_worker has disabled it while it started
 
