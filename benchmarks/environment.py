@@ -20,6 +20,7 @@ from testproject.redis_server import PrivateRedis
 
 ROOT = Path(__file__).resolve().parent.parent
 STOP_SECONDS = 10.0
+COMPILED = {"PYTHONDONTWRITEBYTECODE": ""}  # as users have it: else each start compiles all modules
 Calls = Iterable[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
@@ -124,7 +125,7 @@ class Environment:
             return subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+                env={**os.environ, **COMPILED, "PYTHONPATH": str(ROOT), **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

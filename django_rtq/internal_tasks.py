@@ -1,14 +1,15 @@
 """Tasks of this package: work that takes too long for a web request, and the deletion of old rows.
 
 They are internal: the code that enqueues them has checked a permission. So nobody can enqueue or edit their jobs in
-forms, schedules or commands: see registry.get_public_task().
+forms, schedules or commands: see registry.get_public_task(). Each worker has these tasks, few run them: what they need
+is imported when they run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django.apps import apps
 from django.utils import timezone
@@ -16,16 +17,15 @@ from django.utils import timezone
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import pinned_in, place_of_job, places, viewed_backend
 from django_rtq.conf.config import get_config
-from django_rtq.handle import JobHandle
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.selection import WAITING, Selection
-from django_rtq.inspector.sweep import Sweep
 from django_rtq.jobs.context import current_job
-from django_rtq.redaction import redacted
 from django_rtq.tasks.exactly_once import STEP_MARK
 from django_rtq.tasks.registry import register
 from django_rtq.tasks.task import Task, on_backend
+
+if TYPE_CHECKING:
+    from django_rtq.handle import JobHandle
+    from django_rtq.inspector.jobs.job_filter import JobFilter
+    from django_rtq.inspector.sweep import Sweep
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,6 +48,10 @@ def run_bulk_action(sweep: dict[str, Any], per_second: int = 0, cursor: str = ""
     late to be meant, and what was cancelled or run now is not in that state any more. With `per_second` a job handles
     that many and enqueues another job for the rest.
     """
+    from django_rtq.inspector.inspector import get_inspector
+    from django_rtq.inspector.sweep import Sweep
+    from django_rtq.redaction import redacted
+
     job, wanted = current_job(), Sweep.read(sweep)
     place = place_of_job(job.backend, job.job_id) if job else ""
     sweeps = get_inspector(place).sweeps
@@ -73,22 +77,32 @@ def enqueue_rest(sweep: Sweep, queues: Sequence[str], per_second: int = 0) -> It
 @internal_task
 def cancel_client_jobs(queue: str, client: str, until_ms: int) -> int:
     """Cancel the waiting jobs of a client in a queue, as far as they were made up to a moment. Returns how many."""
+    from django_rtq.inspector.jobs.job_filter import JobFilter
+
     return _cancel_waiting(queue, JobFilter(client=client), until_ms)
 
 
 @internal_task
 def cancel_task_jobs(queue: str, task: str, until_ms: int) -> int:
     """Cancel the waiting jobs of a task in a queue, as far as they were made up to a moment. Returns how many."""
+    from django_rtq.inspector.jobs.job_filter import JobFilter
+
     return _cancel_waiting(queue, JobFilter(task=task), until_ms)
 
 
 @internal_task
 def restore_jobs(queue: str, token: str) -> int:
     """Put back what an action has deleted in a queue. Returns how many jobs."""
+    from django_rtq.inspector.selection import Selection
+    from django_rtq.inspector.sweep import Sweep
+
     return run_bulk_action.func(Sweep(verb="restore", selection=Selection(queues=[queue]), undo=token).stored())
 
 
 def _cancel_waiting(queue: str, wanted: JobFilter, until_ms: int) -> int:
+    from django_rtq.inspector.selection import WAITING, Selection
+    from django_rtq.inspector.sweep import Sweep
+
     selection = Selection(queues=[queue], states=WAITING, filter=wanted, until_ms=until_ms)
     return run_bulk_action.func(Sweep(verb="cancel", selection=selection).stored())
 
