@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -56,6 +57,26 @@ def hidden_args(task: str, args: Any, *, shows_unknown: bool = False) -> list[An
     return [hidden(value, names[i] if i < len(names) else "") for i, value in enumerate(given)]
 
 
+def _shows_plain(task: str) -> bool:
+    """Whether no value of a positional argument is redacted as long as it is neither a list nor a dictionary.
+
+    Where the project has its own way to redact, that may depend on the value.
+    """
+    from django.views.debug import SafeExceptionReporterFilter, get_default_exception_reporter_filter
+
+    registered = known_task(task)
+    filter_class: Any = type(get_default_exception_reporter_filter())
+    ours: Any = getattr(filter_class, "cleanse_setting", None)
+    if registered is None or ours is not SafeExceptionReporterFilter.cleanse_setting:
+        return False
+    return _shows_names(filter_class, tuple(registered.parameter_names))
+
+
+@lru_cache(maxsize=1000)
+def _shows_names(filter_class: type[Any], names: tuple[str, ...]) -> bool:
+    return all(filter_class().cleanse_setting(name, "shown") == "shown" for name in ("", *names))
+
+
 def is_unknown(task: str) -> bool:
     """Whether this process does not know the task, and so not the names of its parameters."""
     return known_task(task) is None
@@ -79,7 +100,7 @@ class Secrets:
         """The secrets of a call."""
         given = args if isinstance(args, list) else [args]
         values: list[Any] = []
-        if not all(map(_is_never_replaced, given)):
+        if not all(map(_is_never_replaced, given)) and not (all(map(_is_plain, given)) and _shows_plain(task)):
             values += _hidden_in(given, hidden_args(task, given, shows_unknown=shows_unknown))
         if kwargs:
             values += _hidden_in(kwargs, hidden(kwargs))
@@ -189,6 +210,11 @@ def _leaves(value: Any) -> Iterator[Any]:
 def _is_never_replaced(value: Any) -> bool:
     """Whether a value is not searched for, secret or not: see Secrets."""
     return value is None or (type(value) is bool) or (type(value) is int and -1000 < value < 1000)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether there is nothing in it that has a name of its own."""
+    return not isinstance(value, list | tuple | dict)
 
 
 def _written(value: Any) -> Iterator[str]:

@@ -26,23 +26,33 @@ local function lines_that_fit(log)
   return #kept - first + 1
 end
 
-local function is_known(log, part)
+-- Whether an entry of a log is of a part, or of a later one of the same process.
+local function is_known(log, part, at)
   local token, number = string.match(part, "^(.*)%-(%d+)$")
-  local last_token, last_number = string.match(redis.call("LINDEX", log, -1) or "", "^(%S*)%-(%d+) ")
+  local last_token, last_number = string.match(redis.call("LINDEX", log, at) or "", "^(%S*)%-(%d+) ")
   return last_token == token and tonumber(last_number) >= tonumber(number)
+end
+
+-- Add the lines of a part, if it is not known. Returns whether they were added. Most logs are new: then nothing is read.
+local function add_lines(log, part, first, last)
+  local lines = {}
+  for i = first, last do lines[#lines + 1] = part .. " " .. parts[i] end
+  local length = redis.call("RPUSH", log, unpack(lines))
+  if length > #lines and is_known(log, part, length - #lines - 1) then
+    redis.call("LTRIM", log, 0, length - #lines - 1)
+    return false
+  end
+  if length > FEW then redis.call("LTRIM", log, -lines_that_fit(log), -1) end
+  return true
 end
 
 local function append(id, part, over_ms, first, last)
   local log = q.log .. id
   if redis.call("HEXISTS", q.running, id) == 0 then return end
-  local known, lines = is_known(log, part), {}
-  if first <= last and not known then
-    for i = first, last do lines[#lines + 1] = part .. " " .. parts[i] end
-    local length = redis.call("RPUSH", log, unpack(lines))
-    if length > FEW then redis.call("LTRIM", log, -lines_that_fit(log), -1) end
-  end
+  local is_new
+  if first <= last then is_new = add_lines(log, part, first, last) else is_new = not is_known(log, part, -1) end
   local is_kept = redis.call("PEXPIRE", log, over_ms == "" and live_ms or over_ms) == 1
-  if is_kept and over_ms ~= "" and not known then over[#over + 1] = id end
+  if is_kept and over_ms ~= "" and is_new then over[#over + 1] = id end
 end
 
 local at = FIRST_PART
