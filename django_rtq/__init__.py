@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.exceptions import (
+    BatchFailed,
     BrokerError,
     BrokerFull,
     BrokerRefused,
@@ -53,16 +54,19 @@ from django_rtq.tasks.task import Task, TaskCall
 if TYPE_CHECKING:
     from django_rtq.inspector.details import JobDetails
     from django_rtq.inspector.inspector import Inspector, get_inspector
+    from django_rtq.jobs.batch_call import Call
     from django_rtq.workflows.builder import workflow
     from django_rtq.workflows.handle import Workflow, WorkflowState, get_workflow
 
 __version__ = "0.1.0"
 __all__ = [
+    "BatchFailed",
     "BrokerError",
     "BrokerFull",
     "BrokerRefused",
     "BrokerUnavailable",
     "Bury",
+    "Call",
     "CancelAnswer",
     "ConfigurationError",
     "DuplicateJob",
@@ -131,6 +135,10 @@ def __getattr__(name: str) -> Any:
         from django_rtq import workflows
 
         return getattr(workflows, name)
+    if name == "Call":
+        from django_rtq.jobs.batch_call import Call
+
+        return Call
     if name == "JobDetails":
         from django_rtq.inspector.details import JobDetails
 

@@ -34,6 +34,7 @@ RTQError
 ├── Bury                    raised by a task to make its job a dead letter at once
 │   └── InvalidStep         a step that cannot be: its name, its result, or where it is called. The job is dead
 │       └── DuplicateStep   a name that this run has used already
+├── BatchFailed             raised by a task with batch: some of its calls have failed
 └── Retry                   raised by a task to run its job again later
 
 JobCancelled and JobSuspended are BaseExceptions and no RTQErrors: raised inside a job that was asked to stop, or that
@@ -312,6 +313,25 @@ class Bury(RTQError):
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason or "the task asked to be buried")
+
+
+class BatchFailed(RTQError):
+    """Raise it in a task with batch if some of its calls have failed: ``BatchFailed({2: error, 7: Retry(after=60)})``.
+
+    `errors`: by the place of the call in the list, from 0 on, what it would have raised alone. The others have succeeded.
+    """
+
+    def __init__(self, errors: Mapping[int, BaseException]) -> None:
+        for number, error in errors.items():
+            if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+                raise TypeError(f"BatchFailed: {number!r} is no place of a call in the list: these are numbers from 0 on.")
+            if not isinstance(error, BaseException):
+                raise TypeError(f"BatchFailed: {error!r} for call {number} is no exception.")
+        super().__init__(f"calls that failed: {', '.join(map(str, sorted(errors))) or 'none'}")
+        self.errors: dict[int, BaseException] = dict(errors)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.errors,)
 
 
 class InvalidStep(Bury, ValueError):

@@ -99,10 +99,10 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 class Signature:
-    """The parameters of a task, without the context."""
+    """The parameters of a task, without the context. Of one whose function gets many calls: any, as it has none."""
 
-    def __init__(self, func: Callable[..., Any], *, takes_context: bool) -> None:
-        parameters = list(inspect.signature(func).parameters.values())
+    def __init__(self, func: Callable[..., Any], *, takes_context: bool, takes_calls: bool) -> None:
+        parameters = list(inspect.signature(_any_call if takes_calls else func).parameters.values())
         self._name = f"{func.__module__}.{func.__qualname__}"
         if takes_context:
             if [p.name for p in parameters[:1] if p.kind in _POSITIONAL] != ["context"]:
@@ -160,7 +160,10 @@ class Signature:
             ) from None
 
 
+def _any_call(*args: Any, **kwargs: Any) -> None: ...
+
+
 @cache
-def signature_of(func: Callable[..., Any], *, takes_context: bool) -> Signature:
+def signature_of(func: Callable[..., Any], *, takes_context: bool, takes_calls: bool = False) -> Signature:
     """The signature of a task, cached for all its copies. Raises InvalidTask."""
-    return Signature(func, takes_context=takes_context)
+    return Signature(func, takes_context=takes_context, takes_calls=takes_calls)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from django_rtq.tasks import registry
@@ -12,7 +12,9 @@ from django_rtq.tasks.task import OPTIONS, SHARED_NAMES, TASK_NAMES, Task, check
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from django_rtq.jobs.batch_call import Call
     from django_rtq.tasks.options.types import SharedOptions, TaskOptions
+    from django_rtq.tasks.task import BatchOf
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,6 +42,12 @@ class TaskDecorator:
     def __call__(
         self, /, *, takes_context: Literal[False] = ..., **options: Unpack[TaskOptions]
     ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+
+    # Its jobs take any arguments, and each has a result of its own, or None.
+    @overload
+    def __call__(
+        self, /, *, batch: int, batch_of: BatchOf = ..., **options: Unpack[TaskOptions]
+    ) -> Callable[[Callable[[Sequence[Call]], Any]], Task[..., Any]]: ...
 
     def __call__(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         """Declare a function as a task. Raises InvalidTask."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
 
 _tasks: dict[str, Task[Any, Any]] = {}
+#: Tasks whose functions get many calls, by name and other names: how many.
+batch_tasks: dict[str, int] = {}
 _OURS = "django_rtq.internal_tasks"  # imported when a job of it comes
 _broken: dict[str, str] = {}  # module that could not be imported for a task -> its error
 _adopters: list[Callable[[Any], None]] = []
@@ -37,6 +39,10 @@ def register(task: Task[Any, Any]) -> None:
             ALIASES.pop(alias, None)
     _tasks[task.name] = task
     ALIASES.update(dict.fromkeys(task.aliases, task.name))
+    for name in (task.name, *task.aliases):
+        batch_tasks.pop(name, None)
+        if task.batch is not None:
+            batch_tasks[name] = task.batch
     note_declared(task.name)
 
 

@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 Errors = tuple[type[BaseException], ...]
+BatchOf = Literal["client", "queue"]
 # What takes an option: .using() takes those of CALL and USING, @task all but those of USING, and task.with_options()
 # those of CALL and SHARED.
 CALL, USING, SHARED, ONE_TASK = "call", "using", "shared", "one task"
@@ -160,6 +161,18 @@ class Task(EnqueueMethods[P, R_co]):
         says="send jobs at once (False), or after the commit of the database `default` (True) or of another one (its "
         "alias)",
     )
+    batch: int | None = option(
+        None,
+        number(least=2, most=100, whole=True, or_none=True),
+        on=ONE_TASK,
+        says="the function gets a list of so many calls at the most: see docs/batches.md",
+    )
+    batch_of: BatchOf = option(
+        "client",
+        one_of("client", "queue"),
+        on=ONE_TASK,
+        says='"client": all calls of a batch are of one client; "queue": of all clients, in their turns',
+    )
     name: str = option(
         "", on=ONE_TASK, says="the name by which workers find the task (default: module and name of the function)"
     )
@@ -183,6 +196,10 @@ class Task(EnqueueMethods[P, R_co]):
             schedule=schedules_option(self.name, self.schedule),
             exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
+        if self.batch is not None or self.batch_of != "client":
+            from django_rtq.tasks.batches import check_batch  # few projects use them
+
+            check_batch(self)
         self._check_options(OPTIONS)
         self._set(**shown_attributes(self.func, takes_context=self.takes_context))
         for entry in self.schedule:
@@ -330,7 +347,7 @@ class Task(EnqueueMethods[P, R_co]):
     @cached_property
     def call_signature(self) -> Signature:
         """The parameters of the function, without the context."""
-        return signature_of(self.func, takes_context=self.takes_context)
+        return signature_of(self.func, takes_context=self.takes_context, takes_calls=self.batch is not None)
 
     @cached_property
     def uniqueness(self) -> Uniqueness | None:

@@ -12,6 +12,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.job_steps import Wait
 from django_rtq.broker.keys import read_queue_names
+from django_rtq.broker.messages import Claimed
 from django_rtq.broker.redis.client import as_dict, clock_ms
 from django_rtq.broker.redis.commands import Command
 from django_rtq.jobs.job import held_since
@@ -19,9 +20,11 @@ from django_rtq.tasks.options.kinds import Moment, moment_argument
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.finished_job import FinishedJob, raise_foreign_error
 from django_rtq.worker.outcome import Outcome, Retried
-from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.batches import CallGatherer
+from django_rtq.worker.process.run import Run, runs_of
 from django_rtq.worker.process.running.runner import Runner
 from django_rtq.worker.process.session import WorkerSession
+from django_rtq.worker.shared_entries import MAX_BATCH
 from django_rtq.worker.shared_memory import SharedState
 
 MAX_RUNS = 10_000
@@ -161,14 +164,17 @@ class _Drain:
         queues, before = self._queues, len(self.finished)
         if queues:
             with self._worker(queues) as (session, runner):
+                gatherer = CallGatherer(session, self._broker.config, make_runs=self._runs_of)
                 while run := self._claim(session, queues):
                     if len(self.finished) >= MAX_RUNS:
                         raise RuntimeError(
                             f"drain() has run {MAX_RUNS:,} jobs. Does a job enqueue itself again and again?"
                         )
-                    runner.run([run])
+                    ended = len(self.finished)
+                    runner.run(gatherer.gather([run], room=MAX_BATCH - 1))
                     session.settle()
-                    raise_foreign_error(self.finished[-1].error)
+                    for finished in self.finished[ended:]:
+                        raise_foreign_error(finished.error)
         return len(self.finished) > before
 
     def _add(self, run: Run, outcome: Outcome) -> None:
@@ -198,13 +204,14 @@ class _Drain:
             if fetched.error is not None:
                 raise fetched.error
             for claimed in fetched.claimed:
-                for job_id, record in zip(claimed.ids, claimed.records, strict=True):
-                    counts = claimed.counts.get(0, (0, 0))
-                    return self._run_class(
-                        claimed.queue, job_id, record, worker=session.worker, now_ms=claimed.now_ms, counts=counts
-                    )
+                for run in self._runs_of(claimed, session.worker):
+                    return run
             if "more" not in fetched.statuses:
                 return None
+
+
+    def _runs_of(self, claimed: Claimed, worker: str) -> list[Run]:
+        return runs_of(claimed, worker, self._run_class)
 
 
 class _CallerRunner(Runner):

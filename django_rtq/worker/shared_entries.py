@@ -75,14 +75,16 @@ class Finished(NamedTuple):
 class Entries:
     """Shared memory with an entry for each claimed job.
 
+    `together`: how many jobs may run in one slot, because one call of their function gets them.
+
     With one slot the jobs of a claim replace those of the claim before, which are settled by then: start_batch().
     With several slots each job has its own entry until Redis has its outcome: add_entry(), take_finished(),
     confirm_reported().
     """
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, together: int = 1) -> None:
         # With several slots, as many jobs are claimed ahead, and a job that is over keeps its entry for a while.
-        entries = self.entries = MAX_BATCH if slots == 1 else (4 * slots + 7) // 8 * 8
+        entries = self.entries = MAX_BATCH if slots == 1 else ((2 + 2 * together) * slots + 7) // 8 * 8
         self._once = _STATUS + entries
         self._length = self._once + entries
         self._deadline = self._length + entries
@@ -103,6 +105,7 @@ class Entries:
         self._area = 0
         self._text_at, self._full_at = texts, texts + _FULL
         self._is_concurrent = slots > 1
+        self._reserve = 2 * slots  # entries for jobs of other calls
         self._free = list(range(entries - 1, -1, -1))
         self._over: list[tuple[int, int]] = []  # entry and area of jobs that are over, and not on the way to Redis
         self._area_users = [0, 0]  # how many jobs that are over and not settled have their text in each area
@@ -256,6 +259,11 @@ class Entries:
         """Redis has it."""
         self._memory[self._counts] = 1 - self._memory[self._counts]
         self._memory[self._counts + 1] = 0
+
+    @property
+    def room(self) -> int:
+        """How many jobs may run with others: with one slot in one claim, with several beside those that have entries."""
+        return max(0, len(self._free) - self._reserve) if self._is_concurrent else self.entries
 
     # -- written by the supervisor, read by the process
 

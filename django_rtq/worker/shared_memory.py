@@ -32,8 +32,8 @@ MAX_NAME_BYTES = 63
 class SharedState(Entries):
     """Shared memory of one process. Create it before the fork."""
 
-    def __init__(self, slots: int, crashing_clients: CrashingClients | None = None) -> None:
-        super().__init__(slots)
+    def __init__(self, slots: int, crashing_clients: CrashingClients | None = None, *, together: int = 1) -> None:
+        super().__init__(slots, together)
         self.slots = slots
         self._crashing_clients = crashing_clients or CrashingClients()  # of all processes of the supervisor
         self.made_at = time.monotonic()

@@ -75,8 +75,7 @@ local function claim_from(place, band)
   local others = math.max(0, claim.wanted - room) -- for other queues
   claim.wanted = claim.wanted - others
   if take_jobs(q, band, claim, reply, begin_answer(q, place, "ok", reply)) then claim.wanted = claim.wanted + others end
-  local has_more = (q.has_more or redis.call("EXISTS", q.bands) == 1) and not (q.has_limits and is_full(q))
-  if has_more then redis.call("ZADD", q.work_signal, "0", "work") else redis.call("DEL", q.work_signal) end
+  signal_rest(q)
 end
 
 -- The place of the next queue that has work, found by halves; the last one if none has.

@@ -17,23 +17,27 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import ClaimResult
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.exceptions import BrokerError
+from django_rtq.tasks import registry
 from django_rtq.threads import ReconnectDelay, log_trouble
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import EXIT_DONE, EXIT_RECYCLED, WorkerOptions
 from django_rtq.worker.os_signals import ignore_signal
-from django_rtq.worker.process.run import runs_of
+from django_rtq.worker.process.run import Run, runs_of
 from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
 from django_rtq.worker.process.running.runner import Runner, exit_out_of_memory
 from django_rtq.worker.process.running.threaded_runner import make_runner
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
+
+if TYPE_CHECKING:
+    from django_rtq.worker.process.batches import CallGatherer
 
 logger = logging.getLogger("django_rtq")
 T = TypeVar("T")
@@ -96,6 +100,7 @@ class WorkerProcess:
         self._is_stopping = False
         self._is_waiting = False
         self._jobs_done = 0
+        self._gatherer: CallGatherer | None = None
 
     def install_handlers(self) -> None:
         """Install the signal handlers. The runner restores them after jobs that replace them."""
@@ -177,11 +182,23 @@ class WorkerProcess:
             if self._reader.is_waiting and fetched.found >= self._runner.wanted():
                 self._reader.leave()  # there is no free slot
             worker = self._session.worker
+            runs = [run for claimed in fetched.claimed for run in runs_of(claimed, worker)]
+            if registry.batch_tasks:
+                runs = self._gather(runs)
             # Released jobs do not count: a process is replaced after so many runs.
-            self._jobs_done += self._runner.run(
-                [run for claimed in fetched.claimed for run in runs_of(claimed, worker)]
-            )
+            self._jobs_done += self._runner.run(runs)
         return fetched.found > 0 or "more" in fetched.statuses
+
+    def _gather(self, runs: list[Run]) -> list[Run]:
+        """Put jobs together that one call gets, and claim what is missing."""
+        if self._gatherer is None:
+            from django_rtq.worker.process.batches import CallGatherer  # few projects have such tasks
+
+            self._gatherer = CallGatherer(self._session, self._broker.config)
+        room = self._shared.room - len(runs)
+        if self._options.max_jobs is not None:
+            room = min(room, self._options.max_jobs - self._jobs_done - len(runs))
+        return self._gatherer.gather(runs, room=max(0, room))
 
     def _take_new_name(self) -> None:
         """Our lease has expired. Settle, as far as Redis still accepts it, and sign on under a new name."""

@@ -14,7 +14,7 @@ from django_rtq.broker.messages import Claimed
 from django_rtq.broker.task_backends import alias_of
 from django_rtq.broker.workflows import is_member, keeps_result, workflow_of
 from django_rtq.conf.config import Config
-from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, JobSuspended
+from django_rtq.exceptions import BrokerError, InvalidStep, InvalidTask, InvalidWorkflow, JobSuspended
 from django_rtq.jobs.context import Interruptible, JobContext
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.outcome import write_call, write_details
@@ -43,6 +43,7 @@ class Run:
     entry = 0  # its index in shared memory
     task: Task[Any, Any]  # set by open()
     is_open = False  # the record was read, and the task found
+    others: Sequence[Run] = ()  # which the same call of the function gets, behind this one
     history = ""  # its earlier failures, one JSON a line, if a task with keeps_call has read them
     variables: Context | None = None  # of its function, and of the receivers of its signals
     log_lines: deque[Any] | None = None  # what it has logged and nobody has sent; None: nothing so far
@@ -178,6 +179,8 @@ class Run:
 
     def _open_workflow(self) -> AddedSteps:
         """What collects the steps that it adds to its workflow. Raises InvalidWorkflow."""
+        if self.task.batch:
+            raise InvalidWorkflow("", f"is not there: {self.task_name} gets many jobs at once.")
         if not is_member(self.job_id):
             raise InvalidWorkflow("", f"is not there: job {self.id} belongs to none.")
         if self.task.exactly_once:
@@ -194,6 +197,12 @@ class Run:
         return self.added_steps
 
     def _open_steps(self) -> JobSteps:
+        """What it knows of earlier runs. Raises InvalidStep."""
+        if self.task.batch:
+            raise InvalidStep(
+                f"{self.task_name} gets many jobs at once, so it cannot remember steps, sleep or wait for events. Let it "
+                "enqueue a job of another task."
+            )
         if self._steps is None:
             from django_rtq.broker.brokers import get_broker
             from django_rtq.broker.job_steps import Holder
@@ -242,7 +251,8 @@ class Run:
 
     def _report(self, line: str) -> None:
         if self.progress is not None:
-            self.progress.report(self.worker, self.queue, self.id, line)
+            for run in (self, *self.others):
+                self.progress.report(run.worker, run.queue, run.id, line)
 
     def max_attempts(self, config: Config) -> int:
         """The option of the call, the task or the settings."""
@@ -271,11 +281,11 @@ class Run:
         return default if of_task is None else of_task
 
 
-def runs_of(claimed: Claimed, worker: str) -> list[Run]:
+def runs_of(claimed: Claimed, worker: str, run_class: type[Run] = Run) -> list[Run]:
     """The jobs of one claim in a queue."""
     queue, now_ms, counts = claimed.queue, claimed.now_ms, claimed.counts
     return [
-        Run(queue, job_id, record, worker=worker, now_ms=now_ms, counts=counts.get(number, (0, 0)))
+        run_class(queue, job_id, record, worker=worker, now_ms=now_ms, counts=counts.get(number, (0, 0)))
         for number, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True))
     ]
 

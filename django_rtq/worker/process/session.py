@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.messages import ClaimResult
+from django_rtq.broker.messages import ClaimResult, LaneClaim
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.threads import ReconnectDelay
@@ -275,6 +275,18 @@ class WorkerSession:
             self._perhaps_settled.clear()
         self.hold(fetched, asked_at=asked_at)
         return fetched
+
+    def claim_lanes(self, lanes: Sequence[LaneClaim]) -> ClaimResult:
+        """Claim more jobs of clients, beside jobs that were just claimed. Raises BrokerUnavailable."""
+        with self._round_trip:
+            asked_at = time.monotonic()
+            try:
+                fetched = self._broker.claim_lanes(self.worker, lanes)
+            except BrokerError:
+                self.mark_uncertain()
+                raise
+            self.hold(fetched, asked_at=asked_at)
+            return fetched
 
     def _claim(
         self,

@@ -19,6 +19,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import broker_class
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf.config import Config
+from django_rtq.tasks.registry import batch_tasks
 from django_rtq.threads import close_connection_pools, close_database_connections
 from django_rtq.worker.crashing_clients import CrashingClients
 from django_rtq.worker.options import EXIT_DONE, EXIT_FAILED, EXIT_RECYCLED, WorkerOptions
@@ -103,7 +104,8 @@ class ProcessPool:
 
     def fork(self) -> None:
         """Fork one process. Raises OSError."""
-        shared = SharedState(self._options.concurrency, self.crashing_clients)
+        together = max(batch_tasks.values(), default=1)
+        shared = SharedState(self._options.concurrency, self.crashing_clients, together=together)
         shared.is_quiet = self.is_quiet
         parent = os.getpid()
         # The process must not share our connections, nor write our buffered output a second time.

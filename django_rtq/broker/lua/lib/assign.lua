@@ -42,6 +42,19 @@ local function assign_jobs(q, ids, owners, reply, head, counts)
   return h / 2
 end
 
+-- Complete what a reply says of a queue, behind its jobs.
+local function end_answer(q, reply, head, status, counts)
+  reply[head + 2], reply[head + 4], reply[head + 5] = status, (#reply - head - 5) / 2, #counts
+  if q.has_limits then reply[head + 2] = status .. (q.has_times and " timed" or " limited") end
+  for i = 1, #counts do reply[#reply + 1] = counts[i] end
+end
+
+-- Signal whether there is work left that may start.
+local function signal_rest(q)
+  local has_more = (q.has_more or redis.call("EXISTS", q.bands) == 1) and not (q.has_limits and is_full(q))
+  if has_more then redis.call("ZADD", q.work_signal, "0", "work") else redis.call("DEL", q.work_signal) end
+end
+
 -- Take the jobs of the next turns, from the highest band on. Returns whether the worker may take others beside them.
 local function take_jobs(q, band, claim, reply, head)
   local counts, status = {}, "ok"
@@ -65,8 +78,6 @@ local function take_jobs(q, band, claim, reply, head)
   end
   if claim.suspects > 0 then status = "suspect" end
   if status ~= "ok" then claim.wanted = 0 end
-  reply[head + 2], reply[head + 4], reply[head + 5] = status, (#reply - head - 5) / 2, #counts
-  if q.has_limits then reply[head + 2] = status .. (q.has_times and " timed" or " limited") end
-  for i = 1, #counts do reply[#reply + 1] = counts[i] end
+  end_answer(q, reply, head, status, counts)
   return status == "ok"
 end

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -120,7 +121,8 @@ class Executor:
     def open(self, run: Run) -> Outcome | None:
         """Steps 1 and 2. Returns an outcome if the job cannot run, else None."""
         try:
-            run.open()
+            if not run.is_open:
+                run.open()
         except TaskNotFound as error:
             return UnknownTask(error.with_traceback(None))  # no code of the task was called
         except (PayloadError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -132,6 +134,8 @@ class Executor:
     def execute(self, run: Run) -> Outcome:
         """Steps 3 and 4, for a function. Raises MemoryError: then the process has to exit."""
         task = run.task
+        if task.batch is not None:
+            return self.execute_batch([run])[0]
         if signals.job_started.receivers:
             self._isolation.prepare_context(run).run(_send_started, run)
         if run.may_run_once:
@@ -165,6 +169,45 @@ class Executor:
         if self._isolation.uses_database:
             self._isolation.clean_up()
         return outcome
+
+    def execute_batch(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Steps 3 and 4, for jobs that one call of their function gets. Returns an outcome for each."""
+        from django_rtq.worker.process.running.batch_calls import CalledTogether
+
+        for run in (*runs[1:], runs[0]):  # the first one is the current one of this thread then
+            if signals.job_started.receivers:
+                self._isolation.prepare_context(run).run(_send_started, run)
+            if run.may_run_once:
+                self._shared.set_runs_once(run.entry)
+            run.progress = self._progress
+        together = CalledTogether(runs, self._config)
+        started = time.perf_counter()
+        try:
+            calls = together.calls()
+            around = self._middleware.call if self._middleware is not None else None
+            if together.limit is not None:
+                for run in runs:
+                    self._set_kill_deadline(together.limit, run.entry)
+            first = runs[0]
+            with self._limit(together.limit, together.interruptible_id):
+                returned = (
+                    self._isolation.call_with(first, first.task.body, calls)
+                    if around is None
+                    else self._isolation.call_with(first, around, replace(first.job_for_middleware(), args=[calls], kwargs={}))
+                )
+            together.end(returned)
+        except MemoryError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as for one job
+            together.fail(error)
+        seconds = time.perf_counter() - started
+        outcomes: list[Outcome] = []
+        for run, result, error in together.ended():
+            run.seconds = seconds / len(runs)
+            outcomes.append(self._succeeded(run, result) if error is None else self._failed(run, error))
+        if self._isolation.uses_database:
+            self._isolation.clean_up()
+        return together.with_one_delay(outcomes)
 
     async def execute_async(self, run: Run) -> Outcome:
         """Steps 3 and 4, for a coroutine function."""

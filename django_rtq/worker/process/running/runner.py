@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.log_fields import about_jobs
+from django_rtq.tasks import registry
 from django_rtq.threads import ReconnectDelay
 from django_rtq.worker.options import EXIT_FAILED, EXIT_OUT_OF_MEMORY
 from django_rtq.worker.os_signals import SignalHandlers
@@ -145,6 +146,8 @@ class Runner:
 
     def run(self, runs: Sequence[Run]) -> int:
         """Run the jobs of one claim, and record their outcomes. Returns how many were not released."""
+        if registry.batch_tasks:
+            runs = [each for run in runs for each in (run, *run.others)]
         batch = Batch([run.job_id for run in runs], self._shared)
         is_watched = len(runs) > 1
         if is_watched:
@@ -158,7 +161,10 @@ class Runner:
             if not self._shared.start(number):
                 self._release([run.job_id, *batch.cut()])
                 break
-            self._record(run, self._executor.open(run) or self._execute(run))
+            if run.others:
+                done += self._run_together(run, batch)
+            else:
+                self._record(run, self._executor.open(run) or self._execute(run))
             self.handlers.restore()
             now = time.perf_counter()
             slowest, last, done = max(slowest, now - last), now, done + 1
@@ -169,7 +175,45 @@ class Runner:
         if self._shared.has_revocation and self._shared.revoked is not Revoked.NOTHING:
             self._session.disown(())  # the supervisor may have settled what was finished
         self._size.update(done, last - began, slowest=slowest, is_cut=done < len(runs))
+        if registry.batch_tasks and any(run.others for run in runs):
+            self._size = BatchSize()  # the next job may have others with it again
         return done
+
+    def _run_together(self, run: Run, batch: Batch) -> int:
+        """Run a job that has started, and others that one call gets with it. Returns how many others started."""
+        started: list[Run] = []
+        for other in run.others:
+            number = batch.next()
+            if number is None:
+                break  # who has cut the batch has given the others back
+            other.entry = number
+            if not self._shared.start(number):
+                self._release([other.job_id, *batch.cut()])
+                break
+            started.append(other)
+        run.others = started
+        if first := self._open_all(run):
+            self._record_all(first)
+        return len(started)
+
+    def _open_all(self, run: Run) -> Run | None:
+        """Open jobs that are to run together. Returns the first of those that can run, with the others of them."""
+        able: list[Run] = []
+        for each in (run, *run.others):
+            if (outcome := self._executor.open(each)) is None:
+                able.append(each)
+            else:
+                self._record(each, outcome)
+        if not able:
+            return None
+        able[0].others = able[1:]
+        return able[0]
+
+    def _record_all(self, run: Run) -> None:
+        """Run jobs together, and record their outcomes."""
+        runs = (run, *run.others)
+        for each, outcome in zip(runs, self._executor.execute_batch(runs), strict=True):
+            self._record(each, outcome)
 
     def hurry(self, *, is_stopping: bool) -> None:
         """Start no more of the claimed jobs, and give them back, because the process stops or is to be quiet. For a

@@ -96,10 +96,14 @@ class ThreadedRunner(Runner):
 
     def run(self, runs: Sequence[Run]) -> int:
         """Start the jobs. Returns when a claim is worth it: a slot is free, or many of the jobs ahead have started."""
+        jobs = 0
         with self._lock:
             now = time.monotonic()
             for run in runs:
                 run.entry = self._shared.add_entry(run.job_id)
+                for other in run.others:
+                    other.entry = self._shared.add_entry(other.job_id)
+                jobs += 1 + len(run.others)
                 self._waiting.append((now, run))
                 self._suspects += run.crashes > 0
             taken = self._take_waiting()
@@ -110,7 +114,7 @@ class ThreadedRunner(Runner):
                 break
         with self._lock:
             released, self._released = self._released, 0
-        return len(runs) - released
+        return jobs - released
 
     def _is_claim_due(self) -> bool:
         return self._room() >= max(1, self._ahead.jobs // 2)
@@ -169,12 +173,24 @@ class ThreadedRunner(Runner):
         while self._free and self._waiting:
             _, run = self._waiting.popleft()
             if self._shared.start(run.entry):
+                if run.others:
+                    run.others = [other for other in run.others if self._start_other(other)]
                 self._free -= 1
                 taken.append(run)
             else:  # revoked
-                self._session.disown([run.job_id])
+                for other in run.others:
+                    self._shared.remove_entry(other.entry)
+                self._session.disown([each.job_id for each in _together(run)])
                 self._count_released([run])
         return taken
+
+    def _start_other(self, run: Run) -> bool:
+        """Start a job beside the one that it runs with. Needs the lock."""
+        if self._shared.start(run.entry):
+            return True
+        self._session.disown([run.job_id])
+        self._released += 1
+        return False
 
     def _release_overdue(self) -> None:
         """Give back waiting jobs that could not start in time: the running ones are not short."""
@@ -190,6 +206,7 @@ class ThreadedRunner(Runner):
             runs = [run for _, run in self._waiting]
             self._waiting.clear()
             self._count_released(runs)
+            runs = [each for run in runs for each in _together(run)]
             for run in runs:
                 self._shared.remove_entry(run.entry)
         self._release([run.job_id for run in runs])
@@ -197,7 +214,7 @@ class ThreadedRunner(Runner):
             self._shared.end_claim()
 
     def _count_released(self, runs: Sequence[Run]) -> None:
-        self._released += len(runs)
+        self._released += sum(1 + len(run.others) for run in runs)
         self._suspects -= sum(run.crashes > 0 for run in runs)
 
     # -- jobs with a slot
@@ -206,7 +223,12 @@ class ThreadedRunner(Runner):
         """Run these jobs in their slots."""
         coroutines: list[Coroutine[Any, Any, None]] = []
         for run in runs:
-            if (outcome := self._executor.open(run)) is not None:
+            if run.others:
+                if first := self._open_all(run):
+                    self._submit(partial(self._run_together_in_thread, first))
+                else:
+                    runs += self._free_slot(run)
+            elif (outcome := self._executor.open(run)) is not None:
                 self._record(run, outcome)
                 runs += self._free_slot(run)
             elif run.task.is_async:
@@ -241,6 +263,11 @@ class ThreadedRunner(Runner):
         self._isolation.clean_up()
         self._finish(run, self._executor.execute(run))
 
+    def _run_together_in_thread(self, run: Run) -> None:
+        self._isolation.clean_up()
+        self._record_all(run)
+        self._start(self._free_slot(run))
+
     async def _run_coroutine(self, run: Run) -> None:
         try:
             outcome = await self._executor.execute_async(run)
@@ -263,7 +290,7 @@ class ThreadedRunner(Runner):
             self._free += 1
             self._has_finished = True
             self._suspects -= run.crashes > 0
-            self._ahead.update(run.seconds)
+            self._ahead.update(run.seconds * (1 + len(run.others)))
             taken = self._take_waiting()
             is_awaited = self._awaited is not None and self._awaited()
             if is_awaited:
@@ -271,3 +298,8 @@ class ThreadedRunner(Runner):
         if is_awaited:
             self._change.release()
         return taken
+
+
+def _together(run: Run) -> Sequence[Run]:
+    """The jobs that take one slot: a job, and others that the same call of its function gets."""
+    return (run, *run.others) if run.others else (run,)
