@@ -24,11 +24,12 @@ _WIDTHS = {
     "retry": 5,
     "bury": 3,
     "suspend": 3,
+    "postpone": 2,
     "release": 1,
 }  # arguments of one job
 _OUTCOMES = ("ack", "ack_members", "retry", "bury", "suspend", "expire", "finish_cancel")
 # Some may have had a cancel request.
-_MEMBERS_END = ("ack_members", "retry", "bury", "suspend", "expire", "finish_cancel", "release")
+_MEMBERS_END = ("ack_members", "retry", "bury", "suspend", "expire", "finish_cancel", "postpone", "release")
 _MEMBER = (b"8", "8")  # the version of the ids of members
 _IN_SHARD = (b"b", "b")  # the variant of other ids of that version, which name a shard
 _STATES = {
@@ -66,11 +67,12 @@ class Settlement:
     retry: list[Argument] = field(default_factory=list)
     bury: list[Argument] = field(default_factory=list)
     suspend: list[Argument] = field(default_factory=list)  # of jobs that go on later
+    postpone: list[Argument] = field(default_factory=list)  # of jobs that did not run and wait for others
     release: list[Argument] = field(default_factory=list)
     metrics: list[Sequence[Argument]] = field(default_factory=list)  # the arguments of whole calls
 
     def __bool__(self) -> bool:
-        return self.has_outcomes or bool(self.release or self.metrics or self.logs)
+        return self.has_outcomes or bool(self.postpone or self.release or self.metrics or self.logs)
 
     @property
     def has_outcomes(self) -> bool:
@@ -151,6 +153,7 @@ class Settlement:
             retry=self.retry + later.retry,
             bury=self.bury + later.bury,
             suspend=self.suspend + later.suspend,
+            postpone=self.postpone + later.postpone,
             release=self.release + later.release,
             metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:],
         )

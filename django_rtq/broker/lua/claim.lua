@@ -1,7 +1,7 @@
 -- claim: settle jobs that have succeeded, and give the worker the next ones, round-robin between clients, from the first
 -- queues that have any. There are several queues: first those to claim from, in the order of the worker.
 -- running -> succeeded, queued -> running
--- uses: prelude settle claim assign blocking limits task_pauses
+-- uses: prelude settle claim assign blocking task_pauses
 -- keys: running_of jobs workers bands turn lanes work_signal clock scratch ring lane finished no_outcome results
 --       recent_results result_times result_expiry stats failures crashes errors waiting_since retrying digests progress
 --       cancel_requests cancelled_in_lane paused waiters finished_signal unique scheduled scheduled_by_client due_signal

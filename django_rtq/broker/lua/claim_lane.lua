@@ -1,8 +1,8 @@
 -- claim_lane: give a worker more jobs of a client, beside one that it has just claimed, for a function that gets many jobs at
 -- once. Each counts as a turn of the client: it comes again when the others have had as many.
 -- queued -> running
--- uses: prelude claim assign blocking limits task_pauses virtual_turns
--- keys: running_of jobs workers bands turn lanes work_signal clock scratch ring lane failures crashes waiting_since
+-- uses: prelude claim turns assign blocking limits task_pauses virtual_turns
+-- keys: running jobs workers bands turn lanes work_signal clock scratch ring lane failures crashes waiting_since
 --       cancelled_in_lane paused scheduled scheduled_by_client due_signal limits running_counts blocked rate_times next_starts
 --       job_times
 -- ARGV[1] worker      its name
@@ -16,7 +16,7 @@
 
 local q, worker, wanted, band, client, task = named(), ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local ring, lane, reply = q.ring .. band, q.lane .. band .. ":" .. client, { 0 }
-q.running, q.now = q.running_of .. worker, now_ms(q.clock)
+q.now = now_ms(q.clock)
 
 local function exists(key)
   return redis.call("EXISTS", key) == 1
@@ -32,17 +32,6 @@ local function read_ids(most)
     ids[i] = line[i]
   end
   return ids, line
-end
-
--- The turn of the client behind this one. A client that is alone has nobody to wait for.
-local function next_turn(turn, n)
-  if not q.has_weights then
-    local others = redis.call("ZCOUNT", ring, "-inf", "(inf") - 1
-    return others > 0 and turn + n * others or redis.call("INCR", q.turn)
-  end
-  local share, _, clients = read_shares(q, { client })[1], first_turns(ring, 1)
-  if turn >= tonumber(NEWCOMERS) then return turn end
-  return turn + n * (q.has_times and estimate(share) or clients) * share.stride
 end
 
 if not redis.call("ZRANK", q.workers, worker) then
@@ -62,7 +51,7 @@ if #ids == 0 then return reply end
 local owners, counts, head = {}, {}, begin_answer(q, 1, "ok", reply)
 for i = 1, #ids do owners[i] = client end
 local turns = { clients = { client }, lanes = { lane }, lines = { line }, taken = { #ids }, stays = q.has_weights and { true } }
-turns.scores = { [client] = next_turn(tonumber(turn), #ids) }
+turns.scores = { [client] = turn_behind(q, band, client, tonumber(turn), #ids) }
 assign_jobs(q, ids, owners, reply, head, counts)
 q.has_more = end_turns(q, band, turns)
 if q.has_waiting_since then redis.call("HDEL", q.waiting_since, unpack(ids)) end

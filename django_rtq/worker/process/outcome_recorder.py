@@ -115,6 +115,11 @@ def send_outcome(sender: type, run: Run, outcome: Outcome) -> None:
     elif isinstance(outcome, Cancelled):
         signals.job_cancelled.send_robust(sender, job_id=run.id, queue=run.queue)
     elif isinstance(outcome, Suspended):
-        signals.job_suspended.send_robust(sender, job=job, job_id=run.id, seconds=outcome.seconds)
+        send_suspended(sender, run, outcome.seconds)
     else:
         signals.job_expired.send_robust(sender, job=job)
+
+
+def send_suspended(sender: type, run: Run, seconds: float) -> None:
+    """Send the signal of a job that goes on later, or waits for others."""
+    signals.job_suspended.send_robust(sender, job=run.job, job_id=run.id, seconds=seconds)

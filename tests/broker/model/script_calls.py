@@ -12,6 +12,7 @@ from django_rtq.conf.config import Config
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
 from tests.broker.model import (
+    batch_calls,
     log_calls,
     move_calls,
     search_calls,
@@ -271,6 +272,7 @@ SCRIPT_CALLS = {
     "claim": ScriptCall(
         _queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True
     ),
+    "claim_lane": ScriptCall(batch_calls.first_claimed, batch_calls.claim_others, is_resent=False, grows=True),
     "client_metrics": _by_hand(_queued, "metrics.clients"),
     "client_states": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).clients.get("x")),
     "discard": ScriptCall(
@@ -307,6 +309,7 @@ SCRIPT_CALLS = {
     ),
     "report_progress": ScriptCall(_claimed, log_calls.report_progress),
     "record_step": ScriptCall(_claimed, step_calls.record),
+    "postpone": ScriptCall(_claimed, batch_calls.postpone_all, is_resent=False),
     "suspend": ScriptCall(_claimed, step_calls.suspend_all, is_resent=False),
     "send_event": ScriptCall(step_calls.waiting, step_calls.send),
     "append_log": ScriptCall(_claimed, log_calls.append, is_resent=False),

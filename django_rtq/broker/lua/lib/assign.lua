@@ -1,5 +1,5 @@
 -- assign: take the next jobs of a queue, and put them into the reply of a claim.
--- uses: turns running_counts blocking rates used_times
+-- uses: turns running_counts blocking limits rates used_times
 
 -- Add a queue to the reply: its place, status, the time, number of jobs, number of counts. Returns the position before.
 local function begin_answer(q, place, status, reply)

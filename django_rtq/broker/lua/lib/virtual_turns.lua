@@ -158,6 +158,18 @@ local function read_line(turns, c, share)
   return line
 end
 
+-- The turn of a client that has had one and gets `n` jobs more: behind as many of each other client. Who is alone has nobody
+-- to wait for.
+local function turn_behind(q, band, client, turn, n)
+  if not q.has_weights then
+    local others = redis.call("ZCOUNT", q.ring .. band, "-inf", "(inf") - 1
+    return others > 0 and turn + n * others + 0.5 or redis.call("INCR", q.turn)
+  end
+  if turn >= tonumber(NEWCOMERS) then return turn end
+  local share, _, clients = read_shares(q, { client })[1], first_turns(q.ring .. band, 1)
+  return turn + n * (q.has_times and estimate(share) or clients) * share.stride
+end
+
 -- The first clients of a band and their turns, and how many clients have one.
 local function open_turns(q, band, wanted)
   place_clients(q, band, redis.call("ZRANGEBYSCORE", q.ring .. band, NEWCOMERS, "(inf", "LIMIT", 0, 500), "XX")

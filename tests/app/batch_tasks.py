@@ -1,0 +1,79 @@
+"""Functions that get many jobs at once."""
+
+import os
+import time
+
+from django_rtq import BatchFailed, Bury, Retry, constant, current_job, report_progress, task
+from tests.app import journal
+from tests.app.tasks import wait_for
+
+
+def _tell(calls):
+    """One line of the journal for each call of a function."""
+    journal.write("batch", " ".join(str(call.args[0]) for call in calls))
+
+
+@task(batch=10)
+def index(calls):
+    _tell(calls)
+
+
+@task(batch=10, batch_of="queue")
+def index_all(calls):
+    _tell(calls)
+
+
+@task(batch=10)
+def double(calls):
+    return [2 * call.args[0] for call in calls]
+
+
+@task(batch=10, backoff=constant(0), max_attempts=3)
+def pick(calls):
+    """Does what the second argument of each call says."""
+    _tell(calls)
+    kinds = {"fail": ValueError("no"), "later": Retry(after=60), "bury": Bury("never")}
+    raise BatchFailed({n: kinds[call.args[1]] for n, call in enumerate(calls) if call.args[1] in kinds})
+
+
+@task(batch=8, backoff=constant(0), max_attempts=6)
+def all_or_none(calls):
+    """Fails for all if one is "bad"."""
+    _tell(calls)
+    if any(call.args[0] == "bad" for call in calls):
+        raise ValueError("one is bad")
+
+
+@task(batch=10)
+def returns(calls):
+    """Returns what the first call says."""
+    return calls[0].kwargs["value"]
+
+
+@task(batch=10)
+def steps(calls):
+    current_job().step("one", str)
+
+
+@task(batch=10)
+def reports(calls):
+    report_progress(1, len(calls))
+
+
+@task(batch=10, max_crashes=3)
+def crash(calls):
+    _tell(calls)
+    if any(call.args[0] == "bad" for call in calls):
+        os._exit(9)
+
+
+@task(batch=10)
+def gate(calls):
+    """Waits for a gate."""
+    _tell(calls)
+    wait_for(calls[0].args[1])
+
+
+@task(batch=10, time_limit=0.05, max_attempts=1)
+def slow(calls):
+    time.sleep(60)
