@@ -46,7 +46,7 @@ class TaskDecorator:
     # Its jobs take any arguments, and each has a result of its own, or None.
     @overload
     def __call__(
-        self, /, *, batch: int, batch_of: BatchOf = ..., **options: Unpack[TaskOptions]
+        self, /, *, batch: int, within: float = ..., batch_of: BatchOf = ..., **options: Unpack[TaskOptions]
     ) -> Callable[[Callable[[Sequence[Call]], Any]], Task[..., Any]]: ...
 
     def __call__(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:

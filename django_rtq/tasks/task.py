@@ -167,6 +167,12 @@ class Task(EnqueueMethods[P, R_co]):
         on=ONE_TASK,
         says="the function gets a list of so many calls at the most: see docs/batches.md",
     )
+    within: float = option(
+        0.0,
+        number("seconds", most=3600),
+        on=ONE_TASK,
+        says="how many seconds a job may wait for others, if fewer than `batch` are there",
+    )
     batch_of: BatchOf = option(
         "client",
         one_of("client", "queue"),
@@ -196,7 +202,7 @@ class Task(EnqueueMethods[P, R_co]):
             schedule=schedules_option(self.name, self.schedule),
             exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
-        if self.batch is not None or self.batch_of != "client":
+        if self.batch is not None or self.within or self.batch_of != "client":
             from django_rtq.tasks.batches import check_batch  # few projects use them
 
             check_batch(self)

@@ -1,14 +1,19 @@
-"""Puts claimed jobs together that one call of their function gets, and claims what is missing.
+"""Puts claimed jobs together that one call of their function gets, and claims what is missing (D166).
 
 1. jobs of a task with `batch` are put together: those of one client, unless `batch_of` says otherwise
 2. calls that could get more jobs claim them, those of one client in one round trip for all calls
-3. the first job of each call has the others: they start together, and take one slot
+3. jobs of a call that gets too few may wait `within` seconds for others: in Redis, so that no process holds them
+4. the first job of each call has the others: they start together, and take one slot
+
+Time is cut into windows of `within` seconds. The jobs that came in one of them are due together at its end, whichever
+processes have claimed them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
+from zlib import crc32
 
 from django_rtq.broker.messages import Claimed, ClaimResult, LaneClaim
 from django_rtq.conf.config import Config
@@ -34,38 +39,44 @@ class CallGatherer:
     """Makes calls of the jobs that a session claims. For the thread that claims."""
 
     def __init__(
-        self, session: WorkerSession, config: Config, *, make_runs: Callable[[Claimed, str], list[Run]] = runs_of
+        self,
+        session: WorkerSession,
+        config: Config,
+        *,
+        may_wait: bool,
+        make_runs: Callable[[Claimed, str], list[Run]] = runs_of,
     ) -> None:
         self._session = session
         self._config = config
+        self._may_wait = may_wait
         self._make_runs = make_runs
-        self._firsts: list[Run] = []
-        self._open: dict[_Kind, Run] = {}  # the first jobs of calls that may get more
+        self._calls: list[list[Run]] = []
+        self._open: dict[_Kind, list[Run]] = {}  # those of the calls that may get more
 
     def gather(self, runs: Iterable[Run], *, room: int) -> list[Run]:
         """These jobs, without those that are `others` of one of them. Claims at most `room` more."""
-        self._firsts, self._open = [], {}
+        self._calls, self._open = [], {}
         for run in runs:
             self._add(run)
-        lanes, wanted = self._missing(room)
-        self._claim(lambda: self._session.claim_lanes(lanes), if_any=lanes)
-        for queue, jobs in wanted.items():
-            self._claim(lambda: self._session.fetch(jobs, idle=0, queues=[queue]), if_any=jobs)
-        return self._firsts
+        wanted = self._wanted(room)
+        self._claim_more(wanted)
+        for kind, call in self._open.items():
+            # A call that got all it wanted could get more, if there were room: it does not wait.
+            if self._may_wait and len(call) < wanted.get(kind, 0) and not kind.has_crashed:
+                self._let_wait(call)
+        for call in self._calls:
+            call[0].others = call[1:]
+        return [call[0] for call in self._calls]
 
     def _add(self, run: Run) -> None:
         kind = self._kind_of(run)
-        if kind is None:
-            self._firsts.append(run)
+        if kind is None or kind not in self._open:
+            self._calls.append([run])
+            if kind is not None and kind.most > 1:
+                self._open[kind] = self._calls[-1]
             return
-        first = self._open.get(kind)
-        if first is None:
-            self._firsts.append(run)
-            first, run.others = run, []
-            self._open[kind] = first
-        else:
-            first.others = [*first.others, run]
-        if len(first.others) + 1 >= kind.most:
+        self._open[kind].append(run)
+        if len(self._open[kind]) == kind.most:
             del self._open[kind]
 
     def _kind_of(self, run: Run) -> _Kind | None:
@@ -79,27 +90,58 @@ class CallGatherer:
         client = run.client if run.task.batch_of == "client" else None
         return _Kind(run.queue, run.task_name, client, run.crashes > 0, most_together(run, self._config))
 
-    def _missing(self, room: int) -> tuple[list[LaneClaim], dict[str, int]]:
-        """What calls could get: from lanes of clients, and how many jobs of which queues."""
+    def _wanted(self, room: int) -> dict[_Kind, int]:
+        """How many jobs each of the open calls shall have. Those that have crashed a worker get no others."""
+        wanted: dict[_Kind, int] = {}
+        calls = {kind: call for kind, call in self._open.items() if not kind.has_crashed}
+        for kind, call in calls.items():
+            more = min(kind.most - len(call), room // (len(calls) - len(wanted)))
+            wanted[kind] = len(call) + more
+            room -= more
+        return wanted
+
+    def _claim_more(self, wanted: dict[_Kind, int]) -> None:
         lanes: list[LaneClaim] = []
         of_queues: dict[str, int] = {}
-        calls = [(kind, first) for kind, first in self._open.items() if not kind.has_crashed]
-        for left, (kind, first) in zip(range(len(calls), 0, -1), calls, strict=True):
-            jobs = min(kind.most - 1 - len(first.others), room // left)
-            room -= jobs
-            if jobs and kind.client is None:
-                of_queues[kind.queue] = of_queues.get(kind.queue, 0) + jobs
-            elif jobs:
-                lanes.append(LaneClaim(kind.queue, jobs, band_in(first.record), kind.client, task_in(first.record)))
-        return lanes, of_queues
-
-    def _claim(self, claim: Callable[[], ClaimResult], *, if_any: Sequence[LaneClaim] | int) -> None:
-        if not if_any:
-            return
+        for kind, jobs in wanted.items():
+            first, more = self._open[kind][0], jobs - len(self._open[kind])
+            if more and kind.client is None:
+                of_queues[kind.queue] = of_queues.get(kind.queue, 0) + more
+            elif more and kind.client is not None:
+                lanes.append(LaneClaim(kind.queue, more, band_in(first.record), kind.client, task_in(first.record)))
         try:
-            fetched = claim()
+            if lanes:
+                self._add_claimed(self._session.claim_lanes(lanes))
+            for queue, more in of_queues.items():
+                self._add_claimed(self._session.fetch(more, idle=0, queues=[queue]))
         except BrokerError:
-            return  # what was claimed all the same is given back: the session finds it
+            pass  # the session finds what was claimed all the same, and gives it back
+
+    def _add_claimed(self, fetched: ClaimResult) -> None:
         for claimed in fetched.claimed:
             for run in self._make_runs(claimed, self._session.worker):
                 self._add(run)
+
+    def _let_wait(self, call: list[Run]) -> None:
+        """Let the jobs of a call wait for others, unless one of them must not wait (any more)."""
+        window = _Window(call[0])
+        if all(window.may_wait(run) for run in call):
+            self._session.postpone(call, window.end_ms)
+            self._calls.remove(call)
+
+
+class _Window:
+    """The present one of the task of a job."""
+
+    def __init__(self, run: Run) -> None:
+        self._ms = round(run.task.within * 1000)
+        start = crc32(run.task.name.encode())  # those of different tasks do not end at once
+        #: On the clock of the server.
+        self.end_ms = run.now_ms + self._ms - (run.now_ms - start) % self._ms if self._ms else 0
+
+    def may_wait(self, run: Run) -> bool:
+        """Whether the job has not waited yet, and is not one that a person has queued before its time."""
+        if not self._ms or run.attempt > 1 or 0 < run.expires_ms <= self.end_ms:
+            return False
+        # A job that has waited is ready since the very end of a window.
+        return self.end_ms - self._ms < run.ready_ms <= run.now_ms

@@ -1,0 +1,164 @@
+"""Functions that get many jobs at once, run by real workers."""
+
+import os
+import signal
+from collections import Counter
+from functools import partial
+
+import pytest
+
+from django_rtq import JobState, get_workflow, workflow
+from tests.app import batch_tasks as tasks
+from tests.support.waiting import PATIENCE, wait_until
+from tests.worker.conservation import assert_all_settled, dead, records
+
+
+@pytest.fixture
+def worker(rtq_worker):
+    return partial(rtq_worker, TASK_MODULES=["tasks", "batch_tasks"])
+
+
+def batches(journal):
+    return [entry.name.split() for entry in journal.entries("batch")]
+
+
+def runs_of(journal):
+    """How often each job ran."""
+    return Counter(name for batch in batches(journal) for name in batch)
+
+
+def enqueue(task, names, **options):
+    return task.using(**options).delay_many([((name,), {}) for name in names])
+
+
+@pytest.mark.parametrize("arguments", [(), ("--processes", 2, "--concurrency", 3)], ids=["one slot", "threads"])
+def test_each_job_runs_once_in_batches_of_its_client(worker, journal, redis, arguments):
+    jobs = [job for client in "xyz" for job in enqueue(tasks.index, [f"{client}{n}" for n in range(95)], client=client)]
+
+    started = worker(*arguments)
+    wait_until(lambda: not records(redis))
+
+    assert runs_of(journal) == dict.fromkeys([f"{client}{n}" for client in "xyz" for n in range(95)], 1)
+    assert all(len({name[0] for name in batch}) == 1 for batch in batches(journal))
+    assert len(batches(journal)) < 285 / 3
+    assert {job.state for job in jobs} == {JobState.SUCCEEDED}
+    started.stop()
+    assert_all_settled(redis)
+
+
+def test_two_clients_get_as_many_jobs_of_a_queue(worker, journal, redis):
+    enqueue(tasks.index, [f"x{n}" for n in range(200)], client="x")
+    enqueue(tasks.index, [f"y{n}" for n in range(200)], client="y")
+
+    worker()
+    wait_until(lambda: not records(redis))
+
+    served = [batch[0][0] for batch in batches(journal) for _ in batch]
+    for end in range(20, 380):
+        assert abs(served[:end].count("x") - served[:end].count("y")) <= 20
+
+
+def test_a_crash_counts_for_all_that_ran_and_then_the_culprit_runs_alone(worker, journal, redis):
+    jobs = enqueue(tasks.crash, ["a", "b", "bad", "c", "d"])
+
+    worker()
+    wait_until(lambda: not records(redis) - dead(redis))
+
+    assert [job.state.value for job in jobs] == ["succeeded", "succeeded", "dead", "succeeded", "succeeded"]
+    assert batches(journal)[0] == ["a", "b", "bad", "c", "d"]
+    assert runs_of(journal) == {"a": 2, "b": 2, "bad": 4, "c": 2, "d": 2}
+    assert "The worker died while it ran this job: crash 4" in str(jobs[2].refresh().errors[-1])
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_process_that_is_killed_in_the_middle_loses_none(worker, journal, redis, concurrency):
+    jobs = [tasks.gate.delay(name, "open") for name in "abc"]
+    started = worker("--concurrency", concurrency, LEASE_SECONDS=1000)
+    wait_until(lambda: set("abc") <= set(runs_of(journal)))
+
+    os.kill(started.child, signal.SIGKILL)
+    journal.open("open")
+    wait_until(lambda: not records(redis))
+
+    assert {job.refresh().state for job in jobs} == {JobState.SUCCEEDED}
+    assert {job.refresh().attempt for job in jobs} == {2}
+    started.stop()
+    assert_all_settled(redis)
+
+
+def test_a_call_that_ignores_its_time_limit_is_a_failure_of_all_its_jobs(worker, journal, redis):
+    jobs = [tasks.stubborn.delay(name) for name in "abc"]
+
+    worker(KILL_GRACE_SECONDS=0.1)
+    wait_until(lambda: len(dead(redis)) == 3)
+
+    errors = [job.refresh().errors[-1]["error_class"] for job in jobs]
+    assert errors == ["django_rtq.exceptions.TimeLimitExceeded"] * 3
+    assert {job.refresh().attempt for job in jobs} == {1}
+
+
+def test_one_that_is_cancelled_while_it_runs_does_not_stop_the_others(worker, journal, redis):
+    jobs = [tasks.gate_and_fail.using(max_attempts=1).delay(name, "open") for name in "abc"]
+    worker()
+    wait_until(lambda: len(runs_of(journal)) == 3)
+
+    assert jobs[1].cancel() == "asked"
+    journal.open("open")
+    wait_until(lambda: not records(redis) - dead(redis))
+
+    assert [job.refresh().state.value for job in jobs] == ["dead", "cancelled", "dead"]
+
+
+def test_a_worker_that_stops_ends_the_call_and_gives_back_the_rest(worker, journal, redis):
+    jobs = [tasks.gate.delay(n, "open") for n in range(25)]
+    started = worker()
+    wait_until(lambda: batches(journal))
+
+    started.kill(signal.SIGTERM)
+    journal.open("open")
+    started.wait()
+
+    (batch,) = batches(journal)
+    states = Counter(job.refresh().state.value for job in jobs)
+    assert states == {"succeeded": len(batch), "queued": 25 - len(batch)}
+
+
+def test_jobs_that_come_in_a_short_time_run_together(worker, journal, redis):
+    worker("--processes", 2)
+
+    for name in "abcdef":
+        tasks.hasty.delay(name)
+    wait_until(lambda: not records(redis))
+
+    assert runs_of(journal) == dict.fromkeys("abcdef", 1)
+    assert len(batches(journal)) < 6
+
+
+def test_other_work_goes_on_while_jobs_wait_for_others(worker, journal, redis):
+    worker()
+    waiting = [tasks.patient.delay(name) for name in "ab"]
+    wait_until(lambda: all(job.refresh().state is JobState.SCHEDULED for job in waiting))
+
+    assert tasks.double.delay(4).get(PATIENCE) == 8
+    assert waiting[0].cancel() == "cancelled"
+    assert batches(journal) == []
+
+
+def test_a_burst_waits_for_nothing(worker, journal, redis):
+    jobs = [tasks.patient.delay(name) for name in "abc"]
+
+    assert worker("--burst", is_ready=False).wait() == 0
+
+    assert sorted(runs_of(journal)) == ["a", "b", "c"]
+    assert {job.refresh().state for job in jobs} == {JobState.SUCCEEDED}
+
+
+def test_jobs_of_a_workflow_run_together_with_results_of_others(worker, journal, redis):
+    with workflow("numbers") as flow:
+        flow.add(tasks.add_up, flow.map(tasks.double, range(12)).results)
+    worker()
+
+    get_workflow(flow.id).get(PATIENCE)
+
+    (call,) = [entry.name for entry in journal.entries("added")]
+    assert call == str(sum(2 * n for n in range(12)))
