@@ -318,13 +318,16 @@ class Bury(RTQError):
 class BatchFailed(RTQError):
     """Raise it in a task with batch if some of its calls have failed: ``BatchFailed({2: error, 7: Retry(after=60)})``.
 
-    `errors`: by the place of the call in the list, from 0 on, what it would have raised alone. The others have succeeded.
+    `errors`: by the place of the call in the list, from 0 on, what it would have raised alone. The others succeeded.
     """
 
     def __init__(self, errors: Mapping[int, BaseException]) -> None:
-        for number, error in errors.items():
+        given: Mapping[Any, Any] = errors
+        for number, error in given.items():
             if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-                raise TypeError(f"BatchFailed: {number!r} is no place of a call in the list: these are numbers from 0 on.")
+                raise TypeError(
+                    f"BatchFailed: {number!r} is no place of a call in the list: these are numbers from 0 on."
+                )
             if not isinstance(error, BaseException):
                 raise TypeError(f"BatchFailed: {error!r} for call {number} is no exception.")
         super().__init__(f"calls that failed: {', '.join(map(str, sorted(errors))) or 'none'}")

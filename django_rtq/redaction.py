@@ -99,6 +99,9 @@ class Secrets:
     def of(cls, task: str, args: Any, kwargs: Any, *, shows_unknown: bool = False) -> Secrets:
         """The secrets of a call."""
         given = args if isinstance(args, list) else [args]
+        if (calls := _calls_in(given)) is not None:
+            texts = {text for call in calls for text in cls.of(task, list(call.args), call.kwargs).texts}
+            return cls(sorted(texts.union(cls.of(task, [], kwargs).texts), key=len, reverse=True))
         values: list[Any] = []
         if not all(map(_is_never_replaced, given)) and not (all(map(_is_plain, given)) and _shows_plain(task)):
             values += _hidden_in(given, hidden_args(task, given, shows_unknown=shows_unknown))
@@ -153,6 +156,13 @@ class Secrets:
             copy.__cause__, copy.__context__ = made.get(id(link.__cause__)), made.get(id(link.__context__))
             copy.__suppress_context__ = link.__suppress_context__
         return made[id(error)]
+
+
+def _calls_in(args: list[Any]) -> list[Any] | None:
+    """The calls that a function with `batch` gets, as middleware sees them."""
+    if len(args) == 1 and isinstance(args[0], list) and args[0] and hasattr(args[0][0], "queue_name"):
+        return args[0]
+    return None
 
 
 # -- jobs

@@ -118,6 +118,36 @@ def test_the_import_is_a_client_of_its_own(rtq_captured):
     import_part.delay(1, 0, "acme")
     rtq_captured.assert_enqueued(import_part, client="acme:import")
 """,
+    "many-jobs-in-one-call": """
+import pytest
+from django_rtq import BatchFailed, Call, current_job
+from shop.models import Product
+from shop.prices import set_price
+from shop.tasks import index
+from shop.views import save
+
+
+def test_a_batch_is_of_one_client(db, rtq_drain):
+    for tenant in ["acme", "corner", "acme"]:
+        save(tenant, "chair")
+    assert [run.client for run in rtq_drain()] == ["acme", "acme", "corner"]
+    assert Product.objects.filter(tenant="acme", name="chair").count() == 2
+
+
+def test_a_plain_call(db):
+    index([Call(["chair"]), Call(["table"])])
+    assert Product.objects.count() == 2
+
+
+def test_each_job_has_its_outcome(rtq_drain):
+    for price in (5, -1, 2000):
+        set_price.delay(price)
+    runs = rtq_drain(raise_errors=False)
+    assert [run.state for run in runs] == ["succeeded", "retrying", "retrying"]
+    set_price.delay(4)
+    set_price.delay(6)
+    assert [run.result for run in rtq_drain()] == [8, 12]
+""",
     "one-job-for-many-saves": """
 import shop.receivers
 from shop.models import Product, Shop

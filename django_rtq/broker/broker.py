@@ -362,7 +362,10 @@ class Broker:
         Each counts as a turn of its client. They are found by running() if the reply is lost.
         """
         script, result = SCRIPTS["claim_lane"], ClaimResult()
-        calls = [script.call(self.keys.of(queue), (worker, *of_lane), worker=worker) for queue, *of_lane in lanes]
+        calls = [
+            script.call(self.keys.of(queue), (worker, wanted, band, client, task), worker=worker)
+            for queue, wanted, band, client, task in lanes
+        ]
         for lane, reply in zip(lanes, self.redis.execute_each(calls), strict=True):
             result.add_claim([lane.queue], reply)
         if result.error is not None and not result.found:

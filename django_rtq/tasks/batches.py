@@ -33,8 +33,8 @@ def check_batch(task: BatchTask) -> None:
         raise InvalidTask(f"{task.name}: {name} has no effect without batch: set that too.")
     if inspect.iscoroutinefunction(task.func):
         raise InvalidTask(
-            f"{task.name}: a task with batch runs in a thread, so it cannot be a coroutine function. Write `def` instead "
-            "of `async def`, and await in it with async_to_sync()."
+            f"{task.name}: a task with batch runs in a thread, so it cannot be a coroutine function. Write `def` "
+            "instead of `async def`, and await in it with async_to_sync()."
         )
     if task.exactly_once:
         raise InvalidTask(
@@ -43,8 +43,8 @@ def check_batch(task: BatchTask) -> None:
         )
     if task.takes_context:
         raise InvalidTask(
-            f"{task.name}: takes_context is of one job, and a batch has many. Each call has its id, attempt, client and "
-            "headers instead."
+            f"{task.name}: takes_context is of one job, and a batch has many. Each call has its id, attempt, client "
+            "and headers instead."
         )
     try:
         inspect.signature(task.func).bind([])
@@ -71,5 +71,7 @@ def results_of(task: BatchTask, returned: Any, calls: int) -> Sequence[Any]:
 def errors_of(task: BatchTask, failed: BatchFailed, calls: int) -> dict[int, BaseException]:
     """The errors of single calls. Raises Bury for one of a call that is not there."""
     if unknown := [number for number in failed.errors if number >= calls]:
-        raise Bury(f"{task.name} raised BatchFailed for call {unknown[0]}, but it got {calls} calls, from 0 on.") from failed
+        raise Bury(
+            f"{task.name} raised BatchFailed for call {unknown[0]}, but it got {calls} calls, from 0 on."
+        ) from failed
     return failed.errors

@@ -101,7 +101,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 class Signature:
     """The parameters of a task, without the context. Of one whose function gets many calls: any, as it has none."""
 
-    def __init__(self, func: Callable[..., Any], *, takes_context: bool, takes_calls: bool) -> None:
+    def __init__(self, func: Callable[..., Any], *, takes_context: bool, takes_calls: bool = False) -> None:
         parameters = list(inspect.signature(_any_call if takes_calls else func).parameters.values())
         self._name = f"{func.__module__}.{func.__qualname__}"
         if takes_context:

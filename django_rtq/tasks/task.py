@@ -165,7 +165,7 @@ class Task(EnqueueMethods[P, R_co]):
         None,
         number(least=2, most=100, whole=True, or_none=True),
         on=ONE_TASK,
-        says="the function gets a list of so many calls at the most: see docs/batches.md",
+        says="the function gets a list of so many calls at the most, each of one job",
     )
     within: float = option(
         0.0,

@@ -209,7 +209,6 @@ class _Drain:
             if "more" not in fetched.statuses:
                 return None
 
-
     def _runs_of(self, claimed: Claimed, worker: str) -> list[Run]:
         return runs_of(claimed, worker, self._run_class)
 

@@ -262,7 +262,7 @@ class Entries:
 
     @property
     def room(self) -> int:
-        """How many jobs may run with others: with one slot in one claim, with several beside those that have entries."""
+        """How many jobs may be claimed, to run with others: with several slots, beside those that have entries."""
         return max(0, len(self._free) - self._reserve) if self._is_concurrent else self.entries
 
     # -- written by the supervisor, read by the process

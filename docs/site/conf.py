@@ -29,6 +29,7 @@ NAVIGATION = {
         "how-to/api-limits",
         "how-to/import-rows",
         "how-to/one-job-for-many-saves",
+        "how-to/many-jobs-in-one-call",
         "how-to/polling-view",
         "how-to/import-export",
         "how-to/wagtail",

@@ -20,6 +20,7 @@ from tests.support.jobs import (
 from tests.support.single_steps import promote
 from tests.support.snapshots import changes, snapshot
 
+
 def index_jobs(broker, letters, *, client="x", **options):
     """Waiting jobs of the task, one for each letter."""
     jobs = new_jobs(letters, client=client, **options)

@@ -40,9 +40,21 @@ def tasks():
     ("func", "options", "why"),
     [
         (acalls, {"batch": 5}, "runs in a thread, so it cannot be a coroutine function. Write `def`"),
-        (takes_calls, {"batch": 5, "exactly_once": True}, "commits the id of one job .* Leave out batch or exactly_once"),
-        (takes_context, {"batch": 5, "takes_context": True}, "Each call has its id, attempt, client and headers instead"),
-        (takes_two, {"batch": 5}, r"gets one argument, the list of its calls: def takes_two\(calls: Sequence\[Call\]\)"),
+        (
+            takes_calls,
+            {"batch": 5, "exactly_once": True},
+            "commits the id of one job .* Leave out batch or exactly_once",
+        ),
+        (
+            takes_context,
+            {"batch": 5, "takes_context": True},
+            "Each call has its id, attempt, client and headers instead",
+        ),
+        (
+            takes_two,
+            {"batch": 5},
+            r"gets one argument, the list of its calls: def takes_two\(calls: Sequence\[Call\]\)",
+        ),
         (takes_calls, {"batch": 1}, "batch is 1, but has to be a whole number from 2 to 100"),
         (takes_calls, {"batch": 101}, "batch is 101, but has to be a whole number from 2 to 100"),
         (takes_calls, {"batch": 5, "within": -1}, "within is -1, but has to be seconds from 0 to 3600"),
@@ -91,7 +103,7 @@ def test_options_of_single_calls_are_those_of_other_tasks(broker, inspector):
     job = index.using(priority=5, client="x", max_attempts=2).delay(1)
 
     assert (inspector.find(job.id).client, inspector.find(job.id).queue) == ("x", QUEUE)
-    with pytest.raises(InvalidTask, match="does not take 'batch'. Use @task"):
+    with pytest.raises(InvalidTask, match=r"does not take 'batch'\. Use @task"):
         index.using(batch=5)
 
 

@@ -235,7 +235,9 @@ def test_a_job_that_is_too_late_takes_no_part(batches, broker):
     keys = broker.keys.of("default")
     head, _, body = broker.redis.execute_one(("HGET", keys.jobs, late.id)).partition(b"\n")
     priority, crashes, ready, _, *client = head.split(b" ")
-    broker.redis.execute_one(("HSET", keys.jobs, late.id, b" ".join([priority, crashes, ready, b"1", *client]) + b"\n" + body))
+    broker.redis.execute_one(
+        ("HSET", keys.jobs, late.id, b" ".join([priority, crashes, ready, b"1", *client]) + b"\n" + body)
+    )
 
     assert states(drain()) == ["expired", "succeeded"]
     assert batches() == ["a"]

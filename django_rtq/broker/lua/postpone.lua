@@ -1,10 +1,10 @@
 -- postpone: let jobs that were claimed and did not run wait for others of their task, up to a time. No attempt is counted.
 -- running -> scheduled; cancelled, if it was asked to stop
 -- uses: prelude schedule settle running_counts unique
--- keys: running jobs scheduled scheduled_by_client due_signal clock scratch waiting_since failures crashes errors retrying results
---       recent_results finished no_outcome stats waiters finished_signal cancel_requests progress digests unique result_times
---       result_expiry limits running_counts blocked rate_times next_starts job_times bands turn work_signal ring lane
---       ended_members step_jobs steps
+-- keys: running jobs scheduled scheduled_by_client due_signal clock scratch waiting_since failures crashes errors retrying
+--       results recent_results finished no_outcome stats waiters finished_signal cancel_requests progress digests unique
+--       result_times result_expiry limits running_counts blocked rate_times next_starts job_times bands turn work_signal
+--       ring lane ended_members step_jobs steps
 -- ARGV[...] jobs      of each: id, when it is due (ms); at most 500
 --
 -- returns the ids that were stale: no longer this worker's to postpone

@@ -21,7 +21,7 @@ from sentry_sdk.utils import event_from_exception
 from django_rtq import signals
 from django_rtq.broker.workflows import workflow_of
 from django_rtq.conf.config import add_middleware
-from django_rtq.exceptions import ConfigurationError, JobCancelled, JobSuspended, Retry
+from django_rtq.exceptions import BatchFailed, ConfigurationError, JobCancelled, JobSuspended, Retry
 from django_rtq.handle import JobHandle
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 ORIGIN = "auto.queue.rtq"
 FLUSH_SECONDS = 2.0
-_NO_FAILURES = (Retry, JobCancelled, JobSuspended)
+_NO_FAILURES = (BatchFailed, Retry, JobCancelled, JobSuspended)  # each call that failed has an event of its own
 _unknown_tasks = OncePerTask()
 _REPORTED = "_rtq_is_reported_to_sentry"  # an attribute of exceptions
 

@@ -1,4 +1,4 @@
-"""Puts claimed jobs together that one call of their function gets, and claims what is missing (D166).
+"""Puts claimed jobs together that one call of their function gets, and claims what is missing (D144).
 
 1. jobs of a task with `batch` are put together: those of one client, unless `batch_of` says otherwise
 2. calls that could get more jobs claim them, those of one client in one round trip for all calls

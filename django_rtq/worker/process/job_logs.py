@@ -225,7 +225,11 @@ def _line_of(record: logging.LogRecord) -> _Line:
 def _secrets_of(run: Run) -> Secrets:
     secrets: Secrets | None = run.log_secrets
     if secrets is None:
-        secrets = run.log_secrets = _read_secrets(run)
+        secrets = _read_secrets(run)
+        if run.others:  # the first of many jobs has the lines of all of them
+            texts = {text for each in (run, *run.others) for text in _read_secrets(each).texts}
+            secrets = Secrets(sorted(texts, key=len, reverse=True))
+        run.log_secrets = secrets
     return secrets
 
 

@@ -200,8 +200,8 @@ class Run:
         """What it knows of earlier runs. Raises InvalidStep."""
         if self.task.batch:
             raise InvalidStep(
-                f"{self.task_name} gets many jobs at once, so it cannot remember steps, sleep or wait for events. Let it "
-                "enqueue a job of another task."
+                f"{self.task_name} gets many jobs at once, so it cannot remember steps, sleep or wait for events. Let "
+                "it enqueue a job of another task."
             )
         if self._steps is None:
             from django_rtq.broker.brokers import get_broker

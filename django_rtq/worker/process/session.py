@@ -21,7 +21,12 @@ from django_rtq.threads import ReconnectDelay
 from django_rtq.worker.options import EXIT_FORKED
 from django_rtq.worker.outcome import Acked, Outcome, UnknownTask
 from django_rtq.worker.process.metrics import RunMetrics
-from django_rtq.worker.process.outcome_recorder import OutcomeRecorder, decide_unknown_task, send_outcome, send_suspended
+from django_rtq.worker.process.outcome_recorder import (
+    OutcomeRecorder,
+    decide_unknown_task,
+    send_outcome,
+    send_suspended,
+)
 from django_rtq.worker.process.progress import ProgressReports
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.shared_entries import MAX_ID_BYTES

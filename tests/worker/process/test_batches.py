@@ -170,7 +170,9 @@ def let_end(broker, *jobs):
         line, _, body = record.partition("\n")
         priority, crashes, ready, expires, client = line.split(" ")
         moved = int(ready) - 3_600_000  # one window earlier
-        broker.redis.execute_one(("HSET", keys.jobs, job.id, f"{priority} {crashes} {moved} {expires} {client}\n{body}"))
+        broker.redis.execute_one(
+            ("HSET", keys.jobs, job.id, f"{priority} {crashes} {moved} {expires} {client}\n{body}")
+        )
     let_fall_due(broker, *jobs)
     promote(broker, QUEUE)
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -184,17 +185,12 @@ class Executor:
         started = time.perf_counter()
         try:
             calls = together.calls()
-            around = self._middleware.call if self._middleware is not None else None
+            call = self._batch_call(runs[0], calls)  # before the limit: it may take a lock
             if together.limit is not None:
                 for run in runs:
                     self._set_kill_deadline(together.limit, run.entry)
-            first = runs[0]
             with self._limit(together.limit, together.interruptible_id):
-                returned = (
-                    self._isolation.call_with(first, first.task.body, calls)
-                    if around is None
-                    else self._isolation.call_with(first, around, replace(first.job_for_middleware(), args=[calls], kwargs={}))
-                )
+                returned = call()
             together.end(returned)
         except MemoryError:
             raise
@@ -202,12 +198,18 @@ class Executor:
             together.fail(error)
         seconds = time.perf_counter() - started
         outcomes: list[Outcome] = []
-        for run, result, error in together.ended():
+        for run, result, raised in together.ended():
             run.seconds = seconds / len(runs)
-            outcomes.append(self._succeeded(run, result) if error is None else self._failed(run, error))
+            outcomes.append(self._succeeded(run, result) if raised is None else self._failed(run, raised))
         if self._isolation.uses_database:
             self._isolation.clean_up()
         return together.with_one_delay(outcomes)
+
+    def _batch_call(self, first: Run, calls: list[Any]) -> Callable[[], Any]:
+        if self._middleware is None:
+            return partial(self._isolation.call_with, first, first.task.body, calls)
+        job = replace(first.job_for_middleware(), args=[calls], kwargs={})
+        return partial(self._isolation.call_with, first, self._middleware.call, job)
 
     async def execute_async(self, run: Run) -> Outcome:
         """Steps 3 and 4, for a coroutine function."""

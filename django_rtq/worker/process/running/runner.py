@@ -146,8 +146,7 @@ class Runner:
 
     def run(self, runs: Sequence[Run]) -> int:
         """Run the jobs of one claim, and record their outcomes. Returns how many were not released."""
-        if registry.batch_tasks:
-            runs = [each for run in runs for each in (run, *run.others)]
+        runs = [each for run in runs for each in (run, *run.others)] if registry.batch_tasks else runs
         batch = Batch([run.job_id for run in runs], self._shared)
         is_watched = len(runs) > 1
         if is_watched:
@@ -170,14 +169,18 @@ class Runner:
             slowest, last, done = max(slowest, now - last), now, done + 1
         if is_watched:
             self._watch.end()
-        if rest := batch.end():
-            self._release(rest)
-        if self._shared.has_revocation and self._shared.revoked is not Revoked.NOTHING:
-            self._session.disown(())  # the supervisor may have settled what was finished
+        self._give_back(batch.end())
         self._size.update(done, last - began, slowest=slowest, is_cut=done < len(runs))
         if registry.batch_tasks and any(run.others for run in runs):
             self._size = BatchSize()  # the next job may have others with it again
         return done
+
+    def _give_back(self, rest: Sequence[bytes]) -> None:
+        """A claim is over, but for these jobs, which have not started."""
+        if rest:
+            self._release(rest)
+        if self._shared.has_revocation and self._shared.revoked is not Revoked.NOTHING:
+            self._session.disown(())  # the supervisor may have settled what was finished
 
     def _run_together(self, run: Run, batch: Batch) -> int:
         """Run a job that has started, and others that one call gets with it. Returns how many others started."""

@@ -76,7 +76,7 @@ def test_the_time_of_a_call_is_shared_by_its_jobs(runner, journal):
     ended(runner)
     seconds = {run.seconds for run in (first, *first.others)}
     assert len(seconds) == 1
-    assert 0.02 <= seconds.pop() * 4
+    assert seconds.pop() * 4 >= 0.02
 
 
 def test_others_run_beside_jobs_of_other_tasks(runner, journal):
@@ -103,6 +103,7 @@ def test_one_that_is_asked_to_stop_does_not_stop_the_others(make, journal):
 
 def test_revoked_jobs_do_not_start(make, journal):
     runner, session, shared = make(1)
+    runner._watch.begin = lambda batch: None
     first = together("abc")
     start = shared.start
 
@@ -132,7 +133,7 @@ def test_in_threads_revoked_jobs_do_not_start_either(make, journal):
 
 
 def test_jobs_that_wait_for_a_slot_are_given_back_together(make, journal):
-    runner, session, shared = make(2)
+    runner, session, _ = make(2)
     session.on_release = lambda: journal.open("open")
 
     assert runner.run([together(names, "gate", "open") for names in ("ab", "cd", "ef")]) == 4
