@@ -24,6 +24,7 @@ job_cancelled = Signal()  # job_id, queue
 job_dropped = Signal()  # job_ids, queue: cancelled by a process whose job took their place (on_full="drop_oldest")
 job_requeued = Signal()  # job_ids, queue
 job_moved = Signal()  # job_ids, queue, target: moved by a person from one queue to another
+job_carried = Signal()  # job_ids, queue, shard: a person drains their shard, and this one has them now
 job_discarded = Signal()  # job_ids, queue
 job_restored = Signal()  # job_ids, queue: a person has undone their deletion
 workflow_blocked = Signal()  # workflow_id, name: a dead job keeps it from going on

@@ -14,7 +14,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpR
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.refreshing import REFRESH_HEADER
-from django_rtq.inspector.places import place_of_job, shard_numbers, shard_of, shard_place, view_backend
+from django_rtq.inspector.carrying import current_place
+from django_rtq.inspector.places import shard_numbers, shard_of, shard_place, view_backend
 
 
 def in_shard(request: HttpRequest, job_id: str, view: Callable[[], HttpResponse]) -> HttpResponse:
@@ -22,7 +23,7 @@ def in_shard(request: HttpRequest, job_id: str, view: Callable[[], HttpResponse]
     if not shard_numbers():
         return view()
     said = _shard(request.GET.get("shard", ""))
-    number = shard_of(place_of_job("", job_id)) if job_id else _shard_before(request) if said is None else said
+    number = shard_of(current_place("", job_id)) if job_id else _shard_before(request) if said is None else said
     if number is None and request.method == "POST":
         return HttpResponseBadRequest(
             _("Your browser does not say which shard this page is about (header Referer). Nothing was changed.")

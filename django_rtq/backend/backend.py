@@ -28,14 +28,13 @@ from django_rtq.backend.results import new_result, plain_arguments, result_of, s
 from django_rtq.backend.rtq_task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.backend.running import between_signals
 from django_rtq.broker.redis.settings import caches_in
-from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_of, place_of_job
+from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_of
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.exceptions import ConfigurationError, JobNotFound, TaskNotFound
 from django_rtq.exceptions import InvalidTask as InvalidRTQTask
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import made_at
 from django_rtq.tasks import registry
 from django_rtq.tasks.task import USING_NAMES, Task, on_backend
@@ -165,22 +164,18 @@ class RTQBackend(BaseTaskBackend):
         """The result of a job in one of the queues of this backend. Raises TaskResultDoesNotExist, BrokerError."""
         for queue in self._queues_to_search():
             with suppress(JobNotFound, TaskNotFound):
-                return self._result_of(
-                    get_inspector(place_of_job(self.alias, str(result_id))).find(str(result_id), queue)
-                )
+                return self._result_of(JobHandle(str(result_id), queue, backend=self.alias).refresh())
         raise TaskResultDoesNotExist(result_id)
 
     async def aget_result(self, result_id: str) -> DjangoResult:
         """get_result() for coroutines."""
         for queue in self._queues_to_search():
             with suppress(JobNotFound, TaskNotFound):
-                return self._result_of(
-                    await get_inspector(place_of_job(self.alias, str(result_id))).afind(str(result_id), queue)
-                )
+                return self._result_of(await JobHandle(str(result_id), queue, backend=self.alias).arefresh())
         raise TaskResultDoesNotExist(result_id)
 
-    def _queues_to_search(self) -> list[str | None]:
-        return [*sorted(self.queues)] or [None]
+    def _queues_to_search(self) -> list[str]:
+        return sorted(self.queues) or [get_config().default_queue]
 
     def _result_of(self, details: JobDetails) -> DjangoResult:
         task = registry.get_task(details.task)

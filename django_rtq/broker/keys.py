@@ -145,6 +145,11 @@ class QueueKeys:
     unique = Key("string", "id of the job that holds this digest; expires", per="digest")
     digests = Key("hash", "id -> until when it holds a digest, for how many ms, the digest, and its successor's id")
 
+    # Jobs that go to another shard: see lib/carrying.lua
+    arriving = Key("list", "the texts of a job that is on hold, until its shard has handed it over", per="id")
+    arrivals = Key("hash", "id of such a job -> number of its shard; from <shard> -> name of the latest drain of it")
+    carried = Key("hash", "id of a job that was handed over -> number of its shard now; '' -> name of the latest drain")
+
     # Metrics; all but `totals` expire
     stats = Key("hash", "counters of the queue", per="minute")
     hours = Key("hash", "the same, added up", per="hour")

@@ -62,12 +62,17 @@ _open = _Open()
 
 
 def _shard_for(job: NewJob | UniqueJob, numbers: tuple[int, ...]) -> int:
+    digest = job.digest if isinstance(job, UniqueJob) else ""
+    return shard_for_job(job.client, digest, job.id, numbers)
+
+
+def shard_for_job(client: str, digest: str, job_id: str, numbers: tuple[int, ...]) -> int:
     """The shard of the client; without one that of the digest of a unique job, else of the id."""
-    if job.client:
-        return shard_for(f"client {job.client}", numbers)
-    if isinstance(job, UniqueJob):
-        return shard_for(f"digest {job.digest}", numbers)
-    return numbers[int(job.id[-8:], 16) % len(numbers)]
+    if client:
+        return shard_for(f"client {client}", numbers)
+    if digest:
+        return shard_for(f"digest {digest}", numbers)
+    return numbers[int(job_id[-8:], 16) % len(numbers)]
 
 
 @lru_cache(maxsize=20_000)

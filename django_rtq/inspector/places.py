@@ -2,7 +2,6 @@
 
 from django_rtq.broker.task_backends import (
     alias_of,
-    place_of_job,
     shard_numbers,
     shard_of,
     shard_place,
@@ -10,4 +9,4 @@ from django_rtq.broker.task_backends import (
     viewed_backend,
 )
 
-__all__ = ["alias_of", "place_of_job", "shard_numbers", "shard_of", "shard_place", "view_backend", "viewed_backend"]
+__all__ = ["alias_of", "shard_numbers", "shard_of", "shard_place", "view_backend", "viewed_backend"]

@@ -15,6 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from django_rtq.broker.task_backends import place_of, place_of_job, shard_of, shard_places, view_backend
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError, RTQError
 from django_rtq.management.output import Column, as_json, one_line, table
 from django_rtq.management.prompts import client_argument, positive
@@ -96,7 +97,7 @@ class RTQCommand(BaseCommand):
             return [backend]
         try:
             ids = options.get("ids")
-            return list(dict.fromkeys(place_of_job("", job_id) for job_id in ids)) if ids else shard_places()
+            return list(dict.fromkeys(map(_place_of, ids))) if ids else shard_places()
         except ConfigurationError:
             return [""]  # what is wrong is said, with an exit code, where the settings are needed
 
@@ -113,7 +114,7 @@ class RTQCommand(BaseCommand):
             if self.verbosity:
                 (options.get("stdout") or self.stdout).write(f"{name}:\n")
             if options.get("ids"):
-                own: Options = {"ids": [job_id for job_id in options["ids"] if place_of_job("", job_id) == place]}
+                own: Options = {"ids": [job_id for job_id in options["ids"] if _place_of(job_id) == place]}
             else:
                 own = {}
             try:
@@ -135,6 +136,15 @@ class RTQCommand(BaseCommand):
         """A table with a line for each item."""
         heading, *lines = table(columns, items, self.table_width())
         return "\n".join([self.style.MIGRATE_HEADING(heading), *lines])
+
+
+def _place_of(job_id: str) -> str:
+    """Where a job is: its shard may have been drained."""
+    if get_config().shards is None:
+        return place_of_job("", job_id)
+    from django_rtq.inspector.carrying import current_place  # which rtq_worker does not need
+
+    return current_place("", job_id)
 
 
 class Argument:

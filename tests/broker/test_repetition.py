@@ -19,6 +19,7 @@ REFUSED = {
     "enqueue_unique",
     "fire_schedule",
     "add_members",
+    "receive_job",
     "start_members",
     "store_workflow",
 }  # when the server is full

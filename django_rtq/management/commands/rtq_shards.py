@@ -1,4 +1,4 @@
-"""manage.py rtq_shards: show the shards, and make a change of RTQ["SHARDS"] known."""
+"""manage.py rtq_shards: show the shards, make a change of RTQ["SHARDS"] known, and empty a shard that is closed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from django_rtq.broker.brokers import open_broker
 from django_rtq.broker.sharded import ShardBroker, open_shards
 from django_rtq.broker.task_backends import check_shards, shard_numbers, shard_place
 from django_rtq.exceptions import BrokerError, BrokerRefused
-from django_rtq.management.command import Action, ActionCommand, Options
-from django_rtq.management.output import Column, one_line
+from django_rtq.inspector.carrying import REASONS, Carrier
+from django_rtq.management.command import WRONG_USAGE, Action, ActionCommand, Argument, Options
+from django_rtq.management.output import Column, ProgressLine, count, number, one_line
 
 
 class _Row(NamedTuple):
@@ -30,15 +31,20 @@ COLUMNS = [
 
 
 class Command(ActionCommand):
-    help = 'Show the shards in RTQ["SHARDS"], or make a change of them known to Redis.'
+    help = 'Show the shards in RTQ["SHARDS"], make a change of them known to Redis, or empty a shard that is closed.'
     exit_codes = (
-        "Exit codes: 0 done; 1 there are no shards, or one did not answer or has another number; 2 wrong usage."
+        "Exit codes: 0 done; 1 there are no shards, one did not answer or has another number, or jobs are left; "
+        "2 wrong usage."
     )
     backend_help = ""
     in_each_shard = takes_shard = False
     actions = {
         "list": Action("Show all shards, where they are, and whether they answer.", reads_only=True),
         "apply": Action('Store the numbers in RTQ["SHARDS"] in each shard, after some were added or taken out.'),
+        "drain": Action(
+            "Carry the jobs and outcomes of a closed shard to the open ones. It may be interrupted and called again.",
+            [Argument("number", metavar="NUMBER", type=int, help='The number of the shard, "closed" in RTQ["SHARDS"].')],
+        ),
     }
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -85,6 +91,40 @@ class Command(ActionCommand):
             else "All shards know all numbers already."
         )
         self.report(options, {"changed": changed}, [text])
+
+
+    def do_drain(self, options: Options) -> None:
+        shard: int = options["number"]
+        if shard not in shard_numbers():
+            raise CommandError(f'There is no shard {shard} in RTQ["SHARDS"].', returncode=WRONG_USAGE)
+        if shard in open_shards():
+            raise CommandError(
+                f'Shard {shard} gets new jobs. First mark it as closed, in the settings of all processes: RTQ["SHARDS"]['
+                f'{shard}] = {{"redis": …, "closed": True}}.',
+                returncode=WRONG_USAGE,
+            )
+        for broker in _brokers():
+            broker.redis.run(broker.check_shard())
+        carrier = Carrier(shard)
+        if pauses := carrier.pauses():
+            raise CommandError(
+                f"Paused in shard {shard}, and not in all open shards, where its jobs would run: {', '.join(pauses)}. "
+                "Pause it in all shards, or resume it."
+            )
+        if options["dry_run"]:
+            jobs, outcomes = carrier.count()
+            facts = {"shard": shard, "jobs": jobs, "outcomes": outcomes}
+            text = f"Would carry {count(jobs, 'job')} and {count(outcomes, 'outcome')} of shard {shard}, but not jobs that run."
+            self.report(options, facts, [text])
+            return
+        with ProgressLine(self.stderr, "Carried", shown=self.verbosity > 0) as line:
+            carried = carrier.run(line.show)
+        texts = [f"Carried {count(carried.jobs, 'job')} and {count(carried.outcomes, 'outcome')} of shard {shard}."]
+        texts += [f"{number(left)} {REASONS[reason]}." for reason, left in carried.left.items()]
+        facts = {"shard": shard, "jobs": carried.jobs, "outcomes": carried.outcomes, "left": dict(carried.left)}
+        self.report(options, facts, texts)
+        if not carried.is_complete:
+            raise CommandError(f"Shard {shard} is not empty.")
 
 
 def _brokers() -> list[ShardBroker]:

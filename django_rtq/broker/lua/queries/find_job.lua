@@ -1,7 +1,7 @@
 -- find_job: everything stored about one job. Reads only.
 -- uses: prelude workers known_ids
 -- keys: jobs scheduled dead failures crashes errors results finished finished_before no_outcome
---       no_outcome_before workers running_of clock cancel_requests progress step_jobs
+--       no_outcome_before workers running_of clock cancel_requests progress step_jobs arriving
 -- ARGV[1] id          the job
 --
 -- returns {record, due, died, failures, crashes, errors, outcome, 1 if it succeeded and has no outcome, worker,
@@ -41,6 +41,10 @@ end
 
 local record, outcome = redis.call("HGET", q.jobs, id), redis.call("HGET", q.results, id)
 local live = record and read_live() or {}
+if not record and not outcome then -- on hold, see receive_job: it looks as if it was queued
+  local place, _, text = unpack(redis.call("LRANGE", q.arriving .. id, 0, 2))
+  if place == "finished 0" then outcome = text else record = text end
+end
 return {
   record or "",
   live[1] or "",
