@@ -179,9 +179,13 @@ class Broker:
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
         """Enqueue the jobs of several calls in one round trip. For each call its answers, or a BrokerError."""
-        self.register_queues({call.queue for call in calls} - self._registered_queues)
+        return self.redis.run(self._enqueue_calls(calls))
+
+    def _enqueue_calls(self, calls: Sequence[EnqueueCall]) -> Steps[list[list[str] | BrokerError]]:
+        if names := list({call.queue for call in calls} - self._registered_queues):
+            yield from self._register_queues(names)
         dropped: dict[str, list[str]] = {}
-        answers = enqueue_calls(self.redis, self.keys, calls, self.drop_mode, dropped, self._replicas)
+        answers = yield from enqueue_calls(self.keys, calls, self.drop_mode, dropped, self._replicas)
         for queue, job_ids in dropped.items():
             signals.job_dropped.send_robust(Broker, job_ids=job_ids, queue=queue)
         return answers

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated, as_unique
-from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.exceptions import BrokerError
@@ -42,13 +41,12 @@ def script_mode(all_or_none: bool, drop_mode: str) -> str:
 
 
 def enqueue_calls(
-    redis: RedisClient,
     keys: Keys,
     calls: Sequence[EnqueueCall],
     drop_mode: Callable[[str], str],
     dropped: dict[str, list[str]],
     replicas: Replicas | None,
-) -> list[list[str] | BrokerError]:
+) -> Steps[list[list[str] | BrokerError]]:
     """The answers to each call, or the error with which Redis refused any of its jobs. See Broker.enqueue_calls().
 
     Adds the ids of dropped jobs to `dropped`, by queue.
@@ -57,10 +55,10 @@ def enqueue_calls(
     for trip in _trips(_parts(keys, calls, drop_mode)):
         commands = [part.command for part in trip]
         if replicas:
-            *replies, waited = redis.execute_each([*commands, replicas.wait_again()], resend=True)
+            *replies, waited = yield [*commands, replicas.wait_again()]
             replicas.note(waited)
         else:
-            replies = redis.execute_each(commands, resend=True)
+            replies = yield commands
         for part, reply in zip(trip, replies, strict=True):
             for number, owner in enumerate(part.owners):
                 answer = answers[owner]

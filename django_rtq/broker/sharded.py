@@ -7,7 +7,7 @@ handle astray.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.enqueue_calls import AnyJob
 from django_rtq.broker.messages import EnqueueCall, HeartbeatResult, NewJob, UniqueJob, Unreplicated
+from django_rtq.broker.redis.client import raised, run_together
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.task_backends import place_of, shard_numbers, shard_of, shard_pinned_in, shard_place
 from django_rtq.conf.config import Config, get_config
@@ -27,13 +28,13 @@ MadeJob = TypeVar("MadeJob", NewJob, UniqueJob)
 # -- where jobs go
 
 
-def placed(backend: str, jobs: list[MadeJob], *, all_or_none: bool = False) -> list[MadeJob]:
+def placed(backend: str, queue: str, jobs: list[MadeJob], *, all_or_none: bool = False) -> list[MadeJob]:
     """The jobs of a call with ids that name their shards. Raises ValueError if they are in several, and may not be."""
     if (pinned := shard_pinned_in(backend)) is not None:
         return [type(job)(with_shard(job.id, pinned), *job[1:]) for job in jobs]
     if not (numbers := open_shards()) or place_of(backend):
         return jobs
-    found = [type(job)(with_shard(job.id, _shard_for(job, numbers)), *job[1:]) for job in jobs]
+    found = [type(job)(with_shard(job.id, _shard_for(queue, job, numbers)), *job[1:]) for job in jobs]
     if all_or_none and len(of := {shard_in(job.id) for job in found}) > 1:
         raise ValueError(
             f"delay_many(all_or_none=True) cannot store these jobs together: they belong to {len(of)} shards, which no "
@@ -61,18 +62,34 @@ class _Open:
 _open = _Open()
 
 
-def _shard_for(job: NewJob | UniqueJob, numbers: tuple[int, ...]) -> int:
+def _shard_for(queue: str, job: NewJob | UniqueJob, numbers: tuple[int, ...]) -> int:
     digest = job.digest if isinstance(job, UniqueJob) else ""
-    return shard_for_job(job.client, digest, job.id, numbers)
+    return shard_for_job(queue, job.client, digest, job.id, numbers)
 
 
-def shard_for_job(client: str, digest: str, job_id: str, numbers: tuple[int, ...]) -> int:
-    """The shard of the client; without one that of the digest of a unique job, else of the id."""
+def shard_for_job(queue: str, client: str, digest: str, job_id: str, numbers: tuple[int, ...]) -> int:
+    """The shard of the queue, if it is in one; else of the client; without one of the digest of a unique job, or of
+    the id."""
+    if (pinned := shard_of_queue(queue, numbers)) is not None:
+        return pinned
     if client:
         return shard_for(f"client {client}", numbers)
     if digest:
         return shard_for(f"digest {digest}", numbers)
     return numbers[int(job_id[-8:], 16) % len(numbers)]
+
+
+def shard_of_queue(queue: str, numbers: tuple[int, ...]) -> int | None:
+    """The shard of a queue that is in one as a whole ("shards": 1); None: its clients are spread."""
+    options = get_config().queues.get(queue)
+    return shard_for(f"queue {queue}", numbers) if options and options.get("shards") else None
+
+
+def is_elsewhere(queue: str, place: str) -> bool:
+    """Whether a queue as a whole is in another shard than this place."""
+    numbers = open_shards()
+    pinned = None if not numbers or shard_of(place) is None else shard_of_queue(queue, numbers)
+    return pinned is not None and pinned != shard_of(place)
 
 
 @lru_cache(maxsize=20_000)
@@ -174,55 +191,64 @@ class AllShardsBroker(ShardBroker):
 
     def enqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """Enqueue jobs in their shards."""
-        return self._each(jobs, lambda broker, part: Broker.enqueue(broker, queue, part, all_or_none=all_or_none))
+        if len(jobs) == 1:
+            return Broker.enqueue(self._broker_of(shard_in(jobs[0].id)), queue, jobs, all_or_none=all_or_none)
+        return self._each(queue, jobs, lambda broker, part: broker._enqueue(queue, part, all_or_none))
 
     def enqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:
         """Enqueue unique jobs in their shards."""
-        return self._each(
-            jobs, lambda broker, part: Broker.enqueue_unique(broker, queue, part, all_or_none=all_or_none)
-        )
+        return self._each(queue, jobs, lambda broker, part: broker._enqueue_unique(queue, part, all_or_none))
+
+    def _each(
+        self, queue: str, jobs: list[Any], steps: Callable[[Broker, list[Any]], Steps[list[str]]]
+    ) -> list[str]:
+        """All packets are sent before a reply is read."""
+        merged = _Merged(jobs)
+        parts = [(broker, at, merged.take(at)) for broker, at in self.by_shard(jobs)]
+        ends = run_together([(broker.redis, steps(broker, part)) for broker, _, part in parts])
+        for (broker, positions, part), words in zip(parts, ends, strict=True):
+            with merged.errors:
+                merged.put(positions, part, broker._tell_dropped(queue, part, raised(words)))
+        return merged.answers()
 
     async def aenqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue() for coroutines."""
-        merged = _Merged(jobs)
-        for broker, positions in self.by_shard(jobs):
-            part = merged.take(positions)
-            with merged.errors:
-                merged.put(positions, part, await Broker.aenqueue(broker, queue, part, all_or_none=all_or_none))
-        return merged.answers()
+        return await self._aeach(
+            jobs, lambda broker, part: Broker.aenqueue(broker, queue, part, all_or_none=all_or_none)
+        )
 
     async def aenqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue_unique() for coroutines."""
-        merged = _Merged(jobs)
-        for broker, positions in self.by_shard(jobs):
-            part = merged.take(positions)
-            with merged.errors:
-                merged.put(positions, part, await Broker.aenqueue_unique(broker, queue, part, all_or_none=all_or_none))
-        return merged.answers()
+        return await self._aeach(
+            jobs, lambda broker, part: Broker.aenqueue_unique(broker, queue, part, all_or_none=all_or_none)
+        )
 
-    def _each(self, jobs: list[Any], send: Callable[[Broker, list[Any]], list[str]]) -> list[str]:
-        if len(jobs) == 1:
-            return send(self._broker_of(shard_in(jobs[0].id)), jobs)
+    async def _aeach(
+        self, jobs: list[Any], send: Callable[[Broker, list[Any]], Coroutine[Any, Any, list[str]]]
+    ) -> list[str]:
+        import asyncio  # workers do not come here
+
         merged = _Merged(jobs)
-        for broker, positions in self.by_shard(jobs):
-            part = merged.take(positions)
+        parts = [(broker, at, merged.take(at)) for broker, at in self.by_shard(jobs)]
+        ends = await asyncio.gather(*(send(broker, part) for broker, _, part in parts), return_exceptions=True)
+        for (_, positions, part), words in zip(parts, ends, strict=True):
             with merged.errors:
-                merged.put(positions, part, send(broker, part))
+                merged.put(positions, part, raised(words))
         return merged.answers()
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
-        """Enqueue the jobs of several calls, in one round trip to each shard."""
+        """Enqueue the jobs of several calls, in one round trip to each shard, all at once."""
         answers: list[list[str] | BrokerError] = [[""] * len(call.jobs) for call in calls]
         parts: dict[Broker, list[tuple[int, list[int]]]] = {}
         for number, call in enumerate(calls):
             for broker, positions in self.by_shard(call.jobs):
                 parts.setdefault(broker, []).append((number, positions))
-        for broker, of_broker in parts.items():
-            sent = [calls[number]._replace(jobs=[calls[number].jobs[i] for i in at]) for number, at in of_broker]
-            try:
-                replies: Sequence[list[str] | BrokerError] = Broker.enqueue_calls(broker, sent)
-            except BrokerError as error:
-                replies = [error] * len(sent)
+        sent = [
+            (broker.redis, broker._enqueue_calls([_part_of(calls[number], at) for number, at in of_broker]))
+            for broker, of_broker in parts.items()
+        ]
+        for of_broker, end in zip(parts.values(), run_together(sent), strict=True):
+            replies = [end] * len(of_broker) if isinstance(end, BrokerError) else end
             for (number, positions), reply in zip(of_broker, replies, strict=True):
                 answer = answers[number]
                 if isinstance(reply, BrokerError):
@@ -231,6 +257,10 @@ class AllShardsBroker(ShardBroker):
                     for position, word in zip(positions, reply, strict=True):
                         answer[position] = word
         return answers
+
+
+def _part_of(call: EnqueueCall, positions: Sequence[int]) -> EnqueueCall:
+    return call._replace(jobs=[call.jobs[position] for position in positions])
 
 
 class _Merged:

@@ -205,6 +205,10 @@ def _is_dotted_path(value: Any) -> bool:
     return value is None or (isinstance(value, str) and _DOTTED_PATH.fullmatch(value) is not None)
 
 
+def _is_one_or_none(value: Any) -> bool:
+    return value is None or (type(value) is int and value == 1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueConfig:
     """The options of one queue in RTQ["QUEUES"]."""
@@ -219,6 +223,8 @@ class QueueConfig:
     burst: int | None = _limit("burst")
     #: How many of its jobs may wait, for a worker or for their time. None: any number.
     max_waiting: int | None = _limit("max_waiting")
+    #: 1: the queue as a whole is in one shard of RTQ["SHARDS"], so that its limits are exact. None: its clients are spread.
+    shards: int | None = option(None, accepts(_is_one_or_none, "1: the queue as a whole is in one shard"))
     #: What delay() does with a job that does not fit: "raise" QueueFull, "wait" for room first, or "drop_oldest", which
     #: cancels the oldest queued job.
     on_full: str = option("raise", one_of("raise", "wait", "drop_oldest"))

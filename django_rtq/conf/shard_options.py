@@ -91,12 +91,19 @@ def check_relations(shards: int | Mapping[int, Any], redis: Any, queues: Mapping
         )
     count = len(read_shards(shards))
     for queue, options in queues.items():
-        for name in _WHOLE:
-            if (limit := options.get(name)) is not None and 0 < limit < count:
-                raise ConfigurationError(
-                    f'RTQ["QUEUES"][{queue!r}][{name!r}] is {limit}, which cannot be divided among {count} shards. '
-                    "Raise it, or limit clients: a client is in one shard."
-                )
+        if (name := undividable(options, count)) is not None:
+            raise ConfigurationError(
+                f'RTQ["QUEUES"][{queue!r}][{name!r}] is {options[name]}, which cannot be divided among {count} shards. '
+                'Raise it, keep the whole queue in one shard with "shards": 1, or limit clients: a client is in one '
+                "shard."
+            )
+
+
+def undividable(options: Mapping[str, Any], count: int) -> str | None:
+    """The limit in the options of a queue that is smaller than the number of shards; None: there is none."""
+    if options.get("shards"):
+        return None
+    return next((name for name in _WHOLE if 0 < (options.get(name) or 0) < count), None)
 
 
 def _is_cluster(redis: Any) -> bool:
@@ -106,11 +113,14 @@ def _is_cluster(redis: Any) -> bool:
 
 
 def share_of(queues: Mapping[str, Mapping[str, Any]], at: int, count: int) -> dict[str, dict[str, Any]]:
-    """What one of `count` shards has of RTQ["QUEUES"]: of each limit of a queue a part."""
-    return {name: _divided(options, at, count) for name, options in queues.items()}
+    """What one of `count` shards has of RTQ["QUEUES"]: of each limit of a queue a part, if it is in all shards."""
+    return {
+        name: dict(options) if options.get("shards") else divided(options, at, count)
+        for name, options in queues.items()
+    }
 
 
-def _divided(options: Mapping[str, Any], at: int, count: int) -> dict[str, Any]:
+def divided(options: Mapping[str, Any], at: int, count: int) -> dict[str, Any]:
     """The share of one shard: together they have no more than the whole."""
     share = dict(options)
     for name in _WHOLE:

@@ -20,6 +20,7 @@ from django_rtq.broker.cancelling import cancel_call, wake_supervisor_of
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.details import read_found
 from django_rtq.inspector.jobs.job_refs import LISTS
@@ -92,8 +93,19 @@ class Action:
 def _move_calls(broker: Broker, queue: str, job_ids: Sequence[str], how: How) -> list[Command]:
     if queue == how.target:
         raise ValueError(f"The jobs are in queue {queue} already.")
+    if is_in_another_shard(how.target, broker.backend):
+        raise ValueError(f"Queue {how.target} as a whole is in another shard: jobs cannot be moved there.")
     keys = [broker.keys.of(name) for name in (queue, how.target)]
     return [SCRIPTS["move"].call_many(keys, (job_id,)) for job_id in job_ids]
+
+
+def is_in_another_shard(queue: str, place: str) -> bool:
+    """Whether a queue as a whole is in another shard than this place, so that no job can be moved there."""
+    if get_config().shards is None:
+        return False
+    from django_rtq.broker.sharded import is_elsewhere  # most projects have none
+
+    return is_elsewhere(queue, place)
 
 
 def _teller(signal: Signal) -> Callable[[type, str, list[str], How], object]:

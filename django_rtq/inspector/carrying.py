@@ -201,10 +201,10 @@ class Carrier:
     def _target(self, queue: str, job_id: str, texts: Sequence[bytes]) -> int:
         """Where it would go if it was enqueued now."""
         if len(texts) == 3:  # an outcome: it is asked for by its id
-            return shard_for_job("", "", job_id, self._open)
+            return shard_for_job(queue, "", "", job_id, self._open)
         header, _ = read_head(texts[2][:_HEAD])
         digest = (texts[7].split(b" ") + [b"", b"", b""])[2].decode()
-        return shard_for_job(header.client if header else "", digest, job_id, self._open)
+        return shard_for_job(queue, header.client if header else "", digest, job_id, self._open)
 
     def _carry_to(self, number: int, queue: str, jobs: dict[str, list[Any]]) -> Answers:
         there, keys = self._targets[number], self._source.keys.of(queue)

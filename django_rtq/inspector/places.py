@@ -5,8 +5,9 @@ from django_rtq.broker.task_backends import (
     shard_numbers,
     shard_of,
     shard_place,
+    shard_places,
     view_backend,
     viewed_backend,
 )
 
-__all__ = ["alias_of", "shard_numbers", "shard_of", "shard_place", "view_backend", "viewed_backend"]
+__all__ = ["alias_of", "shard_numbers", "shard_of", "shard_place", "shard_places", "view_backend", "viewed_backend"]

@@ -14,11 +14,11 @@ from typing import Any, ClassVar, TypeAlias
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from django_rtq.broker.task_backends import place_of, place_of_job, shard_of, shard_places, view_backend
+from django_rtq.broker.task_backends import place_of, place_of_job, shard_of, shard_place, shard_places, view_backend
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError, RTQError
 from django_rtq.management.output import Column, as_json, one_line, table
-from django_rtq.management.prompts import client_argument, positive
+from django_rtq.management.prompts import NotHere, client_argument, positive
 
 WRONG_USAGE = 2  # as argparse does
 INTERRUPTED = 130  # as shells do: 128 + SIGINT
@@ -102,13 +102,17 @@ class RTQCommand(BaseCommand):
             return [""]  # what is wrong is said, with an exit code, where the settings are needed
 
     def _execute_in_each(self, places: Sequence[str], *args: Any, **options: Any) -> None:
-        """Run for each shard. One that fails does not keep the others from it; the worst exit code is that of all."""
+        """Run for each shard. One that fails does not keep the others from it.
+
+        The exit code is the worst of all; of those of the clients that are named, if any are. What is in one shard only
+        need not be in the others.
+        """
         if options.get("json") or options.get("watch") is not None:
             text = (
                 f"There are {len(places)} shards, and --json and --watch are about one of them: choose it with --shard."
             )
             raise CommandError(text, returncode=WRONG_USAGE)
-        worst = 0
+        worst, missing, of_clients = 0, list[NotHere](), _places_of_clients(options)
         for place in places:
             name = f"shard {shard_of(place)}"
             if self.verbosity:
@@ -120,11 +124,16 @@ class RTQCommand(BaseCommand):
             try:
                 with view_backend(place):
                     self._execute(*args, **{**options, **own})
+            except NotHere as error:
+                missing.append(error)
             except CommandError as error:
                 (options.get("stderr") or self.stderr).write(f"{name}: {error}\n")
-                worst = max(worst, error.returncode)
+                if place in (of_clients or [place]):
+                    worst = max(worst, error.returncode)
             except SystemExit as end:
                 worst = max(worst, end.code if isinstance(end.code, int) else 1)
+        if len(missing) == len(places):
+            raise missing[0]
         if worst:
             sys.exit(worst)
 
@@ -136,6 +145,18 @@ class RTQCommand(BaseCommand):
         """A table with a line for each item."""
         heading, *lines = table(columns, items, self.table_width())
         return "\n".join([self.style.MIGRATE_HEADING(heading), *lines])
+
+
+def _places_of_clients(options: Options) -> list[str]:
+    """The shards of the clients that are named; none: it is about all clients."""
+    named = options.get("clients") or options.get("client")
+    clients = [named] if isinstance(named, str) else named
+    if not clients:
+        return []
+    from django_rtq.broker.sharded import open_shards, shard_for_job  # rtq_worker has no such option
+
+    queue, numbers = options.get("queue") or "", open_shards()
+    return [shard_place(shard_for_job(queue, client, "", "", numbers)) for client in clients if client]
 
 
 def _place_of(job_id: str) -> str:

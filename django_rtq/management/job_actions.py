@@ -13,9 +13,10 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from django_rtq.exceptions import BrokerError, JobError, JobNotFound, WrongState
-from django_rtq.inspector.actions import ACTIONS, Answers
+from django_rtq.inspector.actions import ACTIONS, Answers, is_in_another_shard
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.undo import OFFERED_SECONDS, new_token, verb_of
+from django_rtq.inspector.places import viewed_backend
 from django_rtq.inspector.selection import Selection
 from django_rtq.inspector.sweep import Count, Result, Sweep, run_steps
 from django_rtq.jobs.job import JobState
@@ -226,6 +227,8 @@ class JobAction:
         if target == self._options["queue"]:
             raise CommandError(f"--queue and --to are both {one_line(target, 100)}.", returncode=WRONG_USAGE)
         known_queues(self._inspector, [target])
+        if is_in_another_shard(target, viewed_backend()):
+            raise CommandError(f"Queue {target} as a whole is in another shard: jobs cannot be moved there.")
 
     def _warn_if_nobody_serves(self) -> None:
         target, write = self._options["to"], self._command.stderr.write

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 MOST = 1_000_000_000  # of --limit
 
 
+class NotHere(CommandError):
+    """What is named is not in this Redis. With shards it may be in another one."""
+
+
 def job_id(text: str) -> str:
     """The type of an argument that is the id of a job."""
     if not text or len(text) > 200 or not text.isprintable():
@@ -71,7 +75,7 @@ def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
         if name not in known:
             others = f" Known are: {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}."
             hint = did_you_mean(name, known, otherwise=others if known else "", quoted=True)
-            raise CommandError(f"No queue {one_line(repr(name), 100)} is declared, or has been used yet.{hint}")
+            raise NotHere(f"No queue {one_line(repr(name), 100)} is declared, or has been used yet.{hint}")
     return wanted
 
 

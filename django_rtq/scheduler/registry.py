@@ -60,15 +60,15 @@ class ScheduledTask:
         place = place_of(self.task.backend)
         if place or get_config().shards is None:
             return place
-        from django_rtq.broker.sharded import open_shards, shard_for
+        from django_rtq.broker.sharded import open_shards, shard_for, shard_of_queue
 
         client = new_job(self.task, self.schedule.args, dict(self.schedule.kwargs)).client
         numbers = open_shards()
-        return (
-            shard_place(shard_for(f"client {client}" if client else f"schedule {self.name}", numbers))
-            if numbers
-            else ""
-        )
+        if not numbers:
+            return ""
+        pinned = shard_of_queue(self.task.queue, numbers)
+        name = f"client {client}" if client else f"schedule {self.name}"
+        return shard_place(shard_for(name, numbers) if pinned is None else pinned)
 
     def fire(self, broker: Broker, slot_ms: int) -> str:
         """Enqueue the job of a slot. Returns the answer of Broker.fire; raises what delay() raises."""

@@ -257,7 +257,7 @@ def _new_jobs(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool 
         return jobs
     from django_rtq.broker.sharded import placed
 
-    return placed(task.backend, jobs, all_or_none=all_or_none)
+    return placed(task.backend, task.queue, jobs, all_or_none=all_or_none)
 
 
 def new_unique_job(task: EnqueuedTask, args: Sequence[Any], kwargs: dict[str, Any]) -> UniqueJob:

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 from django.test import override_settings
 
 from django_rtq import get_inspector
-from django_rtq.broker.brokers import close_brokers
+from django_rtq.broker.brokers import close_brokers, get_broker
 from django_rtq.broker.task_backends import config_of, shard_place
 from django_rtq.checks import check_settings
 from django_rtq.exceptions import BrokerRefused
@@ -77,6 +77,56 @@ def test_ids_lead_to_their_shards(shards):
     assert "there" in text
     run("rtq_jobs", "cancel", there.id, "--no-input")
     assert (here.state, there.state) == ("queued", "cancelled")
+
+
+def test_a_worker_is_in_one_shard(shards):
+    enqueue(1)
+    get_broker(shard_place(1)).sign_on(["default"], "host:1:only")
+
+    assert "host:1:only" in run("rtq_workers", "list")
+    text, code = run_to_exit("rtq_workers", "quiet", "host:1:only")
+    assert "No worker is named" not in text  # it has no supervisor that could be asked
+    with pytest.raises(CommandError, match="No worker is named 'host:1:other'"):
+        run("rtq_workers", "quiet", "host:1:other")
+
+
+def test_a_queue_that_only_one_shard_knows(shards):
+    tasks.note.using(client=client_of(1), queue_name="rare").delay("x")
+
+    assert "is paused" in run("rtq_clients", "pause", "rare", client_of(1))
+    with pytest.raises(CommandError, match="No queue 'rarer' is declared"):
+        run("rtq_clients", "pause", "rarer", client_of(1))
+
+
+def test_the_exit_code_is_that_of_the_shard_of_a_client(half):
+    enqueue(0)
+
+    text = run("rtq_jobs", "cancel", "--client", client_of(0), "--no-input")
+    assert "Cancelled 1 job" in text
+    assert "shard 1: Redis cannot be reached" in text
+    _, code = run_to_exit("rtq_jobs", "cancel", "--client", client_of(1), "--no-input")
+    assert code == 1
+
+
+def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
+    enqueue(0)
+    enqueue(1)
+    run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "5", "--rate", "10/s")
+
+    limits = [get_inspector(shard_place(n)).limits.read("default").queue for n in (0, 1)]
+    assert [limit["max_running"].value for limit in limits] == [3, 2]
+    assert [limit["rate"].value for limit in limits] == ["10/2s"] * 2
+    text, code = run_to_exit("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1")
+    assert code == 2
+    assert "max_running 1 cannot be divided among 2 shards" in text
+    run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "none", "--shard", "1")
+    assert get_inspector(shard_place(1)).limits.read("default").queue["max_running"].value is None
+    places = dict(enumerate(server.url for server in servers))
+    with override_settings(RTQ={"SHARDS": places, "QUEUES": {"default": {"shards": 1}}}):
+        run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1")
+        limits = [get_inspector(shard_place(n)).limits.read("default").queue for n in (0, 1)]
+        assert [limit["max_running"].value for limit in limits] == [1, 1]
+        close_brokers()
 
 
 def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half):

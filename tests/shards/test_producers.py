@@ -6,17 +6,32 @@ import uuid
 import pytest
 from asgiref.sync import async_to_sync
 from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import transaction
 from django.test import override_settings
 
-from django_rtq import BrokerUnavailable, JobHandle, JobNotFound, NotReplicated, ResultTimeout, get_inspector
+from django_rtq import (
+    BrokerUnavailable,
+    JobHandle,
+    JobNotFound,
+    NotReplicated,
+    QueueFull,
+    ResultTimeout,
+    get_inspector,
+)
 from django_rtq.broker.brokers import close_brokers, get_broker, substitute_broker
-from django_rtq.broker.task_backends import shard_place
+from django_rtq.broker.messages import EnqueueCall
+from django_rtq.broker.sharded import placed
+from django_rtq.broker.task_backends import config_of, shard_place
+from django_rtq.conf.config import get_config
 from django_rtq.jobs.job import made_at, new_job_id, shard_in, with_shard
+from django_rtq.tasks.calls import new_job
 from django_rtq.testing import captured, drain
 from tests.app import django_tasks, tasks
 from tests.shards.conftest import client_of, waiting
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
+from tests.support.waiting import wait_until
 
 
 def test_ids_name_their_shard_and_stay_uuids_with_a_time():
@@ -173,3 +188,84 @@ def test_in_tests_there_is_one_place(shards):
         assert (shard_in(handle.id), handle.state) == (0, "queued")
         close_brokers()
     assert [waiting(client) for client in shards] == [1, 0]
+
+
+def test_all_packets_are_sent_before_a_reply_is_read(servers, shards):
+    by_client = tasks.note.using(client=lambda name: client_of(name % 2))
+    by_client.delay_many([((i,), {}) for i in range(2)])  # the connections are there
+    servers[0].pause()
+    calls = threading.Thread(target=by_client.delay_many, args=([((i,), {}) for i in range(10)],))
+    calls.start()
+    try:
+        wait_until(lambda: waiting(shards[1]) == 6)
+        assert calls.is_alive()
+    finally:
+        servers[0].resume()
+        calls.join(60)
+    assert waiting(shards[0]) == 6
+
+
+def test_so_are_those_of_several_calls(servers, shards):
+    by_client = tasks.note.using(client=lambda name: client_of(name % 2))
+    by_client.delay_many([((i,), {}) for i in range(2)])
+    jobs = placed("", "default", [new_job(by_client, (i,), {}) for i in range(10)])
+    answers = []
+    calls = [EnqueueCall("default", jobs[:5]), EnqueueCall("default", jobs[5:])]
+    thread = threading.Thread(target=lambda: answers.extend(get_broker().enqueue_calls(calls)))
+    servers[0].pause()
+    thread.start()
+    try:
+        wait_until(lambda: waiting(shards[1]) == 6)
+        assert thread.is_alive()
+    finally:
+        servers[0].resume()
+        thread.join(60)
+    assert answers == [["ok"] * 5] * 2
+    assert waiting(shards[0]) == 6
+
+
+def test_a_connection_that_is_lost_is_opened_again(servers, shards):
+    by_client = tasks.note.using(client=lambda name: client_of(name % 2))
+    by_client.delay_many([((i,), {}) for i in range(2)])
+    for client in shards:
+        client.client_kill_filter(_type="normal", skipme=True)
+
+    assert len(by_client.delay_many([((i,), {}) for i in range(10)])) == 10
+    assert [waiting(client) for client in shards] == [6, 6]
+
+
+@pytest.fixture
+def pinned(servers, shards):
+    """Settings with a queue that is in one shard."""
+    queues = {"ledger": {"shards": 1, "max_running": 1, "max_waiting": 3}}
+    with override_settings(RTQ={"SHARDS": dict(enumerate(s.url for s in servers)), "QUEUES": queues}):
+        yield shards
+        close_brokers()
+
+
+def test_a_queue_may_be_in_one_shard_with_exact_limits(pinned):
+    task = tasks.note.using(queue_name="ledger", client=lambda name: f"client {name}")
+    handles = [task.delay(number) for number in range(3)]
+
+    (number,) = {shard_in(handle.id) for handle in handles}
+    assert waiting(pinned[number], "ledger") == 3
+    with pytest.raises(QueueFull):
+        task.delay(4)
+    assert get_config().queue("ledger").max_running == 1
+    for shard in (0, 1):
+        assert config_of(shard_place(shard)).queue("ledger").max_running == 1
+
+
+def test_no_job_is_moved_to_a_queue_in_another_shard(pinned):
+    ledger = shard_in(tasks.note.using(queue_name="ledger").delay("x").id)
+    for shard in (0, 1):
+        handle = tasks.note.using(client=client_of(shard)).delay("y")
+        inspector = get_inspector(shard_place(shard))
+        if shard == ledger:
+            inspector.job_mover.move(handle.id, "ledger")
+            assert handle.refresh().queue == "ledger"
+        else:
+            with pytest.raises(ValueError, match="Queue ledger as a whole is in another shard"):
+                inspector.job_mover.move(handle.id, "ledger")
+            with pytest.raises(CommandError, match="Queue ledger as a whole is in another shard"):
+                call_command("rtq_jobs", "move", handle.id, "--to", "ledger", "--no-input")

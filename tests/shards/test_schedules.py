@@ -6,7 +6,7 @@ from django.test import override_settings
 
 from django_rtq import cron, task
 from django_rtq.broker.brokers import close_brokers, get_broker, open_broker
-from django_rtq.broker.sharded import shard_for
+from django_rtq.broker.sharded import shard_for, shard_of_queue
 from django_rtq.broker.task_backends import shard_place
 from django_rtq.conf.config import get_config
 from django_rtq.inspector.inspector import get_inspector
@@ -42,6 +42,18 @@ def test_a_schedule_is_in_the_shard_of_its_client_or_name(shards, own_tasks):
         assert f"of {shard}" in names(shard)
         plain = [name for name in names(shard) if name.startswith("plain")]
         assert plain == [f"plain {n}" for n in range(6) if shard_for(f"schedule plain {n}", (0, 1)) == shard]
+
+
+def test_schedules_of_a_queue_in_one_shard_are_there(servers, shards, own_tasks):
+    places = dict(enumerate(server.url for server in servers))
+    with override_settings(RTQ={"SHARDS": places, "QUEUES": {"ledger": {"shards": 1}}}):
+        ledger = shard_of_queue("ledger", (0, 1))
+        for number in range(6):
+            schedule = cron("0 5 * * *", name=f"{number}")
+            task(queue_name="ledger", client=f"c{number}", schedule=schedule)(named(f"of_ledger{number}"))
+
+        assert (len(names(ledger)), names(1 - ledger)) == (6, [])
+        close_brokers()
 
 
 def named(name):

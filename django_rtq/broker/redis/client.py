@@ -7,6 +7,7 @@ import re
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import redis
@@ -183,6 +184,10 @@ class RedisClient:
         except StopIteration as end:
             return cast(T, end.value)
 
+    def begin(self, commands: Sequence[Command]) -> Sent:
+        """Send commands that may run twice, without waiting for the replies: see run_together()."""
+        return Sent(self, self._connections, commands)
+
     def close(self) -> None:
         """Close all connections. The client may be used again."""
         self._connections.close()
@@ -227,6 +232,80 @@ class RedisClient:
         else:
             self._connections.give_back(connection)
         return replies
+
+
+class Sent:
+    """Commands that are under way to Redis. For one thread, which calls replies() or give_up()."""
+
+    def __init__(self, client: RedisClient, connections: IdleConnections, commands: Sequence[Command]) -> None:
+        self._client, self._connections, self._commands = client, connections, commands
+        self._connection: Any = None  # None: they are sent with the question for the replies
+        if not command_hooks:  # a span is about one exchange
+            with suppress(redis_exceptions.RedisError, OSError):
+                self._connection = connections.take(is_checked=False)
+                send(self._connection, commands)
+
+    def replies(self) -> list[Any]:
+        """As from execute_each(), with the same errors."""
+        if self._connection is None:
+            return self._client.execute_each(self._commands, resend=True)
+        try:
+            replies = _read(self._connection, self._commands, needs_first=False)
+        except (redis_exceptions.RedisError, OSError) as error:
+            note_loss(self._connection)
+            self.give_up()
+            self._connections.close_idle()
+            unavailable = translate_error(error)
+            if not isinstance(unavailable, BrokerUnavailable) or not unavailable.is_connection_lost:
+                raise unavailable from error
+            return self._client.execute_each(self._commands)
+        self._connections.give_back(self._connection)
+        self._connection = None
+        if any(isinstance(reply, redis_exceptions.RedisError) for reply in replies):
+            return self._client._mended(self._commands, replies)
+        return replies
+
+    def give_up(self) -> None:
+        """Nobody asks for the replies."""
+        if self._connection is not None:
+            self._connections.drop(self._connection)
+            self._connection = None
+
+
+def run_together(operations: Sequence[tuple[RedisClient, Steps[T]]]) -> list[T | BrokerError]:
+    """Run operations on several servers: in each round all packets are sent before a reply is read.
+
+    Returns what each of them returns, or its BrokerError.
+    """
+    ends: dict[int, T | BrokerError] = {}
+    replies: dict[int, list[Any]] = {}
+    while len(ends) < len(operations):
+        sent: dict[int, Sent] = {}
+        try:
+            for number, (client, steps) in enumerate(operations):
+                if number not in ends:
+                    try:
+                        sent[number] = client.begin(steps.send(replies[number]) if number in replies else next(steps))
+                    except StopIteration as end:
+                        ends[number] = end.value
+                    except BrokerError as error:
+                        ends[number] = error
+            for number, packet in sent.items():
+                try:
+                    replies[number] = packet.replies()
+                except BrokerError as error:
+                    ends[number] = error
+        finally:
+            for packet in sent.values():
+                packet.give_up()
+    return [ends[number] for number in range(len(operations))]
+
+
+def raised(end: T | BaseException) -> T:
+    """What an operation has returned. Raises its error."""
+    if isinstance(end, BaseException):
+        raise end
+    return end
 
 
 class BlockingClient(RedisClient):
@@ -319,6 +398,10 @@ def exchange(connection: Any, commands: Sequence[Command], *, needs_first: bool 
 
 def _exchange(connection: Any, commands: Sequence[Command], needs_first: bool) -> list[Any]:
     send(connection, commands)
+    return _read(connection, commands, needs_first=needs_first)
+
+
+def _read(connection: Any, commands: Sequence[Command], *, needs_first: bool) -> list[Any]:
     replies: list[Any] = []
     for _ in commands:
         try:

@@ -15,7 +15,7 @@ from django_rtq.inspector.details import WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import ALL, NO_WORKER, QUEUE, WRONG_USAGE, Action, ActionCommand, Argument, Options
 from django_rtq.management.output import Column, count, duration, facts, number, one_line
-from django_rtq.management.prompts import known_queues, system_user
+from django_rtq.management.prompts import NotHere, known_queues, system_user
 from django_rtq.validation import did_you_mean
 
 ASKED = {"quiet": "to go quiet", "wake": "to claim jobs again", "stop": "to stop"}
@@ -145,7 +145,7 @@ def _named(workers: Iterable[WorkerDetails], names: Iterable[str]) -> list[Worke
             hint = did_you_mean(
                 name, [worker.name for worker in alive], otherwise=" See rtq_workers list.", quoted=True
             )
-            raise CommandError(f"No worker is named {one_line(repr(name), 100)}.{hint}")
+            raise NotHere(f"No worker is named {one_line(repr(name), 100)}.{hint}")
         selected |= matching
     return [worker for worker in alive if worker.name in selected]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.contrib import messages
 from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
 from django_rtq.admin import query_params
+from django_rtq.inspector.actions import is_in_another_shard
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.places import viewed_backend
 from django_rtq.tasks.registry import declared_queues
 
 
@@ -17,17 +21,22 @@ def move_targets(queue: str) -> list[tuple[str, str]]:
     paused = {row.details.name: row.details.paused for row in overview.queues}
     served = {name for worker in overview.workers for name in worker.queues}
     labels = []
-    for name in sorted({*declared_queues(), *paused} - {queue}):
+    for name in sorted(_known(paused) - {queue}):
         unserved = "" if name in served else _("no worker serves it")
         notes = ", ".join(filter(None, [_("paused") if paused.get(name) else "", unserved]))
         labels.append((name, _("%(queue)s (%(notes)s)") % {"queue": name, "notes": notes} if notes else name))
     return labels
 
 
+def _known(used: Iterable[str]) -> set[str]:
+    """Without queues that are in another shard as a whole."""
+    return {name for name in (*declared_queues(), *used) if not is_in_another_shard(name, viewed_backend())}
+
+
 def read_target(data: QueryDict, queue: str) -> str:
     """The queue that was chosen; "" if there is none, or it is not one of the choice."""
     target = query_params.get_text(data, "target")
-    known = {*declared_queues(), *get_inspector().queues.names()} if target else set()
+    known = _known(get_inspector().queues.names()) if target else set()
     return target if target in known and target != queue else ""
 
 
