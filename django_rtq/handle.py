@@ -111,7 +111,9 @@ class JobHandle(Generic[T_co]):
         left = _clock_of(timeout)
         details = self._final() or self._ask(lambda inspector: inspector.wait(self.id, self.queue_name, left()))
         if details is None and timeout:
-            details = _over(timeout, *self._ask(lambda inspector: inspector.find_with_position(self.id, self.queue_name)))
+            details = _over(
+                timeout, *self._ask(lambda inspector: inspector.find_with_position(self.id, self.queue_name))
+            )
         return self._end_of(details)
 
     async def aget(self, timeout: float | None = None) -> T_co:

@@ -182,7 +182,9 @@ def log_moved(*, job_ids: Sequence[str], queue: str, target: str, **kwargs: obje
 
 def log_carried(*, job_ids: Sequence[str], queue: str, shard: int, **kwargs: object) -> None:
     extra = about_jobs(job_ids, queue=queue)
-    logger.info("carried %s of queue %s to shard %d: %s", _jobs(job_ids), queue, shard, _first_ids(job_ids), extra=extra)
+    logger.info(
+        "carried %s of queue %s to shard %d: %s", _jobs(job_ids), queue, shard, _first_ids(job_ids), extra=extra
+    )
 
 
 def log_restored(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:

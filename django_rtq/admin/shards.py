@@ -2,7 +2,7 @@
 
 It is in the address: `?shard=1`. Links and forms of our pages do not say it. A page that is opened from another one is
 about the same shard, which the header Referer tells, and gets its address by a redirect. So two tabs may show two
-shards.
+shards. The overview is about all of them together, unless a shard is chosen: `?shard=all`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.inspector.carrying import current_place
 from django_rtq.inspector.places import shard_numbers, shard_of, shard_place, view_backend
 
+ALL = "all"
+
 
 def in_shard(request: HttpRequest, job_id: str, view: Callable[[], HttpResponse]) -> HttpResponse:
     """The answer of a view about the shard of a job, of the address, or of the page before."""
     if not shard_numbers():
         return view()
-    said = _shard(request.GET.get("shard", ""))
+    is_read = request.method in ("GET", "HEAD")
+    said = 0 if is_read and request.GET.get("shard") == ALL else _shard(request.GET.get("shard", ""))
     number = shard_of(current_place("", job_id)) if job_id else _shard_before(request) if said is None else said
-    if number is None and request.method == "POST":
+    if number is None and not is_read:
         return HttpResponseBadRequest(
             _("Your browser does not say which shard this page is about (header Referer). Nothing was changed.")
         )
     number = number or 0
-    if number and said is None and request.method in ("GET", "HEAD") and REFRESH_HEADER not in request.headers:
+    if number and said is None and is_read and REFRESH_HEADER not in request.headers:
         query = request.GET.copy()
         query["shard"] = str(number)
         return HttpResponseRedirect(f"{request.path}?{query.urlencode()}")
@@ -38,6 +41,12 @@ def in_shard(request: HttpRequest, job_id: str, view: Callable[[], HttpResponse]
         if hasattr(answer, "render"):
             answer.render()  # what it shows may ask Redis
         return answer
+
+
+def wants_all(request: HttpRequest) -> bool:
+    """Whether the overview is about all shards: none is chosen."""
+    said = request.GET.get("shard")
+    return len(shard_numbers()) > 1 and (said == ALL or _shard(said or "") is None)
 
 
 def _shard_before(request: HttpRequest) -> int | None:

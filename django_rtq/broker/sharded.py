@@ -199,9 +199,7 @@ class AllShardsBroker(ShardBroker):
         """Enqueue unique jobs in their shards."""
         return self._each(queue, jobs, lambda broker, part: broker._enqueue_unique(queue, part, all_or_none))
 
-    def _each(
-        self, queue: str, jobs: list[Any], steps: Callable[[Broker, list[Any]], Steps[list[str]]]
-    ) -> list[str]:
+    def _each(self, queue: str, jobs: list[Any], steps: Callable[[Broker, list[Any]], Steps[list[str]]]) -> list[str]:
         """All packets are sent before a reply is read."""
         merged = _Merged(jobs)
         parts = [(broker, at, merged.take(at)) for broker, at in self.by_shard(jobs)]

@@ -46,6 +46,7 @@ KINDS = (
     "clock_behind",
     "data_lost",
     "slot_in_two_places",
+    "shard_unreachable",
 )
 
 

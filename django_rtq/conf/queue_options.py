@@ -223,7 +223,7 @@ class QueueConfig:
     burst: int | None = _limit("burst")
     #: How many of its jobs may wait, for a worker or for their time. None: any number.
     max_waiting: int | None = _limit("max_waiting")
-    #: 1: the queue as a whole is in one shard of RTQ["SHARDS"], so that its limits are exact. None: its clients are spread.
+    #: 1: the queue as a whole is in one shard, so that its limits are exact. None: its clients are spread over all.
     shards: int | None = option(None, accepts(_is_one_or_none, "1: the queue as a whole is in one shard"))
     #: What delay() does with a job that does not fit: "raise" QueueFull, "wait" for room first, or "drop_oldest", which
     #: cancels the oldest queued job.

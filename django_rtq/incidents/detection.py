@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -96,13 +97,7 @@ def find_incidents(
     ]
     if schedules is not None:
         incidents += [*islice(missed_schedules(overview, schedules), MAX_OF_DETECTOR), *invalid_schedules(schedules)]
-    options = get_config().incident_options
-    reported = [
-        replace(incident, severity=Severity.CRITICAL) if incident.kind in options.critical else incident
-        for incident in incidents
-        if incident.kind not in options.ignore
-    ]
-    return sorted(reported, key=lambda incident: _ORDER.index(incident.severity))
+    return reported(incidents)
 
 
 def _server(overview: Overview) -> Iterator[Incident]:
@@ -131,6 +126,30 @@ def _hidden(hidden: Sequence[HiddenKeys]) -> Iterator[Incident]:
             values={"count": found.count, "owner": found.owner.address, "holder": found.holder.address},
             command="python manage.py rtq_cluster recover",
         )
+
+
+def silent_shard(number: int, error: str, *, since: datetime | None = None, is_missing: bool = False) -> Incident:
+    """That a shard does not answer. `is_missing`: for a page that shows the others."""
+    also = [*(["missing_here"] if is_missing else []), *(["redis_said"] if error else [])]
+    return Incident(
+        kind="shard_unreachable",
+        severity=Severity.CRITICAL,
+        since=since,
+        shard=str(number),
+        values={"shard": str(number), **({"error": error[:500]} if error else {})},
+        also=tuple(also),
+    )
+
+
+def reported(incidents: Iterable[Incident]) -> list[Incident]:
+    """Those that RTQ["INCIDENTS"] does not ignore, the worst first."""
+    options = get_config().incident_options
+    found = [
+        replace(incident, severity=Severity.CRITICAL) if incident.kind in options.critical else incident
+        for incident in incidents
+        if incident.kind not in options.ignore
+    ]
+    return sorted(found, key=lambda incident: _ORDER.index(incident.severity))
 
 
 def _outbox(overview: Overview, lag: OutboxLag | None) -> Iterator[Incident]:

@@ -134,7 +134,12 @@ TEXTS: dict[str, Any] = {
         "Keys are hidden on %(holder)s (%(count)s), because a master of the Cluster died while the slot moved there. "
         "%(owner)s owns the slot. Put it together:"
     ),
+    "shard_unreachable": gettext_lazy(
+        "Shard %(shard)s does not answer. Its jobs wait, and those of the other shards go on."
+    ),
     # Beside the sentence of a kind
+    "missing_here": gettext_lazy("Its jobs are missing here."),
+    "redis_said": "%(error)s",
     "declare_task": gettext_lazy(
         "Start workers with the code that declares the task, in an app of INSTALLED_APPS or in a module of "
         'RTQ["TASK_MODULES"]. Jobs that have waited for %(duration)s are dead.'
@@ -209,6 +214,7 @@ class Incident:
     client: str | None = None  # "" is a client, too
     host: str = ""
     workflow: str = ""  # its id
+    shard: str = ""  # its number
     error_class: str = ""  # of the newest failure
     job_id: str = ""
     #: For the text; numbers, names, and seconds where the name is one of texts.DURATIONS. Secrets are hidden.
@@ -221,8 +227,8 @@ class Incident:
     def id(self) -> str:
         """Kind and subject, which stay the same as long as the incident lasts."""
         client = "" if self.client is None else f"={self.client}"
-        workflow = [self.workflow] if self.workflow else []
-        return "\n".join((self.kind, self.queue, self.task, client, self.host, *workflow))
+        more = filter(None, (self.workflow, self.shard))
+        return "\n".join((self.kind, self.queue, self.task, client, self.host, *more))
 
     @property
     def is_critical(self) -> bool:
@@ -284,5 +290,5 @@ class Incident:
         )
 
 
-_SUBJECT = ("queue", "task", "client", "host", "workflow", "error_class", "job_id", "command")
+_SUBJECT = ("queue", "task", "client", "host", "workflow", "shard", "error_class", "job_id", "command")
 _STORED = ("kind", "severity", "since", "began_earlier", *_SUBJECT, "values", "also")

@@ -13,8 +13,10 @@ import random
 import uuid
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.task_backends import view_backend
-from django_rtq.incidents.detection import find_incidents
+from django_rtq.broker.brokers import open_broker
+from django_rtq.broker.task_backends import shard_numbers, shard_of, shard_place, view_backend
+from django_rtq.exceptions import BrokerError
+from django_rtq.incidents.detection import find_incidents, reported, silent_shard
 from django_rtq.incidents.incident import Incident
 from django_rtq.incidents.schedules import known_schedules
 from django_rtq.inspector.inspector import Inspector
@@ -51,7 +53,8 @@ class IncidentWatcher(Loop):
     def _look(self) -> None:
         overview = self._inspector.overview.read()
         with view_backend(self._broker.backend):
-            incidents = find_incidents(overview, outbox_lag(), known_schedules())[:MAX_TRACKED]
+            found = find_incidents(overview, outbox_lag(), known_schedules())
+        incidents = reported([*found, *self._silent_shards()])[:MAX_TRACKED]
         opened, closed = self._broker.maintenance.track_incidents(
             {incident.id: incident.dump() for incident in incidents},
             seen_ms=round(overview.now.timestamp() * 1000),
@@ -61,3 +64,18 @@ class IncidentWatcher(Loop):
         for signal, texts in ((incident_opened, opened), (incident_closed, closed)):
             for incident in sorted(map(Incident.load, texts), key=lambda each: not each.is_critical):
                 signal.send_robust(IncidentWatcher, incident=incident)
+
+    def _silent_shards(self) -> list[Incident]:
+        """Whether the next shard answers. Each is asked by the schedulers of one other: its own cannot tell."""
+        own, numbers = shard_of(self._broker.backend), shard_numbers()
+        if own not in numbers or len(numbers) == 1:
+            return []
+        number = numbers[(numbers.index(own) + 1) % len(numbers)]
+        broker = open_broker(shard_place(number), role="scheduler")
+        try:
+            broker.redis.execute_one(("PING",), resend=True)
+        except BrokerError as error:
+            return [silent_shard(number, str(error))]
+        finally:
+            broker.close()
+        return []

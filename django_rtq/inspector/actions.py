@@ -146,8 +146,8 @@ def _underway(broker: Broker, queue: str, answers: Answers, _: float) -> Answers
     return answers | {job.id: "queued" for job in jobs if job and job.state in started}
 
 
-#: `purge` and `restore` are about all waiting jobs of a queue or a client, and all of an undo: sweep.py calls them. `carry`
-#: is about two shards: carrying.py does it.
+#: `purge` and `restore` are about all waiting jobs of a queue or a client, and all of an undo: sweep.py calls them.
+#: `carry` is about two shards: carrying.py does it.
 ACTIONS: dict[Verb, Action] = {
     "requeue": Action(
         states=("dead",),

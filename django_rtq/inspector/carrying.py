@@ -134,7 +134,9 @@ class Carrier:
         if own:
             self._source.redis.execute(own, resend=True)
         for broker in self._targets.values():
-            theirs: list[Command] = [("HSET", broker.keys.of(queue).arrivals, self._mark, self._call) for queue in queues]
+            theirs: list[Command] = [
+                ("HSET", broker.keys.of(queue).arrivals, self._mark, self._call) for queue in queues
+            ]
             if theirs:
                 broker.redis.execute(theirs, resend=True)
         for number, broker in self._targets.items():
@@ -148,7 +150,9 @@ class Carrier:
     def _recover(self, queue: str, number: int, broker: Broker) -> None:
         """Admit what an earlier call has handed over, and forget what it has left on hold."""
         entries = broker.redis.execute_one(("HGETALL", broker.keys.of(queue).arrivals), resend=True)
-        ids = [job_id for job_id, shard in zip(entries[::2], entries[1::2], strict=True) if shard == b"%d" % self.number]
+        ids = [
+            job_id for job_id, shard in zip(entries[::2], entries[1::2], strict=True) if shard == b"%d" % self.number
+        ]
         for start in range(0, len(ids), AT_ONCE):
             part = ids[start : start + AT_ONCE]
             notes = self._source.redis.execute_one(("HMGET", self._source.keys.of(queue).carried, *part), resend=True)
@@ -203,7 +207,7 @@ class Carrier:
         if len(texts) == 3:  # an outcome: it is asked for by its id
             return shard_for_job(queue, "", "", job_id, self._open)
         header, _ = read_head(texts[2][:_HEAD])
-        digest = (texts[7].split(b" ") + [b"", b"", b""])[2].decode()
+        digest = texts[7].partition(b" ")[2].partition(b" ")[2].partition(b" ")[0].decode()
         return shard_for_job(queue, header.client if header else "", digest, job_id, self._open)
 
     def _carry_to(self, number: int, queue: str, jobs: dict[str, list[Any]]) -> Answers:
@@ -311,7 +315,9 @@ def place_of_carried(backend: str, job_id: str, queue: str | None = None) -> str
         if not note:
             return shard_place(number) if len(asked) > 1 else None
         number = int(note)
-    return next((place for number in numbers if number not in asked and _has(place := shard_place(number), job_id)), None)
+    return next(
+        (place for number in numbers if number not in asked and _has(place := shard_place(number), job_id)), None
+    )
 
 
 def _note(broker: Broker, job_id: str, queue: str | None) -> bytes:

@@ -112,15 +112,14 @@ class RTQCommand(BaseCommand):
                 f"There are {len(places)} shards, and --json and --watch are about one of them: choose it with --shard."
             )
             raise CommandError(text, returncode=WRONG_USAGE)
-        worst, missing, of_clients = 0, list[NotHere](), _places_of_clients(options)
+        missing, codes, of_clients = list[NotHere](), [0], _places_of_clients(options)
         for place in places:
             name = f"shard {shard_of(place)}"
             if self.verbosity:
                 (options.get("stdout") or self.stdout).write(f"{name}:\n")
+            own: Options = {}
             if options.get("ids"):
-                own: Options = {"ids": [job_id for job_id in options["ids"] if _place_of(job_id) == place]}
-            else:
-                own = {}
+                own["ids"] = [job_id for job_id in options["ids"] if _place_of(job_id) == place]
             try:
                 with view_backend(place):
                     self._execute(*args, **{**options, **own})
@@ -128,13 +127,12 @@ class RTQCommand(BaseCommand):
                 missing.append(error)
             except CommandError as error:
                 (options.get("stderr") or self.stderr).write(f"{name}: {error}\n")
-                if place in (of_clients or [place]):
-                    worst = max(worst, error.returncode)
+                codes += [error.returncode] if place in (of_clients or [place]) else []
             except SystemExit as end:
-                worst = max(worst, end.code if isinstance(end.code, int) else 1)
+                codes.append(end.code if isinstance(end.code, int) else 1)
         if len(missing) == len(places):
             raise missing[0]
-        if worst:
+        if worst := max(codes):
             sys.exit(worst)
 
     def table_width(self) -> int | None:

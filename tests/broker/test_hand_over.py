@@ -104,7 +104,8 @@ def test_a_key_is_free_and_who_waits_for_it_goes_on_waiting(redis, broker):
     owner = entered_job(broker, "a")
     assert broker.enqueue_unique(QUEUE, [unique_job("b", on_conflict="rerun")])[0].startswith("duplicate")
     assert claim(broker) == [owner.id]
-    assert broker.enqueue_unique(QUEUE, [again := unique_job("c", on_conflict="rerun")]) == [f"after {owner.id}"]
+    again = unique_job("c", on_conflict="rerun")
+    assert broker.enqueue_unique(QUEUE, [again]) == [f"after {owner.id}"]
     settle(broker, "retry", owner, worker="w2")
     due = snapshot(redis)["scheduled"][again.id]
     assert pack(broker, again.id)[1] == f"after {owner.id}".encode()

@@ -84,7 +84,7 @@ def test_a_worker_is_in_one_shard(shards):
     get_broker(shard_place(1)).sign_on(["default"], "host:1:only")
 
     assert "host:1:only" in run("rtq_workers", "list")
-    text, code = run_to_exit("rtq_workers", "quiet", "host:1:only")
+    text, _ = run_to_exit("rtq_workers", "quiet", "host:1:only")
     assert "No worker is named" not in text  # it has no supervisor that could be asked
     with pytest.raises(CommandError, match="No worker is named 'host:1:other'"):
         run("rtq_workers", "quiet", "host:1:other")

@@ -20,7 +20,7 @@ from django_rtq.inspector.places import view_backend
 from django_rtq.inspector.selection import Selection
 from django_rtq.inspector.sweep import Sweep
 from django_rtq.internal_tasks import enqueue_rest
-from django_rtq.jobs.job import new_job_id, shard_in, with_shard
+from django_rtq.jobs.job import new_job_id, with_shard
 from django_rtq.testing import drain
 from tests.app import django_tasks, tasks
 from tests.app.step_tasks import walk
@@ -106,7 +106,9 @@ def test_all_goes_on_and_old_handles_find_it(settings_with, shards, journal):
     handles = seed()
     many = [old(f"{n}") for n in range(60)]
     told = []
-    signals.job_carried.connect(lambda job_ids, shard, **_: told.append((shard, *job_ids)), weak=False, dispatch_uid="test")
+    signals.job_carried.connect(
+        lambda job_ids, shard, **_: told.append((shard, *job_ids)), weak=False, dispatch_uid="test"
+    )
     settings_with()
     assert "Would carry 66 jobs and 1 outcome of shard 1" in run("rtq_shards", "drain", OLD, "--dry-run")
 
@@ -359,7 +361,7 @@ def test_what_is_paused_has_to_be_paused_there(settings_with, shards, what):
 
 
 def test_an_open_or_unknown_shard_is_refused(shards):
-    with pytest.raises(CommandError, match="Shard 1 gets new jobs. First mark it as closed"):
+    with pytest.raises(CommandError, match=r"Shard 1 gets new jobs\. First mark it as closed"):
         run("rtq_shards", "drain", OLD)
     with pytest.raises(CommandError, match="There is no shard 7"):
         run("rtq_shards", "drain", 7)

@@ -1,19 +1,26 @@
-"""The admin shows one shard at a time, and keeps to it from page to page."""
+"""The overview is about all shards, other pages are about one, from page to page."""
+
+import re
+import threading
 
 import pytest
 from django.test import override_settings
 
-from django_rtq.broker.brokers import close_brokers
+from django_rtq.broker.brokers import close_brokers, get_broker, open_broker, substitute_broker
 from django_rtq.broker.task_backends import shard_place, view_backend
+from django_rtq.incidents.watcher import IncidentWatcher
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.selection import Selection
 from django_rtq.inspector.sweep import Sweep
 from django_rtq.internal_tasks import enqueue_rest
 from django_rtq.jobs.job import shard_in
+from django_rtq.signals import incident_closed, incident_opened
+from django_rtq.testing import drain
 from tests.admin.conftest import operator, person  # noqa: F401
 from tests.app import tasks
 from tests.shards.conftest import client_of, waiting
 from tests.support.redis_server import UNREACHABLE
+from tests.support.waiting import wait_until
 
 OVERVIEW = "/admin/django_rtq/queue/"
 IN_1 = {"Referer": f"http://testserver{OVERVIEW}?shard=1"}
@@ -71,6 +78,131 @@ def test_a_shard_that_is_away_is_said_and_the_others_are_a_click_away(operator, 
         assert 'aria-current="true">Shard 1<' in text
         assert operator.get(OVERVIEW, {"shard": "0"}).status_code == 200
         close_brokers()
+
+
+def figures(answer):
+    """The totals of an overview, by their titles."""
+    return {total["title"]: total["text"] for total in answer.context["totals"]}
+
+
+def row_of(text, queue="default"):
+    """The figures in the row of a queue."""
+    row = re.search(rf">{queue}</a>.*?</tr>", text, re.DOTALL)[0]
+    return re.findall(r"<td[^>]*>(?:<a [^>]*>)?([\d.,]+)<", row)
+
+
+def test_the_overview_adds_up_all_shards(operator, jobs, journal):  # noqa: F811
+    tasks.note.using(client=client_of(1)).delay("y")
+    tasks.note.using(client=client_of(0), queue_name="rare", run_after=60).delay("y")
+    run_jobs(1)
+
+    answer = operator.get(OVERVIEW)
+    text = answer.content.decode()
+
+    assert answer.status_code == 200
+    assert (figures(answer)["Queued"], figures(answer)["Scheduled"]) == ("1", "1")
+    assert row_of(text)[0] == "1"
+    assert row_of(text, "rare")[:2] == ["0", "1"]
+    assert 'href="/admin/django_rtq/queue/?shard=all" aria-current="true">All shards<' in text
+    assert "Shard 1: " in text  # no worker serves it
+    assert [row["done_series"] for row in answer.context["rows"]]
+    for span in ("24h", "7d"):
+        assert operator.get(OVERVIEW, {"span": span}).status_code == 200
+
+
+def run_jobs(number):
+    with substitute_broker(get_broker(shard_place(number))):
+        drain()
+
+
+def test_from_a_shard_back_to_all(operator, jobs):  # noqa: F811
+    assert operator.get(OVERVIEW, headers=IN_1).status_code == 302
+    assert 'aria-current="true">All shards<' in operator.get(OVERVIEW, {"shard": "all"}, headers=IN_1).content.decode()
+    # A page that is about one shard is about the first one.
+    assert client_of(0) in operator.get(f"{OVERVIEW}default/", {"shard": "all"}, headers=IN_1).content.decode()
+    assert operator.post(f"{OVERVIEW}default/pause/?shard=all").status_code == 400
+
+
+def test_a_queue_is_resumed_where_it_is_paused(operator, jobs):  # noqa: F811
+    get_inspector(shard_place(1)).pause("default")
+    text = operator.get(OVERVIEW).content.decode()
+    (action,) = re.findall(r'action="([^"]*resume[^"]*)"', text)
+
+    assert "Shard 1: Queue default is paused." in text
+    assert operator.post(action.replace("&amp;", "&")).status_code == 302
+    assert not is_paused(1)
+
+
+def test_a_shard_that_does_not_answer_is_named_and_nothing_else_fails(operator, servers, shards):  # noqa: F811
+    job = tasks.note.using(client=client_of(0)).delay("x")
+    assert operator.get(OVERVIEW).status_code == 200
+    servers[1].pause()
+    try:
+        answer = operator.get(OVERVIEW)
+        text = answer.content.decode()
+        again = operator.get(OVERVIEW).content.decode()
+    finally:
+        servers[1].resume()
+    wait_until(lambda: not any(thread.name == "rtq-shard-1" for thread in threading.enumerate()))
+
+    for each in (text, again):
+        assert "Shard 1 does not answer. Its jobs wait, and those of the other shards go on." in each
+        assert "Its jobs are missing here." in each
+    assert figures(answer)["Queued"] == "1"
+    assert operator.get(f"/admin/django_rtq/job/{job.id}/").status_code == 200
+    assert "does not answer" not in operator.get(OVERVIEW).content.decode()
+
+
+def test_the_reason_is_told_and_if_none_answers_it_is_an_error(operator, servers, clients):  # noqa: F811
+    with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: UNREACHABLE}}):
+        answer = operator.get(OVERVIEW)
+        assert answer.status_code == 200
+        assert "Shard 1 does not answer" in answer.content.decode()
+        assert "Redis cannot be reached" in answer.content.decode()
+        close_brokers()
+    with override_settings(RTQ={"SHARDS": {0: UNREACHABLE, 1: UNREACHABLE.replace("/0", "/1")}}):
+        answer = operator.get(OVERVIEW)
+        assert answer.status_code == 503
+        assert "Redis cannot be reached" in answer.content.decode()
+        close_brokers()
+
+
+def test_schedulers_notice_that_the_next_shard_does_not_answer(servers, clients):
+    opened, closed = [], []
+    incident_opened.connect(lambda incident, **_: opened.append(incident), weak=False, dispatch_uid="test")
+    incident_closed.connect(lambda incident, **_: closed.append(incident), weak=False, dispatch_uid="test")
+    places = {0: servers[0].url, 1: UNREACHABLE}
+    try:
+        with override_settings(RTQ={"SHARDS": places}):
+            look(0)
+            close_brokers()
+        with override_settings(RTQ={"SHARDS": dict(enumerate(server.url for server in servers))}):
+            look(0)
+            close_brokers()
+    finally:
+        incident_opened.disconnect(dispatch_uid="test")
+        incident_closed.disconnect(dispatch_uid="test")
+
+    (incident,) = [each for each in opened if each.kind == "shard_unreachable"]
+    assert (incident.shard, incident.is_critical) == ("1", True)
+    assert "Shard 1 does not answer." in incident.text
+    assert "Redis cannot be reached" in incident.text
+    assert incident.id in [each.id for each in closed]
+
+
+def look(number):
+    """What schedulers of a shard do twice, some time apart."""
+    broker = open_broker(shard_place(number), role="scheduler")
+    broker.redis.execute_one(("DEL", broker.keys.shards))  # the settings of the test change
+    watcher = IncidentWatcher(broker)
+    for _ in range(2):
+        key = broker.keys.of("default").incidents
+        view = broker.redis.execute_one(("HGET", key, ""))
+        if view:
+            seen_ms, _, rest = view.partition(b" ")
+            broker.redis.execute_one(("HSET", key, "", b"%d %s" % (int(seen_ms) - 20_000, rest)))
+        watcher.tick()
+    broker.close()
 
 
 def test_a_job_of_a_bulk_action_is_in_the_shard_that_it_is_about(shards):

@@ -25,7 +25,8 @@ from django_rtq.admin.urls import page_url
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.places import shard_numbers, shard_place, viewed_backend
+from django_rtq.inspector.overview import Overview
+from django_rtq.inspector.places import shard_numbers, shard_of, viewed_backend
 
 LAST_ACTIONS = 5  # on the pages of what they are about
 
@@ -129,19 +130,25 @@ class PageAdmin(admin.ModelAdmin):
             **context,
             "navigation_links": navigation_links(request, self.admin_site, self.opts),
             "search_url": search_url(request, self.admin_site),
-            "shard_links": self._shard_links(),
+            "shard_links": self.shard_links(shard_of(viewed_backend())),
             "is_in_english": _is_left_in_english(),
         }
 
-    def _shard_links(self) -> list[dict[str, Any]]:
-        return [
+    def shard_links(self, current: int | None) -> list[dict[str, Any]]:
+        """Links to the overviews of all shards, and of each. `current`: the one that this page is about; None: all."""
+        numbers = shard_numbers()
+        links = [
             {
                 "title": _("Shard %(number)d") % {"number": number},
                 "url": self.url("queue_changelist", query={"shard": str(number)}),
-                "is_current": shard_place(number) == viewed_backend(),
+                "is_current": number == current,
             }
-            for number in shard_numbers()
+            for number in numbers
         ]
+        if len(numbers) < 2:
+            return links
+        every = self.url("queue_changelist", query={"shard": "all"})
+        return [{"title": _("All shards"), "url": every, "is_current": current is None}, *links]
 
     def _protect(self, page: Route) -> View:
         view = update_wrapper(partial(self._dispatch, page), page.view)
@@ -198,8 +205,11 @@ class PageAdmin(admin.ModelAdmin):
 def _counts() -> dict[str, int | str]:
     """The numbers in the navigation, by model: of an overview that was read a moment ago; "": unknown."""
     overview = get_inspector().shared_overview.glance()
-    if overview is None:
-        return {"job": "", "deadletter": "", "worker": ""}
+    return {"job": "", "deadletter": "", "worker": ""} if overview is None else counts_of(overview)
+
+
+def counts_of(overview: Overview) -> dict[str, int | str]:
+    """The numbers in the navigation, by model."""
     queues = [row.details for row in overview.queues]
     return {
         "job": sum(queue.running for queue in queues),

@@ -21,16 +21,19 @@ from django_rtq.admin.display.incidents import health_of
 from django_rtq.admin.display.jobs import PAGE_SIZE, JobTable
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.pages.bulk.pages import BulkPages, purge_fields, purge_query
-from django_rtq.admin.pages.page_admin import Route
+from django_rtq.admin.pages.page_admin import Route, counts_of
 from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.formatting import format_duration
-from django_rtq.incidents import find_incidents
+from django_rtq.incidents import Incident, find_incidents
 from django_rtq.incidents.schedules import known_schedules
 from django_rtq.inspector.details import QueueDetails
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.transactions.outbox import outbox_lag
+from django_rtq.inspector.inspector import Inspector, get_inspector
+from django_rtq.inspector.metrics.time_series import Series
+from django_rtq.inspector.overview import Overview
+from django_rtq.inspector.places import shard_place, view_backend
+from django_rtq.transactions.outbox import OutboxLag, outbox_lag
 
 MAX_CLIENTS = 20
 MAX_MARKS = 40  # actions of people in a chart
@@ -57,6 +60,11 @@ class QueueAdmin(BulkPages):
     def overview(self, request: HttpRequest) -> HttpResponse:
         """The overview of all queues."""
         chosen = query_params.get_choice(request.GET, "span", SPANS, "1h")
+        if get_config().shards is not None:
+            from django_rtq.admin.shards import wants_all  # most projects have none
+
+            if wants_all(request):
+                return self._overview_of_shards(request, chosen)
         span, shared = SPANS[chosen], get_inspector().shared_overview
         front, lag = shared.read(fresh=REFRESH_HEADER not in request.headers), outbox_lag()
         series = [row.series for row in front.queues]
@@ -70,6 +78,41 @@ class QueueAdmin(BulkPages):
             "rows": overview.rows(front, self.url),
             "charts": history_charts(series, span, events) if series else [],
             "spans": span_links(SPANS, chosen, lambda key: self.url("queue_changelist", query={"span": key})),
+        }
+        return self.render(request, "overview.html", context)
+
+    def _overview_of_shards(self, request: HttpRequest, chosen: str) -> HttpResponse:
+        """The same of all shards together. Raises BrokerError if none answers."""
+        from django_rtq.admin.display.shards import health_of_shards, sum_of_lags
+        from django_rtq.inspector.all_shards import ask_shards
+
+        span, is_fresh = SPANS[chosen], REFRESH_HEADER not in request.headers
+
+        def read(inspector: Inspector) -> tuple[Overview, list[Series]]:
+            front = inspector.shared_overview.read(fresh=is_fresh)
+            series = [row.series for row in front.queues]
+            if chosen != "1h" and series:
+                series = inspector.shared_overview.history(front, span.read_minutes, span.step)
+            return front, series
+
+        answers = ask_shards(read)
+        front, series = answers.merged()
+        lags: dict[int, OutboxLag | None] = {}
+        found: dict[int, list[Incident]] = {}
+        for number, (of_shard, _series) in answers.by_shard.items():
+            with view_backend(shard_place(number)):
+                lags[number] = outbox_lag()
+                found[number] = find_incidents(of_shard, lags[number], known_schedules())
+        events = [*deploy_events(front.deploys), *_marks(request, span)]
+        context = {
+            "title": _("Task queues"),
+            "health": health_of_shards(answers, found, front, self.url),
+            "totals": overview.totals(front, self.url, sum_of_lags(lags.values())),
+            "rows": overview.rows(front, self.url),
+            "charts": history_charts(series, span, events) if series else [],
+            "spans": span_links(SPANS, chosen, lambda key: self.url("queue_changelist", query={"span": key})),
+            "shard_links": self.shard_links(None),
+            "counts": counts_of(front),
         }
         return self.render(request, "overview.html", context)
 

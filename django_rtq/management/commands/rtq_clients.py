@@ -232,8 +232,8 @@ def _share(queue: str, values: dict[str, Any]) -> dict[str, Any]:
     numbers = {name: value for name, value in values.items() if value not in (None, "settings")}
     if (name := undividable(numbers, len(places))) is not None:
         raise CommandError(
-            f"{name} {values[name]} cannot be divided among {len(places)} shards. Raise it, keep the queue in one shard "
-            f'with RTQ["QUEUES"][{queue!r}] = {{"shards": 1}}, or limit clients.',
+            f"{name} {values[name]} cannot be divided among {len(places)} shards. Raise it, keep the queue in one "
+            f'shard with RTQ["QUEUES"][{queue!r}] = {{"shards": 1}}, or limit clients.',
             returncode=WRONG_USAGE,
         )
     return {**values, **divided(numbers, places.index(viewed_backend()), len(places))}

@@ -12,7 +12,7 @@ from django_rtq.broker.task_backends import check_shards, shard_numbers, shard_p
 from django_rtq.exceptions import BrokerError, BrokerRefused
 from django_rtq.inspector.carrying import REASONS, Carrier
 from django_rtq.management.command import WRONG_USAGE, Action, ActionCommand, Argument, Options
-from django_rtq.management.output import Column, ProgressLine, count, number, one_line
+from django_rtq.management.output import Column, ProgressLine, count, one_line
 
 
 class _Row(NamedTuple):
@@ -43,7 +43,11 @@ class Command(ActionCommand):
         "apply": Action('Store the numbers in RTQ["SHARDS"] in each shard, after some were added or taken out.'),
         "drain": Action(
             "Carry the jobs and outcomes of a closed shard to the open ones. It may be interrupted and called again.",
-            [Argument("number", metavar="NUMBER", type=int, help='The number of the shard, "closed" in RTQ["SHARDS"].')],
+            [
+                Argument(
+                    "number", metavar="NUMBER", type=int, help='The number of the shard, "closed" in RTQ["SHARDS"].'
+                )
+            ],
         ),
     }
 
@@ -92,15 +96,14 @@ class Command(ActionCommand):
         )
         self.report(options, {"changed": changed}, [text])
 
-
     def do_drain(self, options: Options) -> None:
         shard: int = options["number"]
         if shard not in shard_numbers():
             raise CommandError(f'There is no shard {shard} in RTQ["SHARDS"].', returncode=WRONG_USAGE)
         if shard in open_shards():
             raise CommandError(
-                f'Shard {shard} gets new jobs. First mark it as closed, in the settings of all processes: RTQ["SHARDS"]['
-                f'{shard}] = {{"redis": …, "closed": True}}.',
+                f"Shard {shard} gets new jobs. First mark it as closed, in the settings of all processes: "
+                f'RTQ["SHARDS"][{shard}] = {{"redis": …, "closed": True}}.',
                 returncode=WRONG_USAGE,
             )
         for broker in _brokers():
@@ -113,14 +116,14 @@ class Command(ActionCommand):
             )
         if options["dry_run"]:
             jobs, outcomes = carrier.count()
+            what = f"{count(jobs, 'job')} and {count(outcomes, 'outcome')} of shard {shard}"
             facts = {"shard": shard, "jobs": jobs, "outcomes": outcomes}
-            text = f"Would carry {count(jobs, 'job')} and {count(outcomes, 'outcome')} of shard {shard}, but not jobs that run."
-            self.report(options, facts, [text])
+            self.report(options, facts, [f"Would carry {what}, but not jobs that run."])
             return
         with ProgressLine(self.stderr, "Carried", shown=self.verbosity > 0) as line:
             carried = carrier.run(line.show)
         texts = [f"Carried {count(carried.jobs, 'job')} and {count(carried.outcomes, 'outcome')} of shard {shard}."]
-        texts += [f"{number(left)} {REASONS[reason]}." for reason, left in carried.left.items()]
+        texts += [f"{left:,} {REASONS[reason]}." for reason, left in carried.left.items()]
         facts = {"shard": shard, "jobs": carried.jobs, "outcomes": carried.outcomes, "left": dict(carried.left)}
         self.report(options, facts, texts)
         if not carried.is_complete:
