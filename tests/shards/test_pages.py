@@ -57,6 +57,7 @@ def test_a_link_leads_to_the_same_shard(operator, jobs):  # noqa: F811
 def test_a_job_is_found_in_its_shard(operator, jobs):  # noqa: F811
     for job in jobs:
         assert operator.get(f"/admin/django_rtq/job/{job.id}/", follow=True).status_code == 200
+        assert job.id in operator.get("/admin/django_rtq/job/search/", {"q": job.id}).headers["Location"]
 
 
 def test_an_action_is_for_the_shard_of_its_page(operator, jobs):  # noqa: F811

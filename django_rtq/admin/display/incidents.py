@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
@@ -15,9 +16,13 @@ from django.utils.translation import gettext_lazy, ngettext
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.urls import PageUrl
 from django_rtq.formatting import format_number
+from django_rtq.incidents.detection import reported, silent_shard
 from django_rtq.incidents.incident import Action, Incident, worst_of
 from django_rtq.incidents.queues import failed_lately
 from django_rtq.inspector.overview import Overview
+
+if TYPE_CHECKING:
+    from django_rtq.inspector.all_shards import Answers
 
 #: Pages that need no subject.
 _LISTS: dict[Action, tuple[Any, str]] = {
@@ -72,6 +77,25 @@ def health_of(incidents: Sequence[Incident], overview: Overview, url: PageUrl) -
             lines.append(_more(incident, seen[incident.kind] - MAX_OF_KIND, url))
     summary, is_well = _summary(overview)
     return Health(lines=lines, worst=worst_of(incidents), summary=summary, is_well=is_well)
+
+
+def health_of_shards(
+    answers: Answers, found: Mapping[int, Sequence[Incident]], overview: Overview, url: PageUrl
+) -> Health:
+    """The banner of all shards together: the incidents of each, with links to its pages, and those that are silent."""
+    silent = [silent_shard(each.number, each.error, since=each.since, is_missing=True) for each in answers.silent]
+    health = health_of(reported(silent), overview, url)
+    for number, incidents in found.items():
+        of_shard = health_of(incidents, answers.by_shard[number][0], partial(_url_in, url, number))
+        name = _("Shard %(number)d") % {"number": number}
+        health.lines += [replace(line, text=f"{name}: {line.text}") for line in of_shard.lines]
+        health.worst = min(health.worst, of_shard.worst, key=("critical", "warning", "ok").index)
+    health.lines.sort(key=lambda line: not line.is_critical)
+    return health
+
+
+def _url_in(url: PageUrl, number: int, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
+    return url(name, *args, query={**(query or {}), "shard": str(number)})
 
 
 def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:

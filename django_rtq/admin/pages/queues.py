@@ -17,7 +17,7 @@ from django_rtq.admin.display import overview
 from django_rtq.admin.display.bulk_texts import purge_consequence
 from django_rtq.admin.display.charts.history import SPANS, Span, deploy_events, history_charts, span_links
 from django_rtq.admin.display.charts.time_chart import Event
-from django_rtq.admin.display.incidents import health_of
+from django_rtq.admin.display.incidents import health_of, health_of_shards
 from django_rtq.admin.display.jobs import PAGE_SIZE, JobTable
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.pages.bulk.pages import BulkPages, purge_fields, purge_query
@@ -83,8 +83,7 @@ class QueueAdmin(BulkPages):
 
     def _overview_of_shards(self, request: HttpRequest, chosen: str) -> HttpResponse:
         """The same of all shards together. Raises BrokerError if none answers."""
-        from django_rtq.admin.display.shards import health_of_shards, sum_of_lags
-        from django_rtq.inspector.all_shards import ask_shards
+        from django_rtq.inspector.all_shards import ask_shards  # most projects have no shards
 
         span, is_fresh = SPANS[chosen], REFRESH_HEADER not in request.headers
 
@@ -107,7 +106,7 @@ class QueueAdmin(BulkPages):
         context = {
             "title": _("Task queues"),
             "health": health_of_shards(answers, found, front, self.url),
-            "totals": overview.totals(front, self.url, sum_of_lags(lags.values())),
+            "totals": overview.totals(front, self.url, overview.sum_of_lags(lags.values())),
             "rows": overview.rows(front, self.url),
             "charts": history_charts(series, span, events) if series else [],
             "spans": span_links(SPANS, chosen, lambda key: self.url("queue_changelist", query={"span": key})),

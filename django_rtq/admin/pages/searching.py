@@ -20,8 +20,10 @@ from django_rtq.admin.filters import query_of_search
 from django_rtq.admin.urls import PageUrl
 from django_rtq.exceptions import JobNotFound
 from django_rtq.formatting import format_number
+from django_rtq.inspector.carrying import current_place
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.places import shard_numbers
 from django_rtq.inspector.selection import LONGEST, QueryError, Selection
 from django_rtq.search import Found, read_query, search
 
@@ -57,7 +59,7 @@ class JobSearch:
         if not word or self.cursor:
             return None
         try:
-            return get_inspector().find(word)
+            return get_inspector(current_place("", word) if shard_numbers() else None).find(word)
         except JobNotFound:
             return None
 

@@ -124,8 +124,8 @@ class Command(ActionCommand):
             carried = carrier.run(line.show)
         texts = [f"Carried {count(carried.jobs, 'job')} and {count(carried.outcomes, 'outcome')} of shard {shard}."]
         texts += [f"{left:,} {REASONS[reason]}." for reason, left in carried.left.items()]
-        facts = {"shard": shard, "jobs": carried.jobs, "outcomes": carried.outcomes, "left": dict(carried.left)}
-        self.report(options, facts, texts)
+        done = {"shard": shard, "jobs": carried.jobs, "outcomes": carried.outcomes, "left": dict(carried.left)}
+        self.report(options, done, texts)
         if not carried.is_complete:
             raise CommandError(f"Shard {shard} is not empty.")
 
