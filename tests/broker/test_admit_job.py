@@ -25,7 +25,7 @@ from tests.support.jobs import (
 from tests.support.snapshots import MS, changes, snapshot
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def begun(broker):
     begin(broker)
 
@@ -36,7 +36,7 @@ def handed_over(broker, job):
     assert hand_over(broker, job.id, packed[0]) == "handed"
 
 
-def test_a_waiting_job_goes_to_the_end_of_its_lane(redis, broker):
+def test_a_waiting_job_goes_to_the_end_of_its_lane(redis, broker, begun):
     other, job = queued_job(broker, "b", queue=TARGET, client="x"), queued_job(broker, "a", client="x")
     handed_over(broker, job)
     before = snapshot(redis, times=False)
@@ -51,7 +51,7 @@ def test_a_waiting_job_goes_to_the_end_of_its_lane(redis, broker):
 
 
 @pytest.mark.parametrize("make", [scheduled_job, retrying_job, suspect_job])
-def test_a_job_is_what_it_was(broker, inspector, make):
+def test_a_job_is_what_it_was(broker, begun, inspector, make):
     job = make(broker, client="x", expires="+500000")
     before = inspector.find(job.id)
 
@@ -63,7 +63,16 @@ def test_a_job_is_what_it_was(broker, inspector, make):
         assert getattr(found, name) == getattr(before, name)
 
 
-def test_a_dead_letter_stays_dead(broker, inspector):
+def test_a_retry_is_listed_as_one(redis, broker, begun):
+    job = retrying_job(broker)
+
+    carry(broker, job.id)
+
+    keys = broker.keys.of(TARGET)
+    assert redis.zscore(keys.retrying, job.id) == redis.zscore(keys.scheduled, job.id)
+
+
+def test_a_dead_letter_stays_dead(broker, begun, inspector):
     job = dead_job(broker)
     before = inspector.find(job.id)
 
@@ -74,7 +83,7 @@ def test_a_dead_letter_stays_dead(broker, inspector):
     assert inspector.requeue(TARGET, [job.id]) == [job.id]
 
 
-def test_an_outcome_keeps_its_times(redis, broker, inspector):
+def test_an_outcome_keeps_its_times(redis, broker, begun, inspector):
     job = finished_job(broker)
     before = inspector.find(job.id)
 
@@ -86,7 +95,7 @@ def test_an_outcome_keeps_its_times(redis, broker, inspector):
     assert redis.zscore(keys.result_expiry, job.id) > redis.zscore(keys.result_times, job.id)
 
 
-def test_a_job_goes_on_behind_its_steps(broker):
+def test_a_job_goes_on_behind_its_steps(broker, begun):
     job = claimed_job(broker)
     broker.steps.write(holder(broker, job), "step charge", DONE)
     settle(broker, "release", job)
@@ -100,7 +109,7 @@ def test_a_job_goes_on_behind_its_steps(broker):
     ]
 
 
-def test_a_unique_job_holds_its_key_there(broker):
+def test_a_unique_job_holds_its_key_there(broker, begun):
     job = entered_job(broker)
 
     carry(broker, job.id)
@@ -108,7 +117,7 @@ def test_a_unique_job_holds_its_key_there(broker):
     assert broker.enqueue_unique(TARGET, [unique_job("b")]) == [f"duplicate {job.id}"]
 
 
-def test_a_job_whose_key_another_one_has_there_goes_on_without_it(broker):
+def test_a_job_whose_key_another_one_has_there_goes_on_without_it(redis, broker, begun):
     job, later = entered_job(broker, "a"), unique_job("b", digest="d2", due="+60000")
     broker.enqueue_unique(QUEUE, [later])
     others = [unique_job("c"), unique_job("d", digest="d2")]
@@ -117,11 +126,12 @@ def test_a_job_whose_key_another_one_has_there_goes_on_without_it(broker):
     for each in (job, later):
         carry(broker, each.id)
 
+    assert set(redis.hkeys(broker.keys.of(TARGET).digests)) == {other.id.encode() for other in others}
     assert claim_all(broker, queue=TARGET) == [others[0].id, others[1].id, job.id]
     assert broker.enqueue_unique(TARGET, [unique_job("e")]) == [f"duplicate {others[0].id}"]
 
 
-def test_a_job_and_the_one_that_waits_for_its_end(redis, broker):
+def test_a_job_and_the_one_that_waits_for_its_end(redis, broker, begun):
     owner = held_job(broker, "a", successor="b")
     (successor,) = [job_id.decode() for job_id in redis.zrange(broker.keys.of(QUEUE).scheduled, 0, -1)]
     settle(broker, "release", owner)
@@ -135,7 +145,7 @@ def test_a_job_and_the_one_that_waits_for_its_end(redis, broker):
     assert redis.get(broker.keys.of(TARGET).unique + b"d1") == successor.encode()
 
 
-def test_a_job_that_has_come_back(redis, broker):
+def test_a_job_that_has_come_back(redis, broker, begun):
     job, last = queued_job(broker, "a"), queued_job(broker, "b")
     redis.hset(broker.keys.of(TARGET).carried, job.id, "1")
     redis.sadd(broker.keys.of(TARGET).finished, job.id)
@@ -148,7 +158,7 @@ def test_a_job_that_has_come_back(redis, broker):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_job_that_has_stayed_is_forgotten(redis, broker, times):
+def test_a_job_that_has_stayed_is_forgotten(redis, broker, begun, times):
     job = claimed_job(broker)
     broker.steps.write(holder(broker, job), "step charge", DONE)
     settle(broker, "retry", job)
@@ -161,7 +171,7 @@ def test_a_job_that_has_stayed_is_forgotten(redis, broker, times):
     assert changes(before, snapshot(redis)) == {"rtq:queues": {QUEUE, TARGET}}
 
 
-def test_an_older_drain_forgets_nothing(redis, broker):
+def test_an_older_drain_forgets_nothing(redis, broker, begun):
     job = queued_job(broker)
     receive(broker, job.id)
     begin(broker, "newer")
@@ -171,7 +181,7 @@ def test_an_older_drain_forgets_nothing(redis, broker):
     assert snapshot(redis) == before
 
 
-def test_what_is_not_on_hold_is_gone(redis, broker):
+def test_what_is_not_on_hold_is_gone(redis, broker, begun):
     job = queued_job(broker)
     carry(broker, job.id)
     before = snapshot(redis)
@@ -181,7 +191,7 @@ def test_what_is_not_on_hold_is_gone(redis, broker):
     assert snapshot(redis) == before
 
 
-def test_after_a_torn_log_it_is_there_once(redis, broker):
+def test_after_a_torn_log_it_is_there_once(redis, broker, begun):
     job = queued_job(broker)
     handed_over(broker, job)
     keys = broker.keys.of(TARGET)

@@ -21,7 +21,7 @@ from tests.support.jobs import (
 from tests.support.snapshots import GONE, changes, snapshot
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def begun(broker):
     begin(broker)
 
@@ -30,7 +30,7 @@ def note(job, shard="0"):
     return {"": "call", job.id: shard}
 
 
-def test_the_first_job_of_a_lane(redis, broker):
+def test_the_first_job_of_a_lane(redis, broker, begun):
     job = queued_job(broker, "a", client="x", priority=5)
     before = snapshot(redis)
 
@@ -45,7 +45,7 @@ def test_the_first_job_of_a_lane(redis, broker):
     assert broker.enqueue(QUEUE, [job]) == ["exists"]
 
 
-def test_a_job_in_the_middle_of_a_lane_is_passed_over(redis, broker):
+def test_a_job_in_the_middle_of_a_lane_is_passed_over(redis, broker, begun):
     first, job, last = (queued_job(broker, name) for name in "abc")
 
     assert hand_over(broker, job.id) == "handed"
@@ -53,7 +53,7 @@ def test_a_job_in_the_middle_of_a_lane_is_passed_over(redis, broker):
 
 
 @pytest.mark.parametrize("make", [scheduled_job, retrying_job, dead_job])
-def test_nothing_is_left_of_other_jobs(redis, broker, make):
+def test_nothing_is_left_of_other_jobs(redis, broker, begun, make):
     job = make(broker, client="x")
 
     assert hand_over(broker, job.id) == "handed"
@@ -62,7 +62,7 @@ def test_nothing_is_left_of_other_jobs(redis, broker, make):
     assert taken == {"carried", "finished"}
 
 
-def test_an_outcome_leaves_all_but_its_id_in_the_order_of_ends(redis, broker):
+def test_an_outcome_leaves_all_but_its_id_in_the_order_of_ends(redis, broker, begun):
     job = finished_job(broker)
 
     assert hand_over(broker, job.id) == "handed"
@@ -71,7 +71,7 @@ def test_an_outcome_leaves_all_but_its_id_in_the_order_of_ends(redis, broker):
     assert "results" not in snapshot(redis)
 
 
-def test_sent_twice_it_is_handed_over_once(redis, broker):
+def test_sent_twice_it_is_handed_over_once(redis, broker, begun):
     job = queued_job(broker)
     stamp = pack(broker, job.id)[0]
     hand_over(broker, job.id, stamp)
@@ -82,7 +82,7 @@ def test_sent_twice_it_is_handed_over_once(redis, broker):
 
 
 @pytest.mark.parametrize("what", ["running", "missing", "changed", "outdated"])
-def test_it_stays_and_nothing_changes(redis, broker, inspector, what):
+def test_it_stays_and_nothing_changes(redis, broker, begun, inspector, what):
     job = queued_job(broker)
     stamp = pack(broker, job.id)[0]
     if what == "running":
@@ -100,7 +100,7 @@ def test_it_stays_and_nothing_changes(redis, broker, inspector, what):
     assert snapshot(redis) == before
 
 
-def test_a_key_is_free_and_who_waits_for_it_goes_on_waiting(redis, broker):
+def test_a_key_is_free_and_who_waits_for_it_goes_on_waiting(redis, broker, begun):
     owner = entered_job(broker, "a")
     assert broker.enqueue_unique(QUEUE, [unique_job("b", on_conflict="rerun")])[0].startswith("duplicate")
     assert claim(broker) == [owner.id]
@@ -117,7 +117,7 @@ def test_a_key_is_free_and_who_waits_for_it_goes_on_waiting(redis, broker):
     assert pack(broker, again.id)[0] != b""
 
 
-def test_who_waits_for_its_end_is_woken(redis, broker):
+def test_who_waits_for_its_end_is_woken(redis, broker, begun):
     job = queued_job(broker)
     redis.zadd(broker.keys.of(QUEUE).waiters, {job.id: 10**13})
 
@@ -126,5 +126,5 @@ def test_who_waits_for_its_end_is_woken(redis, broker):
     assert redis.lrange(broker.keys.of(QUEUE).finished_signal + job.id.encode(), 0, -1) == [b"over"]
 
 
-def test_a_running_job_has_no_place_to_leave(broker):
+def test_a_running_job_has_no_place_to_leave(broker, begun):
     assert hand_over(broker, claimed_job(broker).id) == "running"

@@ -10,12 +10,12 @@ from tests.support.jobs import QUEUE, claim, claimed_job, finished_job, queued_j
 from tests.support.snapshots import changes, snapshot
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def begun(broker):
     begin(broker)
 
 
-def test_it_waits_and_no_worker_gets_it(redis, broker):
+def test_it_waits_and_no_worker_gets_it(redis, broker, begun):
     job = queued_job(broker, "a", client="x")
     before = snapshot(redis)
 
@@ -27,7 +27,7 @@ def test_it_waits_and_no_worker_gets_it(redis, broker):
     assert claim(broker, queues=[TARGET]) == []
 
 
-def test_sent_again_after_a_change_it_is_as_the_job_is_now(redis, broker):
+def test_sent_again_after_a_change_it_is_as_the_job_is_now(redis, broker, begun):
     job = claimed_job(broker)
     broker.steps.write(holder(broker, job), "step charge", DONE)
     settle(broker, "retry", job)
@@ -42,7 +42,7 @@ def test_sent_again_after_a_change_it_is_as_the_job_is_now(redis, broker):
     assert taken[f"bulk:steps:{job.id}"] == {"step charge": DONE, "aside": ""}
 
 
-def test_lines_that_are_over_keep_their_time(redis, broker):
+def test_lines_that_are_over_keep_their_time(redis, broker, begun):
     job = finished_job(broker)
     log = broker.keys.of(QUEUE).log_of(job.id)
     redis.rpush(log, "one", "two")
@@ -56,7 +56,7 @@ def test_lines_that_are_over_keep_their_time(redis, broker):
 
 
 @pytest.mark.parametrize("how", ["waiting", "finished", "finished without an outcome"])
-def test_a_job_that_is_there_already_is_left_alone(redis, broker, how):
+def test_a_job_that_is_there_already_is_left_alone(redis, broker, begun, how):
     job = queued_job(broker, "a")
     packed = pack(broker, job.id)
     broker.enqueue(TARGET, [NewJob(*job)])
@@ -71,7 +71,7 @@ def test_a_job_that_is_there_already_is_left_alone(redis, broker, how):
     assert snapshot(redis) == before
 
 
-def test_what_this_shard_has_handed_over_may_come_back(redis, broker):
+def test_what_this_shard_has_handed_over_may_come_back(redis, broker, begun):
     job = queued_job(broker, "a")
     carry(broker, job.id)
     keys = broker.keys
@@ -83,7 +83,7 @@ def test_what_this_shard_has_handed_over_may_come_back(redis, broker):
     assert call(broker, QUEUE, "receive_job", job.id, 0, "call", -2, len(texts), 0, *texts) == b"held"
 
 
-def test_an_older_drain_stores_nothing(redis, broker):
+def test_an_older_drain_stores_nothing(redis, broker, begun):
     job = queued_job(broker, "a")
     begin(broker, "newer")
     before = snapshot(redis)
@@ -92,7 +92,7 @@ def test_an_older_drain_stores_nothing(redis, broker):
     assert snapshot(redis) == before
 
 
-def test_a_full_server_takes_none_and_says_so(redis, broker):
+def test_a_full_server_takes_none_and_says_so(redis, broker, begun):
     job = queued_job(broker, "a")
     packed = pack(broker, job.id)
 

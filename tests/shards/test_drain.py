@@ -1,8 +1,11 @@
 """rtq_shards drain: jobs and outcomes of a closed shard go to the open ones, and old handles find them there."""
 
 import io
+import os
+import signal
 import threading
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -26,10 +29,13 @@ from tests.app import django_tasks, tasks
 from tests.app.step_tasks import walk
 from tests.app.workflow_steps import double
 from tests.shards.conftest import client_of, waiting
+from tests.shards.test_workers import environment_of, worker  # noqa: F401
+from tests.support.forked_commands import ForkedCommand
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 from tests.support.waiting import wait_until
 
 OLD = 1  # the shard that is drained
+WAITING = 300
 
 
 def run(*arguments):
@@ -378,3 +384,57 @@ def test_a_job_with_steps_and_a_result_of_django_tasks(settings_with, shards, jo
     for result in results:
         assert django_tasks.add.get_result(result.id).id == result.id
         result.refresh()
+
+
+@pytest.mark.long
+def test_killed_again_and_again_while_old_workers_and_producers_go_on(
+    worker,  # noqa: F811
+    servers,
+    shards,
+    settings_with,
+    journal,
+    tmp_path,
+):
+    settings_with(closed=False)
+    dead, finished = ([old(f"{word} {n}", task) for n in range(20)] for word, task in ENDED.items())
+    run_jobs(OLD)
+    later = [old(f"later {n}", run_after=600) for n in range(50)]
+    names = [f"job {n}" for n in range(WAITING)]
+    jobs = tasks.note.using(client=client_of(OLD)).delay_many([((name,), {}) for name in names])
+    worker("--processes", 1)
+    places = {0: servers[0].url, OLD: {"redis": servers[OLD].url, "closed": True}}
+    environment = {**os.environ, **environment_of(servers, tmp_path, SHARDS=places)}
+    for number in range(8):
+        jobs.append(old(name := f"more {number}"))
+        names.append(name)
+        drain_and_kill(shards[OLD], environment, tmp_path / f"drain-{number}.log")
+    settings_with()
+
+    wait_until(is_drained, 120)
+
+    assert [job.get(120) for job in jobs] == names
+    counts = Counter(journal.names("start"))
+    assert {name: counts[name] for name in names} == dict.fromkeys(names, 1)
+    assert ({job.state for job in later}, {job.state for job in dead}) == ({"scheduled"}, {"dead"})
+    assert [job.get(1) for job in finished] == [f"finished {n}" for n in range(20)]
+    assert waiting(shards[OLD]) == 0
+
+
+ENDED = {"dead": tasks.bury, "finished": tasks.note}
+
+
+def drain_and_kill(client, environment, log):
+    """Kill rtq_shards drain when it has handed over some more jobs."""
+    before = client.hlen("{rtq:default}:carried")
+    command = ForkedCommand(["rtq_shards", "drain", str(OLD)], environment, log)
+    wait_until(lambda: client.hlen("{rtq:default}:carried") > before or command.poll() is not None)
+    with suppress(ProcessLookupError):
+        command.send_signal(signal.SIGKILL)
+    command.wait(30)
+
+
+def is_drained():
+    with suppress(CommandError):
+        run("rtq_shards", "drain", OLD)
+        return True
+    return False
