@@ -6,7 +6,18 @@ from django_rtq.broker.messages import NewJob
 from django_rtq.exceptions import BrokerFull
 from tests.broker.model.carry_calls import TARGET, admit, begin, call, carry, hand_over, pack, receive
 from tests.broker.model.step_calls import DONE, holder
-from tests.support.jobs import QUEUE, claim, claimed_job, finished_job, queued_job, settle, settlement
+from tests.support.jobs import (
+    QUEUE,
+    claim,
+    claimed_job,
+    dead_job,
+    finished_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settle,
+    settlement,
+)
 from tests.support.snapshots import changes, snapshot
 
 
@@ -101,3 +112,18 @@ def test_a_full_server_takes_none_and_says_so(redis, broker, begun):
 
     assert hand_over(broker, "unknown") == "missing"
     assert admit(broker, job.id) == "gone"
+
+
+@pytest.mark.parametrize("make", [queued_job, scheduled_job, retrying_job, dead_job, finished_job])
+def test_who_looks_for_it_sees_it_as_it_will_be(broker, inspector, begun, make):
+    job = make(broker, client="x")
+    before = inspector.find(job.id)
+    packed = pack(broker, job.id)
+    receive(broker, job.id, packed=packed)
+    hand_over(broker, job.id, packed[0])
+
+    found = inspector.find(job.id)
+
+    assert found.queue == TARGET
+    for name in ("state", "due_at", "died_at", "finished_at", "failures", "crashes", "errors", "client"):
+        assert getattr(found, name) == getattr(before, name)

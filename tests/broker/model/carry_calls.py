@@ -58,7 +58,7 @@ def carry(broker: Any, job_id: str) -> None:
 def waiting(broker: Any) -> list[tuple[str, bytes]]:
     """A job in each state and the stamp of each."""
     begin(broker)
-    jobs = [*move_calls.waiting(broker), finished_job(broker, "g")]
+    jobs = [finished_job(broker, "g"), *move_calls.waiting(broker)]
     return [(job.id, pack(broker, job.id)[0]) for job in jobs]
 
 

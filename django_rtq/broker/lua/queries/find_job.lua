@@ -39,12 +39,18 @@ local function is_without_outcome()
     )
 end
 
+-- The same of a job that is on hold here, see receive_job; or its outcome.
+local function read_arriving()
+  local parts = redis.call("LRANGE", q.arriving .. id, 0, -1)
+  local state, at = string.match(parts[1] or "", "^(%l+) (%S+)$")
+  if state == "finished" then return nil, {}, parts[3] end
+  local is_delayed = state == "scheduled" or state == "retrying"
+  return parts[3], { is_delayed and at, state == "dead" and at, parts[4], parts[5], parts[6] }
+end
+
 local record, outcome = redis.call("HGET", q.jobs, id), redis.call("HGET", q.results, id)
 local live = record and read_live() or {}
-if not record and not outcome then -- on hold, see receive_job: it looks as if it was queued
-  local place, _, text = unpack(redis.call("LRANGE", q.arriving .. id, 0, 2))
-  if place == "finished 0" then outcome = text else record = text end
-end
+if not record and not outcome then record, live, outcome = read_arriving() end
 return {
   record or "",
   live[1] or "",
