@@ -125,8 +125,9 @@ class Consumer(Producer):
 
     def run(self):
         self._broker.sign_on([QUEUE], WORKER)
-        done, was_empty = [], False
-        while not (self._is_over.is_set() and was_empty):
+        done, is_over = [], False
+        while not is_over or done:
+            is_over = self._is_over.is_set()  # before the claim: what was enqueued until then is claimed
             settlement = Settlement()
             for job_id in done:
                 settlement.add_ack(job_id, 0, "")
@@ -138,7 +139,6 @@ class Consumer(Producer):
             if result.error:
                 self.errors.append(result.error)
             done = [job_id.decode() for claimed in result.claimed for job_id in claimed.ids]
-            was_empty = not done
             self.accepted += done
 
 
