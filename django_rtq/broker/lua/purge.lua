@@ -44,11 +44,18 @@ for i, record in ipairs(#ids > 0 and not lane and redis.call("HMGET", q.jobs, un
   table.insert(of_clients[owner], ids[i])
 end
 
+-- Not what has left the lane, and only its id lies there: it was cancelled, or lives in another queue.
+local has_left = lane and redis.call("EXISTS", q.cancelled_in_lane) == 1 and redis.call("HMGET", q.cancelled_in_lane, unpack(ids))
+local waiting = has_left and {} or ids
+for i, left in ipairs(has_left or {}) do
+  if not left then waiting[#waiting + 1] = ids[i] end
+end
+
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if #ids > 0 then
   if undo ~= "" then set_aside(q, undo, ids, waiting_places(ids)) end
   -- The jobs first: a torn log then leaves ids without a record, which claim skips.
-  note_members(q, ids, "gone")
+  note_members(q, waiting, "gone")
   keep_steps(q, undo, ids)
   deleted = delete_jobs(q, ids)
   redis.call("HDEL", q.cancelled_in_lane, unpack(ids))
