@@ -1,18 +1,24 @@
-"""Random fates of the jobs of a workflow in two queues: after each of them it is what a model of it says."""
+"""Random fates of the jobs of a workflow in two queues: after each of them it is what a model of it says, and each live
+job is in one place, under the one id that it ever had."""
 
 from __future__ import annotations
 
 import random
 import re
+from collections import defaultdict
 
 import pytest
 
-from django_rtq.broker.workflows import set_bits
+from django_rtq.broker.job_steps import Holder
+from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.workflows import is_member, set_bits
 from django_rtq.inspector.jobs.undo import new_token
+from tests.broker.model.keyspace import problems, read_keyspace
+from tests.broker.model.step_calls import DONE
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, settlement
 from tests.support.nightly import IS_NIGHTLY
-from tests.support.workflows import FLOW, begun_flow, claim_members, fields_of
+from tests.support.workflows import FLOW, begun_flow, fields_of
 
 QUEUES = (QUEUE, "low")
 # 1 and 2 wait for 0, 2 only for its end; 3 for both, 4 for the end of 3, and 5 for nobody.
@@ -24,9 +30,13 @@ STEPS = (
     {"size": 1, "after": "3e", "queue": "low"},
     {"size": 1},
 )
-ACTS = 40
+ACTS = 60
+ROUNDS = 50  # in which all jobs come to their ends
 FINAL = ("succeeded", "failed", "cancelled")
 ENDS = ("done", "dead", "gone")
+# What a member adds: a step of two jobs, and one that waits for it.
+ADDED = ["t", QUEUE, 2, 0, "", "0", "", "1", "t", "low", 1, 2, "", "0", "0", ""]
+CALL = "0 3    \n{}\n"
 
 
 class Model:
@@ -35,142 +45,349 @@ class Model:
     def __init__(self, on_dead: str) -> None:
         self.on_dead = on_dead
         self.fates: dict[int, str] = {}  # number of a member -> done, dead, gone; others are open
-        self.steps = ["waiting"] * len(STEPS)
+        self.steps = [dict(step) for step in STEPS]
+        self.states = ["waiting"] * len(STEPS)
         self.state = "running"
-        self.first = [sum(step["size"] for step in STEPS[:number]) for number in range(len(STEPS))]
         self.update()
 
+    def numbers(self, step: int) -> range:
+        """Of its members."""
+        first = sum(other["size"] for other in self.steps[:step])
+        return range(first, first + self.steps[step]["size"])
+
     def ends(self, step: int) -> dict[str, set[int]]:
-        places = range(STEPS[step]["size"])
-        return {
-            how: {at for at in places if self.fates.get(self.first[step] + at) == how}
-            for how in ("done", "dead", "gone")
-        }
+        numbers = self.numbers(step)
+        return {how: {place for place, n in enumerate(numbers) if self.fates.get(n) == how} for how in ENDS}
+
+    def add(self, number: int) -> None:
+        """A member has added steps: what waits for its own step waits for them, too."""
+        own = next(step for place, step in enumerate(self.steps) if number in self.numbers(place))
+        new, following = len(self.steps), own.get("next", "")
+        self.steps += [{"size": 2, "next": f"{new + 1}"}, {"size": 1, "after": f"{new}", "next": following}]
+        self.states += ["waiting", "waiting"]
+        for follower, how in re.findall(r"(\d+)(e?)", following):
+            self.steps[int(follower)]["after"] += f" {new + 1}{how}"
+        self.update()
 
     def update(self) -> None:
-        """Bring all steps up to date, in the order of their edges."""
+        """Bring all steps up to date, until nothing follows from it any more."""
         if self.state in FINAL:
             return
         if self.on_dead == "cancel" and "dead" in self.fates.values():
             self.state = "cancelled"
             return
-        for number, step in enumerate(STEPS):
-            before = [(int(other), how) for other, how in re.findall(r"(\d+)(e?)", step.get("after", ""))]
-            states = [(self.steps[other], how) for other, how in before]
-            if self.steps[number] in ("waiting", "skipped"):
-                if any(state in ("failed", "skipped") and not how for state, how in states):
-                    self.steps[number] = "skipped"
-                elif all(state in (*FINAL, "skipped") for state, _ in states):
-                    self.steps[number] = "started"
-                else:
-                    self.steps[number] = "waiting"
-            if self.steps[number] in ("started", "failed"):
-                ends = self.ends(number)
-                gone = len(ends["gone"]) + (len(ends["dead"]) if self.on_dead == "go_on" else 0)
-                is_over = len(ends["done"]) + gone == step["size"]
-                self.steps[number] = "started" if not is_over else "failed" if gone else "succeeded"
-        if all(state in (*FINAL, "skipped") for state in self.steps):
-            self.state = "succeeded" if set(self.steps) == {"succeeded"} else "failed"
+        before: list[str] = []
+        while before != self.states:
+            before = list(self.states)
+            for number in range(len(self.steps)):
+                self._update_step(number)
+        if all(state in (*FINAL, "skipped") for state in self.states):
+            self.state = "succeeded" if set(self.states) == {"succeeded"} else "failed"
         else:
             self.state = "blocked" if self.on_dead == "block" and "dead" in self.fates.values() else "running"
 
+    def _update_step(self, number: int) -> None:
+        step = self.steps[number]
+        edges = [(self.states[int(other)], how) for other, how in re.findall(r"(\d+)(e?)", step.get("after", ""))]
+        if self.states[number] in ("waiting", "skipped"):
+            if any(state in ("failed", "skipped") and not how for state, how in edges):
+                self.states[number] = "skipped"
+            elif all(state in (*FINAL, "skipped") for state, _ in edges):
+                self.states[number] = "started"
+            else:
+                self.states[number] = "waiting"
+        if self.states[number] in ("started", "failed"):
+            ends = self.ends(number)
+            gone = len(ends["gone"]) + (len(ends["dead"]) if self.on_dead == "go_on" else 0)
+            is_over = len(ends["done"]) + gone == step["size"]
+            self.states[number] = "started" if not is_over else "failed" if gone else "succeeded"
+
 
 class Run:
-    """A workflow in Redis, the model, and where its jobs are."""
+    """A workflow in Redis, the model, and what is known of its jobs. Where they are, Redis says."""
 
-    def __init__(self, broker, inspector, dice, on_dead):
-        self.broker, self.inspector, self.dice, self.model = broker, inspector, dice, Model(on_dead)
-        self.running, self.dead, self.aside = [], [], []  # (queue, job)
+    def __init__(self, redis, broker, inspector, dice, on_dead):
+        self.redis, self.broker, self.inspector, self.dice = redis, broker, inspector, dice
+        self.model = Model(on_dead)
+        self.ids = defaultdict(set)  # number of a member -> all ids that it ever had
+        self.memory = defaultdict(dict)  # id -> what it remembers: fields, without their times
+        self.waits = {}  # id -> number of the event for which it waits, or has waited last
+        self.added = set()  # ids of members that have added steps
+        self.aside = []  # (queue, token of an undo)
         self.workers = 0
         begun_flow(broker, *STEPS, on_dead=on_dead)
 
     def act(self):
-        acts = [self.claim, self.claim, self.end, self.end, self.end, self.crash, self.requeue, self.discard]
-        self.dice.choice([*acts, self.restore, self.move, self.cancel_waiting])()
+        acts = [self.claim, self.claim, self.claim, self.end, self.end, self.end, self.crash, self.remember, self.add]
+        acts += [self.suspend, self.suspend, self.send, self.run_now, self.requeue, self.requeue, self.discard]
+        acts += [self.restore, self.move, self.move, self.cancel, self.sometimes(self.purge)]
+        self.dice.choice([*acts, self.sometimes(self.cancel_queued), self.sometimes(self.cancel_all)])()
         if self.dice.randrange(2):
             self.compare()
 
+    def sometimes(self, act):
+        return act if not self.dice.randrange(6) else self.claim
+
+    # -- what there is
+
+    def places(self):
+        """Each live job is in one place, and has the one id that it ever had. Kind of place -> queue, worker, id."""
+        keyspace, places = read_keyspace(self.redis), defaultdict(list)
+        for queue in QUEUES:
+            tag = f"{{rtq:{queue}}}:"
+            assert problems(keyspace, tag) == []
+            jobs, asked = (keyspace.get(tag + name, {}) for name in ("jobs", "cancel_requests"))
+            for name in [name for name in keyspace if name.startswith(tag)]:
+                kind, _, rest = name.removeprefix(tag).partition(":")
+                if kind in ("jobs", "scheduled", "dead", "lane", "running"):
+                    for job_id in filter(is_member, jobs.keys() & set(keyspace[name])):
+                        place = "asked" if kind == "running" and job_id in asked else kind
+                        places[place].append((queue, rest, job_id))
+        for jobs in places.values():  # as they are picked by chance, their order is the same each time
+            jobs.sort(key=lambda job: (job[0], number_of(job[2])))
+        ids = [job_id for _, _, job_id in places["jobs"]]
+        for job_id in ids:
+            self.ids[number_of(job_id)].add(job_id)
+        assert len(ids) == len(set(ids)), "a job is in both queues"
+        assert [ids for ids in self.ids.values() if len(ids) > 1] == [], "a member has two ids"
+        return places
+
     def compare(self):
         self.broker.workflows.sweep(QUEUES)
-        fields = fields_of(self.broker)
+        self.places()
+        fields, steps = fields_of(self.broker), range(len(self.model.steps))
         found = []
-        for step in range(len(STEPS)):
+        for step in steps:
             bitmaps = self.broker.workflows.bitmaps(FLOW, step, *ENDS)
             found.append({how: set(set_bits(bits)) for how, bits in zip(ENDS, bitmaps, strict=True)})
-        assert found == [self.model.ends(step) for step in range(len(STEPS))]
+        assert found == [self.model.ends(step) for step in steps]
         assert fields["state"] == self.model.state
         if self.model.state != "cancelled":
-            assert [fields[f"state:{step}"] for step in range(len(STEPS))] == self.model.steps
+            assert [fields[f"state:{step}"] for step in steps] == self.model.states
 
-    def note(self, job, how):
-        self.model.fates[int(job.id[-6:], 16)] = how
+    def note(self, how, *ids):
+        """How these ended: the workflow has heard of it."""
+        was_over = self.model.state in FINAL
+        self.model.fates |= {number_of(job_id): how for job_id in ids}
         self.model.update()
+        for job_id in ids if how in ("done", "gone") else ():
+            self.memory.pop(job_id, None)
+        if self.model.state == "cancelled" and not was_over:
+            self.after_cancelling()
 
-    def pick(self, jobs):
-        return jobs.pop(self.dice.randrange(len(jobs))) if jobs else (None, None)
+    def after_cancelling(self):
+        """Whoever waits is gone, and whoever runs was asked to stop."""
+        self.broker.workflows.cancel_members(FLOW)
+        places = self.places()
+        assert not places["lane"] + places["scheduled"] + places["running"]
+        live = {number_of(job_id) for _, _, job_id in places["jobs"]}
+        over = {number for number, how in self.model.fates.items() if how in ENDS}
+        self.model.fates |= dict.fromkeys(self.ids.keys() - live - over, "gone")
+
+    def pick(self, *kinds):
+        """Queue, worker and id of a job in one of these places."""
+        places = self.places()
+        jobs = [job for kind in kinds for job in places[kind]]
+        return self.dice.choice(jobs) if jobs else (None, None, None)
+
+    # -- by workers
 
     def claim(self):
         queue = self.dice.choice(QUEUES)
         self.workers += 1
         worker = f"w{self.workers}"
-        self.running += [((queue, worker), job) for job in claim_members(self.broker, 1, worker=worker, queue=queue)]
+        self.broker.sign_on([queue], worker)
+        for part in self.broker.claim(worker, [queue], 1).claimed:
+            for job_id in map(bytes.decode, part.ids):
+                assert self.remembered(queue, worker, job_id) == self.memory[job_id]
+
+    def remembered(self, queue, worker, job_id):
+        """What a run that begins reads, without the times."""
+        fields = self.broker.steps.read(self.holder(queue, worker, job_id)).fields
+        texts = {name: text.decode() for name, text in fields.items() if name.startswith(("step ", "event "))}
+        return {name: text.partition(" ")[2] if name.startswith("event ") else text for name, text in texts.items()}
+
+    def holder(self, queue, worker, job_id):
+        held = self.redis.hget(self.broker.keys.of(queue).running(worker), job_id)
+        return Holder(queue, job_id, worker, int(held.split()[1]))
 
     def end(self):
-        place, job = self.pick(self.running)
-        if job:
-            verb = self.dice.choice(["ack", "ack", "ack", "bury", "expire", "release"])
-            self.broker.settle(place[1], place[0], settlement(verb, job))
-            if verb == "bury":
-                self.dead.append((place[0], job))
-            if verb != "release":
-                self.note(job, {"ack": "done", "bury": "dead", "expire": "gone"}[verb])
+        self.end_run(
+            *self.pick("running", "asked"),
+            self.dice.choice(["ack", "ack", "ack", "bury", "expire", "release", "retry"]),
+        )
+
+    def end_run(self, queue, worker, job_id, verb):
+        if job_id:
+            is_asked = (queue, worker, job_id) in self.places()["asked"]
+            self.broker.settle(worker, queue, settlement(verb, Job(job_id)))
+            how = {"ack": "done", "bury": "dead", "expire": "gone"}.get(verb, "open")
+            self.note("gone" if is_asked and verb != "ack" else how, job_id)
 
     def crash(self):
-        place, job = self.pick(self.running)
-        if job:
-            self.broker.reclaim_child(place[0], place[1], [])
+        queue, worker, job_id = self.pick("running", "asked")
+        if job_id:
+            is_asked = (queue, worker, job_id) in self.places()["asked"]
+            guilty = [job_id] * self.dice.randrange(2)
+            ((taken, state),) = self.broker.reclaim_child(queue, worker, guilty)
+            assert (taken, is_asked) == (job_id, state == "cancelled")
+            self.note({"cancelled": "gone", "dead": "dead", "queued": "open"}[state], job_id)
+
+    def remember(self):
+        queue, worker, job_id = self.pick("running", "asked")
+        if job_id:
+            name = f"step {self.dice.randrange(3)}"
+            assert self.broker.steps.write(self.holder(queue, worker, job_id), name, DONE)
+            self.memory[job_id][name] = DONE
+
+    def suspend(self):
+        """It waits for an event, or, with no name, sleeps."""
+        queue, worker, job_id = self.pick("running", "asked")
+        if job_id:
+            is_asked = (queue, worker, job_id) in self.places()["asked"]
+            last = self.waits.get(job_id, 0)
+            if last and f"event {last} go" not in self.memory[job_id] and not is_asked:
+                self.memory[job_id][f"event {last} go"] = ""  # the wait before has timed out
+            self.waits[job_id] = last + 1
+            entry = [job_id, 60_000, f"0 {last} {last + 1} go"]
+            assert self.broker.settle(worker, queue, Settlement(suspend=entry)) == []
+            self.note("gone" if is_asked else "open", job_id)
+
+    def add(self):
+        queue, worker, job_id = self.pick("running")
+        if job_id and len(self.added) < 2:
+            holder, parts = self.holder(queue, worker, job_id), [("0:0", CALL * 2), ("1:0", CALL)]
+            answer, _ = self.broker.workflows.add(holder, "shape", ADDED, parts)
+            assert answer == ("over" if self.model.state in FINAL else "added" if job_id in self.added else "ok")
+            if answer == "ok":
+                self.added.add(job_id)
+                self.model.add(number_of(job_id))
+
+    # -- by people
+
+    def send(self):
+        queue, _, job_id = self.pick("scheduled")
+        if job_id and self.is_waiting(queue, job_id):
+            self.inspector.send(job_id, "go", 7, queue=queue)
+            self.memory[job_id][f"event {self.waits[job_id]} go"] = "7"
+            assert (queue, job_id) in [(place[0], place[2]) for place in self.places()["lane"]]
+
+    def is_waiting(self, queue, job_id):
+        keys = self.broker.keys.of(queue)
+        return job_id in self.waits and self.redis.zscore(keys.retrying, job_id) is None
+
+    def run_now(self):
+        queue, _, job_id = self.pick("scheduled")
+        if job_id:
+            self.inspector.run_now(job_id, queue)
 
     def requeue(self):
-        queue, job = self.pick(self.dead)
-        if job:
-            assert self.inspector.requeue(queue, [job.id]) == [job.id]
-            self.note(job, "open")
+        queue, _, job_id = self.pick("dead")
+        if job_id:
+            assert self.inspector.requeue(queue, [job_id]) == [job_id]
+            self.note("open", job_id)
 
     def discard(self):
-        queue, job = self.pick(self.dead)
-        if job:
+        queue, _, job_id = self.pick("dead")
+        if job_id:
             token = new_token("discard")
-            assert self.inspector.discard(queue, [job.id], undo=token) == [job.id]
-            self.aside.append(((queue, token), job))
-            self.note(job, "gone")
+            assert self.inspector.discard(queue, [job_id], undo=token) == [job_id]
+            self.aside.append((queue, token))
+            self.note_aside(job_id)
+
+    def note_aside(self, *ids):
+        """They are gone, and may come back with all that they remember."""
+        memories = {job_id: self.memory[job_id] for job_id in ids}
+        self.note("gone", *ids)
+        self.memory |= memories
 
     def restore(self):
-        place, job = self.pick(self.aside)
-        if job:
-            sweeps.run(self.inspector, "restore", queues=[place[0]], undo=place[1])
-            self.dead.append((place[0], job))
-            self.note(job, "dead")
+        if self.aside:
+            queue, token = self.aside.pop(self.dice.randrange(len(self.aside)))
+            back = sweeps.run(self.inspector, "restore", queues=[queue], undo=token).done
+            dead = {job_id for _, _, job_id in self.places()["dead"]}
+            for job_id in back:
+                self.note("dead" if job_id in dead else "open", job_id)
+
+    def purge(self):
+        queue, token = self.dice.choice(QUEUES), new_token("purge")
+        waiting = [
+            job_id for kind in ("lane", "scheduled") for place, _, job_id in self.places()[kind] if place == queue
+        ]
+        sweeps.run(self.inspector, "purge", queues=[queue], undo=token)
+        self.aside.append((queue, token))
+        self.note_aside(*waiting)
 
     def move(self):
-        queue, job = self.pick(self.dead)
-        if job:
-            self.inspector.job_mover.move(job.id, QUEUES[queue == QUEUE], queue)
-            self.note(job, "open")
+        queue, _, job_id = self.pick("lane", "scheduled", "dead")
+        if job_id:
+            self.inspector.job_mover.move(job_id, QUEUES[queue == QUEUE], queue)
+            self.note("open", job_id)
 
-    def cancel_waiting(self):
-        if not self.dice.randrange(8):
-            queue = self.dice.choice(QUEUES)
-            for job_id in sweeps.run(self.inspector, "cancel", queues=[queue], states=["queued"]).done:
-                self.model.fates[int(job_id[-6:], 16)] = "gone"
-            self.model.update()
+    def cancel(self):
+        queue, _, job_id = self.pick("lane", "scheduled", "running")
+        if job_id:
+            answer = self.inspector.cancel(job_id, queue)
+            self.note("gone" if answer == "cancelled" else "open", job_id)
+
+    def cancel_queued(self):
+        queue = self.dice.choice(QUEUES)
+        self.note("gone", *sweeps.run(self.inspector, "cancel", queues=[queue], states=["queued"]).done)
+
+    def cancel_all(self):
+        assert self.broker.workflows.cancel(FLOW) == ("over" if self.model.state in FINAL else "cancelled")
+        if self.model.state not in FINAL:
+            self.model.state = "cancelled"
+            self.after_cancelling()
+
+    # -- the end
+
+    def finish(self):
+        """All jobs end. Nothing is left open, and each step that has started did so with each of its members, once."""
+        for _ in range(ROUNDS):
+            places = self.places()
+            for job in (*places["running"], *places["asked"]):
+                self.end_run(*job, "ack")
+            for queue, _, job_id in self.places()["scheduled"]:
+                self.inspector.run_now(job_id, queue)
+            for queue, _, job_id in self.places()["dead"]:
+                self.inspector.requeue(queue, [job_id])
+                self.note("open", job_id)
+            for _ in range(3):
+                self.claim()
+            self.compare()
+            if not self.places()["jobs"]:
+                break
+        keyspace, home = read_keyspace(self.redis), f"{{rtq:{QUEUE}}}:"
+        left = [name.removeprefix(home).partition(":")[0] for name in keyspace if name.startswith(home)]
+        assert self.model.state in FINAL
+        assert {"open_steps", "dead_steps", "starting_parts", "unstarted"}.isdisjoint(left)
+        assert self.model.state == "cancelled" or "step_waits" not in left
+        assert not [name for name in keyspace if name.endswith(":ended_members") or ":steps:" in name]
+        for step, state in enumerate(self.model.states):
+            numbers = {number for number in self.model.numbers(step) if number in self.ids}
+            expected = set(self.model.numbers(step)) if state in ("started", "succeeded", "failed") else set()
+            assert numbers == expected or (self.model.state == "cancelled" and not numbers)
 
 
-@pytest.mark.parametrize("on_dead", ["block", "go_on"])
+class Job:
+    """A job of which only the id is known."""
+
+    def __init__(self, job_id):
+        self.id = job_id
+
+
+def number_of(job_id):
+    return int(job_id[-6:], 16)
+
+
+@pytest.mark.parametrize("on_dead", ["block", "go_on", "cancel"])
 @pytest.mark.parametrize("seed", range(200 if IS_NIGHTLY else 12))
 def test_it_is_what_the_model_says(redis, broker, inspector, seed, on_dead):
-    run = Run(broker, inspector, random.Random(f"{seed} {on_dead}"), on_dead)
+    run = Run(redis, broker, inspector, random.Random(f"{seed} {on_dead}"), on_dead)
 
     for _ in range(ACTS):
         run.act()
 
     run.compare()
+    run.finish()

@@ -27,12 +27,12 @@ FIXED = {"turn", "clock", "due_signal", "work_signal", "workers", "signed_on", "
 # What lies beside the record of a job, and goes with it.
 BESIDE_JOBS = (
     *("failures", "crashes", "errors", "waiting_since", "retrying"),
-    *("digests", "cancel_requests", "progress"),
+    *("digests", "cancel_requests", "progress", "step_jobs"),
 )
 _KINDS = {
-    "string": {"turn", "unique"},
-    "set": {"queues", "finished", "finished_before"},
-    "list": {"lane", "log", "logged", "undo", "recent_results", "no_outcome", "no_outcome_before"},
+    "string": {"turn", "unique", "members"},
+    "set": {"queues", "finished", "finished_before", "open_steps", "dead_steps", "step_waits"},
+    "list": {"lane", "log", "logged", "undo", "recent_results", "no_outcome", "no_outcome_before", "workflow_signal"},
     "hash": {
         "jobs",
         "waiting_since",
@@ -54,11 +54,13 @@ _KINDS = {
         "paused",
         "undos",
         *("limits", "waiting_limits", "limit_sources", "running_counts", "blocked", "job_times"),
+        *("workflow", "waiting_members", "step_results", "ended_members", "steps", "step_jobs"),
     },
     "zset": {
         *("bands", "ring", "lanes", "scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),
         *("result_times", "result_expiry"),
         *("work_signal", "due_signal", "rate_times", "next_starts", "asked_limits", "paused_clients"),
+        *("workflows", "workflow_states", "workflow_steps", "starting_parts", "unstarted"),
     },
 }
 
@@ -74,7 +76,7 @@ def read_keyspace(redis: Any) -> dict[str, Any]:
         assert family in _KINDS[kind.decode()], f"{name} is a {kind.decode()}"
         if family in _COUNTED_SECONDS:
             assert 0 < ttl <= _COUNTED_SECONDS[family]
-        elif family in ("unique", "log", "logged", "undo", "undos"):
+        elif family in ("unique", "log", "logged", "undo", "undos", "workflow_signal") or b"aside" in value:
             assert ttl >= 0, f"{name} stays for ever"
         else:
             assert ttl == -1, f"{name} goes away"
@@ -84,7 +86,7 @@ def read_keyspace(redis: Any) -> dict[str, Any]:
 
 def _plain(kind: bytes, value: Any, family: str) -> Any:
     if kind == b"string":
-        return value.decode()
+        return value.decode("latin-1")
     texts = [item.decode() for item in value]
     if kind == b"set":
         return set(texts)
@@ -131,7 +133,7 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
             found.append(f"the lane {lane} is in no ring")
         if lane not in queue.get("lanes", {}):
             found.append(f"no audit would find the lane {lane}")
-    return found + _uncounted(queue) + _unheld(queue) + _unlooked(queue)
+    return found + _uncounted(queue) + _unheld(queue) + _unlooked(queue) + _unfound(queue)
 
 
 def startable(keyspace: dict[str, Any], tag: str) -> list[str]:
@@ -188,6 +190,12 @@ def _unlooked(queue: dict[str, Any]) -> list[str]:
     found = [] if listed == scheduled else [f"the index says {listed}, and {scheduled} are scheduled"]
     found += [f"{client} is looked at, and has nothing" for client in looks if client not in index]
     return found + [f"nobody looks at {client} in time" for client in index if client not in looks]
+
+
+def _unfound(queue: dict[str, Any]) -> list[str]:
+    """What jobs remember, and nobody deletes with them."""
+    remembered = {name[6:] for name, fields in queue.items() if name.startswith("steps:") and "aside" not in fields}
+    return [f"nobody finds the steps of {job_id}" for job_id in remembered - queue.get("step_jobs", {}).keys()]
 
 
 def differences(actual: dict[str, Any], expected: dict[str, Any]) -> str:
