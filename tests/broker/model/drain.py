@@ -44,7 +44,12 @@ def drain(parallel: ParallelRun) -> None:
         while parallel.models[queue].results:
             parallel.trim(queue)
     left = {key for key in read_keyspace(parallel.redis) if not is_fixed(key)}
-    left -= {f"{{rtq:{queue}}}:log:{job_id}" for queue in QUEUES for job_id in parallel.undo.left_out}
+    left -= {
+        f"{{rtq:{queue}}}:{name}:{job_id}"
+        for queue in QUEUES
+        for name in ("log", "steps")
+        for job_id in parallel.undo.left_out
+    }
     assert left == {"rtq:queues"}, left
 
 

@@ -21,6 +21,7 @@ def move(source: Queue, target: Queue, job_id: str) -> str:
         return reason
     if job_id not in target.jobs:
         _store(source, target, job_id)
+    source.remembering.move(target, job_id)
     _remove(source, job_id)
     if job_id in source.logs:
         target.logs[job_id] = source.logs.pop(job_id)

@@ -21,6 +21,7 @@ from tests.broker.model.keyspace import differences, problems, read_keyspace, st
 from tests.broker.model.moving import move
 from tests.broker.model.queries import overview_of, seconds, settlement, state_in
 from tests.broker.model.queue import Queue, claim
+from tests.broker.model.remembering import EVENT_LIMITS
 from tests.broker.model.state import DEAD_MS, LEASE_MS, RESULT_MS, Clock, Limits, lane_name
 from tests.broker.model.undoing import Undoing
 from tests.support.single_steps import promote, renew
@@ -158,7 +159,7 @@ class ParallelRun:
 
     def _settle_model(self, worker: str, queue: str, verbs: Mapping[str, Sequence[Any]]) -> list[str]:
         model, stale = self.models[queue], []
-        for verb in ("ack", "expire", "finish_cancel", "retry", "bury", "release"):
+        for verb in ("ack", "expire", "finish_cancel", "retry", "bury", "suspend", "release"):
             entries = verbs.get(verb, ())
             if verb == "release":
                 stale += model.release(worker, [job_id for (job_id,) in entries])
@@ -198,6 +199,17 @@ class ParallelRun:
         expected = self.models[queue].report_progress(worker, job_id, line)
         command = SCRIPTS["report_progress"].call(self.broker.keys.of(queue), (job_id, line), worker=worker)
         self.same(self.broker.redis.execute_one(command).decode(), expected)
+
+    def record_step(self, queue: str, worker: str, job_id: str, step: str, text: str) -> None:
+        claimed = (self.models[queue].running[worker].get(job_id, "") + " 0 0").split(" ")[1]
+        expected = self.models[queue].remembering.record_step(worker, job_id, claimed, step, text)
+        command = SCRIPTS["record_step"].call(self.broker.keys.of(queue), (job_id, claimed, step, text), worker=worker)
+        self.same(self.broker.redis.execute_one(command).decode(), expected)
+
+    def send(self, queue: str, job_id: str, event: str, token: str, value: str) -> None:
+        expected = self.models[queue].remembering.send(job_id, event, token, value)
+        reply = self._script(queue, "send_event", job_id, event, token, value, *EVENT_LIMITS)
+        self.same(reply.decode(), expected)
 
     def note_times(self, queue: str, worker: str, noted: Mapping[str, str]) -> None:
         self.models[queue].spent.note_times(worker, noted.items())

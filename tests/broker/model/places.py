@@ -158,6 +158,7 @@ class Places:
 
     def forget(self, job_ids: Sequence[str]) -> None:
         self.queue.unique_jobs.let_go(job_ids)
+        self.queue.remembering.forget(job_ids)
         places: tuple[dict[str, Any], ...] = (self.queue.jobs, self.queue.retrying, self.queue.dead)
         for job_id in job_ids:
             beside = (

@@ -20,6 +20,7 @@ from tests.broker.model.outcomes import Outcomes
 from tests.broker.model.paused_tasks import HELD, PausedTasks
 from tests.broker.model.places import Places
 from tests.broker.model.rates import Rates
+from tests.broker.model.remembering import Remembering
 from tests.broker.model.room import MORE, FindPlace, Room
 from tests.broker.model.runs import Runs
 from tests.broker.model.state import (
@@ -56,6 +57,7 @@ class Queue(State):
         self.paused_tasks = PausedTasks(self)
         self.outcomes = Outcomes(self)
         self.runs = Runs(self)
+        self.remembering = Remembering(self)
 
     # -- by whoever has work to be done
 
@@ -107,7 +109,7 @@ class Queue(State):
         is_after = (
             bool(first)
             and job.on_conflict == "rerun"
-            and self.places.runs(first)
+            and self._is_under_way(first)
             and not self.unique_jobs.successor_of(first)
         )
         if (not first or is_after) and (refusal := find_place(job.client)):
@@ -117,14 +119,18 @@ class Queue(State):
             self.unique_jobs.hold(job)
             self.count("enqueued")
             return "ok"
-        if job.on_conflict == "replace" and not self.places.runs(first):
+        if job.on_conflict == "replace" and not self._is_under_way(first):
             self.unique_jobs.replace(first, job)
         if job.on_conflict == "rerun" and (successor := self.unique_jobs.successor_of(first)):
             self.places.move(successor, self.places.record(job), self.scheduled[successor])
-        elif job.on_conflict == "rerun" and self.places.runs(first):
+        elif job.on_conflict == "rerun" and self._is_under_way(first):
             self.unique_jobs.come_after(first, job)
             return f"after {first}"
         return f"duplicate {first}"
+
+    def _is_under_way(self, job_id: str) -> bool:
+        """It runs, or will go on with what it remembers."""
+        return self.places.runs(job_id) or self.remembering.wait_of(job_id) is not None
 
     # -- by workers
 
@@ -199,6 +205,15 @@ class Queue(State):
             if job_id not in ended:
                 self.runs.die(job_id)
                 self.runs.fail(job_id, failures, line)
+        self.runs.end_run(worker, [entry[0] for entry in mine])
+        return stale
+
+    def suspend(self, worker: str, entries: Sequence[tuple[str, int, str]]) -> list[str]:
+        mine, stale = self.runs.held(worker, entries)
+        ended = self.runs.end_stopped(entry[0] for entry in mine)
+        for job_id, ms, text in mine:
+            if job_id not in ended and job_id in self.jobs:
+                self.remembering.suspend(job_id, ms, text)
         self.runs.end_run(worker, [entry[0] for entry in mine])
         return stale
 
@@ -386,6 +401,7 @@ class Queue(State):
         self.places.unschedule(job_id)
         self.retrying.pop(job_id, None)
         self.places.queue_up(job_id, self.clock.now)
+        self.remembering.end_wait(job_id)
         return "queued"
 
     def release_worker(self, worker: str, limit: int) -> list[str | int]:

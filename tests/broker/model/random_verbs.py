@@ -22,12 +22,15 @@ from tests.broker.model.strategies import (
     BODIES,
     CHANGED,
     ERROR,
+    EVENTS,
     KEEPS,
     PAUSES,
     PLAIN,
     PROGRESS,
     TASKS,
     TORN,
+    VALUES,
+    WAITS,
     clients_aside,
     holdings,
     indexes,
@@ -135,16 +138,24 @@ class QueueMachine(RuleBasedStateMachine):
         self.parallel.fetch(self._worker(worker), {queue: self._plan(self.known[queue], outcomes, 0)})
 
     @precondition(lambda self: self.holders)
-    @rule(worker=indexes, queue=queues, times=st.integers(1, 6), ending=st.sampled_from(("retry", "bury", "crash")))
+    @rule(
+        worker=indexes,
+        queue=queues,
+        times=st.integers(1, 6),
+        ending=st.sampled_from(("retry", "bury", "crash", "suspend")),
+    )
     def fail_again_and_again(self, worker: int, queue: str, times: int, ending: str) -> None:
-        """Jobs fail or crash their worker as soon as they are claimed."""
+        """Jobs fail, crash their worker, or wait for an event, as soon as they are claimed."""
         name = self._holder(worker)
-        for _ in range(times):
+        for number in range(times):
             if ending == "crash":
                 self.parallel.reclaim_child(queue, name, self._held(queue, name)[:1])
                 self.parallel.sign_on(name)  # a real one would take a new name
             else:
-                plan = self._plan(self._held(queue, name), [("retry", True, place) for place in range(3)], 0)
+                verb = "suspend" if ending == "suspend" else "retry"
+                for job_id in self._held(queue, name)[:1]:
+                    self.parallel.record_step(queue, name, job_id, f"step {number % 2}", PROGRESS)
+                plan = self._plan(self._held(queue, name), [(verb, True, number + place) for place in range(3)], 0)
                 self.parallel.fetch(name, {queue: plan})
                 self.parallel.promote(queue)
             self.parallel.claim(name, (queue,), 3)
@@ -191,6 +202,16 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- by people
 
+    @precondition(lambda self: any(model.step_jobs for model in self.parallel.models.values()))
+    @rule(queue=queues, places=several, number=st.integers(0, 5), times=twice)
+    def send(self, queue: str, places: list[int], number: int, times: int) -> None:
+        """Events, to jobs that wait for one and to others."""
+        waiting = sorted(job_id for job_id, entry in self.parallel.models[queue].step_jobs.items() if entry)
+        job_ids = [*self._pick(waiting, places), *self._pick(self.known[queue], places[:1])]
+        for job_id in job_ids * times:
+            for token in range(number, number + times):
+                self.parallel.send(queue, job_id, EVENTS[number % 3], f"t{token}", VALUES[number % 3])
+
     @rule(queue=queues, places=several, times=twice, terminate=st.booleans())
     def cancel(self, queue: str, places: list[int], times: int, terminate: bool) -> None:
         for job_id in self._pick(self.known[queue], places) * times:
@@ -204,6 +225,7 @@ class QueueMachine(RuleBasedStateMachine):
         for job_id in [*self._pick(self._held(queue, name), places), *self._pick(self.known[queue], places[:1])]:
             self.parallel.report_progress(queue, name, job_id, PROGRESS)
             append_log(self.parallel, queue, name, job_id, f"a-{places[0] + 1}", LINE, over_ms=3_600_000)
+            self.parallel.record_step(queue, name, job_id, f"step {places[0] % 2}", PROGRESS)
 
     @precondition(lambda self: any(model.dead for model in self.parallel.models.values()))
     @rule(queue=queues, verb=st.sampled_from(("requeue", "requeue", "change", "discard")), places=several, times=twice)
@@ -362,6 +384,7 @@ class QueueMachine(RuleBasedStateMachine):
             "finish_cancel": (keep_ms, '{"state":"cancelled"}'),
             "retry": (wait, int(flag), ERROR),
             "bury": (int(flag), ERROR),
+            "suspend": ((0, 3000, 20_000)[place % 3], WAITS[place % len(WAITS)]),
             "release": (),
         }[verb]
 

@@ -114,6 +114,8 @@ class State:
     errors: dict[str, list[str]] = field(default_factory=dict)
     cancel_requests: dict[str, str] = field(default_factory=dict)
     progress: dict[str, str] = field(default_factory=dict)
+    step_jobs: dict[str, str] = field(default_factory=dict)  # what a job waits for, or has waited for last
+    steps: dict[str, dict[str, str]] = field(default_factory=dict)  # what a job remembers
     logs: dict[str, list[str]] = field(default_factory=dict)
     logged: list[str] = field(default_factory=list)
     aside: dict[str, list[Any]] = field(default_factory=dict)  # token -> what can be restored: see undoing.py
@@ -178,7 +180,7 @@ class State:
         fresh.failed_runs, fresh.failing = self.failed_runs, self.failing
         fresh.stats, fresh.hours = self.stats, self.hours
         fresh.logs, fresh.logged = self.logs, self.logged
-        fresh.aside, fresh.undos = self.aside, self.undos
+        fresh.aside, fresh.undos, fresh.steps = self.aside, self.undos, self.steps
         fresh.stats.pop(self.clock.now // 60_000, None)
         fresh.is_listed = False
         vars(self).update(vars(fresh))
@@ -214,7 +216,7 @@ class State:
             keys[name] = set(getattr(self, name))
         for name in ("no_outcome", "no_outcome_before", "recent_results", "logged"):
             keys[name] = list(getattr(self, name))
-        for name in ("waiting_since", "failures", "crashes", "digests", "cancel_requests", "progress"):
+        for name in ("waiting_since", "failures", "crashes", "digests", "cancel_requests", "progress", "step_jobs"):
             keys[name] = texts(getattr(self, name))
         keys["clock"] = texts(self.clock_state)
         keys |= self._limit_keys()
@@ -222,6 +224,7 @@ class State:
         keys |= {f"scheduled_by_client:{client}": self.scheduled_of(client) for client in self.scheduled_by_client}
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
         keys |= {f"log:{job_id}": list(lines) for job_id, lines in self.logs.items()}
+        keys |= {f"steps:{job_id}": dict(fields) for job_id, fields in self.steps.items()}
         keys |= {f"undo:{token}": [part for job in jobs for part in job.parts] for token, jobs in self.aside.items()}
         keys["undos"] = texts(self.undos)
         keys |= {f"unique:{digest}": job_id for digest, job_id in self.unique.items()}

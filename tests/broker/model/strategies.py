@@ -19,6 +19,10 @@ EXPIRIES = ("", "", "+5000", "now", "soon")
 # How far the clock is off that made the id; None: an id that tells no time.
 SKEWS = (0, 0, 0, -1000, -1001, 1000, 1001, 5000, None)
 TORN = ("turn", "band", "index", "trim", "worker")  # what a torn log has lost, or bent
+# What a job waits for: sleeps and events so far, and which event.
+WAITS = ("1 0", "0 0 1 go", "0 0 1 go", "0 1 2 go", "1 1 1 two words")
+EVENTS = ("go", "go", "two words")
+VALUES = ("7", '{"by":"ü"}', "[1,2,3,4,5,6,7,8,9,10]")
 KEEPS = (1000, 120_000, RESULT_MS)
 PAUSES = (1, 999, 3000, LEASE_MS // 2, LEASE_MS // 2 + 1, LEASE_MS - 1, LEASE_MS, LEASE_MS, LEASE_MS + 1, 60_000)
 
@@ -55,7 +59,11 @@ holdings = st.tuples(
     )
 )
 settlements = st.lists(
-    st.tuples(st.sampled_from(("ack", "expire", "finish_cancel", "retry", "bury", "release")), st.booleans(), indexes),
+    st.tuples(
+        st.sampled_from(("ack", "expire", "finish_cancel", "retry", "bury", "suspend", "suspend", "release")),
+        st.booleans(),
+        indexes,
+    ),
     min_size=1,
     max_size=3,
 )

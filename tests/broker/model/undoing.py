@@ -73,6 +73,7 @@ def put_back(model: Queue, job: Aside) -> bool:
     if due is None:
         return False
     model.jobs[job.id] = replace(job.record)
+    model.remembering.restore(job.id)
     for name, value in job.beside.items():
         getattr(model, name)[job.id] = deepcopy(value)
     if job.place == "dead":
@@ -141,6 +142,7 @@ class Undoing:
             gone = [name for name in model.undos if not model.aside.get(name.partition(" ")[0])]
             for name in gone:
                 del model.undos[name]
+            model.remembering.set_aside(job.id for job in texts)
             model.aside[token] = [*model.aside.get(token, []), *texts]
             model.undos[token] = sum(job.bytes for job in model.aside[token])
 
