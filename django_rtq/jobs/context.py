@@ -80,8 +80,9 @@ class JobContext:
     def workflow(self) -> Any:
         """Adds steps to the workflow of the job, with add(), map(), add_many() and after() of workflow().
 
-        They are sent when the function returns, and nothing if it raises. What waits after the step of the job waits
-        for them, too. Raises InvalidWorkflow in other jobs.
+        They are sent when the function returns, and nothing if it raises, sleeps or waits: then a later run adds them.
+        What waits after the step of the job waits for them, too. Raises InvalidWorkflow in other jobs, and within
+        steps and each().
         """
         if self._flow is None:
             raise InvalidWorkflow("", "is not there: this is a plain call, not a job of a workflow.")

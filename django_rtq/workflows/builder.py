@@ -432,10 +432,22 @@ class AddedSteps(StepCollector):
 
     most_steps = 100
 
-    def __init__(self, holder: Holder, *, headers: Mapping[str, Any], backend: str) -> None:
+    def __init__(
+        self, holder: Holder, *, headers: Mapping[str, Any], backend: str, passed_by_later: Callable[[], str]
+    ) -> None:
         flow = workflow_of(holder.job_id)
         super().__init__(flow, f"{flow}+{int(holder.job_id[-6:], 16)}", client="", headers=headers)
         self._holder, self._backend, self._is_open = holder, backend, True
+        self._passed_by_later = passed_by_later
+
+    def _check_step(self, task: Any, number: int) -> None:
+        if place := self._passed_by_later():
+            raise InvalidWorkflow(
+                self.id,
+                f"gets no steps within {place}: a later run of the job passes it by, and what it adds would be lost. "
+                "Add them outside of steps and each().",
+            )
+        super()._check_step(task, number)
 
     def send(self) -> None:
         """Add them, once however often the job runs, and only while this run holds it. Raises InvalidWorkflow and

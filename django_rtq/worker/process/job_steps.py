@@ -10,6 +10,8 @@ import hashlib
 import inspect
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import timedelta
 from itertools import islice
 from typing import Any, NamedTuple
@@ -39,6 +41,9 @@ CHUNK = 2_000  # rows that are read at once
 MAX_RESULT_BYTES = 65_536
 MAX_BYTES = 4_194_304  # of all that a job remembers
 
+#: The step whose function is being called here, and of which run.
+_called: ContextVar[tuple[JobSteps, str] | None] = ContextVar("rtq_called_step", default=None)
+
 
 class _Counts(NamedTuple):
     """By these sleeps and waits of a run are told apart."""
@@ -61,6 +66,7 @@ class _Loop:
         self.counts = _Counts(*known["counts"]) if known else counts
         self.finished: tuple[int, Any] | None = None  # number and item of the last one, if that is not stored
         self.is_by_key = False
+        self.is_open = True  # its body may be running
         self.save_at = time.monotonic() + SAVE_SECONDS
 
     def text(self) -> str:
@@ -111,7 +117,8 @@ class JobSteps:
             return _result_of(done)
         self._check_room(fields)
         began = time.perf_counter()
-        result = function(*args, **kwargs)
+        with self._calling(name):
+            result = function(*args, **kwargs)
         if inspect.isawaitable(result):
             _close(result)
             raise InvalidStep(f"{self._task}: step {name!r} is a coroutine function. Write `await context.astep(…)`.")
@@ -129,12 +136,13 @@ class JobSteps:
             return _result_of(done)
         self._check_room(fields)
         began = time.perf_counter()
-        if inspect.iscoroutinefunction(function):
-            result = await function(*args, **kwargs)
-        else:
-            result = await sync_to_async(function)(*args, **kwargs)
-            if isinstance(result, Awaitable):  # a partial or a lambda that returns a coroutine
-                result = await result
+        with self._calling(name):
+            if inspect.iscoroutinefunction(function):
+                result = await function(*args, **kwargs)
+            else:
+                result = await sync_to_async(function)(*args, **kwargs)
+                if isinstance(result, Awaitable):  # a partial or a lambda that returns a coroutine
+                    result = await result
         text = self._written(name, result, time.perf_counter() - began)
         await self._asave(_field(name), text)
         return _result_of(text.encode())
@@ -153,13 +161,30 @@ class JobSteps:
 
         def call() -> str:
             began = time.perf_counter()
-            return self._written(name, function(*args, **kwargs), time.perf_counter() - began)
+            with self._calling(name):
+                result = function(*args, **kwargs)
+            return self._written(name, result, time.perf_counter() - began)
 
         # The name is hashed: databases compare texts in ways of their own, and the column has a length.
         row_id = f"{self._holder.job_id}{STEP_MARK}{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}"
         text = commit_once(alias, self._task, row_id, self._holder.queue, call)
         self._save(_field(name), text)
         return _result_of(text.encode())
+
+    @contextmanager
+    def _calling(self, name: str) -> Iterator[None]:
+        token = _called.set((self, name))
+        try:
+            yield
+        finally:
+            _called.reset(token)
+
+    def passed_by_later(self) -> str:
+        """The step or loop in which this is asked, and which a later run does not go through again; "": in none."""
+        called = _called.get()
+        if called is not None and called[0] is self:
+            return f"step {called[1]!r}"
+        return next((f"loop {loop.field[5:]!r}" for loop in self._loops if loop.is_open), "")
 
     # -- loops
 
@@ -168,11 +193,14 @@ class JobSteps:
         self._use(name)
         loop = self._begin_loop(name, self._fields())
         rest, clock = () if loop.is_done else self._rest(name, items, loop), time.monotonic
-        for finished in enumerate(rest, loop.number + 1):  # as little as can be: it is done for each row
-            yield finished[1]
-            loop.finished, loop.counts = finished, self._counts
-            if clock() >= loop.save_at:
-                self._save(loop.field, loop.text())
+        try:
+            for finished in enumerate(rest, loop.number + 1):  # as little as can be: it is done for each row
+                yield finished[1]
+                loop.finished, loop.counts = finished, self._counts
+                if clock() >= loop.save_at:
+                    self._save(loop.field, loop.text())
+        finally:
+            loop.is_open = False
         self._end_loop(loop)
         self._save(loop.field, loop.text())
 
@@ -181,13 +209,16 @@ class JobSteps:
         self._use(name)
         loop = self._begin_loop(name, await self._afields())
         number = loop.number
-        if not loop.is_done:
-            async for item in _async_rest(self._rest(name, items, loop, is_async=True), loop):
-                yield item
-                number += 1
-                loop.finished, loop.counts = (number, item), self._counts
-                if time.monotonic() >= loop.save_at:
-                    await self._asave(loop.field, loop.text())
+        try:
+            if not loop.is_done:
+                async for item in _async_rest(self._rest(name, items, loop, is_async=True), loop):
+                    yield item
+                    number += 1
+                    loop.finished, loop.counts = (number, item), self._counts
+                    if time.monotonic() >= loop.save_at:
+                        await self._asave(loop.field, loop.text())
+        finally:
+            loop.is_open = False
         self._end_loop(loop)
         await self._asave(loop.field, loop.text())
 

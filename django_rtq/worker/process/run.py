@@ -193,8 +193,14 @@ class Run:
 
             backend = self.progress.backend if self.progress is not None else ""
             holder = Holder(self.queue, self.id, self.worker, self.now_ms)
-            self.added_steps = AddedSteps(holder, headers=self.options.get("headers", {}), backend=backend)
+            headers = self.options.get("headers", {})
+            self.added_steps = AddedSteps(
+                holder, headers=headers, backend=backend, passed_by_later=self._passed_by_later
+            )
         return self.added_steps
+
+    def _passed_by_later(self) -> str:
+        return self._steps.passed_by_later() if self._steps is not None else ""
 
     def _open_steps(self) -> JobSteps:
         """What it knows of earlier runs. Raises InvalidStep."""
