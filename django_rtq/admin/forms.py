@@ -10,6 +10,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_rtq.broker.job_steps import written_event
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import LIMIT_KINDS, check_queue_name
 from django_rtq.exceptions import InvalidTask, PayloadError, RTQError
@@ -82,6 +83,30 @@ class CallForm(forms.Form):
         except PayloadError as error:
             raise forms.ValidationError(_("This JSON cannot be used as arguments: %(why)s") % {"why": error}) from None
         return restore_secrets(value, self._shown[name], self._given[name])
+
+
+class EventForm(forms.Form):
+    """The value of an event."""
+
+    value = forms.CharField(
+        label=gettext_lazy("Value"),
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+        required=False,
+        help_text=gettext_lazy('JSON, such as {"by": "eve"}. Empty: null.'),
+    )
+
+    def __init__(self, data: Any = None, *, event: str) -> None:
+        self._event = event
+        super().__init__(data)
+
+    def clean_value(self) -> Any:
+        text = self.cleaned_data["value"].strip()
+        try:
+            value = serializer.loads(text) if text else None
+            written_event(self._event, value)
+        except (PayloadError, ValueError) as error:
+            raise forms.ValidationError(_("This JSON cannot be used as a value: %(why)s") % {"why": error}) from None
+        return value
 
 
 class EnqueueForm(CallForm):

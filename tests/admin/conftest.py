@@ -13,6 +13,7 @@ from django_rtq.admin import ENTRIES, permissions
 from django_rtq.admin.action_log import LogFilter, read_log
 from django_rtq.admin.pages import page_admin
 from django_rtq.broker.redis.client import RedisClient
+from tests.broker.model.step_calls import suspend
 from tests.support.jobs import (
     QUEUE,
     claimed_job,
@@ -93,6 +94,13 @@ def blocked_workflow(request):
         blocked_flow(request.getfixturevalue("broker"))
 
 
+@pytest.fixture(autouse=True)
+def waiting_job(request):
+    """The job that runs waits for an event."""
+    if "jobs" in request.fixturenames and "job_send" in request.node.name:
+        suspend(request.getfixturevalue("broker"), request.getfixturevalue("jobs").running, worker="w0")
+
+
 def every_page():
     """All routes of all admins: (name of the URL, route)."""
     for model, model_admin in ENTRIES:
@@ -110,7 +118,7 @@ def url_of(name, jobs=None):
         wants = ["mail"]  # which has no jobs
     if name in ("job_run_now", "job_cancel") and jobs:
         wants = [jobs.scheduled.id]
-    if name == "job_terminate" and jobs:
+    if name in ("job_terminate", "job_send") and jobs:
         wants = [jobs.running.id]
     query = {"queue": QUEUE} if model in ("deadletter", "job") and action != "changelist" else {}
     if model == "client" and action != "changelist":

@@ -1,8 +1,11 @@
 """The page of a job that remembers what it has done."""
 
-from tests.admin.conftest import text
-from tests.broker.model.step_calls import holder, send_event, suspend
-from tests.support.jobs import QUEUE, claimed_job, queued_job
+import pytest
+
+from tests.admin.conftest import logged, text
+from tests.admin.test_dead_letters import hidden_fields
+from tests.broker.model.step_calls import holder, send_event, suspend, waiting
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job
 
 PAGE = "/admin/django_rtq/job/"
 
@@ -39,3 +42,40 @@ def test_a_job_that_has_failed_before_is_scheduled_while_it_waits(redis, broker,
     suspend(broker, job)
 
     assert inspector.find(job.id).state == "scheduled"
+
+
+def test_a_person_sends_the_event_and_it_is_written_down(redis, broker, operator):
+    (job,) = waiting(broker)
+    assert f"/job/{job.id}/send/" in text(operator.get(f"{PAGE}{job.id}/"))
+    form = text(operator.get(f"{PAGE}{job.id}/send/"))
+    assert "waits for event approved" in form
+
+    for _ in range(2):  # a double click
+        answer = operator.post(f"{PAGE}{job.id}/send/", {**hidden_fields(form), "value": '{"by":"eve"}'})
+        assert answer.status_code == 302
+
+    assert claim(broker, worker=WORKER) == [job.id]
+    fields = broker.steps.read(holder(broker, job)).fields
+    assert fields["event 1 approved"].endswith(b' {"by":"eve"}')
+    assert fields["sent"] == b"1"
+    assert logged() == ["Sent event approved."]
+    assert f"/job/{job.id}/send/" not in text(operator.get(f"{PAGE}{job.id}/"))
+
+
+@pytest.mark.parametrize("value", ["{", '"' + "x" * 70_000 + '"'])
+def test_a_value_that_is_no_json_or_too_large_is_refused(broker, operator, value):
+    (job,) = waiting(broker)
+
+    html = text(operator.post(f"{PAGE}{job.id}/send/", {"queue": QUEUE, "event": "approved", "value": value}))
+
+    assert "cannot be used as a value" in html
+    assert claim(broker, worker=WORKER) == []
+
+
+def test_a_job_that_waits_for_another_event_by_now_gets_none(broker, operator):
+    (job,) = waiting(broker)
+
+    answer = operator.post(f"{PAGE}{job.id}/send/", {"queue": QUEUE, "event": "paid", "value": "1"}, follow=True)
+
+    assert "Nothing was done" in text(answer)
+    assert claim(broker, worker=WORKER) == []

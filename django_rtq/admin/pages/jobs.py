@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
@@ -19,7 +20,7 @@ from django_rtq.admin.display.jobs import busiest_first, running_by_worker, step
 from django_rtq.admin.display.paged_list import ListParams, paged_context
 from django_rtq.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
-from django_rtq.admin.forms import CallForm, python_call
+from django_rtq.admin.forms import CallForm, EventForm, python_call
 from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
 from django_rtq.admin.pages.bulk.pages import BulkPages, done_before_text, read_token, undo_token
 from django_rtq.admin.pages.page_admin import Route
@@ -58,6 +59,7 @@ class JobAdmin(BulkPages):
             Route("<str:job_id>/terminate/", "terminate", self.terminate, permissions.CANCEL, "BOTH"),
             Route("<str:job_id>/discard/", "discard", self.discard, permissions.DISCARD, "BOTH"),
             Route("<str:job_id>/edit/", "edit", self.edit, permissions.EDIT, "BOTH"),
+            Route("<str:job_id>/send/", "send", self.send, permissions.EDIT, "BOTH"),
             Route("<str:job_id>/", "change", self.job),
         ]
 
@@ -225,6 +227,37 @@ class JobAdmin(BulkPages):
             "breadcrumbs": self._breadcrumbs(job),
         }
         return self.render(request, "edit.html", context, is_form=True)
+
+    def send(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Give a job the event for which it waits."""
+        job = self._find(request, job_id)
+        if not job.event or request.POST.get("event", job.event) != job.event:
+            return self._unchanged(request, job_id, job.queue)
+        form = EventForm(request.POST or None, event=job.event)
+        token = request.POST.get("token", "") or secrets.token_hex(8)
+        if request.method == "POST" and form.is_valid():
+            try:
+                get_inspector().send(job.id, job.event, form.cleaned_data["value"], queue=job.queue, token=token)
+            except WrongState as error:
+                messages.warning(request, _("Nothing was done: %(error)s") % {"error": clean_text(str(error), 300)})
+                return HttpResponseRedirect(self._job_url(job_id, job.queue))
+            text = _("Sent event %(event)s.") % {"event": clean_text(job.event, 100)}
+            return self._succeeded(request, job, text, _("Job %(id)s has got the event."))
+        context = {
+            "title": _("Send an event"),
+            "breadcrumbs": self._breadcrumbs(job),
+            "question": _("Job %(id)s waits for event %(event)s.")
+            % {"id": clean_text(job.id, 60), "event": clean_text(job.event, 100)},
+            "consequence": _("It gets this value, and goes on at once."),
+            "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
+            "form": form,
+            "action": self.url("job_send", job.id),
+            "fields": [("queue", job.queue), ("event", job.event), ("token", token)],
+            "verb": _("Send"),
+            "back": self._job_url(job.id, job.queue),
+            "is_harmless": True,
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
 
     # -- helpers
 
