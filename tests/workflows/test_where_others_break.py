@@ -1,0 +1,172 @@
+"""Shapes and accidents for which other queues are known: the callback comes, once, with all results.
+
+What needs a process that is killed is in test_kills.py, jobs that add jobs are in test_growth.py.
+"""
+
+import pytest
+
+from django_rtq import Bury, WorkflowState, task, workflow
+from django_rtq.testing import drain
+from tests.app import workflow_steps as tasks
+from tests.broker.test_add_members import add, step
+from tests.support.jobs import QUEUE, let_lapse, settle
+from tests.support.snapshots import live_jobs
+from tests.support.workflows import begun_flow, claim_members, end, fields_of, states_of
+
+pytestmark = pytest.mark.usefixtures("redis", "broker", "journal")
+
+
+@task
+def total(*numbers):
+    """Of numbers, and of lists of them."""
+    return sum(number if isinstance(number, int) else sum(number) for number in numbers)
+
+
+calls = []
+
+
+@task(max_attempts=1)
+def refuse_first():
+    """It fails for good, until it is requeued."""
+    calls.append(1)
+    if len(calls) == 1:
+        raise Bury("not yet")
+
+
+def result_of(flow, name):
+    """The result of the only job of a step."""
+    (result,) = flow.handle.results(name)
+    return result
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_callback_comes_after_a_group_of_any_size_and_gets_a_list(size):
+    with workflow("group") as flow:
+        summed = flow.add(total, flow.map(tasks.double, range(size)).results)
+        flow.add(tasks.report, "end", summed.result)
+
+    drain()
+
+    assert flow.handle.state is WorkflowState.SUCCEEDED
+    assert result_of(flow, "total") == sum(2 * number for number in range(size))
+
+
+def test_callback_comes_after_a_group_in_a_chain_in_a_group(journal):
+    with workflow("nested") as flow:
+        first = flow.add(tasks.double, 1)
+        beside = flow.add(tasks.double, first.result)
+        before = flow.add(tasks.double, beside.result)
+        inner = flow.map(tasks.double, [10, 20])
+        of_inner = flow.after(before).add(total, inner.results)
+        of_outer = flow.add(total, beside.result, of_inner.result)
+        flow.add(tasks.report, "end", of_outer.result)
+
+    runs = drain()
+
+    assert flow.handle.state is WorkflowState.SUCCEEDED
+    assert runs[-1].result == "end: 64"
+    assert journal.starts("report end") == 1
+
+
+def test_callback_comes_after_groups_with_callbacks_of_their_own(journal):
+    with workflow("groups") as flow:
+        groups = [flow.map(tasks.double, numbers) for numbers in ([1, 2], [4, 5], [8])]
+        sums = [flow.add(total, group.results) for group in groups]
+        flow.add(tasks.report, "end", flow.add(total, *[each.result for each in sums]).result)
+
+    runs = drain()
+
+    assert runs[-1].result == "end: 40"
+    assert journal.starts("report end") == 1
+
+
+def test_results_of_a_group_reach_each_chain_of_the_next_one():
+    with workflow("chains") as flow:
+        group = flow.map(tasks.double, [1, 2])
+        for name in "ab":
+            flow.add(tasks.report, name, flow.add(tasks.double, flow.add(total, group.results).result).result)
+
+    runs = drain()
+
+    assert sorted(run.result for run in runs if run.task == tasks.report.name) == ["a: 12", "b: 12"]
+
+
+def test_a_failure_in_a_nested_chain_is_said_and_nobody_polls_for_it(redis, journal):
+    calls.clear()
+    with workflow("nested") as flow:
+        refused = flow.add(refuse_first)
+        inner = flow.after(refused).map(tasks.double, [1])
+        flow.add(tasks.report, "end", flow.add(total, inner.results, flow.add(tasks.double, 2).result).result)
+
+    drain(raise_errors=False)
+    (dead,) = flow.handle.dead()
+
+    assert flow.handle.state is WorkflowState.BLOCKED
+    assert [*live_jobs(redis)] == [dead[0]]  # no job that looks again and again whether it has succeeded
+    assert drain() == []
+    assert flow.handle.requeue_dead() == 1
+    assert drain()[-1].result == "end: 6"
+    assert journal.starts("report end") == 1
+
+
+@pytest.mark.parametrize("verb", ["ack", "bury"])
+def test_a_member_that_two_workers_ran_counts_once(redis, broker, verb):
+    begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
+    first, second = claim_members(broker, worker="slow")
+    broker.reclaim_child(QUEUE, "slow", [])  # it was believed dead
+    again = claim_members(broker, worker="quick")
+    assert {job.id for job in again} == {first.id, second.id}
+
+    end(broker, "ack", first, worker="quick")
+    late = settle(broker, verb, first, worker="slow")
+
+    assert late == [first.id]
+    assert fields_of(broker)["ends:0"] == "1 0 0"
+    assert states_of(broker) == ["started", "waiting"]
+    end(broker, "ack", second, worker="quick")
+    assert states_of(broker) == ["succeeded", "started"]
+
+
+def test_callback_comes_after_a_member_that_a_dead_worker_has_left(redis, broker):
+    begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
+    left, done = claim_members(broker, worker="dead")
+    end(broker, "ack", done, worker="dead")
+    let_lapse(broker, "dead")
+    broker.reclaim(QUEUE)
+
+    end(broker, "ack", *claim_members(broker))
+
+    (callback,) = claim_members(broker)
+    end(broker, "ack", callback)
+    assert fields_of(broker)["state"] == "succeeded"
+    assert left.id != callback.id
+
+
+def test_children_that_end_before_their_parent_are_not_missed(redis, broker):
+    begun_flow(broker, {"next": "1"}, {"after": "0"})
+    (parent,) = claim_members(broker)
+    add(broker, parent, step(2))
+
+    end(broker, "ack", *claim_members(broker))
+    assert states_of(broker) == ["started", "waiting", "succeeded"]
+    end(broker, "ack", parent)
+
+    assert states_of(broker) == ["succeeded", "started", "succeeded"]
+
+
+def stored_bytes(redis, depth):
+    """How much a chain of so many groups of two takes, each within the one before."""
+    redis.flushdb()
+    with workflow("nested") as flow:
+        results = flow.map(tasks.double, [1, 2]).results
+        for _ in range(depth):
+            inner = flow.add(total, results).result
+            results = flow.add_many(total, [((inner,), {}), ((inner,), {})]).results
+    return sum(redis.memory_usage(key) for key in redis.scan_iter())
+
+
+def test_each_level_of_nested_groups_costs_the_same(redis):
+    """Neither the whole of what is inside it, nor a copy for each of its jobs."""
+    sizes = [stored_bytes(redis, depth) for depth in (20, 40, 60)]
+
+    assert sizes[2] - sizes[1] < 1.5 * (sizes[1] - sizes[0])
