@@ -259,12 +259,48 @@ def test_there_is_a_limit(redis, broker, change, what):
     assert changes(before, snapshot(redis)) == {}
 
 
-def test_edges_have_a_limit(redis, broker):
-    steps = [{"next": " ".join(str(number) for number in range(1, 151))}, *[{"after": "0"}] * 150]
-    begun_flow(broker, *steps)
+@pytest.mark.parametrize("change", [{"steps": 999}, {"size:1": 15_999_998}])
+def test_a_limit_may_be_reached(redis, broker, change):
+    begun_flow(broker, *CHAIN)
+    (member,) = claim_members(broker)
+    hash = broker.keys.of(QUEUE).workflow + FLOW.encode()
+    last = {f"{name}:998": redis.hget(hash, f"{name}:1") for name in ("first", "size")}
+    redis.hset(hash, mapping={**last, **change})
+
+    assert add(broker, member, step()) == ("ok", "")
+
+
+@pytest.mark.parametrize(("followers", "added", "answer"), [(150, 90, ("full", "edges")), (200, 50, ("ok", ""))])
+def test_edges_have_a_limit(redis, broker, followers, added, answer):
+    next = " ".join(str(number) for number in range(1, followers + 1))
+    begun_flow(broker, {"next": next}, *[{"after": "0"}] * followers)
     (member,) = claim_members(broker)
 
-    assert add(broker, member, *[step(first=number) for number in range(90)]) == ("full", "edges")
+    assert add(broker, member, *[step(first=number) for number in range(added)]) == answer
+
+
+def test_what_is_added_is_something_that_happened(redis, broker):
+    begun_flow(broker, *CHAIN)
+    (member,) = claim_members(broker)
+    keys = broker.keys.of(QUEUE)
+    redis.zadd(keys.workflows, {FLOW: 1})
+
+    add(broker, member, step())
+
+    assert redis.zscore(keys.workflows, FLOW) > 1
+
+
+def test_what_a_torn_log_has_left_is_added_again(redis, broker):
+    begun_flow(broker, *CHAIN)
+    (member,) = claim_members(broker)
+    add(broker, member, step())
+    before = snapshot(redis)
+    keys = broker.keys.of(QUEUE)
+    redis.hset(keys.workflow + FLOW.encode(), "added:0", before[f"workflow:{FLOW}"]["added:0"].replace("whole", "s"))
+
+    assert add(broker, member, step()) == ("ok", "")
+
+    assert changes(before, snapshot(redis)).keys() <= {"workflows"}  # when something happened last
 
 
 def test_sent_twice_is_once(redis, broker):

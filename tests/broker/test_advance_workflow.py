@@ -18,6 +18,7 @@ from tests.support.workflows import (
     claim_members,
     end,
     fields_of,
+    part,
     states_of,
 )
 
@@ -40,7 +41,8 @@ def test_the_next_step_starts_after_the_last_success(redis, broker):
     assert (states_of(broker), ends_of(broker)) == (["succeeded", "started"], ["2 0 0", "0 0 0"])
     (third,) = claim_members(broker)
     end(broker, "ack", third)
-    assert [snapshot(redis)[f"members:{FLOW}:{step}:done"] for step in (0, 1)] == ["\\xc0", "\\x80"]
+    members = {name: bits for name, bits in snapshot(redis).items() if name.startswith("members:")}
+    assert members == {f"members:{FLOW}:0:done": "\\xc0", f"members:{FLOW}:1:done": "\\x80"}
     assert fields_of(broker)["state"] == "succeeded"
     assert "ended_members" not in snapshot(redis)
 
@@ -131,6 +133,16 @@ def test_the_first_death_starts_a_step_once(redis, broker):
     assert (states_of(broker), fields_of(broker)["state"]) == (["started", "started"], "blocked")
 
 
+@pytest.mark.parametrize(("verb", "state"), [("ack", "succeeded"), ("expire", "failed")])
+def test_a_step_for_the_first_death_ends(redis, broker, verb, state):
+    begun_flow(broker, {}, {}, on_death=1)
+    end(broker, "bury", *claim_members(broker))
+
+    end(broker, verb, *claim_members(broker))
+
+    assert (states_of(broker), fields_of(broker)["state"]) == (["started", state], "blocked")
+
+
 def test_results_are_kept_where_others_take_them(redis, broker):
     begun_flow(broker, {"keep": True}, {})
     kept, other = sorted(claim_members(broker), key=lambda member: member.id[-6:])
@@ -143,21 +155,22 @@ def test_results_are_kept_where_others_take_them(redis, broker):
 def test_results_beyond_64_mb_are_told(redis, broker):
     """What has arrived is kept; which jobs send more, their processes know."""
     workflows.full_workflows.clear()  # it may have played before
-    begun_flow(broker, {"keep": True, "size": 2})
-    first, second = claim_members(broker)
+    begun_flow(broker, {"keep": True, "size": 3})
+    first, second, third = claim_members(broker)
     keys = broker.keys.of(QUEUE)
     end(broker, "ack", first, outcome='{"result":1}')
+    redis.hset(keys.workflow + FLOW.encode(), "kept_bytes", 64_000_000 - 12)
+    end(broker, "ack", second, outcome='{"result":2}')
     assert FLOW not in workflows.full_workflows
-    redis.hset(keys.workflow + FLOW.encode(), "kept_bytes", 64_000_000)
 
-    settle(broker, "ack", second, outcome='{"result":2}')
+    settle(broker, "ack", third, outcome='{"result":3}')
 
     assert fields_of(broker)["state"] == "succeeded"  # its end is more important
     assert fields_of(broker)["kept_bytes"] == "64000012"
 
 
-def test_of_a_workflow_that_is_full_processes_hear(redis, broker, monkeypatch):
-    monkeypatch.setattr(workflows, "full_workflows", set())
+def test_of_a_workflow_that_is_full_processes_hear(redis, broker):
+    workflows.full_workflows.clear()
     begun_flow(broker, {"keep": True, "size": 2})
     first, _ = claim_members(broker)
     redis.hset(broker.keys.of(QUEUE).workflow + FLOW.encode(), "kept_bytes", 64_000_000)
@@ -249,11 +262,11 @@ def test_a_heartbeat_takes_thousands_of_notes(redis, broker):
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_a_dead_member_that_is_moved_is_open_there(redis, broker, inspector, monkeypatch, is_told):
+def test_a_dead_member_that_is_moved_is_open_there(redis, broker, inspector, is_told):
     """Whether its workflow has heard of its death or not: what was noted in its old queue does not come later."""
     begun_flow(broker, {})
     (member,) = claim_members(broker)
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         if not is_told:
             patch.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
         end(broker, "bury", member)
@@ -286,6 +299,27 @@ def test_a_note_goes_with_a_job_that_is_moved(redis, broker, inspector):
     assert fields_of(broker)["state"] == "blocked"
 
 
+def test_of_a_job_that_waits_nothing_is_noted_when_it_is_moved(redis, broker, inspector):
+    begun_flow(broker, {})
+    (job_id,) = live_jobs(redis)
+
+    inspector.job_mover.move(job_id, "low", QUEUE)
+
+    assert not [name for name in snapshot(redis) if name.endswith("ended_members")]
+
+
+def test_what_is_to_start_is_noted_until_it_has(redis, broker):
+    begun_flow(broker, *CHAIN)
+    members = claim_members(broker)
+    redis.hset(broker.keys.of(QUEUE).ended_members, mapping=dict.fromkeys([job.id for job in members], "done"))
+
+    assert advance(broker, *members) == ("", ["1:0"])
+    assert snapshot(redis)["unstarted"].keys() == {FLOW}
+    broker.workflows.start([part("1:0")])
+
+    assert "unstarted" not in snapshot(redis)
+
+
 UNDO = new_token("discard")
 
 
@@ -313,6 +347,8 @@ def test_an_undo_takes_back_what_a_discard_has_skipped(redis, broker, inspector)
 
     assert states_of(broker) == ["started", "waiting", "waiting", "waiting", "started", "started"]
     assert fields_of(broker)["state"] == "blocked"
+    waits = {name[-1]: others for name, others in snapshot(redis).items() if name.startswith("step_waits:")}
+    assert waits == {"1": {"0"}, "2": {"0"}, "3": {"1", "2"}}
     inspector.requeue(QUEUE, [member.id])
     for _ in range(4):
         end(broker, "ack", *claim_members(broker))
@@ -330,6 +366,41 @@ def test_what_another_step_has_skipped_stays_so(redis, broker, inspector):
     sweeps.run(inspector, "restore", undo=UNDO)
 
     assert states_of(broker) == ["started", "failed", "skipped", "started"]
+
+
+@pytest.mark.parametrize("how", ["", "e"])
+def test_what_was_skipped_waits_for_those_that_are_not_over(redis, broker, inspector, how):
+    """Of 0, 1 and 2, for which it waits, one has failed and comes back, one has succeeded, and one runs on."""
+    begun_flow(broker, *[{"next": f"3{how}"}] * 3, {"after": f"0{how} 1{how} 2{how}"}, {})
+    first, second, third, _ = sorted(claim_members(broker), key=lambda member: member.id[-6:])
+    discarded(broker, inspector, first)
+    end(broker, "ack", second)
+    assert states_of(broker)[3] == ("waiting" if how else "skipped")
+
+    sweeps.run(inspector, "restore", undo=UNDO)
+
+    assert snapshot(redis)[f"step_waits:{FLOW}:3"] == {"0", "2"}
+    inspector.requeue(QUEUE, [first.id])
+    end(broker, "ack", *claim_members(broker))
+    assert states_of(broker)[3] == "waiting"
+    end(broker, "ack", third)
+    assert states_of(broker)[3] == "started"
+
+
+def test_a_step_behind_many_paths_is_skipped_once(redis, broker):
+    """Sixteen times the next two wait for both before them: there are 2^16 ways from the first step to the last one."""
+    wide = [{"next": "1 2"}]
+    for level in range(16):
+        before = "0" if not level else f"{2 * level - 1} {2 * level}"
+        next = f"{2 * level + 3} {2 * level + 4}" if level < 15 else ""
+        wide += [{"after": before, "next": next}] * 2
+    begun_flow(broker, *wide)
+    redis.config_resetstat()
+
+    end(broker, "expire", *claim_members(broker))
+
+    assert set(states_of(broker)) == {"failed", "skipped"}
+    assert redis.info("commandstats")["cmdstat_hset"]["calls"] < 100
 
 
 def test_a_workflow_that_is_over_stays_so(redis, broker, inspector):
@@ -394,9 +465,21 @@ def test_who_waits_is_woken_of_what_is_over(redis, broker):
     end(broker, "bury", *claim_members(broker))
     redis.delete(broker.keys.of(QUEUE).workflow_signal + FLOW.encode())
 
-    advance(broker)
+    for _ in range(2):
+        advance(broker)
+        assert snapshot(redis)[f"workflow_signal:{FLOW}"] == ["over"]
+    assert 0 < redis.pttl(broker.keys.of(QUEUE).workflow_signal + FLOW.encode()) <= 60_000
 
+
+def test_who_waits_is_woken_by_a_death_and_waits_again_when_it_is_requeued(redis, broker, inspector):
+    begun_flow(broker, {})
+    (member,) = claim_members(broker)
+
+    end(broker, "bury", member)
     assert snapshot(redis)[f"workflow_signal:{FLOW}"] == ["over"]
+    inspector.requeue(QUEUE, [member.id])
+
+    assert f"workflow_signal:{FLOW}" not in snapshot(redis)
 
 
 def test_what_ends_by_a_script_that_redis_does_not_know_is_heard_of(redis, broker):

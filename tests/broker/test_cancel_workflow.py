@@ -21,6 +21,16 @@ def test_no_step_starts_any_more(redis, broker):
     assert snapshot(redis)[f"workflow_signal:{FLOW}"] == ["over"]
 
 
+def test_it_is_something_that_happened(redis, broker):
+    begun_flow(broker, {})
+    keys = broker.keys.of(QUEUE)
+    redis.zadd(keys.workflows, {FLOW: 1})
+
+    broker.workflows.cancel(FLOW)
+
+    assert redis.zscore(keys.workflows, FLOW) > 1
+
+
 def test_twice_is_once(redis, broker):
     begun_flow(broker, {})
     broker.workflows.cancel(FLOW)

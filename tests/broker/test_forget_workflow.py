@@ -51,6 +51,15 @@ def test_one_that_ended_just_now_stays(redis, broker):
     assert broker.workflows.forget(FLOW, latest_ms=server_ms(redis) - 60_000) == "open"
 
 
+def test_one_in_which_something_happened_then_is_forgotten(redis, broker):
+    begun_flow(broker, {})
+    broker.workflows.cancel(FLOW)
+    redis.zadd(broker.keys.of(QUEUE).workflows, {FLOW: 5})
+
+    assert broker.workflows.forget(FLOW, latest_ms=4) == "open"
+    assert broker.workflows.forget(FLOW, latest_ms=5) == "forgotten"
+
+
 def test_old_ones_are_forgotten(redis, broker):
     begun_flow(broker, {})
     broker.workflows.cancel(FLOW)

@@ -19,6 +19,12 @@ def test_they_are_queued_for_their_clients_in_their_order(redis, broker):
     assert snapshot(redis)["stats"] == {"enqueued": 3}
 
 
+def test_a_job_without_a_client_has_that_of_the_workflow(redis, broker):
+    begun_flow(broker, {}, {"client": "x"}, client="bakery")
+
+    assert {record.partition("\n")[0].split(" ")[4] for record in live_jobs(redis).values()} == {"bakery", "x"}
+
+
 def test_nothing_is_left_to_enqueue(redis, broker):
     begun_flow(broker, {})
 

@@ -79,7 +79,6 @@ end
 local function begin(base, added)
   local waiting, starting = read_own_step(), {}
   for step = base, base + added - 1 do
-    step = string.format("%d", step)
     local first, after = unpack(redis.call("HMGET", flow.hash, "first:" .. step, "after:" .. step))
     redis.call("ZADD", q.workflow_steps .. id, first, step)
     redis.call("SADD", flow.open, step)

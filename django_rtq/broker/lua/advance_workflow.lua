@@ -33,8 +33,7 @@ end
 -- Set the bit that says how a member ended, and clear the others.
 local function note_end(step, place, how)
   if how ~= "open" then redis.call("SETBIT", bits_of(flow, step.name, how), place, 1) end
-  step.has_failed = step.has_failed or how == "dead" or how == "gone"
-  if not step.has_failed then return end
+  if not step.has_failed then return end -- nor had any before this call: there is nothing to clear
   for _, other in ipairs({ "dead", "gone" }) do
     if other ~= how then redis.call("SETBIT", bits_of(flow, step.name, other), place, 0) end
   end

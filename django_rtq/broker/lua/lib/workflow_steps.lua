@@ -119,9 +119,14 @@ local function count_step(flow, step, now)
   local done, dead, gone = redis.call("BITCOUNT", bits_of(flow, step, "done")),
     redis.call("BITCOUNT", bits_of(flow, step, "dead")), redis.call("BITCOUNT", bits_of(flow, step, "gone"))
   redis.call("HSET", flow.hash, "ends:" .. step, done .. " " .. dead .. " " .. gone)
+  if step == on_death then -- nothing waits for it
+    local how = done + gone < tonumber(size) and "started" or gone == 0 and "succeeded" or "failed"
+    redis.call("HSET", flow.hash, "state:" .. step, how)
+    return
+  end
   if FINAL[flow.state] then return end
   if dead > 0 and on_death then finish_step(flow, on_death, "start", now) end
-  if dead > 0 and flow.on_dead == "block" and step ~= on_death then
+  if dead > 0 and flow.on_dead == "block" then
     redis.call("SADD", flow.dead, step)
   else
     redis.call("SREM", flow.dead, step)
@@ -132,7 +137,7 @@ local function count_step(flow, step, now)
   elseif state == "failed" then
     reopen_step(flow, step)
   end
-  return dead > 0 and flow.on_dead == "cancel" and step ~= on_death
+  return dead > 0 and flow.on_dead == "cancel"
 end
 
 -- Wake who waits for the workflow.
@@ -147,7 +152,6 @@ end
 local function end_workflow(flow, state, now)
   set_state(flow, state, now, "ended", string.format("%.0f", now))
   send_signal(flow)
-  flow.state = state
 end
 
 -- How a workflow ended of which no step is open.
