@@ -27,6 +27,7 @@ ACTION_LABELS: dict[str, Any] = {
     "requeue": gettext_lazy("Requeue"),
     "resume": gettext_lazy("Resume"),
     "run_now": gettext_lazy("Run now"),
+    "send": gettext_lazy("Send an event"),
     "stop": gettext_lazy("Stop"),
     "terminate": gettext_lazy("Terminate"),
     "undo": gettext_lazy("Undo"),
