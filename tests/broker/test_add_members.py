@@ -7,6 +7,7 @@ import pytest
 from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.workflows import member_id
+from tests.broker.test_torn_log import copy_of, restore, writes_of
 from tests.support.jobs import QUEUE, WORKER
 from tests.support.snapshots import changes, live_jobs, snapshot
 from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, fields_of, states_of
@@ -290,17 +291,27 @@ def test_what_is_added_is_something_that_happened(redis, broker):
     assert redis.zscore(keys.workflows, FLOW) > 1
 
 
-def test_what_a_torn_log_has_left_is_added_again(redis, broker):
+def test_after_any_prefix_of_its_log_it_is_added_again(redis, broker):
     begun_flow(broker, *CHAIN)
     (member,) = claim_members(broker)
-    add(broker, member, step())
-    before = snapshot(redis)
-    keys = broker.keys.of(QUEUE)
-    redis.hset(keys.workflow + FLOW.encode(), "added:0", before[f"workflow:{FLOW}"]["added:0"].replace("whole", "s"))
+    copy = copy_of(redis)
+    writes = writes_of(redis, lambda: add(broker, member, step(next="1"), step(first=1, after="0")))
+    whole = edges_of(redis)
+    assert len(writes) > 15
 
-    assert add(broker, member, step()) == ("ok", "")
+    for kept in range(len(writes)):
+        restore(redis, copy, writes[:kept])
 
-    assert changes(before, snapshot(redis)).keys() <= {"workflows"}  # when something happened last
+        assert add(broker, member, step(next="1"), step(first=1, after="0"))[0] in ("ok", "added")
+
+        assert (kept, edges_of(redis)) == (kept, whole)
+
+
+def edges_of(redis):
+    """What waits for what."""
+    taken = snapshot(redis)
+    fields = {name: text.split() for name, text in taken[f"workflow:{FLOW}"].items() if name[:5] in ("after", "next:")}
+    return fields | {name: waits for name, waits in taken.items() if name.startswith("step_waits:")}
 
 
 def test_sent_twice_is_once(redis, broker):

@@ -8,7 +8,7 @@ from django_rtq.broker import workflows
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import QueueFull
 from tests.support.jobs import QUEUE, queued_job
-from tests.support.snapshots import changes, snapshot
+from tests.support.snapshots import MS, changes, snapshot
 from tests.support.workflows import FLOW, begun_flow, new_flow, part, states_of
 
 
@@ -24,6 +24,7 @@ def test_steps_without_others_before_them_are_to_be_enqueued(redis, broker):
     assert taken[f"step_waits:{FLOW}:1"] == {"0"}
     assert taken[f"starting_parts:{FLOW}"] == {"0:0": 0, "2:0": 3}
     assert taken["workflows"].keys() == taken["unstarted"].keys() == {FLOW}
+    assert taken[f"workflow:{FLOW}"]["made"] == MS
 
 
 def test_it_is_not_there_before_its_last_part(redis, broker, monkeypatch):

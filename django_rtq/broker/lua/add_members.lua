@@ -64,7 +64,6 @@ end
 local function insert_before(step, waiting)
   local next = redis.call("HGET", flow.hash, "next:" .. step)
   if string.find(next .. " ", "%d ") then return end
-  redis.call("HSET", flow.hash, "next:" .. step, next .. " " .. waiting)
   for follower, how in string.gmatch(waiting, "(%d+)(e?)") do
     local after, edge = redis.call("HGET", flow.hash, "after:" .. follower), step .. how
     if not string.find(" " .. after .. " ", " " .. edge .. " ", 1, true) then -- else a torn log
@@ -73,6 +72,7 @@ local function insert_before(step, waiting)
     local waits, is_open = q.step_waits .. id .. ":" .. follower, redis.call("SISMEMBER", flow.open, follower) == 1
     if is_open then redis.call("SADD", waits, step) end
   end
+  redis.call("HSET", flow.hash, "next:" .. step, next .. " " .. waiting) -- last: after a torn log all of this is done again
 end
 
 -- All calls are there: the steps belong to the workflow now, and those that wait for no other start.

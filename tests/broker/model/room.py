@@ -66,16 +66,17 @@ class Room:
 
     def refusal_of_all(self, jobs: Sequence[UniqueJob]) -> tuple[list[str], list[str]]:
         """The answers if no queued job counted, and the clients of the new ones."""
-        taken: Counter[str] = Counter()
+        taken: list[str] = []  # in the order of the jobs
         trial = copy.deepcopy(self.queue)
 
         def find_place(client: str) -> str:
-            refusal = self._refusal_beside(client, taken)
-            taken[client] += not refusal
+            refusal = self._refusal_beside(client, Counter(taken))
+            if not refusal:
+                taken.append(client)
             return refusal
 
         answers = [trial.enqueue_one(job, find_place) for job in jobs]
-        return answers, list(taken.elements())
+        return answers, taken
 
     def _refusal_beside(self, client: str, taken: Counter[str]) -> str:
         """Why a job does not fit beside those that wait for their time."""

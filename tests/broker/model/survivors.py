@@ -28,7 +28,12 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/turns first_clients: [n = q.aside and n + q.aside.n or n -> nothing]",
         "lib/virtual_turns open_turns: [leave_aside(q, found, 2) -> nothing]",
     ),
+    "A list of one entry has no order.": ('lib/workflow_steps send_signal: ["LPUSH" -> "RPUSH"]',),
     "It reads or computes more, with the same result.": (
+        "advance_workflow find_step: [number >= step.first and number < step.first + step.size -> false]",
+        "advance_workflow find_step: number[ >= -> > ]step.first",
+        'advance_workflow : [note ~= "done" -> true]',
+        "lib/members move_note: [string.byte(id, 13) ~= 56 -> false]",
         "suspend : [#mine == 0 -> false]",
         'lib/steps keep_steps: undo == ""[ or redis.call("EXISTS", q.step_jobs) == 0 -> nothing]',
         'lib/steps forget_steps: [redis.call("EXISTS", q.step_jobs) == 0 -> false]',
@@ -60,6 +65,9 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/used_times count_ends: [client -> true]",
         "promote pick: [record -> true]",
     ),
-    "It writes what is there.": ("resume_task : [is_paused -> true]",),
+    "It writes what is there.": (
+        "resume_task : [is_paused -> true]",
+        'lib/workflow_steps count_step: [state == "failed" -> true]',
+    ),
 }
 SURVIVORS = {name: reason for reason, names in REASONS.items() for name in names}
