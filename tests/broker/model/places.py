@@ -56,10 +56,12 @@ class Places:
         self.index(lane, since)
         self.queue.lanes[lane].append(job_id)
 
-    def give_back(self, job_id: str, *, is_unrun: bool) -> None:
+    def give_back(self, job_id: str, *, is_unrun: bool, is_timed: bool = True) -> None:
+        """`is_timed`: if clients take turns by time, this job has been charged for its start."""
         lane = band, client = self.queue.jobs[job_id].lane
         self.index(lane, self.queue.clock.now)
-        if is_unrun and client in self.queue.rings[band] and not self.queue.job_times():  # it has not had its turn
+        has_had_turn = not is_unrun or (is_timed and self.queue.job_times())
+        if not has_had_turn and client in self.queue.rings[band]:
             self.queue.order.come_first(band, client)
         if job_id not in self.queue.lanes[lane]:  # a torn log may have left it there
             self.queue.lanes[lane].insert(0, job_id)

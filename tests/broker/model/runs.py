@@ -63,6 +63,8 @@ class Runs:
         taken = []
         job_ids = sorted(self.queue.running[worker], reverse=True)[:limit]
         ended = self.end_stopped(job_ids)
+        # What a torn log has kept of a claim names no client.
+        is_timed = any(self.queue.running[worker][job_id].count(" ") > 1 for job_id in job_ids[:1])
         for job_id in job_ids:
             if job_id in ended:
                 taken.append((job_id, "cancelled"))
@@ -73,7 +75,7 @@ class Runs:
                 self.die(job_id)
                 taken.append((job_id, "dead"))
             else:
-                self.queue.places.give_back(job_id, is_unrun=job_id not in guilty)
+                self.queue.places.give_back(job_id, is_unrun=job_id not in guilty, is_timed=is_timed)
                 self.queue.spent.note_unrun(worker, {job_id} - guilty)
                 taken.append((job_id, "queued"))
             self.queue.count("reclaimed")
