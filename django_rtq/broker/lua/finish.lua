@@ -18,4 +18,4 @@ local q, most, state, jobs = named(), tonumber(ARGV[1]), ARGV[2], ARGV
 local now = now_ms(q.clock)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-return finish_members(q, jobs, 3, #jobs, most, now, state)
+return finish_members(q, jobs, 3, most, now, state)

@@ -15,6 +15,20 @@ local function note_members(q, ids, how)
   if n > 0 then redis.call("HSET", q.ended_members, unpack(notes)) end
 end
 
+-- Note how those of these runs that are of members have ended: the ids, ms to keep and outcomes at these places of a list.
+local function note_ends(q, list, places, field)
+  local notes, n, how = {}, 0, field == "succeeded" and "done" or "gone"
+  for i = 1, #places do
+    local place = places[i]
+    local id = list[place]
+    if string.byte(id, 13) == 56 then
+      local keeps = how == "done" and string.byte(id, 17) == 57
+      notes[n + 1], notes[n + 2], n = id, keeps and "done " .. list[place + 2] or how, n + 2
+    end
+  end
+  if n > 0 then redis.call("HSET", q.ended_members, unpack(notes)) end
+end
+
 -- How these members have ended, false for those of which nothing is noted.
 local function read_notes(q, ids)
   return #ids > 0 and redis.call("HMGET", q.ended_members, unpack(ids)) or {}

@@ -22,10 +22,8 @@ local function split_held(running, list, step, first, last)
   return mine, stale, entries
 end
 
--- Finish the jobs in a part of a list, none of which belongs to a workflow: id, ms to keep, outcome in turn. Returns the stale
--- ids.
-local function finish_runs(q, list, first, last, most, now, field)
-  local mine, stale, entries = split_held(q.running, list, 3, first, last)
+-- Finish the jobs at these places of a list, which the worker holds. Returns the stale ids.
+local function finish_held(q, list, mine, stale, entries, most, now, field)
   if #mine == 0 then return stale end
   local ids = store_outcomes(q, list, mine, most, now)
   delete_jobs(q, ids)
@@ -35,18 +33,18 @@ local function finish_runs(q, list, first, last, most, now, field)
   return stale
 end
 
--- finish_runs() of jobs that may belong to workflows.
-local function finish_members(q, list, first, last, most, now, field)
-  local mine, without = split_held(q.running, list, 3, first, last), {}
-  for _, i in ipairs(mine) do
-    if field == "succeeded" and string.byte(list[i], 17) == 57 then
-      note_members(q, { list[i] }, "done " .. list[i + 2])
-    else
-      without[#without + 1] = list[i]
-    end
-  end
-  note_members(q, without, field == "succeeded" and "done" or "gone")
-  return finish_runs(q, list, first, last, most, now, field)
+-- Finish the jobs in a part of a list, none of which belongs to a workflow: id, ms to keep, outcome in turn. Returns the stale
+-- ids.
+local function finish_runs(q, list, first, last, most, now, field)
+  local mine, stale, entries = split_held(q.running, list, 3, first, last)
+  return finish_held(q, list, mine, stale, entries, most, now, field)
+end
+
+-- finish_runs() of a whole list of jobs that may belong to workflows.
+local function finish_members(q, list, first, most, now, field)
+  local mine, stale, entries = split_held(q.running, list, 3, first)
+  note_ends(q, list, mine, field)
+  return finish_held(q, list, mine, stale, entries, most, now, field)
 end
 
 -- The ids at these positions of a list.
