@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.messages import HeldEntry
 from django_rtq.broker.redis.client import RedisClient, as_dict, clock_ms
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.exceptions import PayloadTooLarge
-from django_rtq.jobs import serializer
-from django_rtq.validation import MAX_STEP_NAME, is_step_name
 
 if TYPE_CHECKING:
     from django_rtq.broker.redis.async_client import AsyncRedisClient
 
 MAX_EVENTS = 1_000  # of a job
 MAX_UNREAD = 100  # of them, that it has not read
-MAX_VALUE_BYTES = 65_536
 MAX_EVENT_BYTES = 4_194_304  # of their values, together
 
 
@@ -107,22 +103,6 @@ class StepStore:
         call = SCRIPTS["record_step"].call(self._keys.of(holder.queue), arguments, worker=holder.worker)
         (word,) = checked((yield [call]))
         return bool(word == b"ok")
-
-
-def written_event(event: object, value: Any) -> str:
-    """The value of an event as JSON. Raises ValueError for its name, Unserializable and PayloadTooLarge."""
-    if not is_step_name(event):
-        raise ValueError(
-            f"The name of an event is {str(event)[:200]!r}, but has to be a str of 1 to {MAX_STEP_NAME} printable "
-            "characters."
-        )
-    text = serializer.dumps(value, what=f"the value of event {event!r}")
-    if len(text.encode()) > MAX_VALUE_BYTES:
-        raise PayloadTooLarge(
-            f"The value of event {event!r} has {len(text.encode()):,} bytes of JSON, and {MAX_VALUE_BYTES:,} are the "
-            "most. Store it and send a key."
-        )
-    return text
 
 
 def send_command(keys: QueueKeys, job_id: str, event: str, token: str, value: str) -> Command:

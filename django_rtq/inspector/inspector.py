@@ -14,7 +14,6 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
-from django_rtq.broker.job_steps import written_event
 from django_rtq.broker.redis.commands import Argument, Steps
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.workflows import is_member
@@ -42,6 +41,7 @@ from django_rtq.inspector.shared_overview import SharedOverview
 from django_rtq.inspector.sweep import STEP, Result, Sweep, Sweeper
 from django_rtq.inspector.task_details import TaskReader
 from django_rtq.inspector.task_pauses import TaskPauses
+from django_rtq.jobs.events import written_event
 from django_rtq.jobs.job import CancelAnswer, JobState
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from django_rtq.broker.job_steps import written_event
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.details import JobDetails
+from django_rtq.jobs.events import written_event
 from django_rtq.jobs.job import CancelAnswer, JobState
 from django_rtq.jobs.record import Header
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
