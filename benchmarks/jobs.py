@@ -7,11 +7,12 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Sequence
 
 from django.db import transaction
 
 from benchmarks.counters import counters, marks
-from django_rtq import task
+from django_rtq import Call, task
 
 logger = logging.getLogger("benchmarks")
 PROCESSES = 1024  # slots of a client in nap_of_client
@@ -146,6 +147,25 @@ def read_and_write(number: int) -> None:
     account.balance = number
     account.save(update_fields=["balance"])
     marks()[number] = 1
+
+
+@task(result_ttl=0)
+def insert(number: int) -> None:
+    """One INSERT of one row."""
+    from benchmarks.models import Account
+
+    Account.objects.bulk_create([Account(balance=number)])
+    marks()[number] = 1
+
+
+@task(result_ttl=0, batch=100)
+def insert_together(calls: Sequence[Call]) -> None:
+    """One INSERT of a row for each job."""
+    from benchmarks.models import Account
+
+    Account.objects.bulk_create(Account(balance=call.args[0]) for call in calls)
+    for call in calls:
+        marks()[call.args[0]] = 1
 
 
 @task(result_ttl=0)

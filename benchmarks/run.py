@@ -20,7 +20,7 @@ BUSY_LOAD = 0.5  # load average from which other programs distort the figures
 GROUPS = (
     *("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness"),
     *("ordinary", "threads", "coroutines", "database", "get", "retries", "payload", "queues", "producers", "clients"),
-    *("weights", "limits", "crashes", "transactions", "workflows"),
+    *("weights", "limits", "crashes", "transactions", "workflows", "together"),
     *("observers", "start", "idle", "scale", "admin", "pages"),
 )
 
@@ -89,6 +89,7 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
         producers,
         queues,
         retries,
+        together,
         transactions,
         waiting,
         weights,
@@ -96,7 +97,7 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
 
     modules = (
         *(raw, enqueue, unique, drain, latency, delayed, memory, fairness, database, get, retries, payload, queues),
-        *(producers, clients, weights, limits, crashes, transactions, workflows, observers),
+        *(producers, clients, weights, limits, crashes, transactions, workflows, together, observers),
     )
     by_rounds = {module.__name__.rpartition(".")[2]: module.measure for module in modules} | {
         "ordinary": waiting.measure_ordinary,

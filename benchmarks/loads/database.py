@@ -18,7 +18,7 @@ VARIABLE = "RTQ_BENCH_DATABASE"  # what SETTINGS read
 
 def measure(env: Environment, readings: Readings) -> None:
     """One round: each database once with each kind of connection."""
-    _measure(env, readings, "sqlite", _sqlite(env))
+    _measure(env, readings, "sqlite", sqlite(env))
     try:
         with PrivatePostgres() as server:
             _measure(env, readings, "postgres", server.settings)
@@ -32,7 +32,7 @@ def create_table(env: Environment) -> None:
         env.finish(setup)
 
 
-def _sqlite(env: Environment) -> dict[str, Any]:
+def sqlite(env: Environment) -> dict[str, Any]:
     """A file with a write-ahead log, as busy projects set it."""
     pragmas = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
     return {
