@@ -140,7 +140,7 @@ def test_a_suspect_ends_it(broker):
     assert names(claim_all(broker, 1)) == ["a", "b"]
 
 
-def test_it_tells_earlier_failures(broker):
+def test_it_tells_earlier_failures_and_notes_no_more_since_when_they_wait(redis, broker):
     first, second = (retrying_job(broker, name, client="x", body=BODY, wait_ms=0) for name in "ab")
     promote(broker, QUEUE)
     assert names(claim(broker, worker=WORKER)) == ["a"]
@@ -149,6 +149,7 @@ def test_it_tells_earlier_failures(broker):
 
     assert (names(claimed.ids), claimed.counts) == (["b"], {0: (1, 0)})
     assert first.id != second.id
+    assert "waiting_since" not in snapshot(redis)
 
 
 def test_many_jobs_keep_the_processing_list_small(redis, broker):
@@ -225,6 +226,30 @@ def test_weights_count_each_job(broker, limits):
 
     found = next_names(broker, 6)
     assert found.index("f") in (2, 3), "x has had five, so y gets two or three before"
+
+
+def test_a_client_of_great_weight_is_back_sooner(broker, limits):
+    limits.set_client(QUEUE, "x", weight=10)
+    index_jobs(broker, "abcdefghijklm")
+    index_jobs(broker, "123456", client="y")
+    assert names(claim(broker, worker=WORKER)) == ["a"]
+
+    assert names_in(claim_more(broker, 10)) == list("bcdefghijk")
+
+    assert next_names(broker, 4).index("l") <= 2
+
+
+def test_clients_that_are_blocked_are_not_waited_for(broker, limits):
+    limits.set_client(QUEUE, "z", max_running=1)
+    index_jobs(broker, "67", client="z")
+    assert names(claim(broker, 2, worker="w3")) == ["6"]
+    index_jobs(broker, "abcdef")
+    index_jobs(broker, "12345", client="y")
+    assert names(claim(broker, worker=WORKER)) == ["a"]
+
+    assert names_in(claim_more(broker, 2)) == ["b", "c"]
+
+    assert next_names(broker, 4) == "123d"
 
 
 def test_a_client_without_jobs_keeps_its_turn_where_there_are_weights(broker, limits):

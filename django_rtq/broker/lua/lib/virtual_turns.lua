@@ -165,7 +165,6 @@ local function turn_behind(q, band, client, turn, n)
     local others = redis.call("ZCOUNT", q.ring .. band, "-inf", "(inf") - 1
     return others > 0 and turn + n * others + 0.5 or redis.call("INCR", q.turn)
   end
-  if turn >= tonumber(NEWCOMERS) then return turn end
   local share, _, clients = read_shares(q, { client })[1], first_turns(q.ring .. band, 1)
   return turn + n * (q.has_times and estimate(share) or clients) * share.stride
 end
