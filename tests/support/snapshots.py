@@ -114,7 +114,7 @@ def _without_times(value):
             for pattern, word in _TIMES:
                 value = pattern.sub(word, value)
             return value
-        case int() if value > 10**12:
+        case int() if abs(value) > 10**12:
             return MS
         case dict():
             return {_without_times(key): _without_times(item) for key, item in value.items()}

@@ -5,7 +5,7 @@
 --       due_signal digests unique crashes waiting_since results recent_results finished no_outcome
 --       cancel_requests progress result_times result_expiry scheduled_by_client
 --       limits running_counts blocked rate_times next_starts job_times bands turn work_signal ring lane ended_members
---       step_jobs steps
+--       step_jobs steps runners
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
@@ -29,7 +29,7 @@ for _, i in ipairs(mine) do
     release_unique(q, { id })
     count(q.stats, now, "dead", 1)
   end
-  redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
+  leave(q, q.running, { id })
 end
 count_ended(q, entries)
 return stale

@@ -1,10 +1,10 @@
 -- cancel: cancel a job that waits, or ask a running one to stop.
 -- queued, scheduled, retrying -> cancelled; running -> asked to stop: cancelled, unless it succeeds before it stops
--- uses: prelude schedule lanes workers outcomes known_ids members
+-- uses: prelude schedule lanes runners outcomes known_ids members
 -- keys: jobs scheduled dead cancelled_in_lane failures crashes errors waiting_since retrying results
 --       recent_results finished finished_before no_outcome workers clock scratch stats running_of waiters
 --       finished_signal due_signal digests unique cancel_requests progress result_times result_expiry
---       scheduled_by_client log lanes lane bands ring ended_members step_jobs steps
+--       scheduled_by_client log lanes lane bands ring ended_members step_jobs steps runners signed_on
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept

@@ -5,7 +5,7 @@
 -- keys: running_of jobs workers bands turn lanes work_signal clock scratch ring lane finished no_outcome results
 --       recent_results result_times result_expiry stats failures crashes errors waiting_since retrying digests progress
 --       cancel_requests cancelled_in_lane paused waiters finished_signal unique scheduled scheduled_by_client due_signal
---       limits running_counts blocked rate_times next_starts job_times step_jobs steps
+--       limits running_counts blocked rate_times next_starts job_times step_jobs steps runners
 -- ARGV[1] worker      its name
 -- ARGV[2] wanted      jobs, at most 500
 -- ARGV[3] slots       how many jobs it can run at once, if it runs none now; else 0: then it gets no suspect, a job that
@@ -43,9 +43,10 @@ local function open_queue(place)
     if tonumber(list[i]) == place then q.aside = add_aside(q.aside, list[i + 1]) end
   end
   q.has_rare = redis.call("EXISTS", q.failures, q.crashes, q.errors, q.waiting_since, q.retrying, q.progress, q.digests,
-    q.cancel_requests, q.cancelled_in_lane, q.paused, q.waiters, q.limits, q.step_jobs) > 0
+    q.cancel_requests, q.cancelled_in_lane, q.paused, q.waiters, q.limits, q.step_jobs, q.runners) > 0
   q.has_failures, q.has_crashes, q.has_waiting_since = has(q, q.failures), has(q, q.crashes), has(q, q.waiting_since)
   q.has_cancelled_in_lane, q.has_limits = has(q, q.cancelled_in_lane), has(q, q.limits)
+  q.has_runners, q.worker = has(q, q.runners), worker
   redis.call("DEL", q.scratch) -- lets a full server be drained
   return q
 end

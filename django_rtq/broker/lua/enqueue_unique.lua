@@ -5,7 +5,7 @@
 --       running_of bands turn lanes waiting_since work_signal due_signal clock ring lane stats
 --       scheduled_by_client waiting_limits running_counts blocked errors progress cancel_requests
 --       results recent_results result_times result_expiry no_outcome waiters finished_signal ended_members
---       step_jobs steps
+--       step_jobs steps runners signed_on
 -- ARGV[1] mode        "1": add all jobs or none, else ""; then " <most outcomes> <keep_ms> <outcome>" if jobs that do not fit
 --                     take the places of the oldest ones, which end with this outcome
 -- ARGV[...] jobs      of each: those of enqueue_many (id, band, max_crashes, client, due, expires, front, body), and

@@ -5,7 +5,7 @@
 --       no_outcome clock scratch stats waiters finished_signal scheduled due_signal digests unique
 --       cancel_requests progress result_times result_expiry scheduled_by_client
 --       limits running_counts blocked rate_times next_starts job_times bands turn work_signal ring lane ended_members
---       step_jobs steps
+--       step_jobs steps runners
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] state       "succeeded"; "expired": nobody started them before they expired; "cancelled": they were asked to
 --                     stop, and did

@@ -5,7 +5,7 @@
 --       digests unique workers running_of failures crashes scheduled retrying
 --       waiting_limits scheduled_by_client running_counts blocked cancelled_in_lane waiting_since errors progress
 --       cancel_requests results recent_results result_times result_expiry no_outcome waiters finished_signal
---       due_signal ended_members step_jobs steps
+--       due_signal ended_members step_jobs steps runners signed_on
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms
 -- ARGV[3] overlap     "allow", or "skip" while the last job lives

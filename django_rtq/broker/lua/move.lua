@@ -1,9 +1,10 @@
 -- move: move a job that does not run to another queue. There are two queues: where it is, and where it goes.
 -- queued, scheduled, retrying -> the same in the other queue; dead -> queued there, with all its attempts
--- uses: prelude lanes unique task_pauses workers known_ids moving members
+-- uses: prelude lanes unique task_pauses runners known_ids moving members
 -- keys: jobs scheduled retrying dead cancelled_in_lane failures crashes errors progress waiting_since bands ring lane lanes
 --       turn work_signal due_signal scheduled_by_client digests unique workers running_of finished finished_before
---       results waiters finished_signal cancel_requests clock scratch stats log ended_members step_jobs steps
+--       results waiters finished_signal cancel_requests clock scratch stats log ended_members step_jobs steps runners
+--       signed_on
 -- ARGV[1] id          the job
 --
 -- returns "moved", or why not: "missing", "finished", "running"; "there": it is in the other queue; "duplicate <id>" of the

@@ -6,7 +6,7 @@
 --       results recent_results finished no_outcome cancel_requests progress signed_on tasks result_times
 --       result_expiry scheduled_by_client
 --       limits running_counts blocked rate_times next_starts job_times done_runs failed_runs failing ended_members
---       step_jobs steps
+--       step_jobs steps runners
 -- ARGV[1] lease_ms    of the caller: a silence of more than half of it is an outage
 -- ARGV[2] limit       jobs to take back in this call, at most 25
 --

@@ -6,7 +6,7 @@
 --       finished no_outcome progress results recent_results cancel_requests signed_on tasks result_times
 --       result_expiry scheduled_by_client
 --       limits running_counts blocked rate_times next_starts job_times done_runs failed_runs failing ended_members
---       step_jobs steps
+--       step_jobs steps runners
 -- ARGV[1] worker      its name
 -- ARGV[2] limit       jobs to take back in this call, at most 500
 --

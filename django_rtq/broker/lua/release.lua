@@ -5,7 +5,7 @@
 --       errors retrying results recent_results finished no_outcome stats waiters finished_signal
 --       cancel_requests progress digests due_signal scheduled unique result_times result_expiry
 --       scheduled_by_client
---       limits running_counts blocked rate_times next_starts job_times ended_members step_jobs steps
+--       limits running_counts blocked rate_times next_starts job_times ended_members step_jobs steps runners
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to release
@@ -23,7 +23,7 @@ for place = #mine, 1, -1 do -- the first claimed is pushed last, to the front
   local id = ids[mine[place]]
   local record = redis.call("HGET", q.jobs, id)
   if record then push_front(q, id, record, now, not is_timed) end
-  redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
+  leave(q, q.running, { id })
 end
 count_ended(q, entries, true)
 return stale

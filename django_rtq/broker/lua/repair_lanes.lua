@@ -2,9 +2,9 @@
 -- processing lists of workers without a lease. These get an expired lease, so that their jobs are reclaimed. Counts
 -- running jobs again if there are limits, and lets clients go on that may. Compares the number of records with that of ids
 -- in all places, from time to time.
--- uses: prelude lanes blocking recount workers lost_jobs
+-- uses: prelude lanes blocking recount workers lost_jobs runners
 -- keys: bands turn lanes waiting_since work_signal clock scratch ring lane workers signed_on running_of jobs limits
---       running_counts blocked rate_times next_starts job_times due_signal scheduled dead cancelled_in_lane
+--       running_counts blocked rate_times next_starts job_times due_signal scheduled dead cancelled_in_lane runners
 -- ARGV[1] start       how many lanes, and how many workers, to skip
 -- ARGV[2] limit       lanes, and workers, to check in this call, at most 100
 -- ARGV[3] count_ms    how long after the last time the records are counted
@@ -47,6 +47,7 @@ for i, deadline in ipairs(#holders > 0 and redis.call("ZMSCORE", q.workers, unpa
     gone = gone + 1
   end
 end
+tend_runners(q)
 local lost = count_lost(q, now, count_ms)
 if math.max(#lanes, #holders) < limit then return { 0, lost } end
 return { start + limit - math.max(removed, gone), lost }

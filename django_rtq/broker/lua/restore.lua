@@ -3,7 +3,7 @@
 -- uses: prelude restore undo
 -- keys: undo undos jobs dead failures crashes errors waiting_since digests progress finished finished_before scratch
 --       clock unique workers running_of scheduled retrying scheduled_by_client due_signal bands turn lanes
---       work_signal ring lane log ended_members step_jobs steps
+--       work_signal ring lane log ended_members step_jobs steps runners signed_on
 -- ARGV[1] token       of the undo
 -- ARGV[2] call        a name for this call: by that it is recognised when it is sent twice
 -- ARGV[3] keep_ms     for how long the others are kept, so that they can follow

@@ -5,7 +5,7 @@
 --       results recent_results finished no_outcome waiters finished_signal cancel_requests progress digests
 --       unique result_times result_expiry scheduled_by_client
 --       limits running_counts blocked rate_times next_starts job_times bands turn work_signal ring lane ended_members
---       step_jobs steps
+--       step_jobs steps runners
 -- ARGV[...] jobs      of each: id, ms to wait, failures to count (1, or 0 for a job that this worker could not run),
 --                     the failure as one line of JSON, client (a newline: the caller does not know it); at most 500
 --
@@ -29,7 +29,7 @@ for _, i in ipairs(mine) do
     -- Of the failures of a job whose task no worker knows, the first is kept: it shows since when.
     if failures ~= "0" or not is_same_error(q.errors, id, line) then record_failure(q, id, failures, line, now) end
   end
-  redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
+  leave(q, q.running, { id })
 end
 count_ended(q, entries)
 return stale

@@ -4,7 +4,7 @@
 -- keys: running jobs scheduled scheduled_by_client due_signal step_jobs steps bands turn lanes waiting_since work_signal
 --       ring lane clock scratch failures crashes errors retrying results recent_results finished no_outcome stats waiters
 --       finished_signal cancel_requests progress digests unique result_times result_expiry
---       limits running_counts blocked rate_times next_starts job_times ended_members
+--       limits running_counts blocked rate_times next_starts job_times ended_members runners
 -- ARGV[...] jobs      of each: id, ms to wait at the most, what it waits for, as steps.lua has it; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
@@ -29,7 +29,7 @@ for _, i in ipairs(mine) do
     local _, client = read_header(record)
     if due <= now then push_back(q, id, record, now) else schedule(q, client, due, id) end
   end
-  redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
+  leave(q, q.running, { id })
 end
 count_ended(q, entries)
 return stale

@@ -37,7 +37,7 @@ _KINDS = {
         "jobs",
         "waiting_since",
         "cancelled_in_lane",
-        "running",
+        *("running", "runners"),
         "failures",
         "crashes",
         "errors",
@@ -133,7 +133,7 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
             found.append(f"the lane {lane} is in no ring")
         if lane not in queue.get("lanes", {}):
             found.append(f"no audit would find the lane {lane}")
-    return found + _uncounted(queue) + _unheld(queue) + _unlooked(queue) + _unfound(queue)
+    return found + _uncounted(queue) + _unheld(queue) + _unlooked(queue) + _unfound(queue) + _misnamed(queue, running)
 
 
 def startable(keyspace: dict[str, Any], tag: str) -> list[str]:
@@ -169,6 +169,13 @@ def _uncounted(queue: dict[str, Any]) -> list[str]:
         if int(crashes) > allowed + (job_id in queue.get("dead", {})):
             found.append(f"{job_id} crashed {crashes} times, {allowed} allowed")
     return found
+
+
+def _misnamed(queue: dict[str, Any], running: dict[str, Any]) -> list[str]:
+    """Where there are many workers: what the hash of running jobs says, and the processing lists do not."""
+    runners = queue.get("runners", {})
+    by_job = {"": "ready"} | {job_id: worker for worker, ids in running.items() for job_id in ids}
+    return [f"{runners} run, and {running}"] if runners.get("") == "ready" and runners != by_job else []
 
 
 def _unheld(queue: dict[str, Any]) -> list[str]:

@@ -8,6 +8,13 @@ local function begin_answer(q, place, status, reply)
   return n
 end
 
+-- Note that this worker runs these jobs: pairs of id and entry. Before they are in its processing list.
+local function note_runner(q, held)
+  local runners = {}
+  for i = 1, #held, 2 do runners[i], runners[i + 1] = held[i], q.worker end
+  redis.call("HSET", q.runners, unpack(runners))
+end
+
 -- Enter jobs into the processing list before they leave their lanes. An id without a record was left by a torn log.
 -- `head` is the position in the reply before this queue. Returns how many were assigned.
 -- Redis keeps a hash of up to 512 fields as a list, which it searches for each field, unless a value has over 64 bytes: so
@@ -32,6 +39,7 @@ local function assign_jobs(q, ids, owners, reply, head, counts)
       add_job(started, owners[i])
     end
   end
+  if q.has_runners and h > 0 then note_runner(q, held) end
   if h > 64 then held[2] = string.rep("0", 64) .. held[2] end
   if h > 0 then redis.call("HSET", q.running, unpack(held)) end
   if started and h > 0 then

@@ -59,7 +59,7 @@ local function reclaim_jobs(q, worker, is_guilty, limit, now, answer)
       answer[#answer + 1], answer[#answer + 2] = id, is_dead and "dead" or "queued"
       count(q.stats, now, "reclaimed", 1)
     end
-    redis.call("HDEL", running, id) -- last: a torn log may cost a second run, not a job
+    leave(q, running, { id })
     entries[#entries + 1] = held[id]
   end
   count_ended(q, entries)

@@ -22,13 +22,19 @@ local function split_held(running, list, step, first, last)
   return mine, stale, entries
 end
 
+-- Remove jobs from a processing list, last: a torn log may cost a second run, not a job.
+local function leave(q, running, ids)
+  redis.call("HDEL", running, unpack(ids))
+  if q.has_runners ~= false then redis.call("HDEL", q.runners, unpack(ids)) end
+end
+
 -- Finish the jobs at these places of a list, which the worker holds. Returns the stale ids.
 local function finish_held(q, list, mine, stale, entries, most, now, field)
   if #mine == 0 then return stale end
   local ids = store_outcomes(q, list, mine, most, now)
   delete_jobs(q, ids)
   count(q.stats, now, field, #ids)
-  redis.call("HDEL", q.running, unpack(ids)) -- last: a torn log may cost a second run, not a job
+  leave(q, q.running, ids)
   if q.has_limits ~= false then count_ended(q, entries) end
   return stale
 end

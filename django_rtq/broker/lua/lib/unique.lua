@@ -4,7 +4,7 @@
 -- that job, and of dead letters: until when it holds the digest ("done" or "start"), for how many ms at the most, the
 -- digest, and its successor, if any: the job that waits in `scheduled` for the end of the owner.
 -- created when first called
--- uses: prelude schedule workers
+-- uses: prelude schedule runners
 
 -- Returns until when, ms, digest and successor ("": none) of a job.
 local function read_digest(q, id)

@@ -1,5 +1,5 @@
 -- unique_enqueue: store a new unique job, or resolve its conflict with the owner of its digest.
--- uses: prelude lanes schedule workers enqueue unique steps
+-- uses: prelude lanes schedule runners enqueue unique steps
 
 local PARTS = { "id", "band", "max_crashes", "client", "due", "expires", "front", "body", "digest", "span", "ms", "conflict" }
 

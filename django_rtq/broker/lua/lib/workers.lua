@@ -1,4 +1,4 @@
--- workers: leases of workers, and who runs a job.
+-- workers: leases of workers.
 -- uses: prelude
 
 -- Record a sign of life. Returns the time.
@@ -20,16 +20,6 @@ local function record_contact(q, lease_ms)
   local anchor = string.format("%.0f %.0f", tenths, clock)
   redis.call("HSET", q.clock, "contact", now, "high", tenths - 9 * clock, "anchor", anchor)
   return now
-end
-
--- Returns the worker that runs a job, its attempt and claim time, and the end of its lease; nil if none does. If a torn log
--- has left the job with two workers, the one whose lease ends later.
-local function find_runner(q, id)
-  local workers = redis.call("ZREVRANGE", q.workers, 0, -1, "WITHSCORES")
-  for i = 1, #workers, 2 do
-    local held = redis.call("HGET", q.running_of .. workers[i], id)
-    if held then return workers[i], held, workers[i + 1] end
-  end
 end
 
 -- Delete a processing list without jobs, by writes: only these are in the log. If Redis executes the beginning of a claim

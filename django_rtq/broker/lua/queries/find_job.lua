@@ -1,7 +1,7 @@
 -- find_job: everything stored about one job. Reads only.
--- uses: prelude workers known_ids
+-- uses: prelude runners known_ids
 -- keys: jobs scheduled dead failures crashes errors results finished finished_before no_outcome
---       no_outcome_before workers running_of clock cancel_requests progress step_jobs arriving
+--       no_outcome_before workers running_of clock cancel_requests progress step_jobs arriving runners signed_on
 -- ARGV[1] id          the job
 --
 -- returns {record, due, died, failures, crashes, errors, outcome, 1 if it succeeded and has no outcome, worker,
@@ -13,7 +13,7 @@ local q, id = named(), ARGV[1]
 
 -- The fields of a job that is not over, from `due` on.
 local function read_live()
-  local worker, held, lease = find_runner(q, id) -- reads every worker
+  local worker, held, lease = find_runner(q, id)
   return {
     redis.call("ZSCORE", q.scheduled, id),
     redis.call("ZSCORE", q.dead, id),

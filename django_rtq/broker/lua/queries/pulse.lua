@@ -1,13 +1,13 @@
 -- pulse: what changes when something happens in a queue, of several queues. Reads only. It is much cheaper than reading them.
--- uses: prelude
--- keys: clock stats scheduled paused workers running_of
+-- uses: prelude runners
+-- keys: clock stats scheduled paused workers running_of runners signed_on
 -- ARGV[1] last        minute since 1970 of the last look
 --
--- returns {now, {counters of that minute, counters since, delayed jobs, how many workers run jobs, what is paused},
+-- returns {now, {counters of that minute, counters since, delayed jobs, running jobs, what is paused},
 --         ...}, an entry for each queue
 -- sent twice: changes nothing
 
-local last, tags, LISTS_AT_ONCE = tonumber(ARGV[1]), KEYS, 1000
+local last, tags = tonumber(ARGV[1]), KEYS
 local answer, minute = {}, nil
 
 for place = 1, #tags do
@@ -17,16 +17,11 @@ for place = 1, #tags do
     answer[1] = now_ms(q.clock)
     minute = math.floor(answer[1] / 60000)
   end
-  local lists, running = redis.call("ZRANGE", q.workers, 0, -1), 0
-  for i, worker in ipairs(lists) do lists[i] = q.running_of .. worker end
-  for i = 1, #lists, LISTS_AT_ONCE do
-    running = running + redis.call("EXISTS", unpack(lists, i, math.min(i + LISTS_AT_ONCE - 1, #lists)))
-  end
   answer[#answer + 1] = {
     redis.call("HGETALL", q.stats .. string.format("%.0f", last)),
     minute ~= last and redis.call("HGETALL", q.stats .. string.format("%.0f", minute)) or {},
     redis.call("ZCARD", q.scheduled),
-    running,
+    count_running(q),
     redis.call("HGETALL", q.paused),
   }
 end

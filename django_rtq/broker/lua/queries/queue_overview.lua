@@ -1,14 +1,14 @@
 -- queue_overview: numbers of jobs in a queue, and its state. Reads only. Its cost does not depend on the length of the queue.
--- uses: prelude startable task_pauses waiting
+-- uses: prelude startable task_pauses waiting runners
 -- keys: jobs scheduled retrying dead workers lanes paused clock results running_of waiting_since
---       cancelled_in_lane lane limits blocked bands ring paused_clients
+--       cancelled_in_lane lane limits blocked bands ring paused_clients runners signed_on
 -- returns {now, live jobs, scheduled, retrying, dead, running, lanes with work, since when the oldest waits of the jobs that
 --         might start, paused since, outcomes kept, last sign of life of a worker, last run of promote, by how many ms
 --         the server's clock is behind, {task, its entry, how many jobs its pause holds, ...}, the number of jobs in no
 --         place and since when, {client, its pause, its queued jobs, ...}}; "" for a missing time or number
 -- sent twice: changes nothing
 
-local q, running = named(), 0
+local q = named()
 local CLIENTS = 50 -- paused clients that are told
 
 -- Tasks that are paused, or whose jobs are on their way back.
@@ -34,10 +34,8 @@ local function paused_clients()
   return clients
 end
 
-for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
-  running = running + redis.call("HLEN", q.running_of .. worker)
-end
 local now, _, clock = now_ms(q.clock)
+local running = count_running(q)
 local retrying = redis.call("ZCARD", q.retrying)
 local live, waiting, dead = redis.call("HLEN", q.jobs), redis.call("ZCARD", q.scheduled), redis.call("ZCARD", q.dead)
 local queued = math.max(0, live - waiting - dead - running) -- a lane may contain only cancelled jobs

@@ -1,0 +1,143 @@
+"""In a queue of many workers a hash says who runs a job, so that nobody reads all processing lists."""
+
+from contextlib import closing
+
+import pytest
+
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.settlement import Settlement
+from django_rtq.exceptions import WrongState
+from django_rtq.inspector.inspector import Inspector
+from tests.broker.model.mutant import FILES, changed
+from tests.broker.model.parallel_run import parallel_config
+from tests.broker.model.random_verbs import run_randomly
+from tests.support.jobs import QUEUE, WORKER, claimed_job, queued_job
+from tests.support.single_steps import repair_lanes
+
+MANY = 101
+FORMER_VERSION = 1_700_000_000_000  # when its workers sign on: without an offset
+
+
+@pytest.fixture
+def keys(broker):
+    return broker.keys.of(QUEUE)
+
+
+@pytest.fixture
+def job(redis, broker, keys):
+    """A job that runs in a queue of many workers, claimed before there were many."""
+    running = claimed_job(broker)
+    for number in range(MANY):
+        broker.sign_on([QUEUE], f"w-{number}")
+    tend(broker, 4)
+    assert runners(redis, keys)[""] == "ready"
+    return running
+
+
+def tend(broker, times=1):
+    for _ in range(times):
+        repair_lanes(broker, QUEUE)
+
+
+def runners(redis, keys):
+    return {job_id.decode(): worker.decode() for job_id, worker in redis.hgetall(keys.runners).items()}
+
+
+def running(broker):
+    """As the overview has it."""
+    (details,) = Inspector(broker).queues.details([QUEUE])
+    return details.running
+
+
+def test_with_few_workers_there_is_no_such_hash(redis, broker, keys):
+    claimed_job(broker)
+    tend(broker, 3)
+
+    assert not redis.exists(keys.runners)
+
+
+def test_jobs_that_ran_before_are_added(redis, broker, keys, job):
+    assert runners(redis, keys) == {"": "ready", job.id: WORKER}
+    assert Inspector(broker).find(job.id).worker == WORKER
+    assert running(broker) == 1
+
+
+def test_claims_write_it_while_it_is_built(redis, broker, keys):
+    for number in range(MANY):
+        broker.sign_on([QUEUE], f"w-{number}")
+    tend(broker)
+    assert runners(redis, keys)[""] != "ready"
+
+    later = claimed_job(broker, worker="w-7")
+
+    assert runners(redis, keys)[later.id] == "w-7"
+    assert Inspector(broker).find(later.id).worker == "w-7"
+
+
+def test_many_that_signed_on_in_the_same_millisecond_are_all_added(redis, broker, keys):
+    held = {f"{number:032x}": f"w-{number}" for number in range(MANY + 50)}
+    for job_id, worker in held.items():
+        redis.hset(keys.running(worker), job_id, "1 1")
+    redis.zadd(keys.signed_on, dict.fromkeys(held.values(), FORMER_VERSION - 10**13))
+    redis.zadd(keys.workers, dict.fromkeys(held.values(), FORMER_VERSION * 2))
+
+    tend(broker, 2)
+
+    assert runners(redis, keys) == {"": "ready", **held}
+
+
+@pytest.mark.parametrize("end", ["finish", "release", "reclaim"])
+def test_the_end_of_a_run_removes_it(redis, broker, keys, job, end):
+    if end == "finish":
+        broker.claim(WORKER, [QUEUE], 0, settlements={QUEUE: Settlement(ack=[job.id, 0, ""])})
+    elif end == "release":
+        broker.claim(WORKER, [QUEUE], 0, settlements={QUEUE: Settlement(release=[job.id])})
+    else:
+        broker.reclaim_child(QUEUE, WORKER, [])
+
+    assert runners(redis, keys) == {"": "ready"}
+    assert running(broker) == 0
+
+
+def test_a_running_job_is_cancelled_by_its_worker_and_is_not_moved(broker, job):
+    with pytest.raises(WrongState):
+        Inspector(broker).move(job.id, "low")
+    assert Inspector(broker).cancel(job.id) == "asked"
+
+
+def test_a_queued_job_is_not_taken_for_a_running_one(redis, broker, keys, job):
+    waiting = queued_job(broker)
+    redis.hset(keys.runners, waiting.id, WORKER)  # a torn log, or a former version
+
+    assert Inspector(broker).find(waiting.id).worker == ""
+    tend(broker)
+    assert waiting.id not in runners(redis, keys)
+
+
+def test_workers_of_a_former_version_are_read(redis, broker, keys, job):
+    """They claim without writing it, and finish without removing."""
+    redis.zadd(keys.signed_on, {"old": FORMER_VERSION})
+    redis.zadd(keys.workers, {"old": FORMER_VERSION * 2})
+    theirs = queued_job(broker)
+    redis.hset(keys.running("old"), theirs.id, "1 1")
+
+    assert Inspector(broker).find(theirs.id).worker == "old"
+    assert Inspector(broker).find(job.id).worker == WORKER
+    assert running(broker) == 2
+    tend(broker)
+    assert not redis.exists(keys.runners)
+
+
+def test_it_is_deleted_when_few_workers_are_left(redis, broker, keys, job):
+    for number in range(MANY):
+        broker.sign_off([QUEUE], f"w-{number}")
+    tend(broker)
+
+    assert not redis.exists(keys.runners)
+    assert running(broker) == 1
+
+
+def test_whatever_happens_it_is_as_the_model_says(redis, redis_server):
+    source = FILES["lib/runners"].replace("MANY_WORKERS, FEW_WORKERS = 100, 50", "MANY_WORKERS, FEW_WORKERS = -1, -1")
+    with changed({"lib/runners": source}), closing(Broker(parallel_config(redis_server.url))) as broker:
+        run_randomly(redis, broker, examples=20, seeded_by=1)
