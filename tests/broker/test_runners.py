@@ -101,7 +101,7 @@ def test_the_end_of_a_run_removes_it(redis, broker, keys, job, end):
 
 def test_a_running_job_is_cancelled_by_its_worker_and_is_not_moved(broker, job):
     with pytest.raises(WrongState):
-        Inspector(broker).move(job.id, "low")
+        Inspector(broker).job_mover.move(job.id, "low")
     assert Inspector(broker).cancel(job.id) == "asked"
 
 

@@ -11,7 +11,7 @@ end
 -- Note that this worker runs these jobs: pairs of id and entry. Before they are in its processing list.
 local function note_runner(q, held)
   local runners = {}
-  for i = 1, #held, 2 do runners[i], runners[i + 1] = held[i], q.worker end
+  for i = 1, #held, 2 do runners[i], runners[i + 1] = held[i], q.has_runners end
   redis.call("HSET", q.runners, unpack(runners))
 end
 

@@ -68,7 +68,7 @@ end
 
 -- Begin with `runners`, go on with it, repair or delete it.
 local function tend_runners(q)
-  local AT_ONCE, LOOKUPS = 50, 20
+  local WORKERS_AT_ONCE, LOOKUPS = 50, 20
   local workers, entry = redis.call("ZCARD", q.signed_on), redis.call("HGET", q.runners, "")
   if not entry and workers <= MANY_WORKERS then return end
   if workers <= FEW_WORKERS or redis.call("ZCOUNT", q.signed_on, 0, "+inf") > 0 then
@@ -76,6 +76,6 @@ local function tend_runners(q)
   elseif entry == "ready" then
     remove_stale(q, LOOKUPS)
   else
-    redis.call("HSET", q.runners, "", add_runners(q, entry or "-inf", AT_ONCE))
+    redis.call("HSET", q.runners, "", add_runners(q, entry or "-inf", WORKERS_AT_ONCE))
   end
 end
