@@ -23,7 +23,19 @@ return taken
 _COUNTED_SECONDS = {"stats": 172_800, "hours": 2_678_400, "tasks": 180_000, "failed_runs": 600, "failing": 86_400}
 # What a drained queue still has: times, turns, counters, and ids of finished jobs until their time is over.
 FINISHED = {"finished", "finished_before", "no_outcome", "no_outcome_before"}
-FIXED = {"turn", "clock", "due_signal", "work_signal", "workers", "signed_on", "logged", "undos", "failing", *FINISHED}
+FIXED = {
+    "runners",
+    "turn",
+    "clock",
+    "due_signal",
+    "work_signal",
+    "workers",
+    "signed_on",
+    "logged",
+    "undos",
+    "failing",
+    *FINISHED,
+}
 # What lies beside the record of a job, and goes with it.
 BESIDE_JOBS = (
     *("failures", "crashes", "errors", "waiting_since", "retrying"),
