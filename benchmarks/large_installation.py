@@ -105,7 +105,7 @@ _RUNNING = (
     + """
 local worker, client = ARGV[6], "client-" .. first % clients
 redis.call("ZADD", tag .. "workers", now + 3600000, worker)
-redis.call("ZADD", tag .. "signed_on", now - 60000, worker)
+redis.call("ZADD", tag .. "signed_on", now - 60000 - 10000000000000, worker)
 for n = first, first + count - 1 do
   local id = id_of(n)
   redis.call("HSET", tag .. "jobs", id, record_of(n, client))

@@ -114,11 +114,9 @@ class QueueKeys:
     workers = Key("zset", "worker -> end of its lease, ms")
     signed_on = Key(
         "zset",
-        "worker -> when it signed on, ms - 10^13 (of a former version: ms); they that may have a processing list",
+        "worker -> when it signed on, ms - 10^13 (of a former version: ms); those that may have a processing list",
     )
-    runners = Key(
-        "hash", "id -> the worker that runs it, where there are many; '': see runners.lua"
-    )
+    runners = Key("hash", "id -> the worker that runs it, in a queue of many workers; '' -> how far it is, or ready")
     running_of = Key(
         "hash", "id -> attempt, time of the claim (ms), client; a processing list", per="worker", name="running"
     )

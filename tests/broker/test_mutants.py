@@ -48,7 +48,7 @@ def players(redis, redis_server):
 
 def is_found(players, redis, file, source, *, first):
     """Whether a scenario or a test fails with this source of a file, and only then. An error in the script counts."""
-    scripts = [name for name in SCRIPTS if file in files_of(name)]
+    scripts = [*(name for name in SCRIPTS if file in files_of(name)), Path(file).name]
     for name in dict.fromkeys([*first, *players.names(scripts)]):
         with changed({file: source}):
             redis.load_scripts()  # one that is sent twice comes after the others of its pipeline

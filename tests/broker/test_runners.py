@@ -1,26 +1,15 @@
 """In a queue of many workers a hash says who runs a job, so that nobody reads all processing lists."""
 
-from contextlib import closing
-
 import pytest
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
-from tests.broker.model.mutant import FILES, changed
-from tests.broker.model.parallel_run import parallel_config
-from tests.broker.model.random_verbs import run_randomly
-from tests.support.jobs import QUEUE, WORKER, claimed_job, queued_job
+from tests.broker.model.step_calls import suspend
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, let_lapse, queued_job, settle
 from tests.support.single_steps import repair_lanes
 
 MANY = 101
 FORMER_VERSION = 1_700_000_000_000  # when its workers sign on: without an offset
-
-
-@pytest.fixture
-def keys(broker):
-    return broker.keys.of(QUEUE)
 
 
 @pytest.fixture
@@ -86,14 +75,16 @@ def test_many_that_signed_on_in_the_same_millisecond_are_all_added(redis, broker
     assert runners(redis, keys) == {"": "ready", **held}
 
 
-@pytest.mark.parametrize("end", ["finish", "release", "reclaim"])
-def test_the_end_of_a_run_removes_it(redis, broker, keys, job, end):
-    if end == "finish":
-        broker.claim(WORKER, [QUEUE], 0, settlements={QUEUE: Settlement(ack=[job.id, 0, ""])})
-    elif end == "release":
-        broker.claim(WORKER, [QUEUE], 0, settlements={QUEUE: Settlement(release=[job.id])})
-    else:
-        broker.reclaim_child(QUEUE, WORKER, [])
+ENDS = {
+    "suspend": suspend,
+    "reclaim_child": lambda broker, job: broker.reclaim_child(QUEUE, WORKER, []),
+    "reclaim": lambda broker, job: (let_lapse(broker, WORKER), broker.reclaim(QUEUE)),
+}
+
+
+@pytest.mark.parametrize("verb", ["ack", "expire", "finish_cancel", "retry", "bury", "release", *ENDS])
+def test_the_end_of_a_run_removes_it(redis, broker, keys, job, verb):
+    ENDS.get(verb, lambda broker, job: settle(broker, verb, job))(broker, job)
 
     assert runners(redis, keys) == {"": "ready"}
     assert running(broker) == 0
@@ -112,6 +103,25 @@ def test_a_queued_job_is_not_taken_for_a_running_one(redis, broker, keys, job):
     assert Inspector(broker).find(waiting.id).worker == ""
     tend(broker)
     assert waiting.id not in runners(redis, keys)
+
+
+def test_a_job_that_a_former_version_took_back_is_queued_and_then_of_its_next_worker(redis, broker, keys, job):
+    settle(broker, "release", job)
+    redis.hset(keys.runners, job.id, WORKER)
+    assert Inspector(broker).find(job.id).state == "queued"
+
+    assert claim(broker, worker="w-3") == [job.id]
+
+    assert Inspector(broker).find(job.id).worker == "w-3"
+
+
+def test_what_a_torn_log_has_left_of_it_is_deleted(redis, broker, keys):
+    redis.hset(keys.runners, "a", "w-1")
+    claimed_job(broker)
+
+    tend(broker)
+
+    assert not redis.exists(keys.runners)
 
 
 def test_workers_of_a_former_version_are_read(redis, broker, keys, job):
@@ -135,9 +145,3 @@ def test_it_is_deleted_when_few_workers_are_left(redis, broker, keys, job):
 
     assert not redis.exists(keys.runners)
     assert running(broker) == 1
-
-
-def test_whatever_happens_it_is_as_the_model_says(redis, redis_server):
-    source = FILES["lib/runners"].replace("MANY_WORKERS, FEW_WORKERS = 100, 50", "MANY_WORKERS, FEW_WORKERS = -1, -1")
-    with changed({"lib/runners": source}), closing(Broker(parallel_config(redis_server.url))) as broker:
-        run_randomly(redis, broker, examples=20, seeded_by=1)

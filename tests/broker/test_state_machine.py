@@ -1,9 +1,15 @@
 """Random verbs: after each of them all keys in Redis are those of the model (I1-I13)."""
 
+from unittest import mock
+
 import pytest
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA, LuaScript
+from django_rtq.broker.scripts import SCRIPTS
+from tests.broker.model.mutant import FILES, changed
 from tests.broker.model.parallel_run import ParallelRun, parallel_config
+from tests.broker.model.queue import Queue
 from tests.broker.model.random_verbs import run_randomly
 from tests.support.jobs import new_job
 from tests.support.nightly import IS_NIGHTLY
@@ -15,6 +21,38 @@ BEGINNINGS = {
     "weights": {"settings:client:acme": "weight=3", "settings:clients": "weight=2"},
     "times": {"settings:queue": "fair_by=seconds", "settings:client:acme": "weight=2"},
 }
+
+# As for many workers: all of them have a hash of runners, and it takes some heartbeats until it is ready.
+ALWAYS = {
+    "lib/runners": FILES["lib/runners"]
+    .replace("MANY_WORKERS, FEW_WORKERS = 100, 50", "MANY_WORKERS, FEW_WORKERS = -1, -1")
+    .replace("WORKERS_AT_ONCE, LOOKUPS = 50, 20", "WORKERS_AT_ONCE, LOOKUPS = 1, 2")
+}
+# The version before: it does not know the hash.
+FORMER = {
+    "sign_on": FILES["sign_on"].replace("now - 10000000000000", "now"),
+    "claim": FILES["claim"].replace("q.runner = has(q, q.runners) and worker", "q.runner = false"),
+    "lib/settle": FILES["lib/settle"].replace("if q.runner ~= false then", "if false then"),
+}
+
+
+class TwoVersions(Broker):
+    """Some workers, and who reclaims their jobs, are of the former version."""
+
+    def sign_on(self, queues, worker):
+        with self._version_of(worker):
+            return super().sign_on(queues, worker)
+
+    def claim(self, worker, *arguments, **options):
+        with self._version_of(worker):
+            return super().claim(worker, *arguments, **options)
+
+    def reclaim_child(self, queue, worker, guilty):
+        with self._version_of(worker):
+            return super().reclaim_child(queue, worker, guilty)
+
+    def _version_of(self, worker):
+        return mock.patch.dict(SCRIPTS, self.former if worker in Queue.former_workers else {})
 
 
 @pytest.fixture
@@ -31,6 +69,23 @@ def test_whatever_happens_all_keys_are_as_the_model_says(redis, broker, beginnin
         run_randomly(redis, broker, BEGINNINGS[beginning], examples=80)
     else:
         run_randomly(redis, broker, BEGINNINGS[beginning], examples=20, seeded_by=place)
+
+
+@pytest.mark.parametrize("version", ["this_one", "beside_the_former"])
+def test_so_they_are_in_a_queue_of_many_workers(redis, redis_server, monkeypatch, version):
+    """Whose hash of runners never names another worker than the processing lists do."""
+    with changed(FORMER):
+        former = {name: script for name, script in SCRIPTS.items() if name not in ("repair_lanes", "reclaim")}
+        shas = {script.sha: LuaScript(script.name, script.text) for script in former.values()}
+    with changed(ALWAYS), mock.patch.dict(SCRIPTS_BY_SHA, shas):
+        if version == "this_one":
+            broker = Broker(parallel_config(redis_server.url))
+        else:
+            broker = TwoVersions(parallel_config(redis_server.url))
+            broker.former = former
+            monkeypatch.setattr(Queue, "former_workers", {"w1", "w4", "w7", "w10"})
+        run_randomly(redis, broker, examples=20, seeded_by=1)
+        broker.close()
 
 
 def test_a_lost_wake_up_is_noticed_even_if_the_model_has_lost_it_too(redis, broker):

@@ -46,7 +46,7 @@ local function open_queue(place)
     q.cancel_requests, q.cancelled_in_lane, q.paused, q.waiters, q.limits, q.step_jobs, q.runners) > 0
   q.has_failures, q.has_crashes, q.has_waiting_since = has(q, q.failures), has(q, q.crashes), has(q, q.waiting_since)
   q.has_cancelled_in_lane, q.has_limits = has(q, q.cancelled_in_lane), has(q, q.limits)
-  q.has_runners = has(q, q.runners) and worker
+  q.runner = has(q, q.runners) and worker
   redis.call("DEL", q.scratch) -- lets a full server be drained
   return q
 end

@@ -184,10 +184,12 @@ def _uncounted(queue: dict[str, Any]) -> list[str]:
 
 
 def _misnamed(queue: dict[str, Any], running: dict[str, Any]) -> list[str]:
-    """Where there are many workers: what the hash of running jobs says, and the processing lists do not."""
-    runners = queue.get("runners", {})
+    """Where there are many workers, none of a former version: what the hash of running jobs says, and the processing lists
+    do not."""
+    runners, has_former = queue.get("runners", {}), max(queue.get("signed_on", {"": -1}).values()) > 0
     by_job = {"": "ready"} | {job_id: worker for worker, ids in running.items() for job_id in ids}
-    return [f"{runners} run, and {running}"] if runners.get("") == "ready" and runners != by_job else []
+    is_wrong = runners.get("") == "ready" and not has_former and runners != by_job
+    return [f"{runners} run, and {running}"] if is_wrong else []
 
 
 def _unheld(queue: dict[str, Any]) -> list[str]:

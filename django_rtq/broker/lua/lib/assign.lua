@@ -1,18 +1,11 @@
 -- assign: take the next jobs of a queue, and put them into the reply of a claim.
--- uses: turns running_counts blocking limits rates used_times
+-- uses: turns running_counts blocking limits rates used_times runners
 
 -- Add a queue to the reply: its place, status, the time, number of jobs, number of counts. Returns the position before.
 local function begin_answer(q, place, status, reply)
   local n = #reply
   reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5] = place, status, q.now, 0, 0
   return n
-end
-
--- Note that this worker runs these jobs: pairs of id and entry. Before they are in its processing list.
-local function note_runner(q, held)
-  local runners = {}
-  for i = 1, #held, 2 do runners[i], runners[i + 1] = held[i], q.has_runners end
-  redis.call("HSET", q.runners, unpack(runners))
 end
 
 -- Enter jobs into the processing list before they leave their lanes. An id without a record was left by a torn log.
@@ -39,7 +32,7 @@ local function assign_jobs(q, ids, owners, reply, head, counts)
       add_job(started, owners[i])
     end
   end
-  if q.has_runners and h > 0 then note_runner(q, held) end
+  if q.runner and h > 0 then note_runner(q, q.runner, held, 2) end
   if h > 64 then held[2] = string.rep("0", 64) .. held[2] end
   if h > 0 then redis.call("HSET", q.running, unpack(held)) end
   if started and h > 0 then

@@ -1,16 +1,22 @@
 -- runners: which worker runs a job, in a queue of many workers. In a queue of few, their processing lists are read.
 --
--- The hash `runners` names the worker of each running job. While it exists, claims write it and ends of runs remove from
--- it. Entries of jobs that ran before are added by heartbeats, some workers in each; the field "" is the last one that
--- was added, then "ready". A worker of a former version does not write it: while there is one, or the entries are not
--- complete, all processing lists are read. Former versions also leave entries behind, and so does a torn log: readers look
--- whether the worker holds the job, and heartbeats remove some of those that they meet by chance.
+-- The hash `runners` names the worker of each running job. While it exists, claims write it before the processing list, and
+-- ends of runs remove from it afterwards. The jobs that ran before are added by heartbeats, some workers in each; its field
+-- "" is when the last of them signed on, then "ready". From then on each job in a processing list is in it.
+-- A worker of a former version does not write it: while one is signed on, or the hash is not ready, all lists are read.
+-- Entries too many are left by former versions that reclaim, and by torn logs: readers look whether the worker holds the
+-- job, and heartbeats remove those that they meet by chance.
 
 local MANY_WORKERS, FEW_WORKERS = 100, 50 -- from more than so many on there are entries; with so few they are deleted
 
--- Whether `entry`, the field "", says that all running jobs are in `runners`, and no worker is of a former version.
+-- Whether a worker of a former version is signed on: those have the time as their score, others 10^13 less.
+local function has_former(q)
+  return redis.call("ZCOUNT", q.signed_on, 0, "+inf") > 0
+end
+
+-- Whether all running jobs are in `runners`; `entry` is its field "".
 local function is_indexed(q, entry)
-  return entry == "ready" and redis.call("ZCOUNT", q.signed_on, 0, "+inf") == 0
+  return entry == "ready" and not has_former(q)
 end
 
 -- How many jobs run.
@@ -40,7 +46,17 @@ local function find_runner(q, id)
   end
 end
 
--- Add the jobs of some workers that signed on after `last`. Returns the last of them, or "ready".
+-- Note that a worker runs jobs: each `step`-th entry of a list.
+local function note_runner(q, worker, list, step)
+  local runners, n = {}, 0
+  for i = 1, #list, step do
+    runners[n + 1], runners[n + 2] = list[i], worker
+    n = n + 2
+  end
+  redis.call("HSET", q.runners, unpack(runners))
+end
+
+-- Add the jobs of some workers that signed on after `last`. Returns when the last of them did, or "ready".
 local function add_runners(q, last, most)
   local workers, at = redis.call("ZRANGEBYSCORE", q.signed_on, "(" .. last, "+inf", "WITHSCORES", "LIMIT", 0, most), "ready"
   if #workers == 2 * most then
@@ -50,9 +66,8 @@ local function add_runners(q, last, most)
     end
   end
   for w = 1, #workers, 2 do
-    for _, id in ipairs(redis.call("HKEYS", q.running_of .. workers[w])) do
-      redis.call("HSET", q.runners, id, workers[w])
-    end
+    local ids = redis.call("HKEYS", q.running_of .. workers[w])
+    if #ids > 0 then note_runner(q, workers[w], ids, 1) end
   end
   return at
 end
@@ -70,9 +85,8 @@ end
 local function tend_runners(q)
   local WORKERS_AT_ONCE, LOOKUPS = 50, 20
   local workers, entry = redis.call("ZCARD", q.signed_on), redis.call("HGET", q.runners, "")
-  if not entry and workers <= MANY_WORKERS then return end
-  if workers <= FEW_WORKERS or redis.call("ZCOUNT", q.signed_on, 0, "+inf") > 0 then
-    redis.call("UNLINK", q.runners)
+  if workers <= (entry and FEW_WORKERS or MANY_WORKERS) or has_former(q) then
+    redis.call("UNLINK", q.runners) -- also what a torn log has left of it, without the field ""
   elseif entry == "ready" then
     remove_stale(q, LOOKUPS)
   else

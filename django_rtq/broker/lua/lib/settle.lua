@@ -22,10 +22,11 @@ local function split_held(running, list, step, first, last)
   return mine, stale, entries
 end
 
--- Remove jobs from a processing list, last: a torn log may cost a second run, not a job.
+-- Remove jobs from a processing list, last: a torn log may cost a second run, not a job. `q.runner` is false if it is known
+-- that there is no hash of runners.
 local function leave(q, running, ids)
   redis.call("HDEL", running, unpack(ids))
-  if q.has_runners ~= false then redis.call("HDEL", q.runners, unpack(ids)) end
+  if q.runner ~= false then redis.call("HDEL", q.runners, unpack(ids)) end
 end
 
 -- Finish the jobs at these places of a list, which the worker holds. Returns the stale ids.
