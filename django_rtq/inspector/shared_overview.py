@@ -3,8 +3,8 @@
 1. one round trip reads the names of queues and workers, and the pulse of the queues known before
 2. if the pulse of a queue has changed, the queue is read again; of the others the two that were read longest ago
 
-A pulse consists of the counters of the minute, and the numbers of delayed and of running jobs. What is not in it, such as the
-age of the oldest job, is right after the next event, or when it is the queue's turn in 2.
+A pulse consists of the counters of the minute, and the numbers of delayed and of running jobs. What is not in it, such
+as the age of the oldest job, is right after the next event, or when it is the queue's turn in 2.
 """
 
 from __future__ import annotations
