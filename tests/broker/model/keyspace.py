@@ -184,8 +184,7 @@ def _uncounted(queue: dict[str, Any]) -> list[str]:
 
 
 def _misnamed(queue: dict[str, Any], running: dict[str, Any]) -> list[str]:
-    """Where there are many workers, none of a former version: what the hash of running jobs says, and the processing lists
-    do not."""
+    """What the hash of runners says, and the processing lists do not, while no worker of a former version is there."""
     runners, has_former = queue.get("runners", {}), max(queue.get("signed_on", {"": -1}).values()) > 0
     by_job = {"": "ready"} | {job_id: worker for worker, ids in running.items() for job_id in ids}
     is_wrong = runners.get("") == "ready" and not has_former and runners != by_job

@@ -123,7 +123,7 @@ def time_limit(seconds: float, end: Callable[[], object]) -> Iterator[None]:
 
 
 def tests_of_scripts() -> Iterator[tuple[str, ModuleType, Function]]:
-    """Those of test_<script>.py that need no other fixtures than GIVEN, and those of their module; of lib/runners, too."""
+    """Those of each script, and of lib/runners, that need no other fixtures than GIVEN, and those of their module."""
     for script in (*SCRIPTS, "runners"):
         module = importlib.import_module(f"tests.broker.test_{script}")
         for name, test in vars(module).items():
