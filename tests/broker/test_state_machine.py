@@ -7,7 +7,7 @@ import pytest
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA, LuaScript
 from django_rtq.broker.scripts import SCRIPTS
-from tests.broker.model.mutant import FILES, changed
+from tests.broker.model.mutant import Mutant, changed
 from tests.broker.model.parallel_run import ParallelRun, parallel_config
 from tests.broker.model.queue import Queue
 from tests.broker.model.random_verbs import run_randomly
@@ -22,17 +22,18 @@ BEGINNINGS = {
     "times": {"settings:queue": "fair_by=seconds", "settings:client:acme": "weight=2"},
 }
 
+
+def _with(file, old, new):
+    return {file: Mutant("", file, old, new).source}
+
+
 # As for many workers: all of them have a hash of runners, and it takes some heartbeats until it is ready.
-ALWAYS = {
-    "lib/runners": FILES["lib/runners"]
-    .replace("MANY_WORKERS, FEW_WORKERS = 100, 50", "MANY_WORKERS, FEW_WORKERS = -1, -1")
-    .replace("WORKERS_AT_ONCE, LOOKUPS = 50, 20", "WORKERS_AT_ONCE, LOOKUPS = 1, 2")
-}
+ALWAYS = _with("lib/runners", "AT_ONCE, LOOKUPS = 100, 50, 50, 20", "AT_ONCE, LOOKUPS = -1, -1, 1, 2")
 # The version before: it does not know the hash.
 FORMER = {
-    "sign_on": FILES["sign_on"].replace("now - 10000000000000", "now"),
-    "claim": FILES["claim"].replace("q.runner = has(q, q.runners) and worker", "q.runner = false"),
-    "lib/settle": FILES["lib/settle"].replace("if q.runner ~= false then", "if false then"),
+    **_with("sign_on", "now - 10000000000000", "now"),
+    **_with("claim", "q.runner = has(q, q.runners) and worker", "q.runner = false"),
+    **_with("lib/settle", "if q.runner ~= false then", "if false then"),
 }
 
 

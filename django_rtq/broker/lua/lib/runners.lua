@@ -7,7 +7,9 @@
 -- Entries too many are left by former versions that reclaim, and by torn logs: readers look whether the worker holds the
 -- job, and heartbeats remove those that they meet by chance.
 
-local MANY_WORKERS, FEW_WORKERS = 100, 50 -- from more than so many on there are entries; with so few they are deleted
+-- With more than MANY_WORKERS there are entries, with FEW_WORKERS they are deleted. A heartbeat adds the jobs of
+-- WORKERS_AT_ONCE, or looks after LOOKUPS entries.
+local MANY_WORKERS, FEW_WORKERS, WORKERS_AT_ONCE, LOOKUPS = 100, 50, 50, 20
 
 -- Whether a worker of a former version is signed on: those have the time as their score, others 10^13 less.
 local function has_former(q)
@@ -83,7 +85,6 @@ end
 
 -- Begin with `runners`, go on with it, repair or delete it.
 local function tend_runners(q)
-  local WORKERS_AT_ONCE, LOOKUPS = 50, 20
   local workers, entry = redis.call("ZCARD", q.signed_on), redis.call("HGET", q.runners, "")
   if workers <= (entry and FEW_WORKERS or MANY_WORKERS) or has_former(q) then
     redis.call("UNLINK", q.runners) -- also what a torn log has left of it, without the field ""
