@@ -5,6 +5,7 @@ import pytest
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
 from tests.broker.model.step_calls import suspend
+from tests.broker.test_torn_log import copy_of, cuts, restore, writes_of
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, let_lapse, queued_job, settle
 from tests.support.single_steps import repair_lanes
 
@@ -113,6 +114,22 @@ def test_a_job_that_a_former_version_took_back_is_queued_and_then_of_its_next_wo
     assert claim(broker, worker="w-3") == [job.id]
 
     assert Inspector(broker).find(job.id).worker == "w-3"
+
+
+@pytest.mark.parametrize("verb", ["claim", "ack", "retry", "bury", "release", *ENDS])
+def test_after_no_prefix_of_what_a_script_wrote_another_worker_is_named(redis, broker, keys, job, verb):
+    queued_job(broker)
+    copy, acts = copy_of(redis), {**ENDS, "claim": lambda broker, job: claim(broker, worker="w-3")}
+    act = acts.get(verb, lambda broker, job: settle(broker, verb, job))
+    writes = writes_of(redis, lambda: act(broker, job))
+    assert [write for write in writes if write[1] == keys.runners]
+
+    for kept in cuts(writes):
+        restore(redis, copy, writes[:kept])
+        for job_id in redis.hkeys(keys.jobs):
+            held_by = [worker for worker in (WORKER, "w-3") if redis.hexists(keys.running(worker), job_id)]
+            found = Inspector(broker).find(job_id.decode())
+            assert found.state in ("dead", "scheduled", "retrying") or found.worker == "".join(held_by)
 
 
 def test_what_a_torn_log_has_left_of_it_is_deleted(redis, broker, keys):
