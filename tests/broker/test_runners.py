@@ -6,7 +6,7 @@ from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
 from tests.broker.model.step_calls import suspend
 from tests.broker.test_torn_log import copy_of, cuts, restore, writes_of
-from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, let_lapse, queued_job, settle
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, claimed_jobs, let_lapse, new_job, queued_job, settle
 from tests.support.single_steps import repair_lanes
 
 MANY = 101
@@ -58,10 +58,31 @@ def test_claims_write_it_while_it_is_built(redis, broker, keys):
     tend(broker)
     assert runners(redis, keys)[""] != "ready"
 
-    later = claimed_job(broker, worker="w-7")
+    for later in claimed_jobs(broker, new_job(), new_job(), worker="w-7"):
+        assert runners(redis, keys)[later.id] == "w-7"
+        assert Inspector(broker).find(later.id).worker == "w-7"
 
-    assert runners(redis, keys)[later.id] == "w-7"
-    assert Inspector(broker).find(later.id).worker == "w-7"
+
+def test_it_begins_with_the_worker_behind_the_hundredth(redis, broker, keys):
+    for number in range(MANY - 1):
+        broker.sign_on([QUEUE], f"w-{number}")
+    tend(broker)
+    assert not redis.exists(keys.runners)
+
+    broker.sign_on([QUEUE], "w-last")
+    tend(broker)
+
+    assert redis.exists(keys.runners)
+
+
+def test_with_it_nobody_reads_all_lists(redis, broker, job):
+    redis.config_resetstat()
+
+    assert Inspector(broker).find(job.id).worker == WORKER
+    assert running(broker) == 1
+
+    stats = redis.info("commandstats")
+    assert sum(stats[f"cmdstat_{name}"]["calls"] for name in ("hget", "hlen")) < MANY
 
 
 def test_many_that_signed_on_in_the_same_millisecond_are_all_added(redis, broker, keys):
@@ -156,8 +177,12 @@ def test_workers_of_a_former_version_are_read(redis, broker, keys, job):
 
 
 def test_it_is_deleted_when_few_workers_are_left(redis, broker, keys, job):
-    for number in range(MANY):
+    for number in range(MANY - 50):
         broker.sign_off([QUEUE], f"w-{number}")
+    tend(broker)
+    assert redis.exists(keys.runners)
+
+    broker.sign_off([QUEUE], f"w-{MANY - 50}")
     tend(broker)
 
     assert not redis.exists(keys.runners)

@@ -45,6 +45,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/promote due_by_turns: [moments[known[i]] = known[i + 1] -> nothing]",
         "lib/promote due_by_turns: [not moments[id] -> true]",
         "lib/settle finish_held: [q.has_limits ~= false -> true]",
+        "lib/settle leave: [q.runner ~= false -> true]",
         "lib/turns first_clients: [not q.has_limits -> false]",
         "lib/used_times charge_of: [used.running == 0 -> false]",
         "lib/virtual_turns place_clients: [q.has_times -> true]",
