@@ -4,6 +4,7 @@ import pytest
 
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
+from tests.broker.model.batch_calls import claim_others, first_claimed, postpone
 from tests.broker.model.step_calls import suspend
 from tests.broker.test_torn_log import copy_of, cuts, restore, writes_of
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, claimed_jobs, let_lapse, new_job, queued_job, settle
@@ -63,6 +64,13 @@ def test_claims_write_it_while_it_is_built(redis, broker, keys):
         assert Inspector(broker).find(later.id).worker == "w-7"
 
 
+def test_so_do_claims_of_many_jobs_of_a_client(redis, broker, keys, job):
+    claim_others(broker, first_claimed(broker))
+
+    assert len(running_of_all := redis.hkeys(keys.running(WORKER))) == 4
+    assert runners(redis, keys) == {"": "ready", **dict.fromkeys(map(bytes.decode, running_of_all), WORKER)}
+
+
 def test_it_begins_with_the_worker_behind_the_hundredth(redis, broker, keys):
     for number in range(MANY - 1):
         broker.sign_on([QUEUE], f"w-{number}")
@@ -99,6 +107,7 @@ def test_many_that_signed_on_in_the_same_millisecond_are_all_added(redis, broker
 
 ENDS = {
     "suspend": suspend,
+    "postpone": postpone,
     "reclaim_child": lambda broker, job: broker.reclaim_child(QUEUE, WORKER, []),
     "reclaim": lambda broker, job: (let_lapse(broker, WORKER), broker.reclaim(QUEUE)),
 }

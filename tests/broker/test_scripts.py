@@ -173,6 +173,12 @@ def test_the_keys_are_those_of_a_queue(name):
         assert getattr(keys, "running_of" if key == "running" else key).startswith(b"{rtq:mail}:")
 
 
+def test_jobs_leave_a_processing_list_and_the_hash_of_runners_together():
+    files = [path for path in LUA.rglob("*.lua") if re.search(r'"HDEL", (q\.)?running\b', path.read_text())]
+
+    assert [path.relative_to(LUA).as_posix() for path in files] == ["lib/settle.lua"]
+
+
 def test_every_key_of_a_queue_is_used_by_a_script():
     assert {key for name in SCRIPTS for key in keys_in_header(name)} - {"running"} == QUEUE_KEYS.keys()
 

@@ -4,7 +4,7 @@
 -- uses: prelude claim turns assign blocking limits task_pauses virtual_turns
 -- keys: running jobs workers bands turn lanes work_signal clock scratch ring lane failures crashes waiting_since
 --       cancelled_in_lane paused scheduled scheduled_by_client due_signal limits running_counts blocked rate_times next_starts
---       job_times
+--       job_times runners
 -- ARGV[1] worker      its name
 -- ARGV[2] wanted      jobs, at most 500
 -- ARGV[3] band        of the lane
@@ -40,6 +40,7 @@ if not redis.call("ZRANK", q.workers, worker) then
 end
 q.has_failures, q.has_crashes, q.has_waiting_since = exists(q.failures), exists(q.crashes), exists(q.waiting_since)
 q.has_cancelled_in_lane, q.has_limits = exists(q.cancelled_in_lane), exists(q.limits)
+q.runner = exists(q.runners) and worker
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local room = q.has_limits and open_limits(q) or wanted
 local turn = redis.call("ZSCORE", ring, client)

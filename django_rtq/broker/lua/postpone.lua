@@ -4,7 +4,7 @@
 -- keys: running jobs scheduled scheduled_by_client due_signal clock scratch waiting_since failures crashes errors retrying
 --       results recent_results finished no_outcome stats waiters finished_signal cancel_requests progress digests unique
 --       result_times result_expiry limits running_counts blocked rate_times next_starts job_times bands turn work_signal
---       ring lane ended_members step_jobs steps
+--       ring lane ended_members step_jobs steps runners
 -- ARGV[...] jobs      of each: id, when it is due (ms); at most 500
 --
 -- returns the ids that were stale: no longer this worker's to postpone
@@ -27,7 +27,7 @@ for _, i in ipairs(mine) do
     redis.call("HSET", q.jobs, id, (string.gsub(record, "^(%S+ %S+) %d+ ", string.format("%%1 %.0f ", due), 1))) -- ready then
     schedule(q, client, due, id)
   end
-  redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
+  leave(q, q.running, { id })
 end
 count_ended(q, entries, true)
 return stale

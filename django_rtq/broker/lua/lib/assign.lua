@@ -32,7 +32,7 @@ local function assign_jobs(q, ids, owners, reply, head, counts)
       add_job(started, owners[i])
     end
   end
-  if q.runner and h > 0 then note_runner(q, q.runner, held, 2) end
+  if q.runner ~= false and h > 0 then note_runner(q, q.runner, held, 2) end
   if h > 64 then held[2] = string.rep("0", 64) .. held[2] end
   if h > 0 then redis.call("HSET", q.running, unpack(held)) end
   if started and h > 0 then
