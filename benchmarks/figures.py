@@ -150,6 +150,14 @@ FIGURES = {
     "scale.enqueue_clients": Figure("µs", "enqueue() with many clients waiting"),
     "scale.claim_spread": Figure("ratio", "claim(), slowest queue to fastest", Target("<=", 1.2)),
     "scale.enqueue_spread": Figure("ratio", "enqueue(), slowest queue to fastest", Target("<=", 1.2)),
+    "workers.overview": Figure("µs", "CPU of Redis: a queue of 8,000 workers in the overview", Target("<=", 500)),
+    "workers.find": Figure("µs", "the same: a running job is looked up", Target("<=", 500)),
+    "workers.cancel": Figure("µs", "the same: a running job is asked to stop", Target("<=", 500)),
+    "workers.move": Figure("µs", "the same: a running job is not moved", Target("<=", 500)),
+    "workers.heartbeats_1": Figure(
+        "%", "of a core of Redis: heartbeats of 1,000 supervisors, one queue", Target("<", 5)
+    ),
+    "workers.heartbeats_20": Figure("%", "the same with 20 queues", Target("<", 10)),
     "admin.overview": Figure("ms", "the data of the overview: 50 queues, one hour", Target("<", 50)),
     "admin.overview_day": Figure("ms", "the same with charts of 24 hours"),
     "admin.queued": Figure("ms", "a page of waiting jobs, from a million of 10,000 clients", Target("<", 50)),

@@ -21,7 +21,7 @@ GROUPS = (
     *("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness"),
     *("ordinary", "threads", "coroutines", "database", "get", "retries", "payload", "queues", "producers", "clients"),
     *("weights", "limits", "crashes", "transactions", "workflows", "together"),
-    *("observers", "start", "idle", "scale", "admin", "pages"),
+    *("observers", "start", "idle", "scale", "workers", "admin", "pages"),
 )
 
 
@@ -77,6 +77,7 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
         scale,
         start,
         unique,
+        workers,
         workflows,
     )
     from benchmarks.loads import (
@@ -109,6 +110,7 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
         "idle": idle.measure,
         "delayed": delayed.measure_far,
         "scale": partial(scale.measure, rounds=rounds),
+        "workers": workers.measure,
         "admin": admin.measure,
         "pages": admin_pages.measure,
     }

@@ -56,12 +56,12 @@ def mean_of(costs: Sequence[Cost]) -> Cost:
 def usage_at_start(client: redis.Redis, worker: Iterable[int], done: int) -> Usage:
     """The first moment. The order of queries keeps their own cost out."""
     commands, script_time = _commands(client)
-    return Usage(time.perf_counter(), done, cpu_seconds(worker), _redis_cpu(client), commands, script_time)
+    return Usage(time.perf_counter(), done, cpu_seconds(worker), redis_cpu(client), commands, script_time)
 
 
 def cost_since(start: Usage, client: redis.Redis, worker: Iterable[int], done: int) -> Cost:
     """What the jobs since then have cost. Raises MeasurementFailed if there are none."""
-    now = Usage(time.perf_counter(), done, cpu_seconds(worker), _redis_cpu(client), *_commands(client))
+    now = Usage(time.perf_counter(), done, cpu_seconds(worker), redis_cpu(client), *_commands(client))
     jobs = now.done - start.done
     if not jobs:
         raise MeasurementFailed("All jobs were done between two samples: too few for this machine.")
@@ -74,7 +74,8 @@ def cost_since(start: Usage, client: redis.Redis, worker: Iterable[int], done: i
     )
 
 
-def _redis_cpu(client: redis.Redis) -> float:
+def redis_cpu(client: redis.Redis) -> float:
+    """Seconds since its start."""
     info = client.info("cpu")
     return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
 

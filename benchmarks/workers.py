@@ -1,0 +1,129 @@
+"""What many workers cost Redis: looking at a queue of 8,000 of them, and the heartbeats of their supervisors."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any
+
+from benchmarks.environment import Environment, MeasurementFailed
+from benchmarks.figures import Readings
+from benchmarks.usage import redis_cpu
+
+QUEUE, QUEUES, PROCESSES, CALLS, HEARTBEATS = "queue-0", 20, 8, 200, 2
+AT_ONCE = 500
+BODY = '{"task":"benchmarks.jobs.noop","args":[7,42]}'
+
+Infos = dict[str, dict[str, Any]]  # of the processes of a supervisor
+
+
+def measure(env: Environment, readings: Readings) -> None:
+    """One queue, in which each process runs a job, then 19 others with the same workers."""
+    env.clear()
+    supervisors = [_processes(host) for host in range(200 if env.is_quick else 1000)]
+    queues = [f"queue-{number}" for number in range(QUEUES)]
+    readings.remark(f"workers: {len(supervisors):,} supervisors of {PROCESSES} processes")
+    _sign_on(queues[:1], supervisors)
+    jobs = _let_run(supervisors)
+    _wait_for_runners(env)
+    for name, look in _looks(jobs).items():
+        readings.add(f"workers.{name}", _redis_us(env, look))
+    readings.add("workers.heartbeats_1", _heartbeats(env, queues[:1], supervisors))
+    _sign_on(queues[1:], supervisors)
+    readings.add("workers.heartbeats_20", _heartbeats(env, queues, supervisors))
+    env.clear()
+
+
+def _processes(host: int) -> Infos:
+    info = {"host": f"host-{host}", "pid": 4711, "supervisor": 4711, "queues": QUEUE, "slots": 1, "jobs_done": 7}
+    return {f"host-{host}:{number}:benchmark": info for number in range(PROCESSES)}
+
+
+def _sign_on(queues: Sequence[str], supervisors: Sequence[Infos]) -> None:
+    from django_rtq.broker.brokers import get_broker
+
+    get_broker().register_queues(queues)
+    for worker in chain.from_iterable(supervisors):
+        get_broker().sign_on(queues, worker)
+
+
+def _let_run(supervisors: Sequence[Infos]) -> list[str]:
+    """Each process claims a job. Returns the ids."""
+    from django_rtq.broker.brokers import get_broker
+    from django_rtq.broker.messages import NewJob
+    from django_rtq.jobs.job import new_job_id
+
+    workers = list(chain.from_iterable(supervisors))
+    jobs = [NewJob(new_job_id(), 0, 3, "", "", "", "", BODY) for _ in workers]
+    for start in range(0, len(jobs), AT_ONCE):
+        get_broker().enqueue(QUEUE, jobs[start : start + AT_ONCE])
+    for worker in workers:
+        get_broker().claim(worker, [QUEUE], 1)
+    return [job.id for job in jobs]
+
+
+def _wait_for_runners(env: Environment) -> None:
+    """Until heartbeats have noted who runs each job."""
+    from django_rtq.broker.brokers import get_broker
+
+    broker = get_broker()
+    for _ in range(1000):
+        broker.redis.execute([broker.maintenance.repair_command(QUEUE, 0)])
+        if env.redis.hget(broker.keys.of(QUEUE).runners, "") == b"ready":
+            return
+    raise MeasurementFailed("1,000 heartbeats did not note who runs the jobs.")
+
+
+def _looks(jobs: Sequence[str]) -> dict[str, Callable[[], object]]:
+    """What people do with a running job, or a queue."""
+    from django_rtq.exceptions import WrongState
+    from django_rtq.inspector.inspector import get_inspector
+
+    inspector, ids = get_inspector(), iter(random.sample(list(jobs), 4 * CALLS))
+
+    def move() -> None:
+        with suppress(WrongState):  # it runs
+            inspector.job_mover.move(next(ids), "elsewhere")
+
+    return {
+        "overview": lambda: inspector.queues.details([QUEUE]),
+        "find": lambda: inspector.find(next(ids)),
+        "cancel": lambda: inspector.cancel(next(ids)),
+        "move": move,
+    }
+
+
+def _redis_us(env: Environment, look: Callable[[], object]) -> float:
+    """CPU of Redis for each call."""
+    look()  # loads scripts
+    started = redis_cpu(env.redis)
+    for _ in range(CALLS - 1):
+        look()
+    return (redis_cpu(env.redis) - started) / (CALLS - 1) * 1e6
+
+
+def _heartbeats(env: Environment, queues: Sequence[str], supervisors: Sequence[Infos]) -> float:
+    """The percentage of a core that Redis needs for the heartbeats of all supervisors.
+
+    Of those that repair lanes, as many are at work as if they had been doing it for long: see Broker.heartbeat().
+    """
+    from django_rtq.broker.broker import TENDED_AT_ONCE
+    from django_rtq.broker.brokers import get_broker
+    from django_rtq.broker.limits import SettingsKeeper
+    from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
+
+    broker, workers = get_broker(), len(supervisors) * PROCESSES
+    keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
+    at_work = TENDED_AT_ONCE * workers / MAINTAIN_AT_ONCE / len(supervisors)
+    cursors = [
+        {queue: random.randrange(1, workers, MAINTAIN_AT_ONCE) if random.random() < at_work else 0 for queue in queues}
+        for _ in supervisors
+    ]
+    broker.heartbeat(queues, supervisors[0], dict.fromkeys(queues, 0), promote=True, keeper=keeper)
+    started = redis_cpu(env.redis)
+    for _ in range(HEARTBEATS):
+        for infos, cursor in zip(supervisors, cursors, strict=True):
+            broker.heartbeat(queues, infos, cursor, promote=True, keeper=keeper)
+    return (redis_cpu(env.redis) - started) / HEARTBEATS / (0.4 * broker.config.lease_seconds) * 100
