@@ -39,6 +39,7 @@ KINDS = (
     "redis_evicts",
     "redis_volatile",
     "redis_nearly_full",
+    "redis_connections",
     "redis_log_failed",
     "redis_snapshot_failed",
     "redis_replica",

@@ -12,6 +12,7 @@ from django_rtq.broker.stored_format import check_format, read_format
 from django_rtq.exceptions import BrokerError
 
 _NEARLY_FULL = 0.9  # of maxmemory
+_MANY_CONNECTIONS = 0.8  # of maxclients: a deploy starts new processes before the old ones are gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +26,11 @@ class ServerDetails:
     used_memory: int | None = None  # bytes
     max_memory: int | None = None  # bytes; 0: no limit
     eviction_policy: str = ""
+    connections: int | None = None
+    max_connections: int | None = None  # maxclients
     #: What endangers jobs: "evicts" (it deletes jobs when full), "volatile" (no append-only log: a restart loses jobs),
-    #: "nearly_full", "log_failed", "snapshot_failed" (it could not write to its disk), "replica" (read only).
+    #: "nearly_full", "connections" (nearly as many as it accepts), "log_failed", "snapshot_failed" (it could not write
+    #: to its disk), "replica" (read only).
     warnings: list[str] = field(default_factory=list)
     data_lost_ms: int | None = None  # when workers noticed that it has lost its data; None: not in the last day
 
@@ -45,16 +49,20 @@ def read_server(info: bytes, now_ms: int) -> ServerDetails:
         used_memory=_number(told, "used_memory"),
         max_memory=_number(told, "maxmemory"),
         eviction_policy=told.get("maxmemory_policy", ""),
+        connections=_number(told, "connected_clients"),
+        max_connections=_number(told, "maxclients"),
         warnings=_warnings(told),
     )
 
 
 def _warnings(told: dict[str, str]) -> list[str]:
     used, most = _number(told, "used_memory") or 0, _number(told, "maxmemory") or 0
+    connections, max_connections = _number(told, "connected_clients") or 0, _number(told, "maxclients") or 0
     wrong = {
         "evicts": told.get("maxmemory_policy", "noeviction") != "noeviction",
         "volatile": told.get("aof_enabled") == "0",
         "nearly_full": most > 0 and used > most * _NEARLY_FULL,
+        "connections": max_connections > 0 and connections > max_connections * _MANY_CONNECTIONS,
         "log_failed": told.get("aof_last_write_status", "ok") != "ok",
         "snapshot_failed": told.get("rdb_last_bgsave_status", "ok") != "ok",
         "replica": told.get("role") == "slave",
@@ -82,6 +90,10 @@ PROBLEMS = {
         "Redis does not keep an append-only file: jobs may be lost when it restarts. Set appendonly yes."
     ),
     "nearly_full": gettext_noop("Redis is nearly full: %(used)s of %(most)s."),
+    "connections": gettext_noop(
+        "Redis has %(connections)s connections and accepts %(max_connections)s (maxclients). An rtq_worker needs 4, "
+        "and 2 for each of its processes. Raise maxclients, or start fewer processes with more --concurrency."
+    ),
     "log_failed": gettext_noop("Redis could not write its append-only file: check its disk."),
     "snapshot_failed": gettext_noop("Redis could not save its snapshot: check its disk."),
     "replica": gettext_noop(
@@ -101,10 +113,14 @@ def problem_values(server: ServerDetails) -> dict[str, str]:
     """The values that PROBLEMS speak of."""
     from django.template.defaultfilters import filesizeformat  # with it come templates, which no worker needs
 
+    from django_rtq.formatting import format_number
+
     return {
         "policy": server.eviction_policy,
         "used": filesizeformat(server.used_memory or 0),
         "most": filesizeformat(server.max_memory or 0),
+        "connections": format_number(server.connections),
+        "max_connections": format_number(server.max_connections),
     }
 
 

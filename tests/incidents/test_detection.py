@@ -46,6 +46,7 @@ def test_a_lag_of_the_outbox_is_told(lag, text, since):
         ("snapshot_failed", Severity.CRITICAL),
         ("volatile", Severity.WARNING),
         ("nearly_full", Severity.WARNING),
+        ("connections", Severity.WARNING),
     ],
 )
 def test_what_endangers_jobs_in_redis_is_told(warning, severity):

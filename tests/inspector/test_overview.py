@@ -184,6 +184,8 @@ def test_there_is_no_list_of_that_name(redis, inspector):
         (b"aof_enabled:0\r\nmaxmemory_policy:allkeys-lru\r\n", ["evicts", "volatile"]),
         (b"used_memory:95\r\nmaxmemory:100\r\n", ["nearly_full"]),
         (b"used_memory:95\r\nmaxmemory:0\r\n", []),
+        (b"connected_clients:801\r\nmaxclients:1000\r\n", ["connections"]),
+        (b"connected_clients:800\r\nmaxclients:1000\r\n", []),
         (
             b"role:slave\r\naof_last_write_status:err\r\nrdb_last_bgsave_status:err\r\n",
             ["log_failed", "snapshot_failed", "replica"],

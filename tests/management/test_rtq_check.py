@@ -2,16 +2,20 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack, closing
 from io import StringIO
 
 import pytest
+import redis
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from django_rtq.broker.brokers import get_broker
+from testproject.redis_server import PrivateRedis
 from tests.incidents.conftest import declared  # noqa: F401
 from tests.markdown import ROOT
 from tests.support.jobs import QUEUE, queued_job
@@ -113,6 +117,20 @@ def test_wrong_settings_are_2():
     with override_settings(RTQ=wrong), pytest.raises(CommandError) as caught:
         call_command("rtq_check")
     assert caught.value.returncode == 2
+
+
+def test_a_server_that_soon_refuses_connections_is_1():
+    ignored = {"INCIDENTS": {"ignore": ["redis_volatile"]}}
+    with PrivateRedis() as server, closing(redis.Redis(port=server.port)) as client, ExitStack() as stack:
+        client.config_set("maxclients", 20)
+        for _ in range(16):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        with override_settings(RTQ={"REDIS": server.url, **ignored}):
+            code, out = check()
+            get_broker().close()
+
+    assert code == 1
+    assert re.match(r"warning redis_connections: Redis has 1[7-9] connections and accepts 20 \(maxclients\)\. An ", out)
 
 
 @pytest.mark.usefixtures("databases_of_the_session")

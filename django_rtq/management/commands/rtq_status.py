@@ -73,7 +73,10 @@ WORKER = (
     *("name", "host", "pid", "queues", "last_seen_seconds", "jobs_done"),
     *("supervisor_name", "is_quiet", "crash_loop"),
 )
-SERVER = ("name", "version", "used_memory", "max_memory", "eviction_policy", "warnings")
+SERVER = (
+    *("name", "version", "used_memory", "max_memory", "eviction_policy", "connections", "max_connections"),
+    "warnings",
+)
 NO_QUEUE = "No queue has been used yet. Call .delay() on a task, or start a worker:  python manage.py rtq_worker"
 NO_WORKER_NOW = (
     "No worker process is signed on at this moment. A worker or scheduler was there {} ago: its processes may be "
