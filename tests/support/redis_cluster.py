@@ -20,11 +20,12 @@ TAG = b"{rtq.0.0}"  # of all keys of a project in a Cluster
 class PrivateCluster:
     """Masters that share all slots. With `alone`, the first one has that port, our slot and no other."""
 
-    def __init__(self, *, masters=3, replicas=0, alone=None, announced=None):
+    def __init__(self, *, masters=3, replicas=0, alone=None, announced=None, appendonly=False):
         self._arguments = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT_MS)]
         # The port of a proxy, which clients are told instead of that of the first server.
         self._announced = announced
         self._masters, self._replicas, self._alone = masters, replicas, alone
+        self._appendonly = appendonly or replicas > 0
         self._stack = ExitStack()
         self.servers = []  # masters first
 
@@ -126,7 +127,7 @@ class PrivateCluster:
                 "--cluster-announce-bus-port",
                 bus,
             ]
-        server = PrivateRedis(appendonly=bool(self._replicas), arguments=arguments)
+        server = PrivateRedis(appendonly=self._appendonly, arguments=arguments)
         self._stack.callback(server.stop)
         for _ in range(PORTS_TRIED):
             server.port = port or port_with_bus()

@@ -161,11 +161,45 @@ def test_masters_that_are_killed_while_their_replica_is_behind(begin, journal, p
     wait_until_all_is_done()
 
     lost = set(names) - set(journal.names("end"))
-    columns = zip(("promotion", "stored", "started"), zip(*waits, strict=True), strict=True)
-    seconds = ", ".join(f"{what} after {median(times):.2f} s, at most {max(times):.2f}" for what, times in columns)
     counts = f"{len(names)} jobs accepted, {len(lost)} lost of {len(at_risk)} at risk"
+    seconds = in_words(waits, "promotion")
     print(f"{KILLS} kills, {counts}, {len(load.unreplicated)} not replicated; {seconds}")  # noqa: T201
     assert lost <= (set() if wait_replicas else at_risk)
+
+
+@pytest.mark.skipif(not IS_NIGHTLY, reason="masters take seconds to come back: only with RTQ_TEST_NIGHTLY=1")
+def test_masters_without_a_replica_that_are_killed_and_come_back_lose_no_job(begin, journal):
+    cluster = PrivateCluster(appendonly=True)
+    load = begin(tasks.note.using(run_after=DELAY_SECONDS), cluster)
+    waits = []
+    for _ in range(KILLS):
+        wait_until(lambda: all(map(cluster.is_ready, cluster.servers)), 3 * PATIENCE)
+        master, accepted = cluster.owner(), len(load.accepted)
+        wait_until(lambda accepted=accepted: len(load.accepted) > accepted + 50)
+        master.kill()
+        killed = time.monotonic()
+        master.start()
+        waits.append([time.monotonic() - killed, *first_after(killed, load, journal)])
+    names = load.stop()
+    wait_until_all_is_done()
+
+    lost = set(names) - set(journal.names("end"))
+    print(f"{KILLS} kills, {len(names)} jobs accepted, {len(lost)} lost; {in_words(waits, 'restart')}")  # noqa: T201
+    assert lost == set()
+
+
+def in_words(waits, *first):
+    """The medians and the longest of the seconds until that, until a job was stored, and until one was started."""
+    columns = zip((*first, "stored", "started"), zip(*waits, strict=True), strict=True)
+    return ", ".join(f"{what} after {median(times):.2f} s, at most {max(times):.2f}" for what, times in columns)
+
+
+def first_after(moment, load, journal):
+    """The seconds until the first job was stored, and until the first one was started."""
+    wait_until(lambda: after(moment, load.stored_at))
+    wait_until(lambda: after(moment, (entry.at for entry in journal.entries("start"))), 3 * PATIENCE)
+    (stored, *_), (started, *_) = after(moment, load.stored_at), after(moment, (e.at for e in journal.entries("start")))
+    return stored - moment, started - moment
 
 
 def kill_master(cluster, load, journal, at_risk):
