@@ -2,8 +2,8 @@
 -- on hold -> queued, scheduled, retrying, dead, finished
 -- uses: prelude lanes schedule restore steps moving
 -- keys: jobs scheduled retrying dead cancelled_in_lane failures crashes errors progress waiting_since bands ring lane lanes
---       turn work_signal due_signal scheduled_by_client digests unique workers running_of finished finished_before
---       results result_times result_expiry clock scratch log step_jobs steps carried arrivals arriving
+--       turn work_signal due_signal scheduled_by_client digests unique workers running_of runners signed_on finished
+--       finished_before results result_times result_expiry clock scratch log step_jobs steps carried arrivals arriving
 -- ARGV[1] id          the job
 -- ARGV[2] shard       the number of the other shard
 -- ARGV[3] call        "": the job was handed over. Else it has stayed: the name of the present `rtq_shards drain`

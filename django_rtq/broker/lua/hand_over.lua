@@ -2,8 +2,8 @@
 -- queued, scheduled, retrying, dead, finished -> gone: the other shard has it
 -- uses: prelude unique outcomes moving carrying
 -- keys: jobs scheduled retrying dead cancelled_in_lane failures crashes errors progress waiting_since bands ring lane lanes
---       due_signal scheduled_by_client digests unique workers running_of finished results result_times result_expiry
---       waiters finished_signal cancel_requests clock scratch stats log step_jobs steps carried
+--       due_signal scheduled_by_client digests unique workers running_of finished results result_times result_expiry waiters
+--       finished_signal cancel_requests clock scratch stats log step_jobs steps carried runners signed_on
 -- ARGV[1] id          the job
 -- ARGV[2] call        a name for the present `rtq_shards drain` of this shard
 -- ARGV[3] shard       the number of the other shard

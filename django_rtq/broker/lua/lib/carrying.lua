@@ -1,7 +1,7 @@
 -- carrying: what a job takes along to another shard: texts that say where it is, its id, its record, what lies beside it as
 -- undo lists it, and its entry in `step_jobs`. Of a job that is over there are three: "finished 0", its id, and its outcome.
 -- created when first called
--- uses: unique task_pauses workers undo
+-- uses: unique task_pauses runners undo
 
 -- Where a job is, as `restore` reads it; nil and why, if it has to stay.
 local function place_to_carry(q, id)

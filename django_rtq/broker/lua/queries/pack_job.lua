@@ -1,7 +1,7 @@
 -- pack_job: all that a job takes along to another shard. Reads only.
 -- uses: carrying
--- keys: jobs results dead scheduled retrying workers running_of digests unique failures crashes errors waiting_since
---       progress step_jobs steps log
+-- keys: jobs results dead scheduled retrying workers running_of runners signed_on digests unique failures crashes errors
+--       waiting_since progress step_jobs steps log
 -- ARGV[1] id          the job
 --
 -- returns {stamp, its texts, its finished steps and events, the lines that it logged, for how many ms these are kept
