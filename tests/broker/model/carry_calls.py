@@ -52,6 +52,23 @@ def carry(broker: Any, job_id: str) -> None:
     assert admit(broker, job_id) == "admitted"
 
 
+def go_on(broker: Any, job_id: str) -> None:
+    """What the next drain does with a job, wherever it is."""
+    packed = pack(broker, job_id)
+    if packed[0]:
+        receive(broker, job_id, packed=packed)
+        hand_over(broker, job_id, packed[0])
+    admit(broker, job_id)
+
+
+def found(broker: Any, jobs: Any) -> list[set[str]]:
+    """Those of these jobs that are in the one shard, and in the other."""
+    ids = {job_id for job_id, _ in jobs}
+    keys = [broker.keys.of(queue) for queue in (QUEUE, TARGET)]
+    replies = [broker.redis.execute([("HKEYS", key) for key in (each.jobs, each.results)]) for each in keys]
+    return [ids & {job_id.decode() for job_id in (*live, *over)} for live, over in replies]
+
+
 # -- states
 
 
@@ -93,10 +110,16 @@ def _ids(broker: Any) -> list[str]:
     return sorted(job_id.decode() for job_id in broker.redis.execute_one(("HKEYS", broker.keys.of(QUEUE).jobs)))
 
 
-def unique_handed_over(broker: Any) -> list[tuple[str, bytes]]:
+def unique_held(broker: Any) -> list[tuple[str, bytes]]:
     jobs = unique(broker)
-    for job_id, stamp in jobs:
+    for job_id, _ in jobs:
         receive(broker, job_id)
+    return jobs
+
+
+def unique_handed_over(broker: Any) -> list[tuple[str, bytes]]:
+    jobs = unique_held(broker)
+    for job_id, stamp in jobs:
         hand_over(broker, job_id, stamp)
     return jobs
 

@@ -51,7 +51,7 @@ MOVE_CALLS = {
 }
 # Jobs with keys that go to another shard.
 CARRY_CALLS = {
-    "hand_over, unique": SCRIPT_CALLS["hand_over"]._replace(seed=carry_calls.unique),
+    "hand_over, unique": SCRIPT_CALLS["hand_over"]._replace(seed=carry_calls.unique_held),
     "admit_job, unique": SCRIPT_CALLS["admit_job"]._replace(seed=carry_calls.unique_handed_over),
 }
 # What a person can undo.
