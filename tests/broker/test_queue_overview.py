@@ -169,6 +169,16 @@ def test_jobs_of_a_paused_client_do_not_count_for_the_oldest(broker, inspector, 
     assert details.queued == 4
 
 
+def test_if_all_other_jobs_were_cancelled_there_is_no_oldest(broker, inspector, waits):
+    waits("north", 900)
+    inspector.cancel(queued_job(broker, client="south").id)
+    inspector.limits.pause_client(QUEUE, "north")
+
+    details = inspector.queues.get(QUEUE)
+
+    assert (details.queued, details.oldest_seconds) == (1, None)
+
+
 def test_if_only_paused_clients_wait_there_is_no_oldest(redis, broker, inspector, waits):
     waits("north", 900)
     inspector.limits.pause_client(QUEUE, "north")

@@ -35,11 +35,13 @@ local function lanes_in_rings(q)
   return lanes
 end
 
--- Since when the first job of a lane waits that was not cancelled, within the search depth.
+-- Since when the first job of a lane waits that was not cancelled, within the search depth; false: all of them were.
 local function lane_waits_since(q, lane, of_first, now)
-  for i, id in ipairs(redis.call("LRANGE", q.lane .. lane, 0, IDS_OF_LANE - 1)) do
+  local ids = redis.call("LRANGE", q.lane .. lane, 0, IDS_OF_LANE - 1)
+  for i, id in ipairs(ids) do
     if redis.call("HEXISTS", q.jobs, id) == 1 then return i == 1 and tonumber(of_first) or waiting_since(q, id, now) end
   end
+  if #ids < IDS_OF_LANE then return false end
 end
 
 -- The first of these lanes, by since when their first jobs wait. An estimate if all of them begin with cancelled jobs.
@@ -48,7 +50,7 @@ local function oldest_of(q, lanes, now)
   for i = 1, math.min(#lanes, 2 * STARTABLE_LANES), 2 do
     local since = lane_waits_since(q, lanes[i], lanes[i + 1], now)
     oldest = since and math.min(since, oldest or since) or oldest
-    first = math.min(tonumber(lanes[i + 1]), first or math.huge)
+    if since ~= false then first = math.min(tonumber(lanes[i + 1]), first or math.huge) end
   end
   oldest = oldest or first
   return oldest and string.format("%.0f", oldest)
