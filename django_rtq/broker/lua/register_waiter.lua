@@ -13,8 +13,12 @@ local KEPT_MS, TOKEN_MS, AT_ONCE = 120000, 1000, 100
 local signal = q.finished_signal .. id
 local now = now_ms(q.clock)
 
-local is_on_hold = redis.call("HEXISTS", q.jobs, id) == 0 and redis.call("HEXISTS", q.arrivals, id) == 1
-local is_over = not is_on_hold and (redis.call("HEXISTS", q.jobs, id) == 0 or redis.call("ZSCORE", q.dead, id))
+local is_over
+if redis.call("HEXISTS", q.jobs, id) == 1 then
+  is_over = redis.call("ZSCORE", q.dead, id)
+else
+  is_over = redis.call("HEXISTS", q.arrivals, id) == 0 -- else it is on hold
+end
 if wait_ms == 0 then return is_over and "over" or "wait" end
 redis.call("DEL", q.scratch) -- blocking costs a full server less than polling
 if is_over then
