@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from django.urls import NoReverseMatch
@@ -22,7 +23,7 @@ from django_rtq.incidents.queues import failed_lately
 from django_rtq.inspector.overview import Overview
 
 if TYPE_CHECKING:
-    from django_rtq.inspector.all_shards import Answers
+    from django_rtq.inspector.all_shards import ShardAnswers
 
 #: Pages that need no subject.
 _LISTS: dict[Action, tuple[Any, str]] = {
@@ -80,16 +81,16 @@ def health_of(incidents: Sequence[Incident], overview: Overview, url: PageUrl) -
 
 
 def health_of_shards(
-    answers: Answers, found: Mapping[int, Sequence[Incident]], overview: Overview, url: PageUrl
+    answers: ShardAnswers, found: Mapping[int, Sequence[Incident]], overview: Overview, url: PageUrl
 ) -> Health:
     """The banner of all shards together: the incidents of each, with links to its pages, and those that are silent."""
     silent = [silent_shard(each.number, each.error, since=each.since, is_missing=True) for each in answers.silent]
     health = health_of(reported(silent), overview, url)
+    health.worst = worst_of(reported(chain(silent, *found.values())))
     for number, incidents in found.items():
         of_shard = health_of(incidents, answers.by_shard[number][0], partial(_url_in, url, number))
         name = _("Shard %(number)d") % {"number": number}
         health.lines += [replace(line, text=f"{name}: {line.text}") for line in of_shard.lines]
-        health.worst = min(health.worst, of_shard.worst, key=("critical", "warning", "ok").index)
     health.lines.sort(key=lambda line: not line.is_critical)
     return health
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -65,36 +67,16 @@ class QueueAdmin(BulkPages):
 
             if wants_all(request):
                 return self._overview_of_shards(request, chosen)
-        span, shared = SPANS[chosen], get_inspector().shared_overview
-        front, lag = shared.read(fresh=REFRESH_HEADER not in request.headers), outbox_lag()
-        series = [row.series for row in front.queues]
-        if chosen != "1h":
-            series = shared.history(front, span.read_minutes, span.step)
-        events = [*deploy_events(front.deploys), *_marks(request, span)]
-        context = {
-            "title": _("Task queues"),
-            "health": health_of(find_incidents(front, lag, known_schedules()), front, self.url),
-            "totals": overview.totals(front, self.url, lag),
-            "rows": overview.rows(front, self.url),
-            "charts": history_charts(series, span, events) if series else [],
-            "spans": span_links(SPANS, chosen, lambda key: self.url("queue_changelist", query={"span": key})),
-        }
-        return self.render(request, "overview.html", context)
+        front, series = _read_overview(get_inspector(), chosen, is_fresh=REFRESH_HEADER not in request.headers)
+        lag = outbox_lag()
+        health = health_of(find_incidents(front, lag, known_schedules()), front, self.url)
+        return self._render_overview(request, chosen, front, series, lag, {"health": health})
 
     def _overview_of_shards(self, request: HttpRequest, chosen: str) -> HttpResponse:
         """The same of all shards together. Raises BrokerError if none answers."""
         from django_rtq.inspector.all_shards import ask_shards  # most projects have no shards
 
-        span, is_fresh = SPANS[chosen], REFRESH_HEADER not in request.headers
-
-        def read(inspector: Inspector) -> tuple[Overview, list[Series]]:
-            front = inspector.shared_overview.read(fresh=is_fresh)
-            series = [row.series for row in front.queues]
-            if chosen != "1h" and series:
-                series = inspector.shared_overview.history(front, span.read_minutes, span.step)
-            return front, series
-
-        answers = ask_shards(read)
+        answers = ask_shards(partial(_read_overview, chosen=chosen, is_fresh=REFRESH_HEADER not in request.headers))
         front, series = answers.merged()
         lags: dict[int, OutboxLag | None] = {}
         found: dict[int, list[Incident]] = {}
@@ -102,16 +84,31 @@ class QueueAdmin(BulkPages):
             with view_backend(shard_place(number)):
                 lags[number] = outbox_lag()
                 found[number] = find_incidents(of_shard, lags[number], known_schedules())
+        of_all = {
+            "health": health_of_shards(answers, found, front, self.url),
+            "shard_links": self.shard_links(None),
+            "counts": counts_of(front),
+        }
+        return self._render_overview(request, chosen, front, series, overview.sum_of_lags(lags.values()), of_all)
+
+    def _render_overview(
+        self,
+        request: HttpRequest,
+        chosen: str,
+        front: Overview,
+        series: Sequence[Series],
+        lag: OutboxLag | None,
+        more: dict[str, Any],
+    ) -> HttpResponse:
+        span = SPANS[chosen]
         events = [*deploy_events(front.deploys), *_marks(request, span)]
         context = {
             "title": _("Task queues"),
-            "health": health_of_shards(answers, found, front, self.url),
-            "totals": overview.totals(front, self.url, overview.sum_of_lags(lags.values())),
+            "totals": overview.totals(front, self.url, lag),
             "rows": overview.rows(front, self.url),
             "charts": history_charts(series, span, events) if series else [],
             "spans": span_links(SPANS, chosen, lambda key: self.url("queue_changelist", query={"span": key})),
-            "shard_links": self.shard_links(None),
-            "counts": counts_of(front),
+            **more,
         }
         return self.render(request, "overview.html", context)
 
@@ -225,6 +222,15 @@ class QueueAdmin(BulkPages):
 
     def _back(self, request: HttpRequest, name: str) -> HttpResponse:
         return HttpResponseRedirect(query_params.get_next_url(request, self.url("queue_change", name)))
+
+
+def _read_overview(inspector: Inspector, chosen: str, *, is_fresh: bool) -> tuple[Overview, list[Series]]:
+    """The overview, and the counters of its queues in the chosen time."""
+    shared, span = inspector.shared_overview, SPANS[chosen]
+    front = shared.read(fresh=is_fresh)
+    if chosen == "1h" or not front.queues:
+        return front, [row.series for row in front.queues]
+    return front, shared.history(front, span.read_minutes, span.step)
 
 
 def _marks(request: HttpRequest, span: Span) -> list[Event]:
