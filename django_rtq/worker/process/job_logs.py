@@ -227,7 +227,7 @@ def _secrets_of(run: Run) -> Secrets:
     if secrets is None:
         secrets = _read_secrets(run)
         if run.others:  # the first of many jobs has the lines of all of them
-            texts = {text for each in (run, *run.others) for text in _read_secrets(each).texts}
+            texts = {text for each in run.together for text in _read_secrets(each).texts}
             secrets = Secrets(sorted(texts, key=len, reverse=True))
         run.log_secrets = secrets
     return secrets

@@ -109,6 +109,11 @@ class Run:
         return (self.context, *self.args) if self.task.takes_context else self.args
 
     @property
+    def together(self) -> Sequence[Run]:
+        """The jobs that one call of the function gets: this one, and the others."""
+        return (self, *self.others)
+
+    @property
     def id(self) -> str:
         """The id as text, also if it is none."""
         return self.job_id.decode(errors="replace")
@@ -257,7 +262,7 @@ class Run:
 
     def _report(self, line: str) -> None:
         if self.progress is not None:
-            for run in (self, *self.others):
+            for run in self.together:
                 self.progress.report(run.worker, run.queue, run.id, line)
 
     def max_attempts(self, config: Config) -> int:

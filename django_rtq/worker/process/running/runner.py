@@ -146,7 +146,7 @@ class Runner:
 
     def run(self, runs: Sequence[Run]) -> int:
         """Run the jobs of one claim, and record their outcomes. Returns how many were not released."""
-        runs = [each for run in runs for each in (run, *run.others)] if registry.batch_tasks else runs
+        runs = [each for run in runs for each in run.together] if registry.batch_tasks else runs
         batch = Batch([run.job_id for run in runs], self._shared)
         is_watched = len(runs) > 1
         if is_watched:
@@ -202,7 +202,7 @@ class Runner:
     def _open_all(self, run: Run) -> Run | None:
         """Open jobs that are to run together. Returns the first of those that can run, with the others of them."""
         able: list[Run] = []
-        for each in (run, *run.others):
+        for each in run.together:
             if (outcome := self._executor.open(each)) is None:
                 able.append(each)
             else:
@@ -214,8 +214,7 @@ class Runner:
 
     def _record_all(self, run: Run) -> None:
         """Run jobs together, and record their outcomes."""
-        runs = (run, *run.others)
-        for each, outcome in zip(runs, self._executor.execute_batch(runs), strict=True):
+        for each, outcome in zip(run.together, self._executor.execute_batch(run.together), strict=True):
             self._record(each, outcome)
 
     def hurry(self, *, is_stopping: bool) -> None:

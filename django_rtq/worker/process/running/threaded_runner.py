@@ -100,10 +100,9 @@ class ThreadedRunner(Runner):
         with self._lock:
             now = time.monotonic()
             for run in runs:
-                run.entry = self._shared.add_entry(run.job_id)
-                for other in run.others:
-                    other.entry = self._shared.add_entry(other.job_id)
-                jobs += 1 + len(run.others)
+                for each in run.together:
+                    each.entry = self._shared.add_entry(each.job_id)
+                    jobs += 1
                 self._waiting.append((now, run))
                 self._suspects += run.crashes > 0
             taken = self._take_waiting()
@@ -180,7 +179,7 @@ class ThreadedRunner(Runner):
             else:  # revoked
                 for other in run.others:
                     self._shared.remove_entry(other.entry)
-                self._session.disown([each.job_id for each in _together(run)])
+                self._session.disown([each.job_id for each in run.together])
                 self._count_released([run])
         return taken
 
@@ -206,7 +205,7 @@ class ThreadedRunner(Runner):
             runs = [run for _, run in self._waiting]
             self._waiting.clear()
             self._count_released(runs)
-            runs = [each for run in runs for each in _together(run)]
+            runs = [each for run in runs for each in run.together]
             for run in runs:
                 self._shared.remove_entry(run.entry)
         self._release([run.job_id for run in runs])
@@ -214,7 +213,7 @@ class ThreadedRunner(Runner):
             self._shared.end_claim()
 
     def _count_released(self, runs: Sequence[Run]) -> None:
-        self._released += sum(1 + len(run.others) for run in runs)
+        self._released += sum(len(run.together) for run in runs)
         self._suspects -= sum(run.crashes > 0 for run in runs)
 
     # -- jobs with a slot
@@ -290,7 +289,7 @@ class ThreadedRunner(Runner):
             self._free += 1
             self._has_finished = True
             self._suspects -= run.crashes > 0
-            self._ahead.update(run.seconds * (1 + len(run.others)))
+            self._ahead.update(run.seconds * len(run.together))
             taken = self._take_waiting()
             is_awaited = self._awaited is not None and self._awaited()
             if is_awaited:
@@ -298,8 +297,3 @@ class ThreadedRunner(Runner):
         if is_awaited:
             self._change.release()
         return taken
-
-
-def _together(run: Run) -> Sequence[Run]:
-    """The jobs that take one slot: a job, and others that the same call of its function gets."""
-    return (run, *run.others) if run.others else (run,)
