@@ -219,10 +219,7 @@ class RedisClient:
                 exchange(connection, commands, needs_first=True) if needs_first else exchange(connection, commands)
             )
         except (redis_exceptions.RedisError, OSError) as error:
-            note_loss(connection)
-            self._connections.drop(connection)
-            self._connections.close_idle()  # they are as old: another try needs a new one
-            raise translate_error(error) from error
+            raise self._lost(connection, error) from error
         except BaseException:
             # A reply may be on its way: it must not be taken for the reply to another command.
             self._connections.drop(connection)
@@ -232,6 +229,13 @@ class RedisClient:
         else:
             self._connections.give_back(connection)
         return replies
+
+    def _lost(self, connection: Any, error: Exception) -> BrokerError:
+        """What to raise when there is no reply: the connection cannot be used any more."""
+        note_loss(connection)
+        self._connections.drop(connection)
+        self._connections.close_idle()  # they are as old: another try needs a new one
+        return translate_error(error)
 
 
 class Sent:
@@ -252,10 +256,8 @@ class Sent:
         try:
             replies = _read(self._connection, self._commands, needs_first=False)
         except (redis_exceptions.RedisError, OSError) as error:
-            note_loss(self._connection)
-            self.give_up()
-            self._connections.close_idle()
-            unavailable = translate_error(error)
+            unavailable = self._client._lost(self._connection, error)
+            self._connection = None
             if not isinstance(unavailable, BrokerUnavailable) or not unavailable.is_connection_lost:
                 raise unavailable from error
             return self._client.execute_each(self._commands)
