@@ -34,7 +34,7 @@ class SilentShard(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class ShardAnswers:
     """What the shards answered."""
 
     by_shard: Mapping[int, tuple[Overview, list[Series]]]  # an overview, and the counters of its queues
@@ -60,7 +60,7 @@ class _Shards:
         self._open: dict[int, Future[tuple[Overview, list[Series]]]] = {}
         self._silent: dict[int, SilentShard] = {}
 
-    def ask(self, read: Callable[[Inspector], tuple[Overview, list[Series]]]) -> Answers:
+    def ask(self, read: Callable[[Inspector], tuple[Overview, list[Series]]]) -> ShardAnswers:
         with self._lock:
             hung = {number for number, future in self._open.items() if not future.done()}
             asked = {number: _asked(number, read) for number in shard_numbers() if number not in hung}
@@ -76,7 +76,7 @@ class _Shards:
                 self._note(number, str(error))
         for number in hung:
             self._note(number, "")
-        return Answers(answers, [self._silent[number] for number in shard_numbers() if number not in answers])
+        return ShardAnswers(answers, [self._silent[number] for number in shard_numbers() if number not in answers])
 
     def _note(self, number: int, error: str) -> None:
         before = self._silent.get(number)

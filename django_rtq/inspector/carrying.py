@@ -21,7 +21,6 @@ from typing import Any
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.sharded import open_shards, shard_for_job
@@ -30,6 +29,7 @@ from django_rtq.broker.workflows import is_member
 from django_rtq.exceptions import BrokerError, BrokerRefused, JobNotFound, WrongState
 from django_rtq.inspector.actions import LATEST, PLAINLY, Actions, Answers, How, Verb
 from django_rtq.inspector.inspector import Inspector, get_inspector
+from django_rtq.inspector.queues import QueueReader
 from django_rtq.inspector.selection import WAITING, Selection
 from django_rtq.inspector.sweep import Sweep, Sweeper
 from django_rtq.jobs.job import shard_in
@@ -76,7 +76,7 @@ class Carrier:
 
     def count(self) -> tuple[int, int]:
         """How many jobs and outcomes the shard has."""
-        keys = [self._source.keys.of(queue) for queue in self._queues(self._source)]
+        keys = [self._source.keys.of(queue) for queue in QueueReader(self._source).names()]
         commands: list[Command] = [("HLEN", key) for each in keys for key in (each.jobs, each.results)]
         numbers = self._source.redis.execute(commands, resend=True) if commands else []
         return sum(numbers[::2]), sum(numbers[1::2])
@@ -88,7 +88,7 @@ class Carrier:
         return sorted(what for what in found if any(what not in other for other in others))
 
     def _paused(self, broker: Broker) -> set[str]:
-        queues = self._queues(broker)
+        queues = QueueReader(broker).names()
         keys = [broker.keys.of(queue) for queue in queues]
         commands: list[Command] = [("HGETALL", each.paused) for each in keys]
         commands += [("ZRANGE", each.paused_clients, 0, -1) for each in keys]
@@ -129,7 +129,7 @@ class Carrier:
 
     def _begin(self) -> None:
         """Let nothing of an earlier call happen any more, and end what it has begun."""
-        queues = self._queues(self._source)
+        queues = QueueReader(self._source).names()
         own: list[Command] = [("HSET", self._source.keys.of(queue).carried, "", self._call) for queue in queues]
         if own:
             self._source.redis.execute(own, resend=True)
@@ -163,7 +163,7 @@ class Carrier:
         """Nothing is left: the marks of this call are not needed any more."""
         for broker in self._targets.values():
             commands: list[Command] = [
-                ("HDEL", broker.keys.of(queue).arrivals, self._mark) for queue in self._queues(self._source)
+                ("HDEL", broker.keys.of(queue).arrivals, self._mark) for queue in QueueReader(self._source).names()
             ]
             if commands:
                 broker.redis.execute(commands, resend=True)
@@ -176,7 +176,7 @@ class Carrier:
             yield step.answers
 
     def _outcome_steps(self) -> Iterator[Answers]:
-        for queue in self._queues(self._source):
+        for queue in QueueReader(self._source).names():
             cursor: Any = 0
             while True:
                 scan: Command = ("HSCAN", self._source.keys.of(queue).results, cursor, "COUNT", 100)
@@ -244,9 +244,6 @@ class Carrier:
         if "outdated" in words:
             raise BrokerRefused(f"Another drain of shard {self.number} has begun, which goes on with this.")
         return words
-
-    def _queues(self, broker: Broker) -> list[str]:
-        return read_queue_names(broker.redis.execute_one(("SMEMBERS", broker.keys.queues), resend=True))
 
 
 class _CarryActions(Actions):
@@ -321,8 +318,7 @@ def place_of_carried(backend: str, job_id: str, queue: str | None = None) -> str
 
 
 def _note(broker: Broker, job_id: str, queue: str | None) -> bytes:
-    names = read_queue_names(broker.redis.execute_one(("SMEMBERS", broker.keys.queues), resend=True))
-    wanted = dict.fromkeys([*([queue] if queue else []), *names])
+    wanted = dict.fromkeys([*([queue] if queue else []), *QueueReader(broker).names()])
     commands: list[Command] = [("HGET", broker.keys.of(name).carried, job_id) for name in wanted]
     notes = broker.redis.execute(commands, resend=True) if commands else []
     return next((bytes(note) for note in notes if note), b"")
