@@ -82,16 +82,14 @@ def waiting(broker: Any) -> list[tuple[str, bytes]]:
 def held(broker: Any) -> list[tuple[str, bytes]]:
     """The same, on hold in the other shard."""
     jobs = waiting(broker)
-    for job_id, _ in jobs:
-        receive(broker, job_id)
+    receive_all(broker, jobs)
     return jobs
 
 
 def handed_over(broker: Any) -> list[tuple[str, bytes]]:
     """The same, with a note where they went."""
     jobs = held(broker)
-    for job_id, stamp in jobs:
-        hand_over(broker, job_id, stamp)
+    hand_over_all(broker, jobs)
     return jobs
 
 
@@ -112,15 +110,13 @@ def _ids(broker: Any) -> list[str]:
 
 def unique_held(broker: Any) -> list[tuple[str, bytes]]:
     jobs = unique(broker)
-    for job_id, _ in jobs:
-        receive(broker, job_id)
+    receive_all(broker, jobs)
     return jobs
 
 
 def unique_handed_over(broker: Any) -> list[tuple[str, bytes]]:
     jobs = unique_held(broker)
-    for job_id, stamp in jobs:
-        hand_over(broker, job_id, stamp)
+    hand_over_all(broker, jobs)
     return jobs
 
 
