@@ -11,6 +11,7 @@ from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.tasks.calls import is_client_name
 
 MAX_TEXT_LENGTH = 300  # characters
+MAX_CURSOR = 4000  # characters: it may have a place in each of many shards
 MAX_IDS = 1000  # selected jobs in one form
 
 

@@ -1,61 +1,99 @@
-"""Which shard a page of the admin is about, in a project with RTQ["SHARDS"].
+"""What a page of the admin is about, in a project with RTQ["SHARDS"]: all shards, unless one is chosen.
 
-It is in the address: `?shard=1`. Links and forms of our pages do not say it. A page that is opened from another one is
-about the same shard, which the header Referer tells, and gets its address by a redirect. So two tabs may show two
-shards. The overview is about all of them together, unless a shard is chosen: `?shard=all`.
+The choice is in the address: `?shard=1`. Links and forms of our pages do not say it. A page that is opened from another
+one is about the same, which the header Referer tells, and gets its address by a redirect. So two tabs may show two
+shards. A page of a job is about the shard that has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import parse_qs, urlsplit
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.refreshing import REFRESH_HEADER
+from django_rtq.inspector.all_shards import ask_shards
 from django_rtq.inspector.carrying import current_place
+from django_rtq.inspector.merged import view_merged
 from django_rtq.inspector.places import shard_numbers, shard_of, shard_place, view_backend
 
 ALL = "all"
+_OF_LISTS = ("shard", "after", "before", "page", "seen", "stop")  # parameters that are of one choice only
+
+View = Callable[[Callable[[], object]], HttpResponse]  # gets what raises BrokerError, if it cannot be shown
 
 
-def in_shard(request: HttpRequest, job_id: str, view: Callable[[], HttpResponse]) -> HttpResponse:
-    """The answer of a view about the shard of a job, of the address, or of the page before."""
-    if not shard_numbers():
-        return view()
-    is_read = request.method in ("GET", "HEAD")
-    said = 0 if is_read and request.GET.get("shard") == ALL else _shard(request.GET.get("shard", ""))
-    number = shard_of(current_place("", job_id)) if job_id else _shard_before(request) if said is None else said
-    if number is None and not is_read:
+def in_shard(request: HttpRequest, job_id: str, view: View) -> HttpResponse:
+    """The answer of a view about all shards, or that of a job, of the address, or of the page before."""
+    numbers, is_read = shard_numbers(), request.method in ("GET", "HEAD")
+    said = _choice(request.GET.get("shard", ""))
+    chosen = _choice_before(request) if said is None else said
+    if chosen is None and not is_read and not job_id:
         return HttpResponseBadRequest(
             _("Your browser does not say which shard this page is about (header Referer). Nothing was changed.")
         )
-    number = number or 0
-    if number and said is None and is_read and REFRESH_HEADER not in request.headers:
+    if said is None and is_read and chosen not in (None, ALL) and REFRESH_HEADER not in request.headers:
         query = request.GET.copy()
-        query["shard"] = str(number)
+        query["shard"] = str(chosen)
         return HttpResponseRedirect(f"{request.path}?{query.urlencode()}")
-    with view_backend(shard_place(number)):
-        answer = view()
-        if hasattr(answer, "render"):
-            answer.render()  # what it shows may ask Redis
-        return answer
+    if not job_id and chosen in (None, ALL) and len(numbers) > 1:
+        return _in_all(request, view, is_read=is_read)
+    place = current_place("", job_id) if job_id else shard_place(int(chosen)) if chosen not in (None, ALL) else ""
+    with view_backend(place):
+        return _rendered(view(partial(_check, shard_of(place))))
 
 
-def wants_all(request: HttpRequest) -> bool:
-    """Whether the overview is about all shards: none is chosen."""
-    said = request.GET.get("shard")
-    return len(shard_numbers()) > 1 and (said == ALL or _shard(said or "") is None)
+def _in_all(request: HttpRequest, view: View, *, is_read: bool) -> HttpResponse:
+    with view_merged() as inspector:
+        answer = _rendered(view(lambda: None))
+    for number in () if is_read else inspector.silent:
+        text = _("Shard %(number)d does not answer. What you asked for was not done there, or only in part.")
+        messages.warning(request, text % {"number": number})
+    return answer
 
 
-def _shard_before(request: HttpRequest) -> int | None:
-    """The shard of the page with the link or form; None: it is not known."""
+def _rendered(answer: HttpResponse) -> HttpResponse:
+    if hasattr(answer, "render"):
+        answer.render()  # what it shows may ask Redis
+    return answer
+
+
+def _check(number: int | None) -> None:
+    """Raises BrokerUnavailable if the shard does not answer in the time in which pages of all shards do without it."""
+    if number is not None:
+        ask_shards(lambda inspector, _number: inspector.queues.names(), [number]).checked()
+
+
+def _choice_before(request: HttpRequest) -> str | None:
+    """The choice of the page with the link or form; None: it is not known."""
     referer = urlsplit(request.headers.get("Referer", ""))
     if referer.netloc != request.get_host():
         return None
-    return _shard(parse_qs(referer.query).get("shard", ["0"])[0])
+    return _choice(parse_qs(referer.query).get("shard", [ALL])[0])
 
 
-def _shard(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 5 and int(text) in shard_numbers() else None
+def _choice(text: str) -> str | None:
+    is_number = text.isdecimal() and len(text) < 5 and int(text) in shard_numbers()
+    return text if is_number or text == ALL else None
+
+
+def shard_links(request: HttpRequest, overview_url: str, current: int | None) -> list[dict[str, object]]:
+    """Links to the same list of all shards and of each; of a job, to the overview. `current`: None for all."""
+    is_of_job = bool(request.resolver_match and "job_id" in request.resolver_match.kwargs)
+    query, path = request.GET.copy(), request.path
+    for name in _OF_LISTS:
+        query.pop(name, None)
+    if is_of_job:
+        query.clear()
+        path = overview_url
+    titles = {ALL: _("All shards"), **{str(n): _("Shard %(number)d") % {"number": n} for n in shard_numbers()}}
+    links = []
+    for choice, title in titles.items():
+        query["shard"] = choice
+        is_current = choice == (ALL if current is None else str(current))
+        links.append({"title": title, "url": f"{path}?{query.urlencode()}", "is_current": is_current})
+    return links if len(titles) > 2 else links[1:]

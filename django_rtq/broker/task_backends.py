@@ -37,9 +37,29 @@ REDIS_OPTIONS = ("REDIS", "DB", "PREFIX")
 
 _SHARD = "#"  # and its number: the name of the place of a shard
 
+#: What a command or a page of the admin looks at: a backend, "" for RTQ["REDIS"], or _SHARD for all shards at once.
 _viewed: ContextVar[str] = ContextVar("rtq_viewed_backend", default="")
-#: The backend that a command or a page of the admin looks at; "": RTQ["REDIS"].
-viewed_backend = _viewed.get
+
+
+def viewed_backend() -> str:
+    """The backend that is looked at; "": RTQ["REDIS"], or all shards: then it is shard 0 for what is there only."""
+    place = _viewed.get()
+    return "" if place == _SHARD else place
+
+
+def views_all_shards() -> bool:
+    """Whether all shards are looked at, at once."""
+    return _viewed.get() == _SHARD
+
+
+@contextmanager
+def view_all_shards() -> Iterator[None]:
+    """A block in which views_all_shards()."""
+    token = _viewed.set(_SHARD)
+    try:
+        yield
+    finally:
+        _viewed.reset(token)
 
 
 @contextmanager

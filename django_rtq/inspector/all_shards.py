@@ -10,15 +10,16 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from django_rtq.broker.brokers import on_brokers_forgotten
 from django_rtq.broker.task_backends import shard_numbers, shard_place
-from django_rtq.exceptions import BrokerError, BrokerUnavailable
+from django_rtq.exceptions import BrokerError, BrokerUnavailable, RTQError
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import Overview, QueueRow
+from django_rtq.inspector.task_pauses import TaskPause
 
 ANSWER_SECONDS = 1.0  # for so long a page waits for a shard
 T = TypeVar("T")
@@ -34,22 +35,24 @@ class SilentShard(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ShardAnswers:
+class ShardAnswers(Generic[T]):
     """What the shards answered."""
 
-    by_shard: Mapping[int, tuple[Overview, list[Series]]]  # an overview, and the counters of its queues
+    by_shard: Mapping[int, T]
     silent: Sequence[SilentShard]
+    refused: Sequence[RTQError] = ()  # of shards that do not have what they were asked for
 
-    def merged(self) -> tuple[Overview, list[Series]]:
-        """All in one. Raises BrokerUnavailable if none answered."""
-        if not self.by_shard:
-            raise BrokerUnavailable(next((each.error for each in self.silent if each.error), "No shard answers."))
-        overviews = {number: overview for number, (overview, _) in self.by_shard.items()}
-        return merged_overview(overviews), [series for _, of_shard in self.by_shard.values() for series in of_shard]
+    def checked(self) -> Mapping[int, T]:
+        """The answers. Raises RTQError if there is none; BrokerUnavailable, if no shard answers."""
+        if self.by_shard:
+            return self.by_shard
+        if self.refused:
+            raise self.refused[0]
+        raise BrokerUnavailable(next((each.error for each in self.silent if each.error), "No shard answers."))
 
 
 class _Shards:
-    """Asks all shards, each in a thread. One that does not answer is asked again when its thread has ended."""
+    """Asks shards, each in a thread. One that does not answer is asked again when its thread has ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -57,47 +60,55 @@ class _Shards:
 
     def forget(self) -> None:
         """The settings were changed, or this is a new process."""
-        self._open: dict[int, Future[tuple[Overview, list[Series]]]] = {}
+        self._oldest: dict[int, tuple[Future[Any], float]] = {}  # its oldest question, and until when that may take
         self._silent: dict[int, SilentShard] = {}
 
-    def ask(self, read: Callable[[Inspector], tuple[Overview, list[Series]]]) -> ShardAnswers:
+    def ask(self, read: Callable[[Inspector, int], T], numbers: Iterable[int] | None = None) -> ShardAnswers[T]:
+        """What these shards, or all, answer. `read` gets the inspector and the number of each, in a thread."""
+        until, wanted = time.monotonic() + ANSWER_SECONDS, list(shard_numbers() if numbers is None else numbers)
         with self._lock:
-            hung = {number for number, future in self._open.items() if not future.done()}
-            asked = {number: _asked(number, read) for number in shard_numbers() if number not in hung}
-            self._open |= asked
-        until, answers = time.monotonic() + ANSWER_SECONDS, {}
-        for number, future in asked.items():
+            asked = {number: self._asked(number, read, until) for number in wanted if not self._hangs(number)}
+        answers, silent, refused = dict[int, T](), list[SilentShard](), list[RTQError]()
+        for number in wanted:
             try:
-                answers[number] = future.result(max(0.0, until - time.monotonic()))
+                if number not in asked:
+                    raise FutureTimeout
+                answers[number] = asked[number].result(max(0.0, until - time.monotonic()))
                 self._silent.pop(number, None)
             except FutureTimeout:
-                self._note(number, "")
+                silent.append(self._note(number, ""))
             except BrokerError as error:
-                self._note(number, str(error))
-        for number in hung:
-            self._note(number, "")
-        return ShardAnswers(answers, [self._silent[number] for number in shard_numbers() if number not in answers])
+                silent.append(self._note(number, str(error)))
+            except RTQError as error:
+                refused.append(error)
+        return ShardAnswers(answers, silent, refused)
 
-    def _note(self, number: int, error: str) -> None:
+    def _hangs(self, number: int) -> bool:
+        """Whether a question is under way that others were answered in the time of."""
+        oldest, end = self._oldest.get(number, (None, 0.0))
+        return oldest is not None and not oldest.done() and end < time.monotonic()
+
+    def _asked(self, number: int, read: Callable[[Inspector, int], T], until: float) -> Future[T]:
+        future: Future[T] = Future()
+        inspector = get_inspector(shard_place(number))
+
+        def ask() -> None:
+            try:
+                future.set_result(read(inspector, number))
+            except BaseException as error:  # noqa: BLE001 - who waits for it gets it
+                future.set_exception(error)
+
+        threading.Thread(target=ask, name=f"rtq-shard-{number}", daemon=True).start()
+        oldest, _ = self._oldest.get(number, (None, 0.0))
+        if oldest is None or oldest.done():
+            self._oldest[number] = future, until
+        return future
+
+    def _note(self, number: int, error: str) -> SilentShard:
         before = self._silent.get(number)
         since = before.since if before else datetime.now(timezone.utc)
         self._silent[number] = SilentShard(number, since, error or (before.error if before else ""))
-
-
-def _asked(
-    number: int, read: Callable[[Inspector], tuple[Overview, list[Series]]]
-) -> Future[tuple[Overview, list[Series]]]:
-    future: Future[tuple[Overview, list[Series]]] = Future()
-    inspector = get_inspector(shard_place(number))
-
-    def ask() -> None:
-        try:
-            future.set_result(read(inspector))
-        except BaseException as error:  # noqa: BLE001 - who waits for it gets it
-            future.set_exception(error)
-
-    threading.Thread(target=ask, name=f"rtq-shard-{number}", daemon=True).start()
-    return future
+        return self._silent[number]
 
 
 _shards = _Shards()
@@ -106,6 +117,15 @@ on_brokers_forgotten.append(_shards.forget)
 
 
 # -- one overview of several
+
+
+Front = tuple[Overview, list[Series]]  # an overview, and the counters of its queues
+
+
+def merged_front(by_shard: Mapping[int, Front]) -> Front:
+    """All in one."""
+    overview = merged_overview({number: overview for number, (overview, _) in by_shard.items()})
+    return overview, [series for _, of_shard in by_shard.values() for series in of_shard]
 
 
 def merged_overview(overviews: Mapping[int, Overview]) -> Overview:
@@ -122,8 +142,8 @@ def merged_overview(overviews: Mapping[int, Overview]) -> Overview:
         queues=[_merged_row(rows[name]) for name in sorted(rows)],
         workers=[worker for overview in every for worker in overview.workers],
         server=replace(every[0].server, used_memory=sum(memory) if memory else None),
-        contact_seconds=_least(overview.contact_seconds for overview in every),
-        scheduler_seconds=_most(overview.scheduler_seconds for overview in every),
+        contact_seconds=least(overview.contact_seconds for overview in every),
+        scheduler_seconds=most(overview.scheduler_seconds for overview in every),
         unscheduled=sorted({name for overview in every for name in overview.unscheduled}),
     )
 
@@ -135,7 +155,7 @@ def _merged_row(rows: Sequence[QueueRow]) -> QueueRow:
     busy = sum(row.utilisation * row.slots for row in rows if row.utilisation is not None)
     return replace(
         rows[0],
-        details=_merged_details([row.details for row in rows]),
+        details=merged_details([row.details for row in rows]),
         series=merged_series([row.series for row in rows]),
         slots=slots,
         done_per_minute=sum(row.done_per_minute for row in rows),
@@ -147,15 +167,29 @@ def _merged_row(rows: Sequence[QueueRow]) -> QueueRow:
 _SUMS = ("queued", "scheduled", "retrying", "running", "dead", "clients", "finished", "lost")
 
 
-def _merged_details(queues: Sequence[QueueDetails]) -> QueueDetails:
+def merged_details(queues: Sequence[QueueDetails]) -> QueueDetails:
+    """A queue in several shards: paused if it is in one of them."""
     return replace(
         queues[0],
         **{name: sum(getattr(queue, name) for queue in queues) for name in _SUMS},
         paused=any(queue.paused for queue in queues),
-        oldest_seconds=_most(queue.oldest_seconds for queue in queues),
-        contact_seconds=_least(queue.contact_seconds for queue in queues),
-        scheduler_seconds=_most(queue.scheduler_seconds for queue in queues),
+        oldest_seconds=most(queue.oldest_seconds for queue in queues),
+        contact_seconds=least(queue.contact_seconds for queue in queues),
+        scheduler_seconds=most(queue.scheduler_seconds for queue in queues),
+        paused_seconds=most(queue.paused_seconds for queue in queues),
+        paused_tasks=_merged_pauses(pause for queue in queues for pause in queue.paused_tasks),
+        paused_clients=tuple(client for queue in queues for client in queue.paused_clients),
     )
+
+
+def _merged_pauses(pauses: Iterable[TaskPause]) -> tuple[TaskPause, ...]:
+    by_task: dict[str, TaskPause] = {}
+    for pause in pauses:
+        other = by_task.get(pause.task, pause)
+        first = other if pause.is_over else pause  # whoever paused it, not where it was resumed
+        held = pause.held + other.held if other is not pause else pause.held
+        by_task[pause.task] = replace(first, seconds=most([pause.seconds, other.seconds]), held=held)
+    return tuple(by_task[task] for task in sorted(by_task))
 
 
 def merged_series(series: Sequence[Series]) -> Series:
@@ -168,9 +202,11 @@ def merged_series(series: Sequence[Series]) -> Series:
     return replace(series[0], counts={name: [sums[i] for i in range(steps)] for name, sums in counts.items()})
 
 
-def _most(values: Iterable[Number | None]) -> Number | None:
+def most(values: Iterable[Number | None]) -> Number | None:
+    """The largest value; None: none is known."""
     return max((value for value in values if value is not None), default=None)
 
 
-def _least(values: Iterable[Number | None]) -> Number | None:
+def least(values: Iterable[Number | None]) -> Number | None:
+    """The smallest value; None: none is known."""
     return min((value for value in values if value is not None), default=None)

@@ -167,6 +167,7 @@ class WorkerDetails:
     #: It is the supervisor: its processes crash again and again before they run a job, in this way. It waits before it
     #: starts others. "": it is a process.
     crash_loop: str = ""
+    shard: int | None = None  # where all shards are read at once
 
     @property
     def is_lost(self) -> bool:
@@ -252,6 +253,7 @@ class JobDetails:
     steps: Sequence[FinishedStep] = ()  # in the order in which they ended; only with find_with_position()
     record: str = ""  # the beginning of the stored record
     record_bytes: int = 0  # the full length of the record
+    shard: int | None = None  # where it is, if all shards are read at once
 
     @property
     def newest_error(self) -> tuple[str, str]:

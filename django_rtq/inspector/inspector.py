@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 
@@ -16,6 +17,7 @@ from django_rtq.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.broker.redis.commands import Argument, Steps
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.broker.task_backends import views_all_shards
 from django_rtq.broker.workflows import is_member
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector.actions import ACTIONS, LATEST, Actions, How, has_body, send
@@ -43,6 +45,8 @@ from django_rtq.inspector.task_details import TaskReader
 from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.jobs.events import written_event
 from django_rtq.jobs.job import CancelAnswer, JobState
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +270,14 @@ class Inspector:
                 signals.send_reclaimed(Inspector, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
         return reclaimed
 
+    def in_each_shard(self, do: Callable[[], T]) -> list[T]:
+        """Do it; where a page is about all shards, in each of them. Returns the results."""
+        return [do()]
+
+    def in_places(self, places: Iterable[str], read: Callable[[str], T]) -> dict[str, T]:
+        """What is in these places. Where a page is about all shards, one that does not answer is left out."""
+        return {place: read(place) for place in places}
+
     # -- act on queues
 
     def pause(self, queue: str) -> bool:
@@ -333,11 +345,17 @@ class JobMover:
         return self._sweeps.steps(Sweep(verb="move", selection=selection, target=target), cursor=cursor, limit=limit)
 
 
+#: That of all shards at once, while a page is about them: see merged.py.
+of_all_shards: ContextVar[Inspector | None] = ContextVar("rtq_inspector_of_all_shards", default=None)
+
+
 def get_inspector(backend: str | None = None) -> Inspector:
     """The inspector of this process, for a backend in TASKS that has a Redis of its own; "": for RTQ["REDIS"].
 
-    None: for RTQ["REDIS"], or the backend that a command or page is about. Raises ConfigurationError.
+    None: for RTQ["REDIS"], or what a command or page is about: a backend, or all shards. Raises ConfigurationError.
     """
+    if backend is None and views_all_shards() and (of_all := of_all_shards.get()) is not None:
+        return of_all
     return _inspector_of(get_broker(backend))
 
 

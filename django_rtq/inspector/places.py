@@ -8,6 +8,16 @@ from django_rtq.broker.task_backends import (
     shard_places,
     view_backend,
     viewed_backend,
+    views_all_shards,
 )
 
-__all__ = ["alias_of", "shard_numbers", "shard_of", "shard_place", "shard_places", "view_backend", "viewed_backend"]
+__all__ = [
+    "alias_of",
+    "shard_numbers",
+    "shard_of",
+    "shard_place",
+    "shard_places",
+    "view_backend",
+    "viewed_backend",
+    "views_all_shards",
+]

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from django_rtq import signals
@@ -180,7 +181,7 @@ class Sweeper:
         lists = [(queue, state) for queue in queues for state in states]
         if lists:
             counts.append(self._count_lists(lists, selection, until_ms, most or MOST_COUNTED, shown))
-        return _sum_of(counts, until_ms)
+        return sum_of(counts, until_ms)
 
     def _begin(self, sweep: Sweep) -> tuple[list[str], int]:
         """The queues, and the moment of the snapshot: when the newest dead letter died, or the time of the server.
@@ -538,7 +539,7 @@ def _all_of(numbers: Mapping[str, int]) -> Count:
     return Count(by_queue=numbers, searched=total, total=total)
 
 
-def _sum_of(counts: Sequence[Count], until_ms: int) -> Count:
+def sum_of(counts: Sequence[Count], until_ms: int) -> Count:
     """Counts of different lists of the same queues."""
     numbers: Counter[str] = Counter()
     for count in counts:
@@ -549,6 +550,21 @@ def _sum_of(counts: Sequence[Count], until_ms: int) -> Count:
         searched=sum(count.searched for count in counts),
         total=sum(count.total for count in counts),
         until_ms=until_ms,
+    )
+
+
+def sum_of_results(results: Sequence[Result]) -> Result:
+    """What was done in several shards. The cursor says which queues are left, and no more: each shard has its own."""
+    left = dict.fromkeys(chain.from_iterable(result.queues_left for result in results))
+    stops = [result.stopped_by for result in results if result.stopped_by]
+    return Result(
+        done=[job_id for result in results for job_id in result.done],
+        answers=dict(chain.from_iterable(result.answers.items() for result in results)),
+        purged=sum(result.purged for result in results),
+        left_out=sum(result.left_out for result in results),
+        refused=sum(result.refused for result in results),
+        cursor=encode_cursor(["", "", *left]) if left else "",
+        stopped_by=stops[0] if stops else None,
     )
 
 

@@ -79,7 +79,7 @@ def read_schedules(place: str, *, keep: Keep | None = None, with_jobs: bool = Tr
 
 def read_all_schedules(keep: Keep) -> KnownSchedules:
     """read_schedules() of every Redis of the project."""
-    schedules_by_place = [read_schedules(place, keep=keep) for place in places()]
+    schedules_by_place = get_inspector().in_places(places(), lambda place: read_schedules(place, keep=keep)).values()
     return KnownSchedules(
         valid=[status for schedules in schedules_by_place for status in schedules.valid],
         broken={name: why for schedules in schedules_by_place for name, why in schedules.broken.items()},
@@ -92,8 +92,9 @@ def row_statuses(rows: Mapping[str, Mapping[str, Any]]) -> RowStatuses:
     schedules = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
     entries = [entry for entry in schedules.entries if entry.source == "admin"]
     stored: dict[str, Any] = {}
-    for place in {"", *(entry.place for entry in entries)}:
-        stored |= get_broker(place).schedules.read().rows
+    used = {"", *(entry.place for entry in entries)}
+    for copy in get_inspector().in_places(used, lambda place: get_broker(place).schedules.read()).values():
+        stored |= copy.rows
     return RowStatuses(
         valid=schedule_statuses(entries),
         broken=schedules.broken,
@@ -106,11 +107,12 @@ def schedule_statuses(entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
     by_place: dict[str, list[ScheduledTask]] = {}
     for entry in entries:
         by_place.setdefault(entry.place, []).append(entry)
-    statuses = [
-        status
-        for place, group in by_place.items()
-        for status in _statuses_in(place, group, *get_broker(place).schedules.states(sorted(_queues_of(group))))
-    ]
+
+    def read(place: str) -> list[ScheduleStatus]:
+        group = by_place[place]
+        return _statuses_in(place, group, *get_broker(place).schedules.states(sorted(_queues_of(group))))
+
+    statuses = [status for of_place in get_inspector().in_places(by_place, read).values() for status in of_place]
     return sorted(statuses, key=lambda status: status.entry.name)
 
 

@@ -1,4 +1,4 @@
-"""The overview is about all shards, other pages are about one, from page to page."""
+"""Pages are about all shards, or about the one that is chosen, from page to page."""
 
 import re
 import threading
@@ -24,6 +24,7 @@ from tests.support.waiting import wait_until
 
 OVERVIEW = "/admin/django_rtq/queue/"
 IN_1 = {"Referer": f"http://testserver{OVERVIEW}?shard=1"}
+IN_ALL = {"Referer": f"http://testserver{OVERVIEW}"}
 
 
 @pytest.fixture
@@ -42,9 +43,9 @@ def test_a_page_is_about_the_shard_of_its_address(operator, jobs):  # noqa: F811
 
     assert client_of(1) in text
     assert client_of(0) not in text
-    assert 'href="/admin/django_rtq/queue/?shard=0"' in text
+    assert 'href="/admin/django_rtq/queue/default/?shard=0"' in text
     assert 'aria-current="true">Shard 1<' in text
-    assert client_of(0) in operator.get(f"{OVERVIEW}default/").content.decode()
+    assert client_of(0) in operator.get(f"{OVERVIEW}default/", {"shard": "0"}).content.decode()
 
 
 def test_a_link_leads_to_the_same_shard(operator, jobs):  # noqa: F811
@@ -68,6 +69,9 @@ def test_an_action_is_for_the_shard_of_its_page(operator, jobs):  # noqa: F811
     assert refused.status_code == 400
     assert "Nothing was changed" in refused.content.decode()
     assert [is_paused(0), is_paused(1)] == [False, True]
+
+    assert operator.post(f"{OVERVIEW}default/pause/", headers=IN_ALL).status_code == 302
+    assert [is_paused(0), is_paused(1)] == [True, True]
 
 
 def test_a_shard_that_is_away_is_said_and_the_others_are_a_click_away(operator, servers, clients):  # noqa: F811
@@ -119,9 +123,9 @@ def run_jobs(number):
 def test_from_a_shard_back_to_all(operator, jobs):  # noqa: F811
     assert operator.get(OVERVIEW, headers=IN_1).status_code == 302
     assert 'aria-current="true">All shards<' in operator.get(OVERVIEW, {"shard": "all"}, headers=IN_1).content.decode()
-    # A page that is about one shard is about the first one.
-    assert client_of(0) in operator.get(f"{OVERVIEW}default/", {"shard": "all"}, headers=IN_1).content.decode()
-    assert operator.post(f"{OVERVIEW}default/pause/?shard=all").status_code == 400
+    text = operator.get(f"{OVERVIEW}default/", {"shard": "all"}, headers=IN_1).content.decode()
+    assert client_of(0) in text
+    assert client_of(1) in text
 
 
 def test_a_queue_is_resumed_where_it_is_paused(operator, jobs):  # noqa: F811

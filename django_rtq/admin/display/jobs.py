@@ -71,7 +71,7 @@ class JobTable:
             queue=queue,
             state=query_params.get_choice(request.GET, "state", LISTS, "queued"),
             filter=read_filter(request.GET),
-            cursor=(cursor := query_params.get_text(request.GET, "after", 1000)),
+            cursor=(cursor := query_params.get_text(request.GET, "after", query_params.MAX_CURSOR)),
             before=query_params.get_int(request.GET, "before", 0) if cursor else 0,
         )
 
@@ -254,6 +254,7 @@ def group_row(queue: str, group: DeadGroup, url: PageUrl) -> dict[str, Any]:
     return {
         "queue": queue,
         "group": group,
+        "shards": ", ".join(map(str, sorted(group.shards))),
         "message": _message_of(group),
         "url": url("queue_change", queue, query={"state": "dead", **query, "queue": ""}),
         "task_url": url("registeredtask_change", group.task) if group.task else "",
@@ -302,9 +303,9 @@ def running_by_worker(workers: Sequence[WorkerDetails]) -> list[WorkerJobs]:
 
 def _lease_text(worker: WorkerDetails) -> str:
     left = worker.lease_left_seconds
-    if left < 0:
-        return _("lease expired %(seconds)d s ago") % {"seconds": -left}
-    return _("lease expires in %(seconds)d s") % {"seconds": left}
+    text = _("lease expired %(seconds)d s ago") if left < 0 else _("lease expires in %(seconds)d s")
+    text %= {"seconds": abs(left)}
+    return text if worker.shard is None else f"{_('Shard %(number)d') % {'number': worker.shard}}, {text}"
 
 
 def _running_row(job: RunningJob) -> dict[str, Any]:

@@ -35,7 +35,8 @@ _SOURCES = {
 
 def overviews_of(statuses: Iterable[ScheduleStatus]) -> dict[str, Overview]:
     """The overview of the Redis of each schedule, at most a second old. Raises BrokerError."""
-    return {place: get_inspector(place).shared_overview.read() for place in {status.place for status in statuses}}
+    used = {status.place for status in statuses}
+    return get_inspector().in_places(used, lambda place: get_inspector(place).shared_overview.read())
 
 
 def declared_rows(url: PageUrl | None) -> list[dict[str, Any]]:
@@ -59,7 +60,7 @@ def task_rows(task: str, url: PageUrl, schedules_url: str) -> list[dict[str, Any
 def _rows(statuses: Sequence[ScheduleStatus], url: PageUrl | None) -> list[dict[str, Any]]:
     """First what does not run. Without `url` nothing is linked."""
     overviews = overviews_of(statuses)
-    rows = [_row(status, overviews[status.place], url) for status in statuses]
+    rows = [_row(status, overviews[status.place], url) for status in statuses if status.place in overviews]
     return sorted(rows, key=lambda row: (row["css"] != "rtq-is-bad", not row["why"], row["name"]))
 
 

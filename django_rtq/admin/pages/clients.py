@@ -26,6 +26,7 @@ from django_rtq.inspector.actions import Verb
 from django_rtq.inspector.clients.limits import Limits
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.inspector.places import shard_places
 from django_rtq.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 
 SCOPES = ("client", "each", "queue")  # whose limits a form changes
@@ -109,7 +110,10 @@ class ClientAdmin(BulkPages):
             limits=_limits_of(queue, name, scope),
         )
         if request.method == "POST" and form.is_valid():
-            return self._set_limits(request, queue, name, scope, form)
+            try:
+                return self._set_limits(request, queue, name, scope, form)
+            except ValueError as error:  # it cannot be divided among shards
+                form.add_error(None, str(error))
         titles = {
             "client": _("Limits of client %(client)s in queue %(queue)s"),
             "each": _("Limits of each client in queue %(queue)s"),
@@ -175,7 +179,8 @@ class ClientAdmin(BulkPages):
             return super()._dispatch(page, request, **names)
         finally:
             if request.method == "POST":
-                get_inspector().client_list.forget()
+                for place in shard_places():
+                    get_inspector(place).client_list.forget()
 
     def _set_limits(self, request: HttpRequest, queue: str, name: str, scope: str, form: LimitsForm) -> HttpResponse:
         limits, changed = get_inspector().limits, form.changed_limits

@@ -29,6 +29,7 @@ from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.waiting_reason import waiting_reason
+from django_rtq.inspector.places import shard_numbers, shard_of, viewed_backend
 from django_rtq.jobs.job import JobState
 from django_rtq.redaction import is_unknown, redacted
 from django_rtq.tasks.exactly_once import has_committed
@@ -96,6 +97,7 @@ class JobAdmin(BulkPages):
             "title": _("Job %(id)s") % {"id": clean_text(job.id, 40)},
             "breadcrumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
             "job": job,
+            "shard": shard_of(viewed_backend()) if shard_numbers() else None,
             "state": str(STATE_LABELS[job.state]),
             "is_waiting": job.state in WAITING,
             "may_move": job.state in MOVABLE,

@@ -24,9 +24,9 @@ from django_rtq.admin.refreshing import REFRESH_HEADER, answer_refresh, known_di
 from django_rtq.admin.urls import page_url
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound
-from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.inspector import get_inspector, of_all_shards
 from django_rtq.inspector.overview import Overview
-from django_rtq.inspector.places import shard_numbers, shard_of, viewed_backend
+from django_rtq.inspector.places import shard_numbers, shard_of, viewed_backend, views_all_shards
 
 LAST_ACTIONS = 5  # on the pages of what they are about
 
@@ -99,6 +99,7 @@ class PageAdmin(admin.ModelAdmin):
             "known_digests": known_digests(request),
             "counts": {} if is_form or status != 200 else _counts(),
             "refresh_seconds": None if is_form or status != 200 else seconds or None,
+            "of_all_shards": of_all_shards.get(),
             **context,
         }
         page = TemplateResponse(request, f"admin/django_rtq/{template}", whole, status=status)
@@ -130,25 +131,17 @@ class PageAdmin(admin.ModelAdmin):
             **context,
             "navigation_links": navigation_links(request, self.admin_site, self.opts),
             "search_url": search_url(request, self.admin_site),
-            "shard_links": self.shard_links(shard_of(viewed_backend())),
+            "shard_links": self._shard_links(request),
             "is_in_english": _is_left_in_english(),
         }
 
-    def shard_links(self, current: int | None) -> list[dict[str, Any]]:
-        """Links to the overviews of all shards, and of each. `current`: the one that this page is about; None: all."""
-        numbers = shard_numbers()
-        links = [
-            {
-                "title": _("Shard %(number)d") % {"number": number},
-                "url": self.url("queue_changelist", query={"shard": str(number)}),
-                "is_current": number == current,
-            }
-            for number in numbers
-        ]
-        if len(numbers) < 2:
-            return links
-        every = self.url("queue_changelist", query={"shard": "all"})
-        return [{"title": _("All shards"), "url": every, "is_current": current is None}, *links]
+    def _shard_links(self, request: HttpRequest) -> list[dict[str, object]]:
+        if not shard_numbers():
+            return []
+        from django_rtq.admin.shards import shard_links  # most projects have none
+
+        current = None if views_all_shards() else shard_of(viewed_backend())
+        return shard_links(request, self.url("queue_changelist"), current)
 
     def _protect(self, page: Route) -> View:
         view = update_wrapper(partial(self._dispatch, page), page.view)
@@ -163,14 +156,21 @@ class PageAdmin(admin.ModelAdmin):
             return HttpResponseNotAllowed(methods)
         request.current_app = self.admin_site.name
         texts = {name: unquote(text) for name, text in names.items()}
-        if get_config().shards is not None:
+        if get_config().shards is not None and shard_numbers():
             from django_rtq.admin.shards import in_shard  # most projects have none
 
-            return in_shard(request, texts.get("job_id", ""), lambda: self._view(page, request, texts))
+            return in_shard(request, texts.get("job_id", ""), partial(self._view, page, request, texts))
         return self._view(page, request, texts)
 
-    def _view(self, page: Route, request: HttpRequest, names: Mapping[str, str]) -> HttpResponse:
+    def _view(
+        self,
+        page: Route,
+        request: HttpRequest,
+        names: Mapping[str, str],
+        check: Callable[[], object] = lambda: None,
+    ) -> HttpResponse:
         try:
+            check()
             return page.view(request, **names)
         except JobNotFound as error:
             why = _(

@@ -34,7 +34,7 @@ from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import Overview
-from django_rtq.inspector.places import shard_place, view_backend
+from django_rtq.inspector.places import shard_place, view_backend, views_all_shards
 from django_rtq.transactions.outbox import OutboxLag, outbox_lag
 
 MAX_CLIENTS = 20
@@ -62,11 +62,8 @@ class QueueAdmin(BulkPages):
     def overview(self, request: HttpRequest) -> HttpResponse:
         """The overview of all queues."""
         chosen = query_params.get_choice(request.GET, "span", SPANS, "1h")
-        if get_config().shards is not None:
-            from django_rtq.admin.shards import wants_all  # most projects have none
-
-            if wants_all(request):
-                return self._overview_of_shards(request, chosen)
+        if views_all_shards():
+            return self._overview_of_shards(request, chosen)
         front, series = _read_overview(get_inspector(), chosen, is_fresh=REFRESH_HEADER not in request.headers)
         lag = outbox_lag()
         health = health_of(find_incidents(front, lag, known_schedules()), front, self.url)
@@ -74,21 +71,18 @@ class QueueAdmin(BulkPages):
 
     def _overview_of_shards(self, request: HttpRequest, chosen: str) -> HttpResponse:
         """The same of all shards together. Raises BrokerError if none answers."""
-        from django_rtq.inspector.all_shards import ask_shards  # most projects have no shards
+        from django_rtq.inspector.all_shards import ask_shards, merged_front  # most projects have no shards
 
-        answers = ask_shards(partial(_read_overview, chosen=chosen, is_fresh=REFRESH_HEADER not in request.headers))
-        front, series = answers.merged()
+        read = partial(_read_overview, chosen=chosen, is_fresh=REFRESH_HEADER not in request.headers)
+        answers = ask_shards(lambda inspector, _number: read(inspector))
+        front, series = merged_front(answers.checked())
         lags: dict[int, OutboxLag | None] = {}
         found: dict[int, list[Incident]] = {}
         for number, (of_shard, _series) in answers.by_shard.items():
             with view_backend(shard_place(number)):
                 lags[number] = outbox_lag()
                 found[number] = find_incidents(of_shard, lags[number], known_schedules())
-        of_all = {
-            "health": health_of_shards(answers, found, front, self.url),
-            "shard_links": self.shard_links(None),
-            "counts": counts_of(front),
-        }
+        of_all = {"health": health_of_shards(answers, found, front, self.url), "counts": counts_of(front)}
         return self._render_overview(request, chosen, front, series, overview.sum_of_lags(lags.values()), of_all)
 
     def _render_overview(

@@ -33,6 +33,8 @@ from django_rtq.admin.forms import restore_secrets
 from django_rtq.admin.navigation import navigation_links, search_url
 from django_rtq.admin.urls import page_url
 from django_rtq.exceptions import RTQError
+from django_rtq.inspector.inspector import of_all_shards
+from django_rtq.inspector.places import shard_numbers
 from django_rtq.models import Schedule
 from django_rtq.redaction import hidden, hidden_args
 from django_rtq.scheduler.status import ScheduleStatus, row_statuses
@@ -95,7 +97,13 @@ class ScheduleAdmin(admin.ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The standard list, with our navigation links above it."""
+        if len(shard_numbers()) > 1 and of_all_shards.get() is None:
+            from django_rtq.inspector.merged import view_merged  # most projects have no shards
+
+            with view_merged():
+                return self.changelist_view(request, extra_context)
         context = {
+            "of_all_shards": of_all_shards.get(),
             "title": capfirst(str(self.opts.verbose_name_plural)),
             "navigation_links": navigation_links(request, self.admin_site, self.opts),
             "search_url": search_url(request, self.admin_site),

@@ -18,12 +18,12 @@ from django_rtq.admin.display.jobs import PAGE_SIZE, search_row
 from django_rtq.admin.display.texts import LIST_LABELS
 from django_rtq.admin.filters import query_of_search
 from django_rtq.admin.urls import PageUrl
-from django_rtq.exceptions import JobNotFound
+from django_rtq.exceptions import BrokerError, JobNotFound
 from django_rtq.formatting import format_number
 from django_rtq.inspector.carrying import current_place
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.places import shard_numbers
+from django_rtq.inspector.places import shard_numbers, views_all_shards
 from django_rtq.inspector.selection import LONGEST, QueryError, Selection
 from django_rtq.search import Found, read_query, search
 
@@ -43,7 +43,7 @@ class JobSearch:
     def read(cls, request: HttpRequest) -> JobSearch:
         """From the query string."""
         text = request.GET.get("q", "").strip()
-        cursor = query_params.get_text(request.GET, "after", 1000)
+        cursor = query_params.get_text(request.GET, "after", query_params.MAX_CURSOR)
         if not text.isprintable():
             text = "".join(c if c.isprintable() else " " for c in text)
         try:
@@ -58,9 +58,18 @@ class JobSearch:
         word = self.query.only_word if self.query else ""
         if not word or self.cursor:
             return None
+        if views_all_shards():
+            return self._find_in_all(word)
         try:
             return get_inspector(current_place("", word) if shard_numbers() else None).find(word)
         except JobNotFound:
+            return None
+
+    def _find_in_all(self, job_id: str) -> JobDetails | None:
+        """None also if its shard does not answer: the page says that."""
+        try:
+            return get_inspector().find(job_id)
+        except (JobNotFound, BrokerError):
             return None
 
     def context(self, url: PageUrl) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class ListedClient:
     is_paused: bool  # in at least one queue
     is_limited: bool  # it has limits of its own
     reasons: list[tuple[str, str]]  # queues in which its jobs do not start, and why
+    shards: Sequence[int]  # that know it, if all are counted at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +186,7 @@ class ClientCounts:
             is_paused=name in self._states["paused"],
             is_limited=name in self._states["limited"],
             reasons=[(queue, reason) for queue, reason in reasons if reason],
+            shards=sorted({queue.shard for queue in in_queues if queue.shard is not None}),
         )
 
 

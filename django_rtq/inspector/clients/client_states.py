@@ -55,6 +55,7 @@ class ClientInQueue:
     holds: Holds  # why it may not start a job
     shares: Shares
     queue_state: QueueState
+    shards: Sequence[int] = ()  # that know it, if all are read at once
 
     @property
     def default(self) -> Limits:

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.limits import limit_values
 from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.task_backends import shard_numbers, shard_of
+from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
 from django_rtq.jobs.job import clock_moment
 from django_rtq.validation import did_you_mean
@@ -134,6 +136,22 @@ class LimitEditor:
 
     def _is_paused(self, queue: str, client: str) -> Command:
         return ("HEXISTS", self._keys.of(queue).limits, f"paused:{client}")
+
+
+def share_of_queue(queue: str, limits: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """What one of several shards gets of limits of a whole queue, as of those in the settings. Raises ValueError."""
+    numbers, config = shard_numbers(), get_config()
+    if len(numbers) < 2 or config.queue(queue).shards:
+        return dict(limits)
+    from django_rtq.conf.shard_options import divided, undividable  # most projects have none
+
+    given = {name: value for name, value in limits.items() if value not in (None, "settings")}
+    if (name := undividable(given, len(numbers))) is not None:
+        raise ValueError(
+            f"{name} {limits[name]} cannot be divided among {len(numbers)} shards. Raise it, keep the queue in one "
+            f'shard with RTQ["QUEUES"][{queue!r}] = {{"shards": 1}}, or limit clients.'
+        )
+    return {**limits, **divided(given, numbers.index(shard_of(place) or 0), len(numbers))}
 
 
 def limits_text(known: Collection[str], limits: Mapping[str, Any]) -> str:

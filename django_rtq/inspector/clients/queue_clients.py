@@ -48,6 +48,7 @@ class QueueClients:
     paused: bytes
     recent: Sequence[RecentRuns]  # of the present ten minutes, and of the last ones
     counts: Sequence[int] = field(default_factory=list)  # of the lanes, and then of the delayed
+    shard: int | None = None  # where all are counted at once
 
     # -- step 1
 

@@ -41,6 +41,7 @@ class DeadGroup:
     newest_id: str
     message: str  # of the newest, truncated
     call: dict[str, Any] | None = field(default_factory=dict)  # of the newest; None: too long to be read here
+    shards: Sequence[int] = ()  # that have some, if all are read at once; that of the newest is the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,19 +90,22 @@ class FilteredSearch:
         """Up to `limit` jobs that match, after a look at up to `depth` jobs."""
         limit, position = max(1, min(limit, LONGEST_PAGE)), self._position(cursor)
         jobs: list[JobDetails] = []
+        places: list[tuple[Sequence[Any], int]] = []
         while position.left and position.looked < depth:
             matches = self._step(position, depth - position.looked, limit - len(jobs))
             for match, job in self._read_some(matches, limit):
                 if job is None or not self._filter.fits(self._shown(job)):
                     continue
                 jobs.append(job)
+                places.append(([*match.list, *match.ref.cursor], match.searched))
                 if len(jobs) == limit:
                     if match is not matches[-1] or position.left:
                         position.left = self._lists[self._lists.index(match.list) :]
                         position.at = match.ref.cursor
-                    return JobPage(jobs=jobs, next_cursor=position.cursor, searched=match.searched)
-        is_complete = not position.left and not position.is_cut
-        return JobPage(jobs=jobs, next_cursor=position.cursor, searched=position.looked, is_complete=is_complete)
+                    cursor, searched = position.cursor, match.searched
+                    return JobPage(jobs=jobs, next_cursor=cursor, searched=searched, places=places)
+        cursor, searched, is_complete = position.cursor, position.looked, not position.left and not position.is_cut
+        return JobPage(jobs=jobs, next_cursor=cursor, searched=searched, is_complete=is_complete, places=places)
 
     def next_refs(self, cursor: str, depth: int) -> tuple[list[tuple[List, JobRef]], str, int]:
         """Look at up to `depth` jobs. Returns those that match, the next cursor, and how many it looked at.

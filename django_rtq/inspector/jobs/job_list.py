@@ -105,6 +105,7 @@ class JobSearch:
         limit, at = max(1, min(limit, LONGEST_PAGE)), decode_cursor(cursor)
         size = _BATCH if self._state == "scheduled" else limit
         jobs: list[JobDetails] = []
+        places: list[tuple[Sequence[Any], int]] = []
         searched = 0
         while searched < depth:
             refs, behind, rest = self._read_refs(at, min(size, depth - searched))
@@ -112,14 +113,17 @@ class JobSearch:
                 searched, at = searched + 1, ref.cursor
                 if job is not None:
                     jobs.append(job)
+                    places.append((at, searched))
                 if len(jobs) == limit:
                     is_end = rest != "more" and ref is refs[-1]
-                    return JobPage(jobs=jobs, next_cursor="" if is_end else encode_cursor(at), searched=searched)
+                    cursor = "" if is_end else encode_cursor(at)
+                    return JobPage(jobs=jobs, next_cursor=cursor, searched=searched, places=places)
             if rest != "more":
-                return JobPage(jobs=jobs, searched=searched, is_complete=rest == "all")
+                return JobPage(jobs=jobs, searched=searched, is_complete=rest == "all", places=places)
             if not refs:  # nothing here, but there may be more behind
                 at = behind
-        return JobPage(jobs=jobs, next_cursor=encode_cursor(at), searched=searched, is_complete=False)
+        cursor = encode_cursor(at)
+        return JobPage(jobs=jobs, next_cursor=cursor, searched=searched, is_complete=False, places=places)
 
     def read(self, refs: Sequence[JobRef]) -> list[tuple[JobRef, JobDetails | None]]:
         """The jobs, in one round trip; None for a job that is not in this state any more."""

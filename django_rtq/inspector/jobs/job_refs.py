@@ -37,6 +37,8 @@ class JobPage:
     next_cursor: str = ""  # "": this was the last page
     searched: int = 0  # how many jobs were looked at for this page
     is_complete: bool = True  # False: the search reached its limit before the page was full
+    #: Where a page behind each job begins, and how many jobs were looked at up to it.
+    places: list[tuple[Sequence[Any], int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ class Clients:
     clients: list[ClientDetails] = field(default_factory=list)
     lanes: int = 0  # lanes with waiting jobs: clients, counted once for each priority
     searched: int = 0  # how many of these lanes were read: those whose first jobs wait longest
+    busy_seconds: float = 0.0  # how long the runs of all clients took in the last hour
 
 
 class MetricsReader:
@@ -116,7 +117,8 @@ class MetricsReader:
             for client, queued, since, runs, busy_us in found
         ]
         clients.sort(key=lambda one: (one.share if by == "share" else one.queued, one.queued), reverse=True)
-        return Clients(clients=clients[:limit], lanes=lanes, searched=min(lanes, MAX_LANES))
+        busy_seconds = total_us / 1_000_000
+        return Clients(clients=clients[:limit], lanes=lanes, searched=min(lanes, MAX_LANES), busy_seconds=busy_seconds)
 
 
 def read_task_metrics(flats: Iterable[Any], past: Mapping[str, TaskCounts], without: bytes) -> dict[str, TaskMetrics]:

@@ -13,14 +13,13 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils.translation import override
 
-from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
 from django_rtq.inspector.clients.client_list import SORTS
 from django_rtq.inspector.clients.client_states import ClientInQueue, QueueState
 from django_rtq.inspector.clients.holds import holds_text
-from django_rtq.inspector.clients.limits import Limit, Limits, limits_text
+from django_rtq.inspector.clients.limits import Limit, Limits, limits_text, share_of_queue
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.places import shard_places, viewed_backend
+from django_rtq.inspector.places import viewed_backend
 from django_rtq.management.command import (
     CLIENT,
     EVERY_QUEUE,
@@ -142,9 +141,9 @@ class Command(ActionCommand):
         (queue,) = known_queues(get_inspector(), [options["queue"]])
         setters = _limit_setters(queue, options)
         values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
-        if options["whole_queue"] and options.get("shard") is None:
-            values = _share(queue, values)
         try:
+            if options["whole_queue"] and options.get("shard") is None:
+                values = share_of_queue(queue, values, viewed_backend())
             limits_text(QUEUE_LIMITS if options["whole_queue"] else CLIENT_LIMITS, values)  # checks them all first
             for change in () if options["dry_run"] else setters.values():
                 change(**values)
@@ -222,23 +221,6 @@ def _limit_setters(queue: str, options: Options) -> dict[str, Callable[..., None
     return {f"client {name!r}": partial(limits.set_client, queue, name) for name in clients}
 
 
-def _share(queue: str, values: dict[str, Any]) -> dict[str, Any]:
-    """What one of several shards gets of the limits of a whole queue, as of those in the settings."""
-    places, config = shard_places(), get_config()
-    if config.shards is None or len(places) == 1 or config.queue(queue).shards:
-        return values
-    from django_rtq.conf.shard_options import divided, undividable  # most projects have none
-
-    numbers = {name: value for name, value in values.items() if value not in (None, "settings")}
-    if (name := undividable(numbers, len(places))) is not None:
-        raise CommandError(
-            f"{name} {values[name]} cannot be divided among {len(places)} shards. Raise it, keep the queue in one "
-            f'shard with RTQ["QUEUES"][{queue!r}] = {{"shards": 1}}, or limit clients.',
-            returncode=WRONG_USAGE,
-        )
-    return {**values, **divided(numbers, places.index(viewed_backend()), len(places))}
-
-
 def _shown(name: str, value: Any) -> str:
     """A limit as people write it."""
     if value is None or value == "settings":
@@ -277,7 +259,7 @@ def _row(client: ClientInQueue) -> list[object]:
 
 def _as_dict(client: ClientInQueue) -> dict[str, Any]:
     """Without what all clients of the queue have in common."""
-    facts = {name: value for name, value in asdict(client).items() if name != "queue_state"}
+    facts = {name: value for name, value in asdict(client).items() if name not in ("queue_state", "shards")}
     return {**facts, "limits": facts["own"], "reason": client.reason}
 
 

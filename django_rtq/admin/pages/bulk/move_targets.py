@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django_rtq.admin import query_params
 from django_rtq.inspector.actions import is_in_another_shard
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.places import viewed_backend
+from django_rtq.inspector.places import shard_places, viewed_backend, views_all_shards
 from django_rtq.tasks.registry import declared_queues
 
 
@@ -30,7 +30,9 @@ def move_targets(queue: str) -> list[tuple[str, str]]:
 
 def _known(used: Iterable[str]) -> set[str]:
     """Without queues that are in another shard as a whole."""
-    return {name for name in (*declared_queues(), *used) if not is_in_another_shard(name, viewed_backend())}
+    places = shard_places() if views_all_shards() else [viewed_backend()]
+    names = (*declared_queues(), *used)
+    return {name for name in names if not any(is_in_another_shard(name, place) for place in places)}
 
 
 def read_target(data: QueryDict, queue: str) -> str:

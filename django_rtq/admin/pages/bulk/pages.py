@@ -9,9 +9,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from math import ceil
 from typing import Any, ClassVar
 
@@ -47,13 +49,15 @@ from django_rtq.inspector.actions import ACTIONS, LATEST, Verb
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.inspector.jobs.undo import BEGUN_DAYS, MOST_JOBS, AsideJobs, new_token, verb_of
+from django_rtq.inspector.places import shard_numbers, views_all_shards
 from django_rtq.inspector.selection import Selection
-from django_rtq.inspector.sweep import STEP, Count, Result, Sweep
+from django_rtq.inspector.sweep import STEP, Count, Result, Sweep, sum_of_results
 from django_rtq.internal_tasks import enqueue_rest, run_bulk_action
 from django_rtq.jobs.job import JobState, moment
 from django_rtq.models import AdminEntry
 
 REQUEST_SECONDS = 2.0
+LONGEST_IDS = 4000  # characters: of the jobs that do the rest, one in each shard
 
 _PERMISSIONS: Mapping[str, str] = {
     "requeue": permissions.REQUEUE,
@@ -234,7 +238,9 @@ class BulkPages(PageAdmin):
         total = query_params.get_int(request.GET, "total", 1, minimum=1, maximum=10**9)
         count = get_inspector().sweeps.count(form.sweep)
         left = count.count if count.is_complete else max(1, count.count)
-        state = _state_of(query_params.get_text(request.GET, "job"), form.queue)
+        job_ids = query_params.get_text(request.GET, "job", LONGEST_IDS).split(",")
+        states = {_state_of(job_id, form.queue) for job_id in job_ids}
+        state = next(name for name in REMAINDER_HINTS if name in states)
         if left and state == "over" and form.per_second and _has_next_job(form.sweep):
             state = "slow"
         hint = REMAINDER_HINTS[state]()
@@ -374,7 +380,7 @@ class BulkPages(PageAdmin):
             messages.warning(request, rest_refused_text(text, error))
             return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{sweep.verb}_all", query=form.query))
         if jobs:
-            return self._show_progress(request, form, done, jobs[0])
+            return self._show_progress(request, form, done, jobs)
         is_of_dead = form.state == "dead" and sweep.verb != "move"
         back = self.url(self.bulk_home) if is_of_dead else self._list_of(form)
         if done:
@@ -388,12 +394,14 @@ class BulkPages(PageAdmin):
             messages.warning(request, no_longer_text(result.refused, form.state, sweep.verb))
         return HttpResponseRedirect(back)
 
-    def _show_progress(self, request: HttpRequest, form: BulkForm, done: int, job: JobHandle[Any]) -> HttpResponse:
+    def _show_progress(
+        self, request: HttpRequest, form: BulkForm, done: int, jobs: Sequence[JobHandle[Any]]
+    ) -> HttpResponse:
         left = get_inspector().sweeps.count(form.sweep).count
         total = query_params.get_int(request.POST, "total", done + left, minimum=1)
-        facts = {"done": form.done_text(done), "id": job.id, "filter": form.filter_text}
+        facts = {"done": form.done_text(done), "id": jobs[0].id, "filter": form.filter_text}
         self._log_form(request, form, _("%(done)s Job %(id)s does the rest. (%(filter)s)") % facts, done)
-        query = {**form.query, "total": total, "job": job.id}
+        query = {**form.query, "total": total, "job": ",".join(job.id for job in jobs)}
         return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{form.sweep.verb}_progress", query=query))
 
     def _confirm_selected(self, request: HttpRequest, form: BulkForm, ids: Sequence[str]) -> HttpResponse:
@@ -541,8 +549,22 @@ def _act(sweep: Sweep, per_second: int = 0) -> tuple[Result, list[JobHandle[Any]
 
     With a limit per second a job does all of it: a request does not wait.
     """
+    ends = time.monotonic() + REQUEST_SECONDS
+    share = per_second and max(1, per_second // (len(shard_numbers()) if views_all_shards() else 1))
+    in_shards = get_inspector().in_each_shard(lambda: _act_here(sweep, share, ends))
+    if len(in_shards) == 1:
+        return in_shards[0]
+    results, jobs, errors = zip(*in_shards, strict=True)
+    return sum_of_results(results), list(chain.from_iterable(jobs)), next(filter(None, errors), None)
+
+
+def _act_here(
+    sweep: Sweep, per_second: int, ends: float
+) -> tuple[Result, list[JobHandle[Any]], BrokerError | QueueFull | None]:
+    """In one shard, until that moment; one step at least."""
     jobs: list[JobHandle[Any]] = []
-    result = Result() if per_second else get_inspector().sweeps.run(sweep, seconds=REQUEST_SECONDS, limit=STEP)
+    left = max(0.0, ends - time.monotonic())
+    result = Result() if per_second else get_inspector().sweeps.run(sweep, seconds=left, limit=STEP)
     if isinstance(result.stopped_by, BrokerError):
         return result, jobs, result.stopped_by
     all_queues = sweep.selection.queues or get_inspector().queues.names()

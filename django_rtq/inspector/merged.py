@@ -1,0 +1,484 @@
+"""The inspector of all shards together, for pages: what they show is merged, what they do is done in each shard.
+
+All shards are asked at once. One that does not answer is left out, and is named in `silent`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any, TypeVar
+
+from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.task_backends import shard_numbers, shard_of, shard_place, view_all_shards, view_backend
+from django_rtq.exceptions import BrokerError, RTQError, TooManyPausedTasks
+from django_rtq.inspector.actions import PLAINLY, Actions, How, Verb
+from django_rtq.inspector.all_shards import ShardAnswers, SilentShard, ask_shards, merged_overview
+from django_rtq.inspector.carrying import current_place
+from django_rtq.inspector.clients.client_list import ClientCounts, ClientListReader
+from django_rtq.inspector.clients.client_states import ClientInQueue
+from django_rtq.inspector.clients.clients import ClientReader
+from django_rtq.inspector.clients.limits import LimitEditor, QueueLimits, share_of_queue
+from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails
+from django_rtq.inspector.hosts import HostDetails, HostReader
+from django_rtq.inspector.inspector import Inspector, QueuePage, get_inspector, of_all_shards
+from django_rtq.inspector.jobs.dead_letters import DEPTH as GROUPED
+from django_rtq.inspector.jobs.dead_letters import DeadGroup, DeadGroups, DeadLetters
+from django_rtq.inspector.jobs.filtered_search import FilteredSearch, List
+from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
+from django_rtq.inspector.jobs.job_list import JobListReader
+from django_rtq.inspector.jobs.job_refs import DEPTH, JobPage
+from django_rtq.inspector.jobs.merged_page import merged_page, read_places
+from django_rtq.inspector.jobs.undo import AsideJobs, Undos
+from django_rtq.inspector.merging import (
+    merged_asides,
+    merged_clients,
+    merged_counts,
+    merged_dead,
+    merged_hosts,
+    merged_in_queues,
+    merged_limits,
+    merged_metrics,
+    merged_queues,
+    merged_task,
+)
+from django_rtq.inspector.metrics.reader import TaskMetrics
+from django_rtq.inspector.overview import Overview
+from django_rtq.inspector.queues import QueueReader
+from django_rtq.inspector.shared_overview import SharedOverview
+from django_rtq.inspector.sweep import Count, Sweep, Sweeper, sum_of
+from django_rtq.inspector.task_details import TaskDetails, TaskReader
+from django_rtq.inspector.task_pauses import TaskPauses
+
+T = TypeVar("T")
+Page = Callable[[Inspector, str], JobPage]  # the page of a shard behind a cursor
+
+
+class AllShards(Inspector):
+    """The inspector of all shards, for one request. It has what pages use; the rest is that of shard 0."""
+
+    def __init__(self) -> None:
+        broker = get_broker("")
+        super().__init__(broker)
+        self.silent: dict[int, SilentShard] = {}
+        self._is_known_who_answers = False
+        self.queues = _Queues(self)
+        self.shared_overview = _SharedOverview(self)
+        self.job_list = _JobList(self)
+        self.dead_letters = _DeadLetters(self)
+        self.limits = _Limits(self)
+        self.clients = _Clients(self)
+        self.hosts = _Hosts(self)
+        self.client_list = _ClientList(self)
+        self.actions = _Actions(self)
+        self.sweeps = _Sweeper(self)
+        self.undos = _Undos(self)
+        self.tasks = _Tasks(self)
+        self.task_pauses = _TaskPauses(self)
+
+    # -- the mechanism
+
+    def ask(self, read: Callable[[Inspector, int], T], numbers: Iterable[int] | None = None) -> Mapping[int, T]:
+        """What these shards answer, or all: at once, each in a thread. Raises RTQError if none has an answer.
+
+        A shard that did not answer in this request is not asked again.
+        """
+        answers = ask_shards(read, self._answering(numbers))
+        self.silent |= {shard.number: shard for shard in answers.silent}
+        self._is_known_who_answers = self._is_known_who_answers or numbers is None
+        return self._checked(answers)
+
+    def every(self, read: Callable[[Inspector], T]) -> list[T]:
+        """The answers of all shards."""
+        return list(self.ask(lambda inspector, _: read(inspector)).values())
+
+    def act(self, do: Callable[[Inspector, int], T], numbers: Iterable[int] | None = None) -> Mapping[int, T]:
+        """Do it in these shards, or in all, one after the other: signals are sent in this thread. Raises RTQError."""
+        if not self._is_known_who_answers:
+            self.every(lambda inspector: inspector.queues.names())
+        done, refused = dict[int, T](), list[RTQError]()
+        for number in self._answering(numbers):
+            try:
+                with view_backend(shard_place(number)):
+                    done[number] = do(get_inspector(), number)
+            except BrokerError as error:
+                self.silent[number] = SilentShard(number, datetime.now(timezone.utc), str(error))
+            except RTQError as error:
+                refused.append(error)
+        return self._checked(ShardAnswers(done, [], refused))
+
+    def in_places(self, places: Iterable[str], read: Callable[[str], T]) -> dict[str, T]:
+        shards = {number: place for place in places if (number := shard_of(place)) is not None}
+        found = self.ask(lambda _, number: read(shards[number]), shards) if shards else {}
+        others = {place: read(place) for place in places if shard_of(place) is None}
+        return {**{shards[number]: answer for number, answer in found.items()}, **others}
+
+    def pages(
+        self, cursor: str, limit: int, read: Page, list_of: Callable[[Sequence[Any]], int] = lambda place: 0
+    ) -> JobPage:
+        """A page of jobs: see merged_page()."""
+        begun = read_places(cursor)
+        unfinished = [number for number in shard_numbers() if begun.get(number, "") is not None]
+        pages = self.ask(lambda inspector, number: read(inspector, begun.get(number) or ""), unfinished)
+        return merged_page(pages, begun, limit, list_of)
+
+    def _answering(self, numbers: Iterable[int] | None) -> list[int]:
+        return [number for number in (shard_numbers() if numbers is None else numbers) if number not in self.silent]
+
+    def _checked(self, answers: ShardAnswers[T]) -> Mapping[int, T]:
+        return replace(answers, silent=list(self.silent.values())).checked()
+
+    # -- look
+
+    def find(self, job_id: str, queue: str | None = None) -> JobDetails:
+        number = _shard_with(job_id)
+        return self.ask(lambda inspector, _: inspector.find(job_id, queue), [number])[number]
+
+    def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
+        names = None if queues is None else list(queues)
+        by_shard = self.ask(lambda inspector, _: inspector.workers(names, with_usual=with_usual))
+        return [replace(worker, shard=number) for number, workers in by_shard.items() for worker in workers]
+
+    def queue_page(
+        self,
+        queue: str,
+        state: str,
+        *,
+        cursor: str = "",
+        limit: int = 50,
+        filter: JobFilter = ALL_JOBS,
+        clients: int = 20,
+    ) -> QueuePage:
+        begun = read_places(cursor)
+        pages = self.ask(
+            lambda inspector, number: inspector.queue_page(
+                queue, state, cursor=begun.get(number) or "", limit=limit, filter=filter, clients=clients
+            )
+        )
+        unfinished = {number: page.page for number, page in pages.items() if begun.get(number, "") is not None}
+        (details,) = merged_queues(page.details for page in pages.values())
+        return QueuePage(
+            details=details,
+            page=merged_page(unfinished, begun, limit, lambda place: 0),
+            clients=merged_clients([page.clients for page in pages.values()], clients),
+        )
+
+    # -- act
+
+    def in_each_shard(self, do: Callable[[], T]) -> list[T]:
+        return list(self.act(lambda inspector, number: do()).values())
+
+    def quiet_worker(self, worker: str, *, by: str = "") -> None:
+        self.every(lambda inspector: inspector.quiet_worker(worker, by=by))
+
+    def wake_worker(self, worker: str) -> None:
+        self.every(lambda inspector: inspector.wake_worker(worker))
+
+    def stop_worker(self, worker: str) -> None:
+        self.every(lambda inspector: inspector.stop_worker(worker))
+
+    def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
+        by_shard = self.act(lambda inspector, _: inspector.reclaim_worker(worker, queues))
+        return [job_id for job_ids in by_shard.values() for job_id in job_ids]
+
+    def pause(self, queue: str) -> bool:
+        return any(self.every(lambda inspector: inspector.pause(queue)))
+
+    def resume(self, queue: str) -> bool:
+        return any(self.every(lambda inspector: inspector.resume(queue)))
+
+    def forget(self, queue: str, *, discard_outcomes: bool = False, is_dry_run: bool = False) -> str:
+        """Only if no shard has a reason to keep it."""
+
+        def answers(*, is_dry_run: bool) -> set[str]:
+            options = {"discard_outcomes": discard_outcomes, "is_dry_run": is_dry_run}
+            return set(self.every(lambda inspector: inspector.forget(queue, **options)))
+
+        found = answers(is_dry_run=True)
+        if not is_dry_run and found <= {"forgotten", "missing"}:
+            found = answers(is_dry_run=False)
+        reasons = sorted(found - {"forgotten", "missing"})
+        return reasons[0] if reasons else "forgotten" if "forgotten" in found else "missing"
+
+
+@contextmanager
+def view_merged() -> Iterator[AllShards]:
+    """A block in which get_inspector() without an argument is about all shards."""
+    inspector = AllShards()
+    token = of_all_shards.set(inspector)
+    try:
+        with view_all_shards():
+            yield inspector
+    finally:
+        of_all_shards.reset(token)
+
+
+def _shard_with(job_id: str) -> int:
+    """The shard that a job is in: that of its id, but if it was carried from there."""
+    place = current_place("", job_id)
+    return next((number for number in shard_numbers() if shard_place(number) == place), 0)
+
+
+class _Queues(QueueReader):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker)
+        self._shards = shards
+
+    def names(self) -> list[str]:
+        return sorted(set().union(*self._shards.every(lambda inspector: inspector.queues.names())))
+
+    def details(self, names: Iterable[str] | None = None) -> list[QueueDetails]:
+        wanted = None if names is None else list(names)
+        by_shard = self._shards.every(lambda inspector: inspector.queues.details(wanted))
+        return merged_queues(queue for queues in by_shard for queue in queues)
+
+
+class _SharedOverview(SharedOverview):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker, shards.overview)
+        self._shards = shards
+
+    def read(self, *, fresh: bool = False) -> Overview:
+        return merged_overview(self._shards.ask(lambda inspector, _: inspector.shared_overview.read(fresh=fresh)))
+
+    def glance(self) -> Overview | None:
+        glances = {n: get_inspector(shard_place(n)).shared_overview.glance() for n in shard_numbers()}
+        found = {number: overview for number, overview in glances.items() if overview is not None}
+        return merged_overview(found) if found else None
+
+
+class _JobList(JobListReader):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker)
+        self._shards = shards
+
+    def page(
+        self,
+        queue: str,
+        state: str,
+        *,
+        cursor: str = "",
+        limit: int = 50,
+        filter: JobFilter = ALL_JOBS,
+        depth: int = DEPTH,
+    ) -> JobPage:
+        def read(inspector: Inspector, place: str) -> JobPage:
+            return inspector.job_list.page(queue, state, cursor=place, limit=limit, filter=filter, depth=depth)
+
+        return self._shards.pages(cursor, limit, read)
+
+    def search(
+        self,
+        lists: Sequence[List],
+        filter: JobFilter,
+        *,
+        sizes: Mapping[List, int],
+        shown: Callable[[JobDetails], JobDetails],
+    ) -> FilteredSearch:
+        return _Search(self._shards, lists, filter, sizes, shown)
+
+
+class _Search(FilteredSearch):
+    """The same lists of all shards."""
+
+    def __init__(
+        self,
+        shards: AllShards,
+        lists: Sequence[List],
+        filter: JobFilter,
+        sizes: Mapping[List, int],
+        shown: Callable[[JobDetails], JobDetails],
+    ) -> None:
+        super().__init__(shards._broker, lists, filter, sizes=sizes, shown=shown)
+        self._shards = shards
+        self._rank = {list_: number for number, list_ in enumerate(lists)}
+
+    def page(self, cursor: str = "", limit: int = 50, depth: int = DEPTH) -> JobPage:
+        def read(inspector: Inspector, place: str) -> JobPage:
+            search = inspector.job_list.search(self._lists, self._filter, sizes=self._sizes, shown=self._shown)
+            return search.page(place, limit, depth)
+
+        return self._shards.pages(cursor, limit, read, lambda place: self._rank[place[0], place[1]])
+
+
+class _DeadLetters(DeadLetters):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker)
+        self._shards = shards
+
+    def all_groups(self, depth: int = GROUPED) -> dict[str, DeadGroups]:
+        return merged_dead(self._shards.ask(lambda inspector, _: inspector.dead_letters.all_groups(depth)))
+
+    def with_messages(self, groups: Sequence[tuple[str, DeadGroup]]) -> list[tuple[str, DeadGroup]]:
+        """Each group is read where its newest dead letter is."""
+        at: dict[int, list[int]] = {}
+        for position, (_, group) in enumerate(groups):
+            at.setdefault(group.shards[0], []).append(position)
+        if not at:
+            return []
+        by_shard = self._shards.ask(
+            lambda inspector, n: inspector.dead_letters.with_messages([groups[position] for position in at[n]]), at
+        )
+        complete = list(groups)
+        for number, of_shard in by_shard.items():
+            for position, pair in zip(at[number], of_shard, strict=True):
+                complete[position] = pair
+        return complete
+
+
+class _Limits(LimitEditor):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker)
+        self._shards = shards
+
+    def read(self, queue: str) -> QueueLimits:
+        """Only of the queue, and of each client."""
+        every = self._shards.every(lambda inspector: inspector.limits.read(queue))
+        return replace(every[0], queue=merged_limits([limits.queue for limits in every]), clients={})
+
+    def set_queue(self, queue: str, **limits: Any) -> None:
+        """Each shard gets a part, as of the limits in the settings."""
+        parts = {number: share_of_queue(queue, limits, shard_place(number)) for number in shard_numbers()}
+        self._shards.ask(lambda inspector, number: inspector.limits.set_queue(queue, **parts[number]))
+
+    def set_default(self, queue: str, **limits: Any) -> None:
+        self._shards.every(lambda inspector: inspector.limits.set_default(queue, **limits))
+
+    def set_client(self, queue: str, client: str, **limits: Any) -> None:
+        self._shards.every(lambda inspector: inspector.limits.set_client(queue, client, **limits))
+
+    def pause_client(self, queue: str, client: str, by: str = "") -> bool:
+        return any(self._shards.every(lambda inspector: inspector.limits.pause_client(queue, client, by)))
+
+    def resume_client(self, queue: str, client: str) -> bool:
+        return any(self._shards.every(lambda inspector: inspector.limits.resume_client(queue, client)))
+
+
+class _Clients(ClientReader):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker)
+        self._shards = shards
+
+    def get(self, client: str, queues: Iterable[str] | None = None) -> list[ClientInQueue]:
+        names = None if queues is None else list(queues)
+        return merged_in_queues(self._shards.ask(lambda inspector, _: inspector.clients.get(client, names)))
+
+
+class _ClientList(ClientListReader):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker)
+        self._shards = shards
+
+    def read(self) -> ClientCounts:
+        return merged_counts(self._shards.ask(lambda inspector, _: inspector.client_list.read()))
+
+    def forget(self) -> None:
+        for number in shard_numbers():
+            get_inspector(shard_place(number)).client_list.forget()
+
+
+class _Hosts(HostReader):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker, shards.overview)
+        self._shards = shards
+
+    def get(self, name: str) -> HostDetails:
+        return merged_hosts(name, self._shards.every(lambda inspector: inspector.hosts.get(name)))
+
+    def quiet(self, name: str, *, by: str = "") -> list[str]:
+        return _all_of(self._shards.every(lambda inspector: inspector.hosts.quiet(name, by=by)))
+
+    def wake(self, name: str) -> list[str]:
+        return _all_of(self._shards.every(lambda inspector: inspector.hosts.wake(name)))
+
+    def stop(self, name: str) -> list[str]:
+        return _all_of(self._shards.every(lambda inspector: inspector.hosts.stop(name)))
+
+
+class _Actions(Actions):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker, Inspector)
+        self._shards = shards
+
+    def done(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> list[str]:
+        """In the shard of each job."""
+        by_shard: dict[int, list[str]] = {}
+        for job_id in dict.fromkeys(job_ids):
+            by_shard.setdefault(_shard_with(job_id), []).append(job_id)
+        done = self._shards.act(lambda inspector, n: inspector.actions.done(verb, queue, by_shard[n], how), by_shard)
+        return _all_of(done.values())
+
+
+class _Sweeper(Sweeper):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker, shards.actions, Inspector)
+        self._shards = shards
+
+    def count(self, sweep: Sweep, **options: Any) -> Count:
+        """The moment of the snapshot is the latest of all shards."""
+        counts = self._shards.every(lambda inspector: inspector.sweeps.count(sweep, **options))
+        return sum_of(counts, max(count.until_ms for count in counts))
+
+
+class _Undos(Undos):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker)
+        self._shards = shards
+
+    def read(self, queue: str, token: str) -> AsideJobs:
+        return merged_asides(self._shards.every(lambda inspector: inspector.undos.read(queue, token)))
+
+    def close(self, queue: str, token: str) -> AsideJobs:
+        return merged_asides(self._shards.every(lambda inspector: inspector.undos.close(queue, token)))
+
+
+class _Tasks(TaskReader):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker)
+        self._shards = shards
+
+    def get(self, name: str, hours: int = 24, *, step: int = 1, compare: bool = False) -> TaskDetails:
+        read = self._shards.ask(lambda inspector, _: inspector.tasks.get(name, hours, step=step, compare=compare))
+        return merged_task(read)
+
+    def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
+        every = self._shards.every(lambda inspector: inspector.tasks.all(hours))
+        names = sorted(set().union(*(metrics for metrics, _ in every)))
+        return (
+            {name: merged_metrics(metrics[name] for metrics, _ in every if name in metrics) for name in names},
+            merged_queues(queue for _, queues in every for queue in queues),
+        )
+
+
+class _TaskPauses(TaskPauses):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards._broker)
+        self._shards = shards
+
+    def pause_task(self, name: str, queue: str | None = None, *, by: str = "") -> list[str]:
+        full: list[TooManyPausedTasks] = []
+
+        def pause(inspector: Inspector) -> list[str]:
+            try:
+                return inspector.task_pauses.pause_task(name, queue, by=by)
+            except TooManyPausedTasks as error:
+                full.append(error)
+                return error.paused
+
+        paused = _once(self._shards.every(pause))
+        if full:
+            raise TooManyPausedTasks(full[0].queue, paused)
+        return paused
+
+    def resume_task(self, name: str, queue: str | None = None) -> list[str]:
+        return _once(self._shards.act(lambda inspector, _: inspector.task_pauses.resume_task(name, queue)).values())
+
+
+def _all_of(parts: Iterable[Sequence[str]]) -> list[str]:
+    return [item for part in parts for item in part]
+
+
+def _once(parts: Iterable[Sequence[str]]) -> list[str]:
+    return sorted(set(_all_of(parts)))

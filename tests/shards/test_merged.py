@@ -1,0 +1,545 @@
+"""Pages of all shards: their lists are merged, their actions are done in each shard, and a silent shard is named."""
+
+import json
+import re
+import threading
+from itertools import count
+
+import pytest
+from django.test import override_settings
+
+from django_rtq.broker.brokers import close_brokers, get_broker
+from django_rtq.broker.task_backends import shard_place
+from django_rtq.inspector import all_shards, merged
+from django_rtq.inspector.all_shards import ask_shards
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.inspector.jobs.merged_page import read_places, write_places
+from django_rtq.inspector.merged import view_merged
+from django_rtq.jobs.job import new_job_id, with_shard
+from testproject.redis_server import PrivateRedis
+from tests.admin.conftest import body, operator, person, round_trips  # noqa: F401
+from tests.shards.conftest import client_of
+from tests.support.jobs import claimed_jobs, let_lapse, new_job, settle
+from tests.support.redis_server import Redis
+from tests.support.waiting import wait_until
+
+RTQ = "/admin/django_rtq/"
+QUEUE = f"{RTQ}queue/default/"
+IN_ALL = {"Referer": f"http://testserver{RTQ}queue/"}
+ERROR = '{"error_class":"builtins.ValueError","error":"it broke"}\n'
+NOTE = "tests.app.tasks.note"
+_minute = count(1)
+
+
+@pytest.fixture(scope="module")
+def places(servers):
+    """The servers of three shards."""
+    with PrivateRedis() as third:
+        yield [*servers, third]
+
+
+@pytest.fixture
+def three(places):
+    """A project with three shards."""
+    for place in places:
+        place.start()
+        with Redis.from_url(place.url, protocol=2) as client:
+            client.flushall()
+    with override_settings(RTQ={"SHARDS": dict(enumerate(place.url for place in places))}):
+        yield
+        close_brokers()
+
+
+def broker_of(shard):
+    return get_broker(shard_place(shard))
+
+
+def jobs_of(shard, number=1, *, client="", **options):
+    """Jobs that are not enqueued yet."""
+    made = [new_job(client=client, body=body("x", task=NOTE), **options) for _ in range(number)]
+    return [job._replace(id=with_shard(new_job_id(), shard)) for job in made]
+
+
+def queued(shard, number=1, **options):
+    jobs = jobs_of(shard, number, **options)
+    assert broker_of(shard).enqueue("default", jobs) == ["ok"] * number
+    return ids(jobs)
+
+
+def scheduled(shard, number=1):
+    return [job_id for _ in range(number) for job_id in queued(shard, due=f"+{next(_minute) * 60_000}")]
+
+
+def running(shard, number=1, *, worker=None):
+    name = worker or f"w-{shard}"
+    jobs = [job for _ in range(number) for job in claimed_jobs(broker_of(shard), *jobs_of(shard), worker=name)]
+    return ids(jobs)
+
+
+def settled(verb, shard, number=1):
+    jobs = []
+    for job in jobs_of(shard, number):
+        claimed_jobs(broker_of(shard), job, worker="gone")
+        settle(broker_of(shard), verb, job, worker="gone", outcome=json.dumps({"state": "succeeded", "task": NOTE}))
+        if verb == "bury":
+            keys = broker_of(shard).keys.of("default")
+            broker_of(shard).redis.execute_one(("HSET", keys.errors, job.id, ERROR))
+        jobs.append(job)
+    return ids(jobs)
+
+
+def dead(shard, number=1):
+    return settled("bury", shard, number)
+
+
+def finished(shard, number=1):
+    return settled("ack", shard, number)
+
+
+def retrying(shard, number=1):
+    return settled("retry", shard, number)
+
+
+def ids(jobs):
+    return [job.id for job in jobs]
+
+
+def read_all(read, *, most=100):
+    """The pages of a list, and their jobs."""
+    pages, cursor = [], ""
+    for _ in range(most):
+        pages.append(read(cursor))
+        cursor = pages[-1].next_cursor
+        if not cursor:
+            return pages, [job.id for page in pages for job in page.jobs]
+    raise AssertionError("The list has no end.")
+
+
+# -- lists
+
+
+@pytest.mark.parametrize("make", [queued, scheduled, running, dead, finished, retrying])
+@pytest.mark.parametrize("sizes", [(23, 2, 0), (0, 1, 11), (5, 5, 5)])
+def test_no_job_is_missing_or_twice_on_the_pages_of_uneven_shards(three, make, sizes):
+    made = [job_id for shard, size in enumerate(sizes) for job_id in make(shard, size)]
+
+    for wanted in (JobFilter(), JobFilter(task=NOTE)):
+        with view_merged() as inspector:
+
+            def read(cursor, inspector=inspector, wanted=wanted):
+                page = inspector.queue_page("default", make.__name__, cursor=cursor, limit=4, filter=wanted)
+                assert getattr(page.details, make.__name__) == sum(sizes)
+                return page.page
+
+            pages, seen = read_all(read)
+        assert sorted(seen) == sorted(made)
+        assert [len(page.jobs) for page in pages[:-1]] == [4] * (len(pages) - 1)
+        assert {job.id: job.shard for page in pages for job in page.jobs} == {
+            job_id: int(job_id[17:20], 16) if job_id[12] == "8" else 0 for job_id in made
+        }
+
+
+@pytest.mark.parametrize(
+    ("make", "moment", "newest_first"),
+    [
+        (scheduled, "due_at", False),
+        (running, "claimed_at", False),
+        (dead, "died_at", True),
+        (retrying, "due_at", False),
+    ],
+)
+def test_a_list_is_in_its_order_over_all_shards(three, make, moment, newest_first):
+    for shard in (2, 0, 1, 0, 2, 2, 1, 0):
+        make(shard)
+
+    with view_merged() as inspector:
+        pages, _ = read_all(lambda cursor: inspector.job_list.page("default", make.__name__, cursor=cursor, limit=3))
+
+    moments = [getattr(job, moment) for page in pages for job in page.jobs]
+    assert len(moments) == 8
+    assert moments == sorted(moments, reverse=newest_first)
+
+
+def test_queued_jobs_come_in_turn_by_shard_and_the_urgent_ones_first(three):
+    queued(0, 3), queued(1, 3), queued(2, 1, priority=5)
+
+    with view_merged() as inspector:
+        page = inspector.job_list.page("default", "queued", limit=5)
+
+    assert [job.shard for job in page.jobs] == [2, 0, 1, 0, 1]
+
+
+def test_a_job_that_comes_or_goes_between_two_pages_shifts_nothing(three):
+    made = [*dead(0, 6), *dead(1, 6)]
+
+    with view_merged() as inspector:
+        first = inspector.job_list.page("default", "dead", limit=5)
+        later = dead(1)
+        get_inspector(shard_place(0)).discard("default", [job.id for job in first.jobs])
+        _, rest = read_all(
+            lambda cursor: inspector.job_list.page("default", "dead", cursor=cursor or first.next_cursor, limit=5)
+        )
+
+    assert sorted([*ids(first.jobs), *rest]) == sorted(made)
+    assert later[0] not in rest
+
+
+def test_a_shard_that_is_silent_for_one_page_goes_on_where_it_was(three, places):
+    made = [*dead(0, 4), *dead(1, 4)]
+
+    def read(cursor):
+        with view_merged() as inspector:
+            return inspector.job_list.page("default", "dead", cursor=cursor, limit=2)
+
+    first = read("")
+    places[1].pause()
+    try:
+        second = read(first.next_cursor)
+    finally:
+        places[1].resume()
+    wait_until_nobody_asks()
+    _, rest = read_all(lambda cursor: read(cursor or second.next_cursor))
+
+    assert {job.shard for job in second.jobs} == {0}
+    assert sorted([*ids(first.jobs), *ids(second.jobs), *rest]) == sorted(made)
+
+
+def wait_until_nobody_asks():
+    wait_until(lambda: not any(thread.name.startswith("rtq-shard-") for thread in threading.enumerate()))
+
+
+def test_a_cursor_of_many_shards_fits_into_a_url_and_others_are_the_beginning():
+    places = {number: "" for number in range(64)}
+    made = {number: merged_cursor(number) for number in places}
+    cursor = write_places(made)
+
+    assert read_places(cursor) == made
+    assert len(cursor) < 4000
+    for wrong in ("", "x", "AAAA", write_places({}), "eJw", cursor[:50]):
+        assert read_places(wrong) == {}
+
+
+def merged_cursor(number):
+    from django_rtq.inspector.jobs.job_refs import encode_cursor
+
+    return encode_cursor([1_764_150_000_000.0 + 977 * number, with_shard(new_job_id(), number)])
+
+
+def test_the_page_of_a_queue_shows_the_jobs_of_all_shards_and_their_shards(operator, three):  # noqa: F811
+    made = {shard: dead(shard, 2 + 20 * (shard == 1)) for shard in range(3)}
+
+    seen, url = [], f"{QUEUE}?state=dead"
+    for _ in range(3):
+        answer = operator.get(url)
+        text = answer.content.decode()
+        assert '<th scope="col">Shard</th>' in text
+        seen += re.findall(r'name="id" value="(\w+)"', text)
+        assert "26<" in text  # the number in the tab
+        url = answer.context["next_url"]
+        if not url:
+            break
+
+    assert sorted(seen) == sorted(job_id for of_shard in made.values() for job_id in of_shard)
+    assert len(seen) == 26
+
+
+def test_the_pages_of_one_shard_are_as_before(operator, three):  # noqa: F811
+    dead(0), dead(1)
+
+    text = operator.get(QUEUE, {"state": "dead", "shard": "1"}).content.decode()
+
+    assert len(re.findall(r'name="id" value="(\w+)"', text)) == 1
+    assert '<th scope="col">Shard</th>' not in text
+    assert f'href="{QUEUE}?state=dead&amp;shard=all"' in text
+
+
+@pytest.mark.parametrize("number", [0, 30])
+def test_the_search_finds_jobs_of_all_shards(operator, three, number):  # noqa: F811
+    made = [*running(1), *dead(0, 1 + number), *queued(1, 2), *scheduled(2)]
+
+    seen, url = [], f"{RTQ}job/search/?q=task:{NOTE}"
+    while url:
+        answer = operator.get(url)
+        rows = answer.context["job_rows"]
+        seen += [row["job"].id for row in rows]
+        assert all(row["job"].shard is not None for row in rows)
+        url = answer.context["next_url"]
+
+    assert sorted(seen) == sorted(made)
+    assert f"{len(made)} of {len(made)} jobs" in answer.context["found_text"]
+    states = [row["list"] for row in operator.get(f"{RTQ}job/search/?q=task:{NOTE}").context["job_rows"]]
+    assert states == sorted(states, key=["running", "dead", "retrying", "queued", "scheduled"].index)
+
+
+def test_a_queue_that_one_shard_has_can_be_searched(operator, three):  # noqa: F811
+    broker_of(2).enqueue("rare", jobs_of(2))
+
+    assert len(operator.get(f"{RTQ}job/search/?q=queue:rare").context["job_rows"]) == 1
+    assert "no queue of this name" in operator.get(f"{RTQ}job/search/?q=queue:rear").content.decode()
+
+
+def test_dead_letters_of_one_error_are_one_group(operator, three):  # noqa: F811
+    dead(0, 2), dead(2, 3)
+
+    answer = operator.get(f"{RTQ}deadletter/")
+    (row,) = answer.context["groups"]
+
+    assert (row["group"].count, row["shards"]) == (5, "0, 2")
+    assert row["message"] == "it broke"
+
+
+def test_running_jobs_workers_and_hosts_of_all_shards(operator, three):  # noqa: F811
+    made = [*running(0), *running(2, 2)]
+
+    text = operator.get(f"{RTQ}job/").content.decode()
+    assert all(f"/job/{job_id}/" in text for job_id in made)
+    assert "Shard 2, lease" in text
+
+    text = operator.get(f"{RTQ}worker/").content.decode()
+    assert "w-0" in text
+    assert "w-2" in text
+    assert '<th scope="col">Shard</th>' in text
+
+
+def test_tasks_and_clients_of_all_shards(operator, three):  # noqa: F811
+    shops = {shard: client_of(shard, (0, 1, 2)) for shard in range(3)}
+    for shard, shop in shops.items():
+        queued(shard, shard + 1, client=shop)
+
+    page = operator.get(f"{RTQ}client/").context["found"]
+    assert {client.client: (client.queued, list(client.shards)) for client in page.clients} == {
+        shop: (shard + 1, [shard]) for shard, shop in shops.items()
+    }
+    (row,) = operator.get(f"{RTQ}client/client/", {"client": shops[2]}).context["rows"]
+    assert (row["client"].queued, list(row["client"].shards)) == (3, [2])
+    clients = operator.get(QUEUE).context["clients"]
+    assert [client.queued for client in clients] == [3, 2, 1]
+
+    task = operator.get(f"{RTQ}registeredtask/{NOTE.replace('_', '_5F')}/")
+    assert "6" in str(task.context["queue_rows"][0])
+    assert operator.get(f"{RTQ}registeredtask/").status_code == 200
+
+
+# -- actions
+
+
+def test_selected_jobs_are_acted_on_in_their_shards(operator, three):  # noqa: F811
+    made = [*dead(0, 2), *dead(1), *dead(2)]
+
+    operator.post(f"{RTQ}deadletter/requeue/", {"queue": "default", "state": "dead", "id": made[1:]}, headers=IN_ALL)
+
+    assert [dead_in(shard) for shard in range(3)] == [1, 0, 0]
+
+
+def dead_in(shard):
+    return get_inspector(shard_place(shard)).queues.get("default").dead
+
+
+def test_all_that_match_are_acted_on_in_all_shards_and_come_back_with_undo(operator, three):  # noqa: F811
+    dead(0, 2), dead(1), dead(2)
+    url = f"{RTQ}deadletter/discard-all/"
+
+    question = operator.get(url, {"queue": "default", "task": NOTE})
+    assert "4 dead letters" in question.content.decode()
+    answer = operator.post(url, dict(question.context["hidden"]), headers=IN_ALL, follow=True)
+    text = answer.content.decode()
+
+    assert [dead_in(shard) for shard in range(3)] == [0, 0, 0]
+    assert "4 dead letters" in text
+    fields = dict(re.findall(r'<input type="hidden" name="(token|in)" value="([^"]+)"', text))
+    operator.post(f"{RTQ}deadletter/discard/undo/", fields, headers=IN_ALL)
+    assert [dead_in(shard) for shard in range(3)] == [2, 1, 1]
+
+
+def test_the_rest_of_a_slow_action_is_done_by_a_job_in_each_shard(operator, three):  # noqa: F811
+    dead(0, 2), dead(1, 2)
+    url = f"{RTQ}deadletter/requeue-all/"
+    question = operator.get(url, {"queue": "default", "task": NOTE})
+
+    answer = operator.post(url, {**dict(question.context["hidden"]), "per_second": "6"}, headers=IN_ALL, follow=True)
+
+    assert [get_inspector(shard_place(n)).queues.get("default").queued for n in range(3)] == [1, 1, 1]
+    assert answer.context["progress"]["total"] == 4
+    (job,) = get_inspector(shard_place(2)).job_list.page("default", "queued").jobs
+    assert job.args[1] == 2
+
+
+def test_a_queue_a_task_and_a_client_are_paused_in_all_shards(operator, three):  # noqa: F811
+    for shard in range(3):
+        queued(shard)
+    pages = {
+        f"{RTQ}queue/default/": {},
+        f"{RTQ}registeredtask/{NOTE}/": {},
+        f"{RTQ}client/": {"client": "acme"},
+    }
+    for url, data in pages.items():
+        assert operator.post(f"{url}pause/", data, headers=IN_ALL).status_code == 302
+
+    for shard in range(3):
+        details = get_inspector(shard_place(shard)).queues.get("default")
+        assert details.paused
+        assert [pause.task for pause in details.paused_tasks] == [NOTE]
+        assert [pause.client for pause in details.paused_clients] == ["acme"]
+
+    for url, data in pages.items():
+        assert operator.post(f"{url}resume/", data, headers=IN_ALL).status_code == 302
+    with view_merged() as inspector:
+        details = inspector.queues.get("default")
+    assert (details.paused, details.paused_clients) == (False, ())
+    assert all(pause.is_over for pause in details.paused_tasks)
+
+
+def test_a_worker_is_quieted_and_its_jobs_reclaimed_where_it_is(operator, three):  # noqa: F811
+    running(2, worker="lost")
+    let_lapse(broker_of(2), "lost")
+
+    answer = operator.post(f"{RTQ}worker/lost/reclaim/", headers=IN_ALL, follow=True)
+    assert "1 job of worker lost was reclaimed." in answer.content.decode()
+    answer = operator.post(f"{RTQ}worker/nobody/quiet/", headers=IN_ALL, follow=True)
+    assert "worker nobody is unknown" in answer.content.decode()
+
+
+def test_a_queue_is_purged_in_all_shards_and_forgotten_if_none_keeps_it(operator, three):  # noqa: F811
+    for shard in range(3):
+        queued(shard, 2)
+
+    assert "6 jobs" in operator.get(f"{QUEUE}purge/").content.decode()
+    operator.post(f"{QUEUE}forget/", {"name": "default"}, headers=IN_ALL)
+    assert get_inspector(shard_place(1)).queues.names() == ["default"]
+    operator.post(f"{QUEUE}purge/", {"name": "default"}, headers=IN_ALL)
+    get_inspector(shard_place(1)).pause("default")
+    answer = operator.post(f"{QUEUE}forget/", {"name": "default"}, headers=IN_ALL, follow=True)
+    assert "it is paused" in answer.content.decode()
+    get_inspector(shard_place(1)).resume("default")
+    operator.post(f"{QUEUE}forget/", {"name": "default"}, headers=IN_ALL)
+
+    assert [get_inspector(shard_place(n)).queues.names() for n in range(3)] == [[], [], []]
+
+
+def test_a_limit_of_a_queue_is_divided_among_the_shards(operator, three):  # noqa: F811
+    queued(0)
+    form = {"queue": "default", "client": "", "scope": "queue"}
+
+    operator.post(f"{RTQ}client/limits/", {**form, "max_running": "7", "rate": "30/s"}, headers=IN_ALL)
+
+    limits = [get_inspector(shard_place(n)).limits.read("default").queue for n in range(3)]
+    assert [(of["max_running"].value, of["rate"].value) for of in limits] == [(3, "30/3s"), (2, "30/3s"), (2, "30/3s")]
+    page = operator.get(f"{RTQ}client/limits/", form).content.decode()
+    assert 'value="7"' in page
+    assert 'value="30/s"' in page
+    answer = operator.post(f"{RTQ}client/limits/", {**form, "max_running": "2"}, headers=IN_ALL)
+    assert "cannot be divided among 3 shards" in answer.content.decode()
+    assert get_inspector(shard_place(0)).limits.read("default").queue["max_running"].value == 3
+
+
+# -- shards that do not answer
+
+PAGES = [
+    *(
+        "queue/",
+        "queue/default/",
+        "queue/default/?state=dead",
+        "job/",
+        "deadletter/",
+        "client/",
+        "worker/",
+        "schedule/",
+    ),
+    *("registeredtask/", f"registeredtask/{NOTE}/", "client/client/?client=acme", "worker/host/web/", "log/"),
+    *("job/search/?q=x", "queue/default/purge/", "workflow/", "deadletter/discard-all/?queue=default"),
+]
+WITHOUT_JOBS = ("log/", "workflow/")
+
+
+def test_no_page_fails_while_one_shard_hangs_and_one_is_dead(operator, admin_client, three, places):  # noqa: F811
+    for shard in range(3):
+        dead(shard)
+    places[1].pause()
+    places[2].kill()
+    try:
+        for url in PAGES:
+            answer = (admin_client if url == "schedule/" else operator).get(RTQ + url, follow=True)
+            text = answer.content.decode()
+            assert answer.status_code == 200, url
+            if url == "queue/":
+                assert "Shard 1 does not answer" in text
+                assert "Shard 2 does not answer" in text
+            elif url not in WITHOUT_JOBS:
+                assert re.search(r"Shard 1 has not answered since \d.*: its jobs are missing here", text), url
+                assert re.search(r"Shard 2 has not answered since \d.*Redis cannot be reached", text, re.DOTALL), url
+        answer = operator.post(f"{QUEUE}pause/", headers=IN_ALL, follow=True)
+        assert "Shard 2 does not answer. What you asked for was not done there" in answer.content.decode()
+        assert operator.get(QUEUE, {"shard": "1"}).status_code == 503
+        assert operator.get(f"{RTQ}job/{with_shard(new_job_id(), 1)}/").status_code == 503
+    finally:
+        places[1].resume()
+    wait_until_nobody_asks()
+    assert get_inspector(shard_place(0)).queues.get("default").paused
+    assert not get_inspector(shard_place(1)).queues.get("default").paused
+
+
+def test_the_first_shard_may_hang_as_well(operator, admin_client, three, places):  # noqa: F811
+    made = dead(1)[0]
+    places[0].pause()
+    try:
+        for url in [url for url in PAGES if url != "workflow/"]:  # workflows are in shard 0
+            answer = (admin_client if url == "schedule/" else operator).get(RTQ + url, follow=True)
+            assert answer.status_code == 200, url
+        assert operator.get(f"{RTQ}job/{made}/").status_code == 200
+        found = operator.get(f"{RTQ}job/search/", {"q": new_job_id()})
+        assert "Shard 0 has not answered" in found.content.decode()
+    finally:
+        places[0].resume()
+    wait_until_nobody_asks()
+
+
+def test_if_no_shard_answers_it_is_an_error(operator, places):  # noqa: F811
+    from tests.support.redis_server import UNREACHABLE
+
+    with override_settings(RTQ={"SHARDS": {0: UNREACHABLE, 1: UNREACHABLE.replace("/0", "/1")}}):
+        assert operator.get(QUEUE).status_code == 503
+        assert operator.post(f"{QUEUE}pause/", headers=IN_ALL).status_code == 503
+        close_brokers()
+
+
+def test_a_silent_shard_is_waited_for_once_in_a_request(three, places, monkeypatch):
+    asked = []
+    monkeypatch.setattr(merged, "ask_shards", lambda read, numbers: asked.append(numbers) or ask_shards(read, numbers))
+    places[2].kill()
+
+    with view_merged() as inspector:
+        inspector.queues.names()
+        inspector.queues.details()
+
+    assert asked == [[0, 1, 2], [0, 1]]
+    assert list(inspector.silent) == [2]
+
+
+def test_two_viewers_at_once_both_get_the_answers(three):
+    gate, numbers = threading.Event(), []
+
+    def slow(inspector, number):
+        gate.wait(10)
+        return number
+
+    first = threading.Thread(target=lambda: numbers.append(sorted(ask_shards(slow).by_shard)))
+    first.start()
+    wait_until(lambda: any(thread.name == "rtq-shard-2" for thread in threading.enumerate()))
+    second = ask_shards(lambda inspector, number: number)
+    gate.set()
+    first.join()
+
+    assert (sorted(second.by_shard), list(second.silent), numbers) == ([0, 1, 2], [], [[0, 1, 2]])
+
+
+def test_one_redis_has_no_part_in_it(operator, broker, round_trips):  # noqa: F811
+    broker.enqueue("default", [new_job()])
+    round_trips.clear()
+
+    text = operator.get(QUEUE).content.decode()
+
+    assert len(round_trips) == 2
+    assert "Shard" not in text
+    assert "silent" not in text
+    assert all_shards is not None
