@@ -10,10 +10,11 @@ from django.test import override_settings
 
 from django_rtq.broker.brokers import close_brokers, get_broker
 from django_rtq.broker.task_backends import shard_place
-from django_rtq.inspector import all_shards, merged
+from django_rtq.inspector import merged
 from django_rtq.inspector.all_shards import ask_shards
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.inspector.jobs.job_refs import encode_cursor
 from django_rtq.inspector.jobs.merged_page import read_places, write_places
 from django_rtq.inspector.merged import view_merged
 from django_rtq.jobs.job import new_job_id, with_shard
@@ -21,7 +22,7 @@ from testproject.redis_server import PrivateRedis
 from tests.admin.conftest import body, operator, person, round_trips  # noqa: F401
 from tests.shards.conftest import client_of
 from tests.support.jobs import claimed_jobs, let_lapse, new_job, settle
-from tests.support.redis_server import Redis
+from tests.support.redis_server import UNREACHABLE, Redis
 from tests.support.waiting import wait_until
 
 RTQ = "/admin/django_rtq/"
@@ -221,8 +222,6 @@ def test_a_cursor_of_many_shards_fits_into_a_url_and_others_are_the_beginning():
 
 
 def merged_cursor(number):
-    from django_rtq.inspector.jobs.job_refs import encode_cursor
-
     return encode_cursor([1_764_150_000_000.0 + 977 * number, with_shard(new_job_id(), number)])
 
 
@@ -495,8 +494,6 @@ def test_the_first_shard_may_hang_as_well(operator, admin_client, three, places)
 
 
 def test_if_no_shard_answers_it_is_an_error(operator, places):  # noqa: F811
-    from tests.support.redis_server import UNREACHABLE
-
     with override_settings(RTQ={"SHARDS": {0: UNREACHABLE, 1: UNREACHABLE.replace("/0", "/1")}}):
         assert operator.get(QUEUE).status_code == 503
         assert operator.post(f"{QUEUE}pause/", headers=IN_ALL).status_code == 503
@@ -542,4 +539,3 @@ def test_one_redis_has_no_part_in_it(operator, broker, round_trips):  # noqa: F8
     assert len(round_trips) == 2
     assert "Shard" not in text
     assert "silent" not in text
-    assert all_shards is not None
