@@ -65,7 +65,11 @@ class TCPProxy:
 
     def _connect(self) -> None:
         client, _ = self._listener.accept()
-        server = socket.create_connection(self._server)
+        try:
+            server = socket.create_connection(self._server)
+        except OSError:  # the server is away
+            client.close()
+            return
         self._clients.add(client)
         for one, other in ((client, server), (server, client)):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

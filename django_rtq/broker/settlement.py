@@ -10,6 +10,7 @@ from typing import NamedTuple
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.broker.workflows import is_member
 
 LOGS_AT_ONCE = 100  # jobs with lines in one call
 MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
@@ -28,8 +29,8 @@ _WIDTHS = {
     "release": 1,
 }  # arguments of one job
 _OUTCOMES = ("ack", "ack_members", "retry", "bury", "suspend", "expire", "finish_cancel")
-# Some may have had a cancel request.
-_MEMBERS_END = ("ack_members", "retry", "bury", "suspend", "expire", "finish_cancel", "postpone", "release")
+# Of these members may end, because some have had a cancel request.
+_MEMBERS_END = ("retry", "bury", "suspend", "expire", "finish_cancel", "postpone", "release")
 _MEMBER = (b"8", "8")  # the version of the ids of members
 _IN_SHARD = (b"b", "b")  # the variant of other ids of that version, which name a shard
 _STATES = {
@@ -131,12 +132,13 @@ class Settlement:
         for arguments in self.metrics:
             yield "metrics", SCRIPTS["add_metrics"].call(keys, arguments)
 
-    def ended_members(self) -> Iterator[bytes]:
+    def ended_members(self) -> list[bytes]:
         """The ids of jobs of workflows whose runs are over."""
+        ids = self.ack_members[::_ACK_WIDTH]
         for verb in _MEMBERS_END:
-            for job_id in getattr(self, verb)[:: _WIDTHS[verb]]:
-                if job_id[12:13] in _MEMBER and job_id[16:17] not in _IN_SHARD:
-                    yield _as_bytes(job_id)
+            if entries := getattr(self, verb):
+                ids += filter(is_member, entries[:: _WIDTHS[verb]])
+        return [job_id if type(job_id) is bytes else _as_bytes(job_id) for job_id in ids]
 
     def clear(self, verb: str) -> None:
         """Remove the outcomes of one verb, which Redis has stored."""

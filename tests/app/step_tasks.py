@@ -11,6 +11,7 @@ from django.db import transaction
 from django_rtq import EventTimeout, constant, task
 from tests.app import journal
 from tests.app.once_tasks import write_effect
+from tests.app.tasks import wait_for
 
 AT_ONCE = constant(0)
 
@@ -141,6 +142,43 @@ def book(context, name, deaths=()):
 @task(takes_context=True, backoff=AT_ONCE, max_crashes=100)
 async def abook(context, name, deaths=()):
     return [await context.aatomic_step(f"book {number}", write_once, name, number, deaths) for number in range(2)]
+
+
+def do_and_write(name):
+    """A step: what it has done is in the journal, and in a row."""
+    write_effect(name)
+    return do(name)
+
+
+@task(takes_context=True, backoff=AT_ONCE, max_crashes=100)
+def walk_far(context, name, deaths=()):
+    """Five steps, two of which write to a database."""
+    for number in range(5):
+        if f"before {number}" in deaths:
+            die_once(f"{name} before {number}")
+        if number % 2:
+            context.atomic_step(f"step {number}", do_and_write, f"{name} {number}")
+        else:
+            context.step(f"step {number}", do, f"{name} {number}")
+        if f"after {number}" in deaths:
+            die_once(f"{name} after {number}")
+
+
+def write_row(name):
+    write_effect(name)
+    return name
+
+
+@task(takes_context=True, backoff=AT_ONCE, max_crashes=100)
+def hold_on(context, name, gate, kind):
+    """Waits for a gate in its first run, and then goes a step."""
+    which = "second" if context.attempt > 1 else "first"
+    if which == "first":
+        journal.write("start", f"{name} held")
+        wait_for(gate)
+    answer = getattr(context, kind)("hold", write_row, f"{name} {which}")
+    journal.write("end", answer)
+    return answer
 
 
 @task(takes_context=True, backoff=AT_ONCE, max_crashes=100)

@@ -1,5 +1,6 @@
 """A TCP proxy between broker and Redis that drops requests, replies and connections on demand."""
 
+from collections import Counter
 from typing import NamedTuple
 from weakref import WeakSet
 
@@ -47,3 +48,28 @@ class FaultProxy(TCPProxy):
             return None
         fault, self._fault = self._fault, None
         return fault
+
+
+class LossyProxy(TCPProxy):
+    """Loses replies and requests at random: most with the connection, some in silence."""
+
+    def __init__(self, port, dice):
+        super().__init__(port)
+        self._dice = dice
+        self._silent = WeakSet()  # sockets from which nothing is passed on any more
+        self.is_lossy = True
+        self.counts = Counter()
+
+    def forward(self, data, source, target):
+        number = self._dice.randrange(2000) if self.is_lossy else -1
+        what = "request" if self.is_client(source) else "reply"
+        if source in self._silent:
+            return
+        if number in (0, 1, 2):
+            self.counts[f"lost {what}"] += 1
+            raise ConnectionResetError
+        if number == 3 and not self._dice.randrange(10):
+            self.counts[f"unanswered {what}"] += 1
+            self._silent.add(source)
+            return
+        target.sendall(data)

@@ -86,7 +86,7 @@ def rtq_worker(redis, redis_server, broker, journal, tmp_path):
     """Start a worker: rtq_worker("--processes", 2, LEASE_SECONDS=1). It is ended with the test."""
     started, numbers = [], itertools.count(1)
 
-    def start(*arguments, url=redis_server.url, is_ready=True, environment=None, **options):
+    def start(*arguments, url=redis_server.url, is_ready=True, environment=None, command="rtq_worker", **options):
         worker = WorkerProcess(
             arguments,
             {
@@ -97,6 +97,7 @@ def rtq_worker(redis, redis_server, broker, journal, tmp_path):
                 **(environment or {}),
             },
             tmp_path / f"worker-{next(numbers)}.log",
+            command,
         )
         started.append(worker)
         if is_ready:

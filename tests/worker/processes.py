@@ -11,11 +11,11 @@ from tests.support.waiting import PATIENCE
 
 
 class WorkerProcess:
-    """One `manage.py rtq_worker`: a supervisor, in a process group of its own, and its children."""
+    """One `manage.py rtq_worker`: a supervisor, in a process group of its own, and its children. Or another command."""
 
-    def __init__(self, arguments, environment, log):
+    def __init__(self, arguments, environment, log, command="rtq_worker"):
         self._log = log
-        self._process = ForkedCommand(["rtq_worker", *arguments], {**os.environ, **environment}, log)
+        self._process = ForkedCommand([command, *arguments], {**os.environ, **environment}, log)
         self.pid = self._process.pid
         self.processes = int(arguments[arguments.index("--processes") + 1]) if "--processes" in arguments else 1
 

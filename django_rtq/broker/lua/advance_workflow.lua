@@ -56,7 +56,7 @@ for i, note in ipairs(read_notes(target, ids)) do
   if note then noted[#noted + 1] = ids[i] end
   if note and flow then
     local number, how, outcome = tonumber(string.sub(ids[i], -6), 16), note, ""
-    if note ~= "done" then how, outcome = string.match(note, "^(%l+) ?(.*)$") end
+    if note ~= "done" then how, outcome = string.match(note, "^(%l+) *(.*)$") end
     local step = find_step(number)
     note_end(step, number - step.first, how)
     if outcome ~= "" then

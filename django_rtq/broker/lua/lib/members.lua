@@ -16,6 +16,7 @@ local function note_members(q, ids, how)
 end
 
 -- Note how those of these runs that are of members have ended: the ids, ms to keep and outcomes at these places of a list.
+-- The first of many gets spaces, because Redis searches short hashes as lists: see assign.lua.
 local function note_ends(q, list, places, field)
   local notes, n, how = {}, 0, field == "succeeded" and "done" or "gone"
   for i = 1, #places do
@@ -26,6 +27,7 @@ local function note_ends(q, list, places, field)
       notes[n + 1], notes[n + 2], n = id, keeps and "done " .. list[place + 2] or how, n + 2
     end
   end
+  if n > 64 and notes[2] == how then notes[2] = how .. string.rep(" ", 64) end
   if n > 0 then redis.call("HSET", q.ended_members, unpack(notes)) end
 end
 
