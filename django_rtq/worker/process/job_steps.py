@@ -37,6 +37,8 @@ from django_rtq.validation import MAX_STEP_NAME, TEN_YEARS, is_number, is_step_n
 
 MAX_STEPS = 1_000
 SAVE_SECONDS = 1.0  # between two writes of a loop
+LOOK_EVERY = 16  # items of a loop, at most, between two looks at the clock
+LOOK_SECONDS = 0.0016  # after more than that, it looks after the next one
 CHUNK = 2_000  # rows that are read at once
 MAX_RESULT_BYTES = 65_536
 MAX_BYTES = 4_194_304  # of all that a job remembers
@@ -64,17 +66,25 @@ class _Loop:
         self.is_done: bool = known.get("is_done", False)
         # The next run begins behind these items, so their sleeps and waits have to count there.
         self.counts = _Counts(*known["counts"]) if known else counts
-        self.finished: tuple[int, Any] | None = None  # number and item of the last one, if that is not stored
+        self.counted = -1  # so many items were finished when the job slept or waited last, and counted `counts` before
+        self.last: Any = None  # the last item that was finished in this run
+        self.stored = self.number  # so many finished items are stored
         self.is_by_key = False
         self.is_open = True  # its body may be running
         self.save_at = time.monotonic() + SAVE_SECONDS
 
-    def text(self) -> str:
-        """What is stored of it."""
-        if self.finished is not None:
-            self.number, last = self.finished
-            self.key = last.pk if self.is_by_key else None
-        self.save_at, self.finished = time.monotonic() + SAVE_SECONDS, None
+    def before_change(self, counts: _Counts) -> None:
+        """The job sleeps or waits: what it has counted before. Sleeps of an item that is not finished will come again."""
+        if self.counted != self.number and not self.is_done:
+            self.counted, self.counts = self.number, counts
+
+    def text(self, counts: _Counts) -> str:
+        """What is stored of it. `counts`: what the job has counted until now."""
+        if self.is_by_key and self.number > self.stored:
+            self.key = self.last.pk
+        self.save_at, self.stored = time.monotonic() + SAVE_SECONDS, self.number
+        if self.is_done or self.counted != self.number:
+            self.counts = counts
         known = {"number": self.number, "key": self.key, "is_done": self.is_done, "counts": list(self.counts)}
         return serializer.dumps(known, what=f"the place of {self.field}")
 
@@ -193,16 +203,23 @@ class JobSteps:
         self._use(name)
         loop = self._begin_loop(name, self._fields())
         rest, clock = () if loop.is_done else self._rest(name, items, loop), time.monotonic
+        number, look_at, looked_at = loop.number, 0, 0.0
         try:
-            for finished in enumerate(rest, loop.number + 1):  # as little as can be: it is done for each row
-                yield finished[1]
-                loop.finished, loop.counts = finished, self._counts
-                if clock() >= loop.save_at:
-                    self._save(loop.field, loop.text())
+            for item in rest:  # as little as can be: it is done for each row
+                yield item
+                number += 1
+                loop.number = number
+                loop.last = item
+                if number >= look_at:
+                    now = clock()
+                    if now >= loop.save_at:
+                        self._save(loop.field, loop.text(self._counts))
+                    look_at = number + (LOOK_EVERY if now - looked_at < LOOK_SECONDS else 1)
+                    looked_at = now
         finally:
             loop.is_open = False
-        self._end_loop(loop)
-        self._save(loop.field, loop.text())
+        loop.is_done = True
+        self._save(loop.field, loop.text(self._counts))
 
     async def aeach(self, name: str, items: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Any]:
         """each() for coroutines."""
@@ -214,13 +231,13 @@ class JobSteps:
                 async for item in _async_rest(self._rest(name, items, loop, is_async=True), loop):
                     yield item
                     number += 1
-                    loop.finished, loop.counts = (number, item), self._counts
+                    loop.number, loop.last = number, item
                     if time.monotonic() >= loop.save_at:
-                        await self._asave(loop.field, loop.text())
+                        await self._asave(loop.field, loop.text(self._counts))
         finally:
             loop.is_open = False
-        self._end_loop(loop)
-        await self._asave(loop.field, loop.text())
+        loop.is_done = True
+        await self._asave(loop.field, loop.text(self._counts))
 
     def leave(self) -> None:
         """The run is over: store how far its loops are, without waiting for a Redis that is away.
@@ -237,23 +254,20 @@ class JobSteps:
 
     def _save_loops(self) -> None:
         for loop in self._loops:
-            if loop.finished is not None:
-                self._save(loop.field, loop.text())
+            if loop.number > loop.stored:
+                self._save(loop.field, loop.text(self._counts))
 
     async def _asave_loops(self) -> None:
         for loop in self._loops:
-            if loop.finished is not None:
-                await self._asave(loop.field, loop.text())
+            if loop.number > loop.stored:
+                await self._asave(loop.field, loop.text(self._counts))
 
     def _begin_loop(self, name: str, fields: Mapping[str, bytes]) -> _Loop:
         self._check_room(fields)
         loop = _Loop(f"each {name}", self._counts, fields.get(f"each {name}"))
-        self._counts = loop.counts
+        self._set_counts(loop.counts)
         self._loops.append(loop)
         return loop
-
-    def _end_loop(self, loop: _Loop) -> None:
-        loop.is_done, loop.counts = True, self._counts
 
     def _rest(self, name: str, items: Any, loop: _Loop, *, is_async: bool = False) -> Any:
         """What is left of the items. Of a queryset, the objects behind the last primary key."""
@@ -307,10 +321,15 @@ class JobSteps:
             raise found
         return found
 
+    def _set_counts(self, counts: _Counts) -> None:
+        for loop in self._loops:
+            loop.before_change(self._counts)
+        self._counts = counts
+
     def _begin_sleep(self, seconds: float | timedelta) -> float:
         self._check_may_suspend("sleep()")
         wanted = self._seconds(seconds, f"sleep({seconds!r})")
-        self._counts = self._counts._replace(sleeps=self._counts.sleeps + 1)
+        self._set_counts(self._counts._replace(sleeps=self._counts.sleeps + 1))
         return wanted
 
     def _sleep(self, seconds: float) -> JobSuspended | None:
@@ -325,14 +344,14 @@ class JobSteps:
         _check_event(self._task, event)
         wanted = TEN_YEARS if timeout is None else self._seconds(timeout, f"wait({event!r}, timeout={timeout!r})")
         number = self._counts.waits.get(event, 0) + 1
-        self._counts = self._counts._replace(waits={**self._counts.waits, event: number})
+        self._set_counts(self._counts._replace(waits={**self._counts.waits, event: number}))
         return wanted, number
 
     def _wait(self, event: str, number: int, seconds: float) -> Any:
         fields, place = self._fields_read(), f"{number} {event}"
         came, last = fields.get(f"event {place}"), self._last_wait()
         if came:
-            self._counts = self._counts._replace(reads=self._counts.reads + 1)
+            self._set_counts(self._counts._replace(reads=self._counts.reads + 1))
             return serializer.loads(came.split(b" ", 1)[1])
         if came is not None or (last.event == place and self._is_over(last)):
             raise EventTimeout(f"{self._task}: event {event!r} has not come in {seconds:g} s.")

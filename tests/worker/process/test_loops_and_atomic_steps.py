@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import Group
@@ -138,9 +139,48 @@ def test_how_far_it_is_is_stored_once_a_second(broker, monkeypatch):
     assert len(written) == 1
 
     monkeypatch.setattr(job_steps, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(job_steps, "LOOK_EVERY", 1)
     over_numbers.delay()
     drain()
     assert len(written) == 1 + 7
+
+
+@pytest.mark.parametrize(("seconds", "looks"), [(0.00009, 8), (0.002, 100)])
+def test_it_looks_at_the_clock_less_often_the_faster_the_items_are(broker, monkeypatch, seconds, looks):
+    """After each item that took long, and after 16 at the latest."""
+    moment, written = [1000.0], []
+    monkeypatch.setattr(job_steps, "time", SimpleNamespace(monotonic=lambda: moment[0]))
+    monkeypatch.setattr(job_steps, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(type(broker.steps), "write", lambda self, holder, field, text: written.append(text) or True)
+    steps = job_steps.JobSteps(broker.steps, None, "t", is_exactly_once=False, patience_seconds=0.0)
+    steps._remembered = job_steps.Remembered(fields={})
+    for _ in steps.each("numbers", range(100)):
+        moment[0] += seconds
+
+    assert len(written) == looks + 1
+
+
+@task(takes_context=True)
+def nested_naps(context):
+    """Sleeps in an inner loop, and leaves the outer one before its end."""
+    for letter in context.each("outer", "abc"):
+        for number in context.each(f"inner {letter}", range(2)):
+            done.append(f"{letter}{number}")
+            context.sleep(60)
+        context.sleep(60)
+        if letter == "b":
+            break
+    context.sleep(60)
+    done.append("end")
+
+
+def test_sleeps_of_nested_loops_are_told_apart():
+    nested_naps.delay()
+
+    runs = drain(until=timedelta(hours=1))
+
+    assert done == ["a0", "a0", "a1", "a1", "b0", "b0", "b1", "b1", "end"]
+    assert [run.state for run in runs] == ["scheduled"] * 7 + ["succeeded"]
 
 
 def test_sleeps_within_a_loop_are_told_apart(redis):
