@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.environment import Environment, MeasurementFailed, print_progress
 from benchmarks.figures import Readings
+from benchmarks.pages import LARGE_WORKFLOW
 
 if TYPE_CHECKING:
     from django_rtq.broker.messages import NewJob
@@ -109,6 +110,23 @@ def _fill(env: Environment, jobs: int) -> None:
                 pipe.hset(broker.keys.of(queue.decode()).tasks + str(hour).encode(), mapping=tasks)
             pipe.execute()
     _sign_workers_on()
+    _make_workflows(1_000 if env.is_quick else 10_000)
+
+
+def _make_workflows(number: int) -> None:
+    """Many of two steps, and a large one that has a page."""
+    from benchmarks.jobs import noop
+    from django_rtq import workflow
+
+    parked = noop.using(queue_name="workflows")
+    for _ in range(number):
+        with workflow("small") as flow:
+            flow.after(flow.add(parked, 7, 0)).add(parked, 7, 1)
+    with workflow("large") as flow:
+        flow.id = LARGE_WORKFLOW
+        step = flow.add_many(parked, [((7, n), {}) for n in range(100_000)])
+        for n in range(999):
+            step = flow.after(step).add_many(parked, [((7, n), {})])
 
 
 def _task_counters(task: str) -> dict[str, int]:

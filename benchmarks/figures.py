@@ -26,6 +26,8 @@ _PAGES = {
     "search": "a search by client",
     "search_nothing": "a search for a word that no job has",
     "search_argument": "a search for an argument that no job has",
+    "workflows": "the newest of 10,000 workflows",
+    "workflow": "a workflow of 1,000 steps and 100,000 jobs",
     "scrape": "a scrape for Prometheus",
 }
 
@@ -44,8 +46,9 @@ def _from_redis_of(page: str) -> Target | None:
 
 
 def _kb_of(page: str) -> Target | None:
-    """The overview has no target, because 50 busy queues are unusual: it takes 7 kB, and 0.7 kB for each queue."""
-    return None if page.startswith(("overview", "scrape")) else Target("<", 30)
+    """The overview has no target, because 50 busy queues are unusual: it takes 7 kB, and 0.7 kB for each queue. So are
+    1,000 steps."""
+    return None if page.startswith(("overview", "workflow", "scrape")) else Target("<", 30)
 
 
 FIGURES = {
@@ -94,6 +97,14 @@ FIGURES = {
     "workflows.callback_vs_latency": Figure("ratio", "the callback to delay()", Target("<=", 2)),
     "workflows.chain_step": Figure("ms", "a step of a chain of 1,000"),
     "workflows.chain_vs_latency": Figure("ratio", "a step of a chain to delay()", Target("<=", 2)),
+    "workflows.send_p50": Figure("ms", "from send() to the line behind wait()"),
+    "workflows.send_vs_latency": Figure("ratio", "send() to delay()", Target("<=", 2)),
+    "workflows.sleeping_bytes_more": Figure("bytes/job", "a job that sleeps, beside a delayed one", Target("<=", 150)),
+    "workflows.waiting_bytes_more": Figure("bytes/job", "a job that waits for an event", Target("<=", 150)),
+    "workflows.callback_large": Figure("ms", "the callback of a step of 1,000,000 jobs, once"),
+    "workflows.slowest_script": Figure(
+        "ms", "the same, a chain of 1,000 and 10,000 open workflows: longest command of Redis", Target("<", 5)
+    ),
     **rate("observers.none", "no-op jobs, one process: nothing observes them"),
     **rate("observers.middleware", "the same with one middleware that does nothing"),
     "observers.middleware_vs_none": Figure("ratio", "with a middleware to without", Target(">=", 0.77)),

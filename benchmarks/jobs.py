@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from django.db import transaction
 
 from benchmarks.counters import counters, marks
-from django_rtq import Call, task
+from django_rtq import Call, JobContext, task
 
 logger = logging.getLogger("benchmarks")
 PROCESSES = 1024  # slots of a client in nap_of_client
@@ -52,6 +52,14 @@ def log_a_line(account: int, number: int) -> None:
 @task(result_ttl=0)
 def record_start(slot: int) -> None:
     """Record when it started. The clock is the same in all processes of a machine."""
+    now = time.monotonic_ns()
+    counters()[slot] = now
+
+
+@task(result_ttl=0, takes_context=True)
+def record_event(context: JobContext, slot: int) -> None:
+    """Wait for an event, and record when it has come."""
+    context.wait("go")
     now = time.monotonic_ns()
     counters()[slot] = now
 

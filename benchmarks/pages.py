@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from django.test import Client
 
 ROOT = "/admin/django_rtq/"
+LARGE_WORKFLOW = "00c0ffee0000"
 PAGES = {
     "nothing": "/admin/password_change/done/",  # an empty page of the admin, for comparison
     "overview": f"{ROOT}queue/",
@@ -40,6 +41,8 @@ PAGES = {
     "clients": f"{ROOT}client/",
     "client": f"{ROOT}client/client/?client=client-7",
     "log": f"{ROOT}log/",
+    "workflows": f"{ROOT}workflow/",
+    "workflow": f"{ROOT}workflow/{LARGE_WORKFLOW}/",
     "search": f"{ROOT}job/search/?q=client:client-7",
     "search_nothing": f"{ROOT}job/search/?q=nosuchword",
     "search_argument": f"{ROOT}job/search/?q=args.number:43",

@@ -18,7 +18,7 @@ from benchmarks.figure import COLUMNS, column_of
 from benchmarks.figures import FIGURES
 from benchmarks.report import number
 from benchmarks.rivals.contenders import CONTENDERS
-from benchmarks.rivals.results import FLOOR, OURS, gain
+from benchmarks.rivals.results import FLOOR, OURS, SPEEDS, gain
 
 Run = Mapping[str, Any]  # one file of --json
 
@@ -233,7 +233,7 @@ def _ratio_to_best(work: Mapping[str, Any]) -> str:
     """How many times as fast we are as the best of the others. The bare pushes are no queue."""
     ours = work["contenders"].get(OURS)
     others = [found["median"] for name, found in work["contenders"].items() if name not in {OURS, FLOOR}]
-    if not ours or not others:
+    if not ours or not others or work["unit"] not in SPEEDS:
         return ""
     best = max(others) if work["unit"] == "jobs/s" else min(others)
     return number(gain(work["unit"], ours["median"], best))

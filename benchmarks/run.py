@@ -109,6 +109,7 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
         "start": start.measure,
         "idle": idle.measure,
         "delayed": delayed.measure_far,
+        "workflows": workflows.measure_large,
         "scale": partial(scale.measure, rounds=rounds),
         "workers": workers.measure,
         "admin": admin.measure,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from celery import Celery
+from celery import Celery, chord
 
 from benchmarks.rivals import bodies
 
@@ -26,6 +26,10 @@ TASKS = {
     "read_and_write": app.task(bodies.read_and_write),
     "record_start": app.task(bodies.record_start),
     "add_one": app.task(bodies.add_one, ignore_result=False),
+    "call_back": app.task(bodies.call_back),
+}
+MEMBERS = {  # of a chord: their results are needed
+    name: app.task(getattr(bodies, name), name=f"member.{name}", ignore_result=False) for name in ("noop", "nap")
 }
 
 
@@ -33,6 +37,11 @@ def send(task: str, numbers: Iterable[int]) -> list[Any]:
     """delay() for each."""
     delay = TASKS[task].delay
     return [delay(number) for number in numbers]
+
+
+def group(task: str, numbers: Iterable[int]) -> None:
+    """A chord."""
+    chord(MEMBERS[task].si(number) for number in numbers)(TASKS["call_back"].si())
 
 
 def get(handle: Any) -> Any:

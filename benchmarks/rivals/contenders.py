@@ -22,6 +22,10 @@ class Contender(NamedTuple):
     lacks: tuple[str, ...] = ()  # works it cannot do
 
 
+#: Works with jobs after which a callback starts: not all queues have that.
+GROUPS = ("group", "group_memory", "group_killed")
+
+
 def _bare(processes: int, slots: int) -> Commands:
     return [["-m", "benchmarks.rivals.bare"]] * processes * slots
 
@@ -69,7 +73,7 @@ CONTENDERS = {
         20_000,
         "`RPUSH`, `BLPOP` and a call: no queue, for comparison",
         "the running job is lost",
-        lacks=("nap_16", "database"),
+        lacks=("nap_16", "database", *GROUPS),
     ),
     "django_rtq": Contender(
         "django_rtq",
@@ -125,7 +129,7 @@ CONTENDERS = {
         "a worker of the same host name queues the jobs again after some seconds; by default "
         "(`VTASKS_MAX_RESCUES` is 0) they are dead",
         settings="benchmarks.rivals.vtasks_settings",
-        lacks=("retries", "get"),  # there are no retries, and results are not kept
+        lacks=("retries", "get", *GROUPS),  # there are no retries, and results are not kept
     ),
     "repid": Contender(
         "repid",
@@ -135,7 +139,12 @@ CONTENDERS = {
         "coroutines, streams, `batch_size=100`, `claim_interval=10`; 1,000 jobs at once, its default. With a limit of "
         "1 it stops after the first jobs (2.1.4), so jobs one at a time are not measured",
         "other workers take over the jobs after 60 s; by default (`claim_interval` is 0) nobody does",
-        lacks=("nap", "get", "database"),  # see above; there are no results; functions run in threads without a limit
+        lacks=(
+            "nap",
+            "get",
+            "database",
+            *GROUPS,
+        ),  # see above; there are no results; functions run in threads without a limit
     ),
 }
 DATABASE_PACKAGES = ("django", "psycopg[binary]")  # installed for all: some jobs use a database

@@ -12,7 +12,7 @@ if not apps.apps_ready:  # the producer; a worker imports this module while Djan
     django.setup()
 
 from benchmarks.rivals import bodies
-from django_rtq import task
+from django_rtq import task, workflow
 
 TASKS = {
     "noop": task(result_ttl=0)(bodies.noop),
@@ -21,6 +21,7 @@ TASKS = {
     "read_and_write": task(result_ttl=0)(bodies.read_and_write),
     "record_start": task(result_ttl=0)(bodies.record_start),
     "add_one": task(bodies.add_one),
+    "call_back": task(result_ttl=0)(bodies.call_back),
 }
 
 
@@ -33,6 +34,12 @@ def send(task: str, numbers: Iterable[int]) -> list[Any]:
 def fill(task: str, numbers: Iterable[int]) -> None:
     """delay_many()."""
     TASKS[task].delay_many([((number,), {}) for number in numbers])
+
+
+def group(task: str, numbers: Iterable[int]) -> None:
+    """A workflow."""
+    with workflow("group") as flow:
+        flow.after(flow.map(TASKS[task], numbers)).add(TASKS["call_back"])
 
 
 def get(handle: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from huey import RedisHuey
+from huey import RedisHuey, chord
 
 from benchmarks.rivals import bodies
 
@@ -17,6 +17,7 @@ TASKS = {
     "read_and_write": huey.task()(bodies.read_and_write),
     "record_start": huey.task()(bodies.record_start),
     "add_one": huey.task()(bodies.add_one),
+    "call_back": huey.task()(bodies.call_back),
 }
 
 
@@ -24,6 +25,11 @@ def send(task: str, numbers: Iterable[int]) -> list[Any]:
     """A call for each."""
     call = TASKS[task]
     return [call(number) for number in numbers]
+
+
+def group(task: str, numbers: Iterable[int]) -> None:
+    """A chord."""
+    huey.enqueue(chord([TASKS[task].s(number) for number in numbers], TASKS["call_back"].s()))
 
 
 def get(handle: Any) -> Any:

@@ -5,6 +5,7 @@ Prints the measured values as JSON. The module benchmarks.rivals.NAME has
 - send(task, numbers): enqueue a job for each number, one by one, and return the handles
 - fill(task, numbers): the same as fast as possible; optional
 - get(handle): wait for the result of a job; missing if there are no results
+- group(task, numbers): enqueue a job for each number, and a callback that starts when all have ended; optional
 """
 
 from __future__ import annotations
@@ -66,6 +67,13 @@ def get(queue: Any, count: int) -> list[float]:
     return _samples(sample, count)
 
 
+def group(queue: Any, count: int, task: str) -> int:
+    """Enqueue a group with a callback. The moment before, in nanoseconds."""
+    began = time.monotonic_ns()
+    queue.group(task, range(count))
+    return began
+
+
 def _samples(sample: Callable[[int], float], count: int) -> list[float]:
     """Samples at random times, without the first ones, which connect."""
     samples = []
@@ -77,5 +85,5 @@ def _samples(sample: Callable[[int], float], count: int) -> list[float]:
 
 if __name__ == "__main__":
     name, action, count, *task = sys.argv[1:]
-    measure = {"fill": fill, "enqueue": enqueue, "latency": latency, "get": get}[action]
+    measure = {"fill": fill, "enqueue": enqueue, "latency": latency, "get": get, "group": group}[action]
     print(json.dumps(measure(importlib.import_module(f"benchmarks.rivals.{name}"), int(count), *task)))

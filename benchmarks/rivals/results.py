@@ -12,12 +12,15 @@ from benchmarks.report import number
 from benchmarks.rivals.contenders import CONTENDERS
 from benchmarks.rivals.works import WORKS, Reading
 
+SPEEDS = ("jobs/s", "ms", "s")
 OURS, FLOOR = "django_rtq", "bare"
 HEAD = ("", "median", "", "rounds", "Python µs", "Redis µs", "commands", "django_rtq is faster by")
 
 
 def gain(unit: str, value: float, other: float) -> float:
-    """How many times as fast the first one is: of rates, more is faster; of times, less."""
+    """How many times as fast the first one is: of rates, more is faster; of times, less. 1 for what is no speed."""
+    if unit not in SPEEDS:
+        return 1.0
     return value / other if unit == "jobs/s" else other / value
 
 
@@ -75,7 +78,7 @@ class Results:
     def _rows(self, work: str, by_contender: Mapping[str, list[Reading]]) -> list[tuple[str, ...]]:
         found = {name: _summary(readings) for name, readings in by_contender.items()}
         is_rate = WORKS[work].unit == "jobs/s"
-        ours = found.get(OURS)
+        ours = found.get(OURS) if WORKS[work].unit in SPEEDS else None
         rows = []
         for name in sorted(found, key=lambda name: found[name]["median"], reverse=is_rate):
             summary = found[name]

@@ -26,6 +26,12 @@ def fill(task: str, numbers: Iterable[int]) -> None:
     queue.enqueue_many([Queue.prepare_data(function, (number,), **options) for number in numbers])
 
 
+def group(task: str, numbers: Iterable[int]) -> None:
+    """A job that depends on the others, which are kept until it starts."""
+    calls = [Queue.prepare_data(getattr(bodies, task), (number,), result_ttl=500) for number in numbers]
+    queue.enqueue(bodies.call_back, depends_on=queue.enqueue_many(calls), result_ttl=0)
+
+
 def get(handle: Any) -> Any:
     """Wait for the result, without polling."""
     return handle.latest_result(timeout=60).return_value

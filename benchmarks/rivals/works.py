@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.backlog import FROM, SAMPLE_SECONDS, TO
-from benchmarks.counters import marks
+from benchmarks.counters import marked, marks
 from benchmarks.environment import ROOT, Environment, MeasurementFailed
 from benchmarks.figures import percentile
 from benchmarks.loads.database import VARIABLE, create_table
@@ -22,6 +22,8 @@ from benchmarks.usage import cost_since, usage_at_start
 from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
 
 PRODUCER_SECONDS = 300
+GROUP, GROUP_SECONDS = 10_000, 300  # jobs before a callback, and how long it may take
+KILLED_GROUP, KILLED_SECONDS, AGAIN_SECONDS = 2_000, 100, 3
 
 
 class Reading(NamedTuple):
@@ -127,6 +129,39 @@ def _get(env: Environment, entrant: Entrant) -> Reading:
         return Reading(percentile(_ask(env, entrant, "get", 100 if env.is_quick else 200), 50))
 
 
+def _group(env: Environment, entrant: Entrant) -> tuple[float, float]:
+    """Two workers are idle. Seconds until the callback has started, and how many MB Redis had more, at most."""
+    count, used = GROUP // (10 if env.is_quick else 1), [_used_mb(env)]
+    with _workers(env, entrant, 2, _slots(entrant)) as workers:
+        began = _ask(env, entrant, "group", count, "noop")
+
+        def is_over() -> int:
+            used.append(_used_mb(env))
+            return env.counters[0]
+
+        env.wait_until(is_over, "the callback has started", workers[0], seconds=GROUP_SECONDS, every=0.02)
+    return (env.counters[0] - began) / 1e9, max(used) - used[0]
+
+
+def _used_mb(env: Environment) -> float:
+    return float(env.redis.info("memory")["used_memory"]) / 1e6
+
+
+def _group_killed(env: Environment, entrant: Entrant) -> Reading:
+    """One of two workers is killed with all its processes when half of the jobs are done. Calls of the callback."""
+    count = KILLED_GROUP // (10 if env.is_quick else 1)
+    with _workers(env, entrant, 1, _slots(entrant)) as killed, _workers(env, entrant, 1, _slots(entrant)) as workers:
+        _ask(env, entrant, "group", count, "nap")
+        env.wait_until(lambda: marked(count) >= count / 2, "half of a group is done", workers[0])
+        for pid in [pid for worker in killed for pid in family_of(worker.pid)]:
+            os.kill(pid, signal.SIGKILL)
+        with suppress(MeasurementFailed):  # it never comes
+            env.wait_until(lambda: env.counters[1], "the callback", workers[0], seconds=KILLED_SECONDS, every=0.02)
+            with suppress(MeasurementFailed):
+                env.wait_until(lambda: env.counters[1] > 1, "again", workers[0], seconds=AGAIN_SECONDS, every=0.02)
+    return Reading(env.counters[1])
+
+
 WORKS = {
     "drain_1": Work("jobs/s", "no-op jobs, one process", _drain),
     "drain_2": Work("jobs/s", "no-op jobs, two processes", lambda env, who: _drain(env, who, processes=2)),
@@ -138,6 +173,17 @@ WORKS = {
     "enqueue": Work("jobs/s", "enqueued one by one by one process", _enqueue),
     "latency": Work("ms", "from the call to the first line of the job, idle worker, median", _latency),
     "get": Work("ms", "from the call to its result, idle worker, median", _get),
+    "group": Work(
+        "s",
+        "10,000 no-op jobs until a callback has started, two processes",
+        lambda env, who: Reading(_group(env, who)[0]),
+    ),
+    "group_memory": Work("MB", "the same: memory of Redis, at most", lambda env, who: Reading(_group(env, who)[1])),
+    "group_killed": Work(
+        "calls",
+        "of the callback of 2,000 jobs of 6 ms within 100 s, one of two workers killed in the middle: should be 1",
+        _group_killed,
+    ),
     "retries": Work("jobs/s", "jobs that fail once and are retried at once, one process", _retries),
 }
 
