@@ -10,7 +10,6 @@ from typing import NamedTuple
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.broker.workflows import is_member
 
 LOGS_AT_ONCE = 100  # jobs with lines in one call
 MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
@@ -137,7 +136,7 @@ class Settlement:
         ids = self.ack_members[::_ACK_WIDTH]
         for verb in _MEMBERS_END:
             if entries := getattr(self, verb):
-                ids += filter(is_member, entries[:: _WIDTHS[verb]])
+                ids += [job_id for job_id in entries[:: _WIDTHS[verb]] if _is_member(job_id)]
         return [job_id if type(job_id) is bytes else _as_bytes(job_id) for job_id in ids]
 
     def clear(self, verb: str) -> None:
@@ -159,6 +158,11 @@ class Settlement:
             release=self.release + later.release,
             metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:],
         )
+
+
+def _is_member(job_id: Argument) -> bool:
+    """Whether a job belongs to a workflow."""
+    return job_id[12:13] in _MEMBER and job_id[16:17] not in _IN_SHARD  # type: ignore[index]
 
 
 def _as_bytes(job_id: Argument) -> bytes:

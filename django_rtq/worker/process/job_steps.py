@@ -74,7 +74,7 @@ class _Loop:
         self.save_at = time.monotonic() + SAVE_SECONDS
 
     def before_change(self, counts: _Counts) -> None:
-        """The job sleeps or waits: what it has counted before. Sleeps of an item that is not finished will come again."""
+        """The job sleeps or waits: what it has counted before. Sleeps of an item that is not finished come again."""
         if self.counted != self.number and not self.is_done:
             self.counted, self.counts = self.number, counts
 
