@@ -98,7 +98,16 @@ def shard_for(name: str, numbers: tuple[int, ...]) -> int:
 
     Never change it: it would misplace jobs.
     """
-    return max(numbers, key=lambda number: blake2b(f"{number} {name}".encode(), digest_size=8).digest())
+    return max(numbers, key=lambda number: _weight(number, name))
+
+
+def ranked_shards(name: str, numbers: Iterable[int]) -> list[int]:
+    """All shards, those first that a name prefers. Of many names, each shard is preferred by the same part."""
+    return sorted(numbers, key=lambda number: _weight(number, name), reverse=True)
+
+
+def _weight(number: int, name: str) -> bytes:
+    return blake2b(f"{number} {name}".encode(), digest_size=8).digest()
 
 
 # -- the numbers of the shards, as they are stored in each of them

@@ -14,10 +14,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from django_rtq.management.command import QUEUES, RTQCommand
+from django_rtq.broker.task_backends import place_of
+from django_rtq.management.command import QUEUES, SHARD, Options, RTQCommand
 from django_rtq.management.prompts import seconds_from
 
 MOST_SLOTS = 10_000
+MOST_SHARDS = 8  # that a worker serves, if it is not told which
 RELOAD = "--reload"
 
 
@@ -32,6 +34,7 @@ class Command(RTQCommand):
     requires_system_checks = ["rtq"]
     backend_help = "serve the Redis of this backend in TASKS, by default all its declared queues"
     views_backend = False  # jobs would inherit it
+    takes_shard = False  # it takes several
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The options, the most used first."""
@@ -65,6 +68,15 @@ class Command(RTQCommand):
             help="touch this file every two seconds while all processes are alive and Redis answers",
         )
         add(RELOAD, action="store_true", help="restart when code changes; for development")
+        shards = parser.add_mutually_exclusive_group()
+        SHARD.but(help='serve only this shard in RTQ["SHARDS"]').add_to(shards)
+        shards.add_argument(
+            "--shards",
+            type=_shards,
+            metavar="all|N|A,B",
+            help=f"serve all shards; or N of them, chosen by --name, and those that no worker serves; or these "
+            f"(default: {MOST_SHARDS}; all with --burst)",
+        )
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         gc.disable()  # until ProcessPool.prepare(): what is imported and made meanwhile is kept
@@ -84,17 +96,44 @@ class Command(RTQCommand):
         if code := self._run_all(options):
             sys.exit(code)
 
-    def _run_all(self, options: dict[str, Any]) -> int:
+    def places(self, options: Options) -> list[str]:
+        """The Redis of a backend, the shards that it may serve, or those that are named."""
+        if isinstance(options["shards"], list):
+            return list(dict.fromkeys(place_of(f"#{number}") for number in options["shards"]))
+        return super().places(options)
+
+    def _run_all(self, options: Options) -> int:
         """Run a supervisor: of one Redis, or one for each shard."""
         if len(places := self.places(options)) == 1:
             return self._run({**options, "backend": places[0]})
-        from django_rtq.worker.supervisor.shards import run_in_each
+        from django_rtq.worker.supervisor.shards import chosen_places, run_in_each
 
+        count, others = options["shards"], list[str]()
+        if count is None and not options["burst"]:
+            count = MOST_SHARDS
+        if isinstance(count, int):
+            places, others = chosen_places(options["name"], places, count)
         return run_in_each(
             places,
             lambda place, health_file: self._run({**options, "backend": place, "health_file": health_file}),
+            others=[] if options["burst"] else others,
+            is_unserved=lambda place: self._is_unserved(place, options),
             health_file=options["health_file"],
         )
+
+    def _is_unserved(self, place: str, options: Options) -> bool:
+        """Whether no worker serves one of the queues there. False if Redis does not answer."""
+        from django_rtq.broker.brokers import open_broker
+        from django_rtq.exceptions import BrokerError
+        from django_rtq.management.worker_setup import queue_names
+
+        broker = open_broker(place, role="supervisor")
+        try:
+            return bool(broker.without_worker(queue_names(options["queues"], broker.backend)))
+        except BrokerError:
+            return False
+        finally:
+            broker.close()
 
     def _run(self, options: dict[str, Any]) -> int:
         from django_rtq.broker.brokers import open_broker
@@ -147,6 +186,18 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 100_000:
         raise ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100,000.")
     return int(text)
+
+
+def _shards(text: str) -> int | list[int] | str:
+    if text == "all":
+        return text
+    numbers = text.split(",")
+    if not all(number.strip().isdecimal() for number in numbers) or numbers == ["0"]:
+        raise ArgumentTypeError(
+            f"{text!r} is neither all, nor how many shards, such as 8, nor their numbers, such as 0,5. One alone is "
+            "chosen with --shard."
+        )
+    return int(text) if len(numbers) == 1 else [int(number) for number in numbers]
 
 
 def _processes(text: str) -> int:
