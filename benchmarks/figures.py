@@ -32,6 +32,35 @@ _PAGES = {
 }
 
 
+def _shards() -> dict[str, Figure]:
+    figures: dict[str, Figure] = {}
+    sides = {"four": ("4 shards on 4 servers", 4, 1.1), "sixteen": ("16 shards on one server", 16, 1.15)}
+    costs = {"enqueue_python": "delay(), Python", "enqueue_redis": "delay(), all Redis"}
+    costs |= {"run_python": "a run, Python", "run_redis": "a run, all Redis"}
+    for side, (what, processes, most) in sides.items():
+        for load in ("noop", "2ms"):
+            for cost, part in costs.items():
+                name, jobs = f"{side}_{load}_{cost}", "no-op jobs" if load == "noop" else "jobs of 2 ms"
+                one = f"shards.one_{name}"
+                figures[one] = Figure("µs/job", f"CPU of {part}: {jobs}, one shard, {processes} processes")
+                figures[f"shards.{name}"] = Figure("µs/job", f"the same: {what}")
+                figures[f"shards.{name}_ratio"] = Figure("ratio", f"{what} to one", Target("<=", most))
+    for count in (1, 8, 16):
+        figures[f"shards.idle_cpu_{count}"] = Figure("s per min", f"CPU of an idle worker that serves {count}")
+        figures[f"shards.idle_redis_{count}"] = Figure("s per min", "CPU of Redis for it")
+        figures[f"shards.idle_pss_{count}"] = Figure("MB", "its memory, shared pages counted once")
+    for count in (8, 16):
+        figures[f"shards.idle_cpu_{count}_vs_1"] = Figure("ratio", f"{count} shards to one, idle", Target("<=", 2))
+    figures["shards.wake_up_1"] = Figure("ms", "before delay() to the job's first line, idle worker of one shard, p50")
+    figures["shards.wake_up_8"] = Figure("ms", "the same: a worker that serves eight")
+    figures["shards.wake_up_8_vs_1"] = Figure("ratio", "eight to one", Target("<=", 1.3))
+    for way in ("killed", "stopped"):
+        figures[f"shards.others_p50_{way}_before"] = Figure("ms", "the same with 3 shards that have work, 2 of them")
+        figures[f"shards.others_p50_{way}"] = Figure("ms", f"while the server of the third is {way} for 30 s")
+        figures[f"shards.others_{way}_ratio"] = Figure("ratio", "meanwhile to before and after", Target("<=", 1.2))
+    return figures
+
+
 def _ms_of(page: str) -> Target:
     return Target("<", 100 if page.startswith("search_") else 50)
 
@@ -170,6 +199,7 @@ FIGURES = {
         "%", "of a core of Redis: heartbeats of 1,000 supervisors, one queue", Target("<", 5)
     ),
     "workers.heartbeats_20": Figure("%", "the same with 20 queues", Target("<", 10)),
+    **_shards(),
     "admin.overview": Figure("ms", "the data of the overview: 50 queues, one hour", Target("<", 50)),
     "admin.overview_day": Figure("ms", "the same with charts of 24 hours"),
     "admin.queued": Figure("ms", "a page of waiting jobs, from a million of 10,000 clients", Target("<", 50)),

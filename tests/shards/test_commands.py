@@ -141,6 +141,28 @@ def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half):
     assert "shard 1:\ncritical redis_unreachable" in text
 
 
+def start_worker(shard, queue):
+    broker = get_broker(shard_place(shard))
+    broker.sign_on([queue], "host:1:x")
+    info = {"host": "host", "pid": 1, "queues": queue, "supervisor_name": "s"}
+    broker.heartbeat([queue], {"host:1:x": info}, {queue: 0}, promote=False)
+
+
+def test_a_shard_that_no_worker_serves_is_named(shards):
+    for shard, queue in enumerate(["default", "mail"]):
+        enqueue(shard)
+        start_worker(shard, queue)
+
+    text, code = run_to_exit("rtq_check")
+
+    of_first, _, of_second = text.partition("shard 1:\n")
+    assert code == 2
+    assert "queue_unserved" not in of_first
+    assert "critical queue_unserved" in of_second
+    get_broker(shard_place(1)).sign_off(["mail"], "host:1:x")
+    assert "shard 1:\ncritical no_worker" in run_to_exit("rtq_check")[0]
+
+
 def test_rtq_shards_shows_them_and_makes_more_known(servers, shards):
     enqueue(0)
     assert run("rtq_shards", "list").count(" ok") == 2
