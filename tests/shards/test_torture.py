@@ -86,8 +86,7 @@ class Fleet:
         return ForkedCommand(arguments, self.environment(shards=shards), log)
 
     def produce(self, kind, *, shards):
-        code = f"from tests.shards.conftest import waiting
-from tests.shards.producer import produce; produce({kind!r})"
+        code = f"from tests.shards.producer import produce; produce({kind!r})"
         self._commands[kind] = self.command("shell", "-c", code, shards=shards)
 
     def stop_producer(self, kind):
@@ -248,8 +247,12 @@ def unexplained(runs, ends, faults):
         (name, before, again)
         for name, starts in runs.items()
         for before, again in itertools.pairwise(starts)
-        if not any(explains(fault, before, ends.get((name, before.pid, before.attempt), again.at), faults) for fault in faults)
+        if not is_explained(before, ends.get((name, before.pid, before.attempt), again.at), faults)
     ]
+
+
+def is_explained(run, end, faults):
+    return any(explains(fault, run, end, faults) for fault in faults)
 
 
 def explains(fault, run, end, faults):
