@@ -22,6 +22,7 @@ from benchmarks.usage import redis_cpu
 from testproject.redis_server import PrivateRedis
 
 ROUNDS = 5
+ONE_BY_ONE = 1_500  # jobs that are enqueued so
 FROM, TO = 0.1, 0.6  # shares of the jobs that are done when measuring begins and ends: no shard is empty by then
 COSTS = ("enqueue_python", "enqueue_redis", "run_python", "run_redis")
 IDLE = {1: (), 8: (), 16: ("--shards", "all")}
@@ -87,7 +88,7 @@ def _jobs(
     env: Environment, readings: Readings, name: str, one: Side, many: Side, clients: Sequence[redis.Redis]
 ) -> None:
     """Rounds of both sides in turn, with no-op jobs, which are claimed in batches, and with jobs of 2 ms."""
-    for load, jobs in (("noop", 20_000), ("2ms", 6_000)):
+    for load, jobs in (("noop", 100_000), ("2ms", 6_000)):
         for _ in range(2 if env.is_quick else ROUNDS):
             for side, figure in ((one, f"shards.one_{name}_{load}"), (many, f"shards.{name}_{load}")):
                 for what, cost in _job_costs(env, side, load, jobs, clients).items():
@@ -110,7 +111,7 @@ def _job_costs(env: Environment, side: Side, load: str, jobs: int, clients: Sequ
         ]
         tasks = [(mark if load == "noop" else nap).using(client=name) for name in names]
         rest = () if load == "noop" else (2,)
-        first = jobs // 4
+        first = ONE_BY_ONE
         tasks[0].delay(0, *rest)
         spent, on_servers = time.process_time(), sum(map(redis_cpu, clients))
         for number in range(1, first):
