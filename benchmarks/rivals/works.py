@@ -129,18 +129,20 @@ def _get(env: Environment, entrant: Entrant) -> Reading:
         return Reading(percentile(_ask(env, entrant, "get", 100 if env.is_quick else 200), 50))
 
 
-def _group(env: Environment, entrant: Entrant) -> tuple[float, float]:
-    """Two workers are idle. Seconds until the callback has started, and how many MB Redis had more, at most."""
-    count, used = GROUP // (10 if env.is_quick else 1), [_used_mb(env)]
+def _group(env: Environment, entrant: Entrant) -> Reading:
+    """Two workers are idle. Seconds until the callback has started."""
     with _workers(env, entrant, 2, _slots(entrant)) as workers:
-        began = _ask(env, entrant, "group", count, "noop")
+        began = _ask(env, entrant, "group", GROUP // (10 if env.is_quick else 1), "noop")
+        callback = env.counters
+        env.wait_until(lambda: callback[0], "the callback has started", workers[0], seconds=GROUP_SECONDS)
+    return Reading((callback[0] - began) / 1e9)
 
-        def is_over() -> int:
-            used.append(_used_mb(env))
-            return env.counters[0]
 
-        env.wait_until(is_over, "the callback has started", workers[0], seconds=GROUP_SECONDS, every=0.02)
-    return (env.counters[0] - began) / 1e9, max(used) - used[0]
+def _group_memory(env: Environment, entrant: Entrant) -> Reading:
+    """No worker is there. How many MB Redis needs for it."""
+    before = _used_mb(env)
+    _ask(env, entrant, "group", GROUP // (10 if env.is_quick else 1), "noop")
+    return Reading(_used_mb(env) - before)
 
 
 def _used_mb(env: Environment) -> float:
@@ -173,12 +175,8 @@ WORKS = {
     "enqueue": Work("jobs/s", "enqueued one by one by one process", _enqueue),
     "latency": Work("ms", "from the call to the first line of the job, idle worker, median", _latency),
     "get": Work("ms", "from the call to its result, idle worker, median", _get),
-    "group": Work(
-        "s",
-        "10,000 no-op jobs until a callback has started, two processes",
-        lambda env, who: Reading(_group(env, who)[0]),
-    ),
-    "group_memory": Work("MB", "the same: memory of Redis, at most", lambda env, who: Reading(_group(env, who)[1])),
+    "group": Work("s", "10,000 no-op jobs until a callback has started, two processes", _group),
+    "group_memory": Work("MB", "memory of Redis for the same, before a worker starts", _group_memory),
     "group_killed": Work(
         "calls",
         "of the callback of 2,000 jobs of 6 ms within 100 s, one of two workers killed in the middle: should be 1",
