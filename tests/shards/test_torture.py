@@ -272,6 +272,7 @@ def settled_by(end, faults):
     return max([settled, *(ended + SETTLED_SECONDS for ended in away)])
 
 
+@pytest.mark.skipif(not IS_NIGHTLY, reason="runs for minutes: only with RTQ_TEST_NIGHTLY=1")
 def test_from_one_redis_to_four_shards_and_the_old_one_drained(fleet, servers, clients, journal, dice, tmp_path):
     began = time.monotonic()
     handles = seed_jobs(servers[0])
