@@ -65,6 +65,7 @@ class Fleet:
         self._commands, self.workers, self.drain = {}, {}, None
         self.faults, self.counts = [], Counter()
         self.is_closed = False
+        self.is_last = False  # whether the drain has begun after the last job for the old server
 
     # -- processes
 
@@ -155,9 +156,10 @@ class Fleet:
     def drained(self):
         """Whether the drain has found nothing more to carry. Starts it again if it has ended otherwise."""
         code = None if self.drain is None else self.drain.poll()
-        if code == 0:
+        if code == 0 and self.is_last:
             return True
         if self.drain is None or code is not None:
+            self.is_last = "old" not in self._commands  # who enqueues into the old server
             self.drain = self.command("rtq_shards", "drain", "0")
         return False
 
