@@ -71,14 +71,22 @@ def wrong_address(pool: redis.ConnectionPool, error: Exception) -> str | None:
     address = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
     if isinstance(error, redis_exceptions.InvalidResponse):
         return f'RTQ["REDIS"] leads to {address}, where no Redis answers, but another server. Check host and port.'
-    if not isinstance(error, redis_exceptions.ConnectionError) or not _CLOSED.search(str(error)):
+    if not isinstance(error, redis_exceptions.ConnectionError) or not _CLOSED.search(str(error)) or "path" in options:
         return None
-    if "path" in options or "ssl_cert_reqs" in options:
-        return None  # a Unix socket, or TLS already
+    what = _who_closes(options, is_tls=issubclass(pool.connection_class, redis.SSLConnection))
+    return f'RTQ["REDIS"] leads to {address}, {what}' if what else None
+
+
+def _who_closes(options: Mapping[str, Any], *, is_tls: bool) -> str | None:
+    """Which server closes connections at once, and what to write for it."""
+    if is_tls:
+        if options.get("ssl_certfile") or not _asks_for_certificate(options):
+            return None
+        return "which accepts clients with a certificate only. Name the files of yours: ssl_certfile and ssl_keyfile."
     if _speaks_tls(options):
-        return f'RTQ["REDIS"] leads to {address}, which speaks TLS. Write rediss:// (in a dictionary "ssl": True).'
+        return 'which speaks TLS. Write rediss:// (in a dictionary "ssl": True).'
     if _is_postgresql(options):
-        return f'RTQ["REDIS"] leads to {address}, where PostgreSQL answers, no Redis. Check host and port.'
+        return "where PostgreSQL answers, no Redis. Check host and port."
     return None
 
 
@@ -102,18 +110,34 @@ def _connect(options: Mapping[str, Any]) -> socket.socket:
     return socket.create_connection((options.get("host", "localhost"), options.get("port", 6379)), PROBE_SECONDS)
 
 
-def _speaks_tls(options: Mapping[str, Any]) -> bool:
+def _connect_tls(options: Mapping[str, Any]) -> socket.socket:
     import ssl  # a plain connection does not need it
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nothing is sent
+    return context.wrap_socket(_connect(options))
+
+
+def _speaks_tls(options: Mapping[str, Any]) -> bool:
     try:
-        with _connect(options) as plain, context.wrap_socket(plain):
+        with _connect_tls(options):
             return True
-    except ssl.SSLError as error:
-        return "ALERT" in (error.reason or "")  # it wants another version, or a certificate of ours
-    except OSError:
-        return False
+    except OSError as error:  # it may want another version, or a certificate of ours
+        return "ALERT" in _reason(error)
+
+
+def _asks_for_certificate(options: Mapping[str, Any]) -> bool:
+    try:
+        with _connect_tls(options) as connection:
+            connection.recv(1)  # TLS 1.3 refuses after the handshake
+    except OSError as error:
+        return "CERTIFICATE_REQUIRED" in _reason(error)
+    return False
+
+
+def _reason(error: OSError) -> str:
+    """The reason of an SSLError."""
+    return getattr(error, "reason", None) or ""
 
 
 def _is_postgresql(options: Mapping[str, Any]) -> bool:

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import os
-import subprocess
 import threading
 import warnings
 
@@ -17,6 +16,7 @@ from django_rtq.broker.brokers import get_broker
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerRefused
 from testproject.redis_server import PrivateRedis, free_port
+from tests.support.tls import Certificate, skipped_without_tls
 
 COUNT = ("INCR", "rtq:counter")
 
@@ -94,23 +94,11 @@ def test_a_unix_socket(server):
 
 
 def test_tls(tmp_path):
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    new = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} -days 2 -subj /CN=localhost"
-    port = free_port()
-    try:
-        subprocess.run([*new.split(), "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
-        files = [
-            "--tls-cert-file",
-            str(certificate),
-            "--tls-key-file",
-            str(key),
-            "--tls-ca-cert-file",
-            str(certificate),
-        ]
-        server = PrivateRedis(arguments=["--tls-port", str(port), "--tls-auth-clients", "no", *files]).start()
-    except (OSError, RuntimeError):
-        pytest.skip("openssl, or a Redis server with TLS, is not installed")
-    broker = Broker(Config(redis=f"rediss://localhost:{port}/0?ssl_ca_certs={certificate}"))
+    certificate, port = Certificate(tmp_path), free_port()
+    server = PrivateRedis(arguments=certificate.arguments(port))
+    with skipped_without_tls():
+        server.start()
+    broker = Broker(Config(redis=f"rediss://localhost:{port}/0?ssl_ca_certs={certificate.path}"))
     large = "x" * 3_000_000
 
     async def call():

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import socketserver
-import subprocess
 import threading
 from contextlib import contextmanager
 
@@ -15,6 +14,7 @@ from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable,
 from django_rtq.inspector.server_info import ask_server
 from testproject.redis_server import PrivateRedis, free_port
 from tests.support.jobs import QUEUE, new_job
+from tests.support.tls import Certificate, skipped_without_tls
 
 COMMAND = re.compile(rb"\*\d+\r\n((?:\$\d+\r\n.*?\r\n)+)", re.DOTALL)
 OLD = b"redis_version:5.0.14"
@@ -65,19 +65,31 @@ def asked(address):
 
 
 @pytest.fixture(scope="module")
-def tls_port(tmp_path_factory):
-    folder, port = tmp_path_factory.mktemp("tls"), free_port()
-    key, certificate = folder / "key.pem", folder / "cert.pem"
-    request = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
-    subprocess.run([*request, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    files = ["--tls-cert-file", str(certificate), "--tls-key-file", str(key), "--tls-ca-cert-file", str(certificate)]
-    with PrivateRedis(arguments=["--tls-port", str(port), *files]):
+def certificate(tmp_path_factory):
+    return Certificate(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="module")
+def tls_port(certificate):
+    """The port of a server that asks its clients for certificates."""
+    port = free_port()
+    with skipped_without_tls(), PrivateRedis(arguments=certificate.arguments(port, auth_clients="yes")):
         yield port
 
 
 def test_a_port_that_speaks_tls(tls_port):
     with pytest.raises(BrokerRefused, match=rf"leads to 127.0.0.1:{tls_port}, which speaks TLS. Write rediss://"):
         asked(f"redis://127.0.0.1:{tls_port}/0")
+
+
+def test_a_port_that_wants_a_certificate(tls_port, certificate):
+    url = f"rediss://127.0.0.1:{tls_port}/0?ssl_ca_certs={certificate.path}"
+    with pytest.raises(
+        BrokerRefused, match=rf"leads to 127.0.0.1:{tls_port}, which accepts .* ssl_certfile and ssl_keyfile"
+    ):
+        asked(url)
+
+    assert asked(f"{url}&ssl_certfile={certificate.path}&ssl_keyfile={certificate.key}").now_ms
 
 
 def test_a_port_of_postgresql():
