@@ -2,7 +2,7 @@
 
 import re
 import socket
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 
 import redis
 from redis.crc import key_slot
@@ -14,18 +14,23 @@ SLOTS = 16384
 NODE_TIMEOUT_MS = 2000
 BUS = 10_000  # a node listens on its port and on this port behind it
 PORTS_TRIED = 20
+REDIS_MOVE, VALKEYS_MOVE = "cluster|migration", "cluster|migrateslots"  # of a slot as a whole
 TAG = b"{rtq.0.0}"  # of all keys of a project in a Cluster
 
 
 class PrivateCluster:
-    """Masters that share all slots. With `alone`, the first one has that port, our slot and no other."""
+    """Masters that share all slots. With `alone`, the first one has that port, our slot and no other.
 
-    def __init__(self, *, masters=3, replicas=0, alone=None, announced=None, appendonly=False):
+    With a certificate, they and their clients speak TLS; the port of a server is a second one, without it.
+    """
+
+    def __init__(self, *, masters=3, replicas=0, alone=None, announced=None, appendonly=False, certificate=None):
         self._arguments = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT_MS)]
         # The port of a proxy, which clients are told instead of that of the first server.
         self._announced = announced
         self._masters, self._replicas, self._alone = masters, replicas, alone
         self._appendonly = appendonly or replicas > 0
+        self._certificate = certificate
         self._stack = ExitStack()
         self.servers = []  # masters first
 
@@ -48,7 +53,7 @@ class PrivateCluster:
             ask(server, "CLUSTER SET-CONFIG-EPOCH", i + 1)
             ask(server, "CLUSTER ADDSLOTS", *slots)
         for server in self.servers[1:]:
-            ask(masters[0], "CLUSTER MEET", "127.0.0.1", server.port)
+            ask(masters[0], "CLUSTER MEET", "127.0.0.1", server.cluster_port)
         wait_until(lambda: all(len(nodes(server)) == len(self.servers) for server in self.servers))
         for i, server in enumerate(self.servers[self._masters :]):
             ask(server, "CLUSTER REPLICATE", node_id(masters[i % len(masters)]))
@@ -67,12 +72,17 @@ class PrivateCluster:
     @property
     def addresses(self):
         """Those of all servers, as RTQ["REDIS"] names them."""
-        return [f"127.0.0.1:{server.port}" for server in self.servers]
+        return [f"127.0.0.1:{server.cluster_port}" for server in self.servers]
 
     @property
     def source(self):
         """What RTQ["REDIS"] is."""
         return f"redis+cluster://{','.join(self.addresses[:2])}"
+
+    def source_of(self, user, password):
+        """What it is for a user of a Cluster with TLS."""
+        who = {"username": user, "password": password}
+        return {"cluster": self.addresses[:2], **who, **self._certificate.trusted}
 
     def owner(self):
         """The master of our slot, as most that run see it."""
@@ -82,8 +92,7 @@ class PrivateCluster:
 
     def begin_move(self):
         """Begin to move our slot to another master. Returns both masters."""
-        source = self.owner()
-        target = next(s for s in self.servers if s.is_running and s is not source and "master" in nodes(s)[node_id(s)])
+        source, target = self._next_move()
         ask(target, "CLUSTER SETSLOT", SLOT, "IMPORTING", node_id(source))
         ask(source, "CLUSTER SETSLOT", SLOT, "MIGRATING", node_id(target))
         return source, target
@@ -93,7 +102,7 @@ class PrivateCluster:
         """Move keys of our slot one by one: `most` of them, or until there are none."""
         moved = 0
         while (most is None or moved < most) and (names := ask(source, "CLUSTER GETKEYSINSLOT", SLOT, 1)):
-            to = ("127.0.0.1", target.port, "", 0, 60_000)
+            to = ("127.0.0.1", target.cluster_port, "", 0, 60_000)
             try:
                 ask(source, "MIGRATE", *to, "KEYS", *names)
             except redis.ResponseError as error:  # as redis-cli solves it
@@ -116,24 +125,41 @@ class PrivateCluster:
         self.end_move(source, target)
         return source, target
 
+    def move_as_a_whole(self):
+        """Let the servers move our slot at one stroke, if they can. Returns both masters."""
+        source, target = self._next_move()
+        if knows(source, VALKEYS_MOVE):
+            ask(source, "CLUSTER MIGRATESLOTS", "SLOTSRANGE", SLOT, SLOT, "NODE", node_id(target))
+        else:
+            ask(target, "CLUSTER MIGRATION", "IMPORT", SLOT, SLOT)
+        wait_until(lambda: self.owner() is target)
+        return source, target
+
+    def _next_move(self):
+        """The master of our slot, and one that it can move to."""
+        source = self.owner()
+        masters = (s for s in self.servers if s.is_running and "master" in nodes(s)[node_id(s)])
+        return source, next(server for server in masters if server is not source)
+
     def _new_server(self):
-        arguments, port = self._arguments, None
-        if self._alone and not self.servers:
-            port, bus = self._alone, str(self._alone + BUS)
-            arguments = [
-                *arguments,
-                "--cluster-announce-port",
-                str(self._announced),
-                "--cluster-announce-bus-port",
-                bus,
-            ]
-        server = PrivateRedis(appendonly=self._appendonly, arguments=arguments)
-        self._stack.callback(server.stop)
         for _ in range(PORTS_TRIED):
-            server.port = port or port_with_bus()
-            with suppress(RedisDidNotStart):  # another program took the port
+            port, arguments = port_with_bus(), self._arguments
+            if self._certificate:
+                arguments = [*arguments, "--tls-cluster", "yes", *self._certificate.arguments(port)]
+            elif self._alone and not self.servers:
+                port, bus = self._alone, str(self._alone + BUS)
+                announced = ["--cluster-announce-port", str(self._announced), "--cluster-announce-bus-port", bus]
+                arguments = [*arguments, *announced]
+            server = PrivateRedis(appendonly=self._appendonly, arguments=arguments)
+            self._stack.callback(server.stop)
+            server.cluster_port = port
+            if not self._certificate:
+                server.port = port
+            try:
                 return server.start()
-        raise RedisDidNotStart(f"none of {PORTS_TRIED} ports was free")
+            except RedisDidNotStart as error:  # another program took the port, or it starts with none
+                problem = error
+        raise problem
 
     def _shares(self):
         alone = [[SLOT]] if self._alone else []
@@ -156,6 +182,11 @@ def ask(server, *command):
     with redis.Redis(port=server.port, protocol=2, socket_timeout=10) as client:
         client.response_callbacks.clear()
         return client.execute_command(*command[0].split(), *command[1:])
+
+
+def knows(server, *names):
+    """Whether a server has one of these commands."""
+    return any(ask(server, "COMMAND INFO", *names))
 
 
 def node_id(server):
