@@ -1,4 +1,4 @@
-"""A private Redis Sentinel, and a master with a replica that it looks after."""
+"""Private Redis Sentinels, and a master with a replica that they look after."""
 
 from contextlib import ExitStack, suppress
 
@@ -8,7 +8,9 @@ from testproject.redis_server import PrivateRedis, RedisDidNotStart
 from tests.support.redis_cluster import ask
 from tests.support.waiting import wait_until
 
+SENTINELS, QUORUM = 3, 2
 DOWN_AFTER_MS = 2000
+FAILOVER_TIMEOUT_MS = 10_000  # twice this is the pause after an election that nobody won
 
 
 class PrivateSentinel(PrivateRedis):
@@ -22,8 +24,9 @@ class PrivateSentinel(PrivateRedis):
         config = self.directory / "sentinel.conf"  # it wants a file that it can write to
         config.write_text(
             f"port {self.port}\nbind 127.0.0.1\ndir {self.directory}\n"
-            f"sentinel monitor mymaster 127.0.0.1 {self._master_port} 1\n"
+            f"sentinel monitor mymaster 127.0.0.1 {self._master_port} {QUORUM}\n"
             f"sentinel down-after-milliseconds mymaster {DOWN_AFTER_MS}\n"
+            f"sentinel failover-timeout mymaster {FAILOVER_TIMEOUT_MS}\n"
         )
         return [binary, str(config), "--sentinel"]
 
@@ -38,17 +41,17 @@ class PrivateSentinel(PrivateRedis):
 
 
 class PrivateReplication:
-    """A master with a replica, and a Sentinel, with the methods of a PrivateCluster."""
+    """A master with a replica, and three Sentinels, with the methods of a PrivateCluster."""
 
     def __init__(self):
         self._stack = ExitStack()
 
     def start(self):
-        """Start all three."""
+        """Start all of them."""
         master = self._stack.enter_context(PrivateRedis(appendonly=True))
         follow = ["--replicaof", f"127.0.0.1 {master.port}"]
         self.servers = [master, self._stack.enter_context(PrivateRedis(appendonly=True, arguments=follow))]
-        self._sentinel = self._stack.enter_context(PrivateSentinel(master.port))
+        self._sentinels = [self._stack.enter_context(PrivateSentinel(master.port)) for _ in range(SENTINELS)]
         wait_until(lambda: all(map(self.is_ready, self.servers)))
         return self
 
@@ -59,17 +62,27 @@ class PrivateReplication:
     @property
     def source(self):
         """What RTQ["REDIS"] is."""
-        return {"sentinels": [["127.0.0.1", self._sentinel.port]], "service": "mymaster"}
+        return {"sentinels": [["127.0.0.1", each.port] for each in self._sentinels], "service": "mymaster"}
 
     def owner(self):
-        """The master, as the Sentinel sees it."""
-        _, port = ask(self._sentinel, "SENTINEL", "get-master-addr-by-name", "mymaster")
-        return next(server for server in self.servers if server.port == int(port))
+        """The master, as the first Sentinel sees it."""
+        return self._seen_by(self._sentinels[0])
 
     def is_ready(self, server):
-        """Whether a server is the master, or the replica of the master and linked with it."""
+        """Whether all agree that a server is the master with its replica, or the replica of the master and linked."""
+        if len({self._seen_by(sentinel) for sentinel in self._sentinels}) > 1:
+            return False
         link = ask(server, "INFO", "replication")
         if server is self.owner():
-            known = ask(self._sentinel, "SENTINEL", "replicas", "mymaster")
-            return b"role:master" in link and b"connected_slaves:1" in link and len(known) == 1
+            return b"role:master" in link and b"connected_slaves:1" in link and all(map(self._is_told, self._sentinels))
         return b"master_link_status:up" in link and f"master_port:{self.owner().port}\r".encode() in link
+
+    def _seen_by(self, sentinel):
+        _, port = ask(sentinel, "SENTINEL", "get-master-addr-by-name", "mymaster")
+        return next(server for server in self.servers if server.port == int(port))
+
+    @staticmethod
+    def _is_told(sentinel):
+        """Whether it knows the replica and the other Sentinels."""
+        replicas, others = (ask(sentinel, "SENTINEL", what, "mymaster") for what in ("replicas", "sentinels"))
+        return (len(replicas), len(others)) == (1, SENTINELS - 1)
