@@ -20,7 +20,7 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-web screenshots diagram docs test test-all test-databases coverage lint format format-check types check matrix dist release bench baseline bench-rivals clean redis
+.PHONY: help demo demo-web screenshots diagram docs test test-all test-databases coverage lint format format-check types check matrix matrix-servers dist release bench baseline bench-rivals clean redis
 
 help:  ## List the targets
 	@echo "make TARGET     (options: PYTHON=python3.12 VENV=.venv)"
@@ -79,8 +79,12 @@ types: $(VENV)/.dev  ## Check types with mypy
 check:  ## Run all checks and all tests
 	+@$(MAKE) --no-print-directory --jobs=2 format-check lint types test-all
 
-matrix: $(VENV)/.dev redis  ## Run the tests on each installed Python and each Django
+matrix: $(VENV)/.dev redis  ## Run the tests on each installed Python and each Django, and those of servers on each server
 	$(BIN)/tox run $(ARGS)
+	$(BIN)/python .ci/servers.py
+
+matrix-servers: $(VENV)/.dev  ## Run the tests of servers on each server (ARGS="--only valkey-9.1 -- tests/broker -x")
+	$(BIN)/python .ci/servers.py $(ARGS)
 
 dist: $(VENV)/.release  ## Build the wheel and the source distribution in dist/, and check them
 	@rm -rf dist

@@ -96,7 +96,7 @@ def make(targets: list[str]) -> set[str]:
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             print(line, end="", flush=True)
-            if skipped := re.match(r"SKIPPED \[\d+\] \S+ (.*)|\s*(py\d+-\S+: SKIP)", line):
+            if skipped := re.match(r"SKIPPED \[\d+\] \S+ (.*)|\s*((?:py\d+|redis|valkey)-\S+: SKIP)", line):
                 untested.add(skipped[1] or skipped[2])
     if process.returncode:
         raise Refused(f"make {targets[0]} failed.")

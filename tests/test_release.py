@@ -31,6 +31,7 @@ matrix:
 \t@echo "SKIPPED [2] tests/test_a.py:7: PostgreSQL: no server"
 \t@echo "  py310-django52: OK (1.2=setup[0.1]+cmd[1.1] seconds)"
 \t@echo "  py314-django61: SKIP (0.01 seconds)"
+\t@echo "  valkey-9.1: SKIP (this machine is no Debian)"
 """
 
 
@@ -86,6 +87,7 @@ def test_a_release_is_checked_committed_tagged_and_not_pushed(repository):
     assert f"## Unreleased\n\n## 0.2.0 - {today}\n\n### Added\n\n- A door.\n\n## 0.1.0 - 2026-01-02\n" in written
     assert "  not tested: PostgreSQL: no server\n" in said
     assert "  not tested: py314-django61: SKIP\n" in said
+    assert "  not tested: valkey-9.1: SKIP\n" in said
     assert "git push origin HEAD v0.2.0" in said
 
     code, said = repository.release("0.3.0")
