@@ -450,7 +450,10 @@ def clock_ms(reply: Any) -> int:
     return int(seconds) * 1000 + int(micros) // 1000
 
 
-_MOVING = "Redis cannot serve now: the slot of the queues moves between nodes of the Cluster."
+_MOVING = (
+    "Redis cannot serve now: the slot of the queues moves between nodes of the Cluster. If the move was broken off: "
+    "manage.py rtq_cluster recover"
+)
 _SLOW_CONNECT = (
     "Redis cannot be reached: connecting took too long. Check address and firewall, and for a rediss:// URL that the "
     "port speaks TLS."
