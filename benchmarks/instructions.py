@@ -24,7 +24,7 @@ MOST_MORE = 0.05  # beyond which a script has become more expensive
 TRIES = 2  # of each call: hash tables have random seeds, so the least counts
 MORE_TRIES = 2  # of what seems to take more
 WRAPPER = """#!/bin/sh
-exec valgrind --tool=callgrind --collect-atstart=no --toggle-collect=evalShaCommand --callgrind-out-file={folder}/out \\
+exec valgrind --tool=callgrind --collect-atstart=no --toggle-collect={function} --callgrind-out-file={folder}/out \\
   {server} "$@" --hz 1
 """
 
@@ -83,16 +83,23 @@ def redis_version() -> str:
 @contextmanager
 def slow_server(folder: Path) -> Iterator[Any]:
     """A private server that runs under callgrind."""
-    from testproject import redis_server
+    from testproject.redis_server import PrivateRedis
+
+    with callgrind(folder, "evalShaCommand"), PrivateRedis() as server:
+        yield server
+
+
+@contextmanager
+def callgrind(folder: Path, function: str) -> Iterator[None]:
+    """Servers that start meanwhile run under callgrind, which counts what this function of theirs executes."""
+    from testproject.redis_server import find_server
 
     wrapper = folder / "redis-server"
-    wrapper.write_text(WRAPPER.format(folder=folder, server=redis_server.find_server()))
+    wrapper.write_text(WRAPPER.format(folder=folder, function=function, server=find_server()))
     wrapper.chmod(0o755)
     path, os.environ["PATH"] = os.environ["PATH"], f"{folder}:{os.environ['PATH']}"
     try:
-        with redis_server.PrivateRedis() as server:
-            os.environ["PATH"] = path
-            yield server
+        yield
     finally:
         os.environ["PATH"] = path
 
@@ -148,18 +155,28 @@ class _Meter:
 
     @contextmanager
     def _count(self) -> Iterator[None]:
-        self._tell("zero")
-        yield
-        before = set(self._folder.glob("out.*"))
-        self._tell("dump", "one")
-        for path in set(self._folder.glob("out.*")) - before:
-            found = re.search(r"^(?:totals|summary): (\d+)", path.read_text(), re.MULTILINE)
-            self.figures.append(int(found[1]) if found else 0)
-            path.unlink()
+        with counting(self._pid, self._folder) as figures:
+            yield
+        self.figures += figures
 
-    def _tell(self, *words: str) -> None:
-        command = ["vgdb", f"--pid={self._pid}", *words]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+
+@contextmanager
+def counting(pid: int, folder: Path) -> Iterator[list[int]]:
+    """Adds the instructions of a server meanwhile to the list."""
+    figures: list[int] = []
+    _tell(pid, "zero")
+    yield figures
+    before = set(folder.glob("out.*"))
+    _tell(pid, "dump", "one")
+    for path in set(folder.glob("out.*")) - before:
+        found = re.search(r"^(?:totals|summary): (\d+)", path.read_text(), re.MULTILINE)
+        figures.append(int(found[1]) if found else 0)
+        path.unlink()
+
+
+def _tell(pid: int, *words: str) -> None:
+    command = ["vgdb", f"--pid={pid}", *words]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
 
 
 @contextmanager
