@@ -277,7 +277,8 @@ def test_a_slot_whose_master_dies_while_it_moves_is_put_together_without_a_loss(
     replica = replica_in_step(cluster, source)
     source.kill()
     wait_until(lambda: b"role:master" in ask(replica, "INFO", "replication"))
-    if f"[{SLOT}->-".encode() in ask(replica, "CLUSTER NODES"):  # it knows of the move since Valkey 8
+    is_known = f"[{SLOT}->-".encode() in ask(replica, "CLUSTER NODES")
+    if is_known:  # since Valkey 8
         assert "rtq_cluster recover" in named_by_check()["redis_unreachable"]
     else:
         accepted = len(load.accepted)
@@ -286,7 +287,7 @@ def test_a_slot_whose_master_dies_while_it_moves_is_put_together_without_a_loss(
 
     call_command("rtq_cluster", "recover", "--json", stdout=(out := StringIO()))
 
-    print(f"{moved} keys had moved: {out.getvalue()}")  # noqa: T201
+    print(f"{moved} keys had moved, the replica knew: {is_known}. {out.getvalue()}")  # noqa: T201
     assert [found["hidden"] for found in json.loads(out.getvalue())["recovered"]] == [moved]
     assert "slot_in_two_places" not in named_by_check()
     assert owner_seen_by(replica) == target.port
