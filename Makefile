@@ -100,7 +100,7 @@ bench: $(VENV)/.bench redis  ## Run the benchmarks (ARGS="--only drain latency")
 baseline: $(VENV)/.dev redis  ## Count what each script costs Redis, for CI to compare with (needs valgrind)
 	$(BIN)/python -m benchmarks.instructions --write $(ARGS)
 
-# django-vtasks needs Python 3.12 or newer. All queues get the same one.
+# django-vtasks and django-tasks-redis need Python 3.12 or newer. All queues get the same one.
 RIVALS_PYTHON ?= $(shell for python in python3.12 python3.13 python3.14 \
   $(wildcard $(HOME)/.pyenv/versions/3.1[2-4]*/bin/python) $(BIN)/python; do \
   if $$python -c '' 2>/dev/null; then echo $$python; break; fi; done)

@@ -60,6 +60,10 @@ def _vtasks(processes: int, slots: int) -> Commands:
     return [["-m", "django", "runworker", "--concurrency", str(slots)]] * processes
 
 
+def _tasks_redis(processes: int, slots: int) -> Commands:
+    return [["-m", "django", "run_redis_tasks", "--continuous"]] * processes
+
+
 def _repid(processes: int, slots: int) -> Commands:
     slots = max(2, slots)  # with 1 it stops after the first messages
     return [["-m", "benchmarks.rivals.repid", str(slots)]] * processes
@@ -130,6 +134,16 @@ CONTENDERS = {
         "(`VTASKS_MAX_RESCUES` is 0) they are dead",
         settings="benchmarks.rivals.vtasks_settings",
         lacks=("retries", "get", *GROUPS),  # there are no retries, and results are not kept
+    ),
+    "tasks_redis": Contender(
+        "django-tasks-redis",
+        ("django-tasks-redis", "hiredis"),
+        _tasks_redis,
+        1500,
+        "`--continuous`; results are always kept, and asked for every ms",
+        "other workers take over the job after 300 s, also while it still runs: the time is not renewed",
+        settings="benchmarks.rivals.tasks_redis_settings",
+        lacks=("nap_16", "retries"),  # one job at a time; there are no retries
     ),
     "repid": Contender(
         "repid",
