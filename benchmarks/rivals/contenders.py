@@ -143,7 +143,7 @@ CONTENDERS = {
         "`--continuous`; results are always kept, and asked for every ms",
         "other workers take over the job after 300 s, also while it still runs: the time is not renewed",
         settings="benchmarks.rivals.tasks_redis_settings",
-        lacks=("nap_16", "retries"),  # one job at a time; there are no retries
+        lacks=("nap_16", "retries", *GROUPS),  # one job at a time; there are no retries
     ),
     "repid": Contender(
         "repid",
