@@ -74,7 +74,7 @@ def _options() -> argparse.Namespace:
     add("--rounds", type=int, default=0, metavar="N", help="number of rounds (default: 3; with --quick: 1)")
     add("--quick", action="store_true", help="smaller and faster")
     add("--awake", action="store_true", help="keep idle cores from halting, which slows down virtual machines")
-    add("--python", default=sys.executable, help="the Python of all environments; django-vtasks and django-tasks-redis need 3.12 or newer")
+    add("--python", default=sys.executable, help="the Python of all environments; some queues need 3.12 or newer")
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else 3)
     return options
