@@ -21,7 +21,7 @@ from django_rtq.broker.redis.speedups import FewIdleConnections, IdleConnections
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
 
 PROBE_SECONDS = 0.5
-_CLOSED = re.compile(r"closed by server|reset by peer|while reading from", re.IGNORECASE)
+_CLOSED = re.compile(r"closed by server|reset by peer|while (reading from|writing to)", re.IGNORECASE)
 _FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_ca_path")
 _SSL_REQUEST = b"\0\0\0\x08\x04\xd2\x16\x2f"  # of PostgreSQL, which answers S or N
 # Replies of a server that will work again soon: after a restart, during a failover, while a script blocks it, or while

@@ -7,8 +7,10 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+import redis
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.redis.client import wrong_address
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.server_info import ask_server
@@ -90,6 +92,13 @@ def test_a_port_that_wants_a_certificate(tls_port, certificate):
         asked(url)
 
     assert asked(f"{url}&ssl_certfile={certificate.path}&ssl_keyfile={certificate.key}").now_ms
+
+
+def test_a_refusal_that_comes_while_the_first_command_is_sent(tls_port, certificate):
+    pool = redis.ConnectionPool.from_url(f"rediss://127.0.0.1:{tls_port}/0?ssl_ca_certs={certificate.path}")
+    error = redis.ConnectionError("Error 8 while writing to socket. EOF occurred in violation of protocol.")
+
+    assert "with a certificate only" in wrong_address(pool, error)
 
 
 def test_a_port_of_postgresql():
