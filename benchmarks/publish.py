@@ -87,13 +87,15 @@ def fill(text: str, tables: Mapping[str, str]) -> str:
 
 def _own_tables(run: Run, awake: Run | None) -> dict[str, str]:
     """By the names of their marks."""
-    tables = {"machine": _machine(run), "readme": _readme(run), "capacity": _capacity(run), "advice": _advice(run)}
+    tables = {"machine": _machine(run), "readme": _readme(run), "advice": _advice(run)}
+    tables["capacity"] = _capacity(run, awake)
     tables["missed"] = _missed(run, awake)
     pages = re.compile(r"admin\.(click$|page_(?!\w+_(trips|kb|script)$))")
-    tables["pages"] = _figures(run, None, [name for name in run["figures"] if pages.match(name)])
+    if of_pages := [name for name in run["figures"] if pages.match(name)]:
+        tables["pages"] = _figures(run, None, of_pages)
     for name, groups in GROUPS.items():
-        names = [figure for figure in run["figures"] if figure.partition(".")[0] in groups]
-        tables[name] = _figures(run, awake, names)
+        if names := [figure for figure in run["figures"] if figure.partition(".")[0] in groups]:
+            tables[name] = _figures(run, awake, names)
     return tables
 
 
@@ -148,11 +150,12 @@ def _missed(run: Run, awake: Run | None) -> str:
     return _table(rows)
 
 
-def _capacity(run: Run) -> str:
-    """How many jobs a second take one core of Redis."""
+def _capacity(run: Run, awake: Run | None) -> str:
+    """How many jobs a second take one core of Redis. With cores awake if measured: those of a busy server are."""
     rows = [["kind of job", "Redis µs per job", "of which in scripts", "commands per job", "jobs/s that fill one core"]]
     for name, kind in CAPACITY.items():
-        medians = {suffix: _value(run, name + suffix) for suffix in ("_redis_cpu", "_script_time", "_commands")}
+        source = awake if _value(awake, name + "_redis_cpu") else run
+        medians = {suffix: _value(source, name + suffix) for suffix in ("_redis_cpu", "_script_time", "_commands")}
         if cpu := medians["_redis_cpu"]:
             costs = [number(value) if value is not None else "" for value in medians.values()]
             rows.append([kind, *costs, f"{round(1e6 / cpu, -2):,.0f}"])
