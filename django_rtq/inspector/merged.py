@@ -65,15 +65,15 @@ class AllShards(Inspector):
         self.silent: dict[int, SilentShard] = {}
         self._is_known_who_answers = False
         self.queues = _Queues(self)
-        self.shared_overview = _SharedOverview(self)
+        self.shared_overview = _SharedOverview(self, self.overview)
         self.job_list = _JobList(self)
         self.dead_letters = _DeadLetters(self)
         self.limits = _Limits(self)
         self.clients = _Clients(self)
-        self.hosts = _Hosts(self)
+        self.hosts = _Hosts(self, self.overview)
         self.client_list = _ClientList(self)
-        self.actions = _Actions(self)
-        self.sweeps = _Sweeper(self)
+        self.actions = _Actions(self, Inspector)
+        self.sweeps = _Sweeper(self, self.actions, Inspector)
         self.undos = _Undos(self)
         self.tasks = _Tasks(self)
         self.task_pauses = _TaskPauses(self)
@@ -181,7 +181,7 @@ class AllShards(Inspector):
 
     def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
         by_shard = self.act(lambda inspector, _: inspector.reclaim_worker(worker, queues))
-        return [job_id for job_ids in by_shard.values() for job_id in job_ids]
+        return _all_of(by_shard.values())
 
     def pause(self, queue: str) -> bool:
         return any(self.every(lambda inspector: inspector.pause(queue)))
@@ -221,11 +221,15 @@ def _shard_with(job_id: str) -> int:
     return next((number for number in shard_numbers() if shard_place(number) == place), 0)
 
 
-class _Queues(QueueReader):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker)
+class _Merged:
+    """A part of the inspector of all shards, with what that of one shard is made of beside its broker."""
+
+    def __init__(self, shards: AllShards, *parts: Any) -> None:
+        super().__init__(shards._broker, *parts)  # type: ignore[call-arg]
         self._shards = shards
 
+
+class _Queues(_Merged, QueueReader):
     def names(self) -> list[str]:
         return sorted(set().union(*self._shards.every(lambda inspector: inspector.queues.names())))
 
@@ -235,11 +239,7 @@ class _Queues(QueueReader):
         return merged_queues(queue for queues in by_shard for queue in queues)
 
 
-class _SharedOverview(SharedOverview):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker, shards.overview)
-        self._shards = shards
-
+class _SharedOverview(_Merged, SharedOverview):
     def read(self, *, fresh: bool = False) -> Overview:
         return merged_overview(self._shards.ask(lambda inspector, _: inspector.shared_overview.read(fresh=fresh)))
 
@@ -249,11 +249,7 @@ class _SharedOverview(SharedOverview):
         return merged_overview(found) if found else None
 
 
-class _JobList(JobListReader):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker)
-        self._shards = shards
-
+class _JobList(_Merged, JobListReader):
     def page(
         self,
         queue: str,
@@ -303,11 +299,7 @@ class _Search(FilteredSearch):
         return self._shards.pages(cursor, limit, read, lambda place: self._rank[place[0], place[1]])
 
 
-class _DeadLetters(DeadLetters):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker)
-        self._shards = shards
-
+class _DeadLetters(_Merged, DeadLetters):
     def all_groups(self, depth: int = GROUPED) -> dict[str, DeadGroups]:
         return merged_dead(self._shards.ask(lambda inspector, _: inspector.dead_letters.all_groups(depth)))
 
@@ -328,11 +320,7 @@ class _DeadLetters(DeadLetters):
         return complete
 
 
-class _Limits(LimitEditor):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker)
-        self._shards = shards
-
+class _Limits(_Merged, LimitEditor):
     def read(self, queue: str) -> QueueLimits:
         """Only of the queue, and of each client."""
         every = self._shards.every(lambda inspector: inspector.limits.read(queue))
@@ -356,34 +344,18 @@ class _Limits(LimitEditor):
         return any(self._shards.every(lambda inspector: inspector.limits.resume_client(queue, client)))
 
 
-class _Clients(ClientReader):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker)
-        self._shards = shards
-
+class _Clients(_Merged, ClientReader):
     def get(self, client: str, queues: Iterable[str] | None = None) -> list[ClientInQueue]:
         names = None if queues is None else list(queues)
         return merged_in_queues(self._shards.ask(lambda inspector, _: inspector.clients.get(client, names)))
 
 
-class _ClientList(ClientListReader):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker)
-        self._shards = shards
-
+class _ClientList(_Merged, ClientListReader):
     def read(self) -> ClientCounts:
         return merged_counts(self._shards.ask(lambda inspector, _: inspector.client_list.read()))
 
-    def forget(self) -> None:
-        for number in shard_numbers():
-            get_inspector(shard_place(number)).client_list.forget()
 
-
-class _Hosts(HostReader):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker, shards.overview)
-        self._shards = shards
-
+class _Hosts(_Merged, HostReader):
     def get(self, name: str) -> HostDetails:
         return merged_hosts(name, self._shards.every(lambda inspector: inspector.hosts.get(name)))
 
@@ -397,11 +369,7 @@ class _Hosts(HostReader):
         return _all_of(self._shards.every(lambda inspector: inspector.hosts.stop(name)))
 
 
-class _Actions(Actions):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker, Inspector)
-        self._shards = shards
-
+class _Actions(_Merged, Actions):
     def done(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> list[str]:
         """In the shard of each job."""
         by_shard: dict[int, list[str]] = {}
@@ -411,22 +379,14 @@ class _Actions(Actions):
         return _all_of(done.values())
 
 
-class _Sweeper(Sweeper):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker, shards.actions, Inspector)
-        self._shards = shards
-
+class _Sweeper(_Merged, Sweeper):
     def count(self, sweep: Sweep, **options: Any) -> Count:
         """The moment of the snapshot is the latest of all shards."""
         counts = self._shards.every(lambda inspector: inspector.sweeps.count(sweep, **options))
         return sum_of(counts, max(count.until_ms for count in counts))
 
 
-class _Undos(Undos):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker)
-        self._shards = shards
-
+class _Undos(_Merged, Undos):
     def read(self, queue: str, token: str) -> AsideJobs:
         return merged_asides(self._shards.every(lambda inspector: inspector.undos.read(queue, token)))
 
@@ -434,11 +394,7 @@ class _Undos(Undos):
         return merged_asides(self._shards.every(lambda inspector: inspector.undos.close(queue, token)))
 
 
-class _Tasks(TaskReader):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker)
-        self._shards = shards
-
+class _Tasks(_Merged, TaskReader):
     def get(self, name: str, hours: int = 24, *, step: int = 1, compare: bool = False) -> TaskDetails:
         read = self._shards.ask(lambda inspector, _: inspector.tasks.get(name, hours, step=step, compare=compare))
         return merged_task(read)
@@ -452,11 +408,7 @@ class _Tasks(TaskReader):
         )
 
 
-class _TaskPauses(TaskPauses):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards._broker)
-        self._shards = shards
-
+class _TaskPauses(_Merged, TaskPauses):
     def pause_task(self, name: str, queue: str | None = None, *, by: str = "") -> list[str]:
         full: list[TooManyPausedTasks] = []
 

@@ -156,7 +156,7 @@ class PageAdmin(admin.ModelAdmin):
             return HttpResponseNotAllowed(methods)
         request.current_app = self.admin_site.name
         texts = {name: unquote(text) for name, text in names.items()}
-        if get_config().shards is not None and shard_numbers():
+        if shard_numbers():
             from django_rtq.admin.shards import in_shard  # most projects have none
 
             return in_shard(request, texts.get("job_id", ""), partial(self._view, page, request, texts))
