@@ -129,7 +129,7 @@ class OverviewReader:
         names, known, info, replies_to_also = self.read_names(with_info=True, also=also)
         if minutes > AT_ONCE:  # these are cached then, and only the last steps are read below
             self.series.read_many(names, minutes, step, info.now_ms)
-        replies, notes = self.read_queues(names, known, minutes, step, info.now_ms, with_totals=with_totals)
+        replies, notes = self.read_queues(names, known, (minutes, step), info.now_ms, with_totals=with_totals)
         series = [
             self.series.read(name, minutes, step, reply) for name, reply in zip(names, replies["history"], strict=True)
         ]
@@ -137,18 +137,32 @@ class OverviewReader:
         return self.make_overview(names, info, replies, notes, series)
 
     def read_queues(
-        self, names: Sequence[str], known: Sequence[str], minutes: int, step: int, now_ms: int, *, with_totals: bool
+        self,
+        names: Sequence[str],
+        known: Sequence[str],
+        period: tuple[int, int],
+        now_ms: int,
+        *,
+        with_totals: bool = False,
+        processing: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, list[Any]], Notes]:
-        """The replies about these queues, by kind, and the notes about all workers, in one round trip."""
+        """The replies about these queues, by kind, and the notes about all workers, in one round trip.
+
+        `period`: the minutes and the step of the counters. `processing`: what is known of the jobs that run, by queue.
+        Then no worker is asked about.
+        """
         packet, hour = Packet(), now_ms // HOUR_MS
         kept_hour, kept = self._last_hour  # it does not change any more
         last_hour = dict(kept) if kept_hour == hour - 1 and not with_totals else {}
         unread = [name for name in names if name not in last_hour]
         for name in names:
-            packet.add("history", self.series.command(name, minutes, step, now_ms))
+            packet.add("history", self.series.command(name, *period, now_ms))
             _add_queue(packet, self._keys.of(name), hour, with_totals=with_totals, with_past=name in unread)
-        self._add_workers(packet, names, known)
+        if processing is None:
+            self._add_workers(packet, names, known)
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
+        if processing is not None:
+            known, replies["processing"] = (), [processing[name] for name in names]
         without = b"" if with_totals else b"w"
         for name, flat in zip(unread, replies["past_tasks"], strict=True):
             last_hour[name] = {}
@@ -164,12 +178,20 @@ class OverviewReader:
         return replies, _notes(known, replies)
 
     def make_overview(
-        self, names: Sequence[str], info: ServerDetails, replies: Replies, notes: Notes, series: Sequence[Series]
+        self,
+        names: Sequence[str],
+        info: ServerDetails,
+        replies: Replies,
+        notes: Notes,
+        series: Sequence[Series],
+        *,
+        workers: list[WorkerDetails] | None = None,
     ) -> Overview:
-        """The overview from replies about these queues."""
+        """The overview from replies about these queues; with these workers, if they are known."""
         details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
-        workers = _read_workers(names, notes, replies["processing"])
         tasks = dict(zip(names, replies["tasks"], strict=True))
+        if workers is None:
+            workers = _with_usual(_read_workers(names, notes, replies["processing"]), tasks)
         slots: Counter[str] = Counter()
         for worker in workers:
             slots.update(dict.fromkeys(worker.queues, worker.slots))
@@ -194,7 +216,6 @@ class OverviewReader:
         if totals:
             hour = info.now_ms // HOUR_MS
             rows = [replace(row, totals=read_totals(hour, each)) for row, each in zip(rows, totals, strict=True)]
-        workers = _with_usual(workers, tasks)
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
         facts = {**_liveness(details), "deploys": read_deploys(replies["deploys"])}
         facts["workflows"] = read_workflow_states(replies["workflows"])

@@ -2,6 +2,7 @@
 
 1. one round trip reads the names of queues and workers, and the pulse of the queues known before
 2. if the pulse of a queue has changed, the queue is read again; of the others the two that were read longest ago
+3. with 2., all workers are read; of many workers, only from time to time
 
 A pulse consists of the counters of the minute, and the numbers of delayed and of running jobs. What is not in it, such
 as the age of the oldest job, is right after the next event, or when it is the queue's turn in 2.
@@ -9,6 +10,7 @@ as the age of the oldest job, is right after the next event, or when it is the q
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -20,6 +22,7 @@ from django_rtq.broker.redis.client import as_dict
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError
+from django_rtq.inspector.details import WorkerDetails
 from django_rtq.inspector.metrics.deploys import deploy_commands
 from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import Overview, OverviewReader
@@ -29,7 +32,7 @@ SHARED_SECONDS = 1.0
 GLANCE_SECONDS = 10.0
 PULSES_AT_ONCE = 20  # queues that one script looks at
 HISTORY_SECONDS = 60.0  # counters of steps longer than a minute
-MOST_WORKERS = 1000  # with more, all queues are read each time
+MOST_WORKERS = 1000  # with more, all queues are read each time, and workers only so often that these are, in a second
 _REREAD = 2  # unchanged queues that are read again each time
 _UNSEEN_SECONDS = 10.0  # of a worker; then its queues are read: its lease may have ended
 _MINUTES, _STEP = 60, 1
@@ -62,6 +65,7 @@ class SharedOverview:
         self._known: dict[str, _Known] = {}
         self._pulses: dict[str, _Pulse] = {}
         self._workers: list[str] = []
+        self._workers_at = -math.inf  # time.monotonic() when they were read
         self._minute = 0  # of the last pulses, since 1970
         self._history: dict[tuple[int, int], tuple[float, list[str], list[Series]]] = {}
 
@@ -121,7 +125,13 @@ class SharedOverview:
         series = self._series_that_hold(names, changed, now_ms)
         stale = sorted(set(names).difference(series))
 
-        of_stale, notes = self._reader.read_queues(stale, workers, _MINUTES, _STEP, info.now_ms, with_totals=False)
+        kept_workers = None if fresh else self._workers_that_hold(names, workers)
+        processing = kept_workers and {name: self._known[name].replies["processing"] for name in names}
+        of_stale, notes = self._reader.read_queues(
+            stale, workers, (_MINUTES, _STEP), info.now_ms, processing=processing or None
+        )
+        if not kept_workers:
+            self._workers_at = time.monotonic()
         self._workers = sorted(workers)
         self._keep(stale, of_stale)
         self._known = {name: self._known[name] for name in names}
@@ -129,7 +139,16 @@ class SharedOverview:
         for name in stale:
             series[name] = self._reader.series.read(name, _MINUTES, _STEP, self._known[name].replies["history"])
         of_all["workflows"], of_all["deploys"] = of_flows, replies[: len(deploys)]
-        return self._reader.make_overview(names, info, of_all, notes, [series[name] for name in names])
+        in_order = [series[name] for name in names]
+        return self._reader.make_overview(names, info, of_all, notes, in_order, workers=kept_workers)
+
+    def _workers_that_hold(self, names: Sequence[str], workers: Sequence[str]) -> list[WorkerDetails] | None:
+        """The workers of the last overview, if reading so many takes long and was done lately. None: read them."""
+        seconds = len(workers) / MOST_WORKERS
+        is_old = time.monotonic() - self._workers_at >= seconds
+        if seconds <= 1 or is_old or not self._known.keys() >= set(names) or not isinstance(self._latest, Overview):
+            return None
+        return self._latest.workers
 
     def _series_that_hold(self, names: Sequence[str], changed: set[str], now_ms: int) -> dict[str, Series]:
         """The counters of queues of which nothing has to be read again."""

@@ -55,7 +55,9 @@ def facts(overview):
     """What does not go on with time."""
     return [
         (
-            replace(row.details, oldest_seconds=None, paused_seconds=None, contact_seconds=None),
+            replace(
+                row.details, oldest_seconds=None, paused_seconds=None, contact_seconds=None, scheduler_seconds=None
+            ),
             row.slots,
             row.series.counts.get("failed"),
             row.newest_dead and row.newest_dead.id,
@@ -142,6 +144,49 @@ def test_a_series_moves_on_by_steps_without_events(broker, redis, inspector):
     assert later.of("failed") == [*before.of("failed")[3:], 0, 0, 0]
     assert (later.begins_at - before.begins_at).total_seconds() == 180
     assert inspector.overview.series.later("unknown", 60, 1, now_ms) is None
+
+
+@pytest.fixture
+def crowd(broker, monkeypatch):
+    """More workers than are read each time: a queue of three, of which one runs a job."""
+    monkeypatch.setattr(shared_overview, "MOST_WORKERS", 2)
+    broker.register_queues([QUEUE])
+    for name in ("a", "b", "c"):
+        broker.sign_on([QUEUE], name)
+        broker.heartbeat([QUEUE], {name: {"slots": 5}}, {QUEUE: 0}, promote=True)
+    return claimed_job(broker, worker="a")
+
+
+def test_many_workers_are_read_from_time_to_time(broker, shared, crowd, monkeypatch):
+    def seen():
+        overview = shared.read()
+        (row,) = overview.queues
+        return [len(worker.running) for worker in overview.workers], row.slots, row.details.running
+
+    assert seen() == ([1, 0, 0], 15, 1)
+    claimed_job(broker, worker="b")
+    assert seen() == ([1, 0, 0], 15, 2)  # numbers of queues are right at once
+
+    monkeypatch.setattr(shared_overview, "MOST_WORKERS", 3)
+    assert seen() == ([1, 1, 0], 15, 2)
+
+
+def test_of_many_workers_no_queue_is_unknown_and_who_asks_for_all_gets_all(broker, inspector, shared, crowd):
+    shared.read()
+    queued_job(broker, queue="newcomer")
+    claimed_job(broker, worker="b")
+    assert facts(shared.read()) == facts(inspector.overview.read())
+
+    claimed_job(broker, worker="c")
+    assert facts(shared.read(fresh=True)) == facts(inspector.overview.read())
+
+
+def test_many_workers_are_read_again_in_time(broker, inspector, shared, crowd, monkeypatch):
+    shared.read()
+    claimed_job(broker, worker="b")
+    shared._workers_at -= 1.5  # three workers, two in a second
+
+    assert facts(shared.read()) == facts(inspector.overview.read())
 
 
 def test_within_a_second_it_is_read_once(broker, shared, reads, monkeypatch):
