@@ -83,9 +83,10 @@ def search_all(inspector: Inspector, query: Selection) -> Iterator[JobDetails]:
 def _workflow_ids(text: str) -> tuple[str, ...]:
     from django_rtq.workflows.members import workflow_ids_of  # who has none need not load it
 
-    if ids := workflow_ids_of(text):
-        return tuple(ids)
-    raise query_error(f"workflow:{text}", _("no workflow has this name, or it ended long ago"))
+    ids = workflow_ids_of(text)
+    if ids == []:
+        raise query_error(f"workflow:{text}", _("no workflow has this name, or it ended long ago"))
+    return tuple(ids or ())
 
 
 def _positions(name: str) -> dict[str, int]:

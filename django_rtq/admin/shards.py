@@ -2,12 +2,12 @@
 
 The choice is in the address: `?shard=1`. Links and forms of our pages do not say it. A page that is opened from another
 one is about the same, which the header Referer tells, and gets its address by a redirect. So two tabs may show two
-shards. A page of a job is about the shard that has it.
+shards. A page of a job is about the shard that has it, and one of a workflow about shard 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from urllib.parse import parse_qs, urlsplit
 
@@ -27,12 +27,13 @@ _OF_LISTS = ("shard", "after", "before", "page", "seen", "stop")  # parameters t
 View = Callable[[Callable[[], object]], HttpResponse]  # gets what raises BrokerError, if it cannot be shown
 
 
-def in_shard(request: HttpRequest, job_id: str, view: View) -> HttpResponse:
-    """The answer of a view about all shards, or that of a job, of the address, or of the page before."""
+def in_shard(request: HttpRequest, names: Mapping[str, str], view: View) -> HttpResponse:
+    """The answer of a view about all shards, or that of its job or workflow, of the address, or of the page before."""
     numbers, is_read = shard_numbers(), request.method in ("GET", "HEAD")
+    own = _own_place(names) if _are_of_one(names) else None
     said = _choice(request.GET.get("shard", ""))
     chosen = _choice_before(request) if said is None else said
-    if chosen is None and not is_read and not job_id:
+    if chosen is None and not is_read and own is None:
         return HttpResponseBadRequest(
             _("Your browser does not say which shard this page is about (header Referer). Nothing was changed.")
         )
@@ -40,11 +41,20 @@ def in_shard(request: HttpRequest, job_id: str, view: View) -> HttpResponse:
         query = request.GET.copy()
         query["shard"] = str(chosen)
         return HttpResponseRedirect(f"{request.path}?{query.urlencode()}")
-    if not job_id and chosen in (None, ALL) and len(numbers) > 1:
+    if own is None and chosen in (None, ALL) and len(numbers) > 1:
         return _in_all(request, view, is_read=is_read)
-    place = current_place("", job_id) if job_id else shard_place(int(chosen)) if chosen not in (None, ALL) else ""
+    place = own if own is not None else shard_place(int(chosen)) if chosen not in (None, ALL) else ""
     with view_backend(place):
         return _rendered(view(partial(_check, shard_of(place))))
+
+
+def _are_of_one(names: Mapping[str, str]) -> bool:
+    """Whether a page with these names in its address is about something that is in one shard only."""
+    return "job_id" in names or "workflow_id" in names
+
+
+def _own_place(names: Mapping[str, str]) -> str:
+    return current_place("", names["job_id"]) if "job_id" in names else shard_place(0)
 
 
 def _in_all(request: HttpRequest, view: View, *, is_read: bool) -> HttpResponse:
@@ -82,12 +92,11 @@ def _choice(text: str) -> str | None:
 
 
 def shard_links(request: HttpRequest, overview_url: str, current: int | None) -> list[dict[str, object]]:
-    """Links to the same list of all shards and of each; of a job, to the overview. `current`: None for all."""
-    is_of_job = bool(request.resolver_match and "job_id" in request.resolver_match.kwargs)
+    """Links to the same list of all shards and of each; of a job or workflow, to the overview. `current`: None: all."""
     query, path = request.GET.copy(), request.path
     for name in _OF_LISTS:
         query.pop(name, None)
-    if is_of_job:
+    if request.resolver_match and _are_of_one(request.resolver_match.kwargs):
         query.clear()
         path = overview_url
     titles = {ALL: _("All shards"), **{str(n): _("Shard %(number)d") % {"number": n} for n in shard_numbers()}}

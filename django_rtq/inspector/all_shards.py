@@ -48,7 +48,8 @@ class ShardAnswers(Generic[T]):
             return self.by_shard
         if self.refused:
             raise self.refused[0]
-        raise BrokerUnavailable(next((each.error for each in self.silent if each.error), "No shard answers."))
+        who = f"Shard {self.silent[0].number} does not answer." if len(self.silent) == 1 else "No shard answers."
+        raise BrokerUnavailable(" ".join([who, *(each.error for each in self.silent if each.error)][:2]))
 
 
 class _Shards:

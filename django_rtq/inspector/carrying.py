@@ -16,6 +16,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from django_rtq import signals
@@ -28,6 +29,7 @@ from django_rtq.broker.task_backends import place_of, place_of_job, shard_number
 from django_rtq.broker.workflows import is_member
 from django_rtq.exceptions import BrokerError, BrokerRefused, JobNotFound, WrongState
 from django_rtq.inspector.actions import LATEST, PLAINLY, Actions, Answers, How, Verb
+from django_rtq.inspector.all_shards import ask_shards
 from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.queues import QueueReader
 from django_rtq.inspector.selection import WAITING, Selection
@@ -281,11 +283,11 @@ def _reasons(answers: Answers) -> Counter[str]:
 
 
 def current_place(backend: str, job_id: str) -> str:
-    """Where a job is now. That its shard is open, or not used, is seen without a question."""
+    """Where a job is now, for people. That its shard is open, or not used, is seen without a question."""
     place = place_of_job(backend, job_id)
     if place_of(backend) or not shard_numbers() or is_in_open_shard(job_id):
         return place
-    found = place_of_carried(backend, job_id)
+    found = place_of_carried(backend, job_id, is_brief=True)
     return place if found is None else found
 
 
@@ -294,10 +296,11 @@ def is_in_open_shard(job_id: str) -> bool:
     return shard_in(job_id) in open_shards()
 
 
-def place_of_carried(backend: str, job_id: str, queue: str | None = None) -> str | None:
+def place_of_carried(backend: str, job_id: str, queue: str | None = None, *, is_brief: bool = False) -> str | None:
     """Where a job is that its own shard does not have. None: nobody knows of another place.
 
     Its shard has a note where it went. If that is switched off, or taken out of the settings, all others are asked.
+    `is_brief`: also if it does not answer within the time that a page waits for it.
     """
     numbers = shard_numbers()
     if place_of(backend) or not numbers:
@@ -306,7 +309,7 @@ def place_of_carried(backend: str, job_id: str, queue: str | None = None) -> str
     while number in numbers and number not in asked:
         asked.append(number)
         try:
-            note = _note(get_broker(shard_place(number)), job_id, queue)
+            note = _note_briefly(number, job_id) if is_brief else _note(get_broker(shard_place(number)), job_id, queue)
         except BrokerError:
             break
         if not note:
@@ -315,6 +318,11 @@ def place_of_carried(backend: str, job_id: str, queue: str | None = None) -> str
     return next(
         (place for number in numbers if number not in asked and _has(place := shard_place(number), job_id)), None
     )
+
+
+def _note_briefly(number: int, job_id: str) -> bytes:
+    read = partial(_note, get_broker(shard_place(number)), job_id, None)
+    return ask_shards(lambda _inspector, _number: read(), [number]).checked()[number]
 
 
 def _note(broker: Broker, job_id: str, queue: str | None) -> bytes:

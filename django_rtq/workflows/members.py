@@ -12,6 +12,7 @@ from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.workflows import MOST_WORKFLOWS, workflow_of
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.formatting import format_number
+from django_rtq.inspector.inspector import get_inspector
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress
 
 _ID = re.compile("[0-9a-f]{12}")
@@ -46,11 +47,11 @@ def membership_of(job_id: str) -> Membership | None:
     return None
 
 
-def workflow_ids_of(text: str) -> list[str]:
-    """The ids of the workflows with this name, or this id. Raises BrokerError."""
+def workflow_ids_of(text: str) -> list[str] | None:
+    """The ids of the workflows with this name, or this id. None: their shard is silent. Raises BrokerError."""
     if _ID.fullmatch(text):
         return [text]
-    return get_broker().workflows.named(text, MOST_WORKFLOWS)
+    return get_inspector().of_workflows(lambda place: get_broker(place).workflows.named(text, MOST_WORKFLOWS))
 
 
 def why_not_started(progress: WorkflowProgress, step: StepProgress) -> Iterator[str]:

@@ -1,9 +1,12 @@
 """Fixtures: a project with two shards, each on a server of its own."""
 
+import threading
+
 import pytest
 from django.test import override_settings
 
 from django_rtq.broker.brokers import close_brokers
+from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.sharded import shard_for
 from testproject.redis_server import PrivateRedis
 from tests.support.redis_server import LEASE_SECONDS, Redis
@@ -34,6 +37,20 @@ def shards(servers, clients):
     with override_settings(RTQ={"SHARDS": dict(enumerate(s.url for s in servers)), "LEASE_SECONDS": LEASE_SECONDS}):
         yield clients
         close_brokers()
+
+
+@pytest.fixture
+def patient_clients(monkeypatch):
+    """The Redis clients that were used in other threads than those that a page waits for briefly."""
+    found, exchange = [], RedisClient._exchange
+
+    def noted(self, commands, **options):
+        if not threading.current_thread().name.startswith("rtq-shard-"):
+            found.append(self)
+        return exchange(self, commands, **options)
+
+    monkeypatch.setattr(RedisClient, "_exchange", noted)
+    return found
 
 
 def client_of(shard, numbers=(0, 1), start=0):

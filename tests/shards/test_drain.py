@@ -307,6 +307,30 @@ def test_a_job_on_hold_is_found(settings_with, shards):
     assert handles[0].state == "queued"
 
 
+def test_a_page_does_not_wait_for_the_old_shard_if_that_hangs(settings_with, servers, admin_client, patient_clients):
+    carried, stayed = old("carried"), old("stayed")
+    settings_with()
+    carrier = Carrier(OLD)
+    carrier._begin()
+    carrier.carry("default", [carried.id])
+    patient_clients.clear()
+    servers[OLD].pause()
+    try:
+        answers = [admin_client.get(f"/admin/django_rtq/job/{handle.id}/") for handle in (carried, stayed)]
+        found = admin_client.get("/admin/django_rtq/job/search/", {"q": stayed.id})
+        of_one = admin_client.get("/admin/django_rtq/job/search/", {"q": stayed.id, "shard": "0"})
+    finally:
+        servers[OLD].resume()
+    wait_until(lambda: not any(thread.name == "rtq-shard-1" for thread in threading.enumerate()))
+
+    assert [answer.status_code for answer in answers] == [200, 503]
+    assert (found.status_code, of_one.status_code) == (200, 503)
+    for answer in (answers[1], of_one):
+        assert "Shard 1 does not answer." in answer.content.decode()
+    assert "Shard 1 has not answered since" in found.content.decode()
+    assert get_broker(shard_place(OLD)).redis not in patient_clients
+
+
 def test_what_runs_stays_and_what_waits_for_its_end(settings_with, shards, journal):
     running = old("a", unique=True)
     broker = get_broker(shard_place(OLD))

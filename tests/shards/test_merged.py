@@ -478,16 +478,26 @@ def test_no_page_fails_while_one_shard_hangs_and_one_is_dead(operator, admin_cli
     assert not get_inspector(shard_place(1)).queues.get("default").paused
 
 
-def test_the_first_shard_may_hang_as_well(operator, admin_client, three, places):  # noqa: F811
+def test_the_first_shard_may_hang_as_well(operator, admin_client, three, places, patient_clients):  # noqa: F811
     made = dead(1)[0]
+    patient_clients.clear()
     places[0].pause()
     try:
-        for url in [url for url in PAGES if url != "workflow/"]:  # workflows are in shard 0
+        for url in PAGES:
             answer = (admin_client if url == "schedule/" else operator).get(RTQ + url, follow=True)
             assert answer.status_code == 200, url
         assert operator.get(f"{RTQ}job/{made}/").status_code == 200
         found = operator.get(f"{RTQ}job/search/", {"q": new_job_id()})
         assert "Shard 0 has not answered" in found.content.decode()
+        for url in ("workflow/", "job/search/?q=workflow:month-end", "job/search/?q=workflow:0123456789ab"):
+            answer = operator.get(RTQ + url)
+            assert (answer.status_code, "Shard 0 has not answered" in answer.content.decode()) == (200, True), url
+        for url in ("workflow/?shard=1", "workflow/0123456789ab/?shard=1", "workflow/0123456789ab/cancel/"):
+            answer = operator.get(RTQ + url)
+            assert answer.status_code == (200 if url == "workflow/?shard=1" else 503), url
+        assert "Shard 0 does not answer." in answer.content.decode()
+        assert operator.post(f"{RTQ}workflow/0123456789ab/requeue/").status_code == 503
+        assert broker_of(0).redis not in patient_clients
     finally:
         places[0].resume()
     wait_until_nobody_asks()

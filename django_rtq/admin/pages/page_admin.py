@@ -159,7 +159,7 @@ class PageAdmin(admin.ModelAdmin):
         if shard_numbers():
             from django_rtq.admin.shards import in_shard  # most projects have none
 
-            return in_shard(request, texts.get("job_id", ""), partial(self._view, page, request, texts))
+            return in_shard(request, texts, partial(self._view, page, request, texts))
         return self._view(page, request, texts)
 
     def _view(

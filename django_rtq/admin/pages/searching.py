@@ -20,7 +20,6 @@ from django_rtq.admin.filters import query_of_search
 from django_rtq.admin.urls import PageUrl
 from django_rtq.exceptions import BrokerError, JobNotFound
 from django_rtq.formatting import format_number
-from django_rtq.inspector.carrying import current_place
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.places import shard_numbers, views_all_shards
@@ -58,19 +57,26 @@ class JobSearch:
         word = self.query.only_word if self.query else ""
         if not word or self.cursor:
             return None
-        if views_all_shards():
-            return self._find_in_all(word)
+        if shard_numbers():
+            return self._find_in_shards(word)
         try:
-            return get_inspector(current_place("", word) if shard_numbers() else None).find(word)
+            return get_inspector().find(word)
         except JobNotFound:
             return None
 
-    def _find_in_all(self, job_id: str) -> JobDetails | None:
-        """None also if its shard does not answer: the page says that."""
+    def _find_in_shards(self, job_id: str) -> JobDetails | None:
+        """None also if a page of all shards says that its shard does not answer."""
+        from django_rtq.inspector.merged import AllShards  # most projects have no shards
+
+        inspector = get_inspector() if views_all_shards() else AllShards()
         try:
-            return get_inspector().find(job_id)
-        except (JobNotFound, BrokerError):
+            return inspector.find(job_id)
+        except JobNotFound:
             return None
+        except BrokerError:
+            if views_all_shards():
+                return None
+            raise
 
     def context(self, url: PageUrl) -> dict[str, Any]:
         """The context of the template."""

@@ -18,6 +18,7 @@ from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.formatting import format_number
+from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import moment
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
 from django_rtq.workflows.members import why_not_started
@@ -38,7 +39,8 @@ class WorkflowAdmin(PageAdmin):
 
     def workflows(self, request: HttpRequest) -> HttpResponse:
         """Those in which something happened last."""
-        rows = [_row(progress) for progress in recent_workflows(SHOWN)]
+        recent = get_inspector().of_workflows(lambda place: recent_workflows(SHOWN, backend=place))
+        rows = [_row(progress) for progress in recent or ()]
         return self.render(request, "workflows.html", {"title": _("Workflows"), "rows": rows})
 
     def workflow(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
