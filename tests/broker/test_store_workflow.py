@@ -1,5 +1,6 @@
 """— -> a workflow, whose first steps are to be enqueued."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -153,13 +154,40 @@ def test_the_key_of_another_stays_with_it(redis, broker):
     assert snapshot(redis)["workflow_keys"] == {"flow\nmay": "c" * 12}
 
 
-def test_a_workflow_of_very_many_fields(redis, broker):
-    """They are stored some thousands at a time."""
-    texts = [text for number in range(5000) for text in (f"x:{number}", number)]
+def test_a_workflow_of_many_fields_arrives_in_parts(redis, broker, monkeypatch):
+    monkeypatch.setattr(workflows, "MOST_TEXTS", 4)
+    sent, execute = [], broker.redis.execute
 
-    send(broker, fields=[*fields({}), *texts])
+    def note(commands, **options):
+        sent.extend(commands)
+        return execute(commands, **options)
 
-    assert len(snapshot(redis)[f"workflow:{FLOW}"]) == 5000 + len(fields({})) // 2 + 2
+    monkeypatch.setattr(broker.redis, "execute", note)
+    flow = new_flow({"size": 2, "next": "1"}, {"after": "0"})
+
+    assert broker.workflows.store(flow) == ("ok", "running", [part("0:0")])
+
+    assert len(sent) == math.ceil(len(flow.fields) / 2)
+    stored = snapshot(redis)[f"workflow:{FLOW}"]
+    given = {name: str(value) for name, value in flow.fields.items() if not name.startswith("state")}
+    assert given.items() <= stored.items()
+
+
+def test_a_workflow_of_1000_steps_fits(redis, broker):
+    """No call of the script has too many values for a command."""
+    steps = [{"after": str(number - 1) if number else "", "next": str(number + 1)} for number in range(1000)]
+
+    assert broker.workflows.store(new_flow(*steps)) == ("ok", "running", [part("0:0")])
+
+    assert snapshot(redis)[f"step_waits:{FLOW}:999"] == {"998"}
+
+
+def test_a_workflow_without_steps_is_over_at_once(redis, broker):
+    assert broker.workflows.store(new_flow()) == ("ok", "succeeded", [])
+
+
+def test_one_with_a_step_for_the_first_death_only_is_over_at_once(redis, broker):
+    assert broker.workflows.store(new_flow({}, on_death=0)) == ("ok", "succeeded", [])
 
 
 def rooms(*rooms, **options):

@@ -93,6 +93,13 @@ def test_an_empty_map_is_over_at_once(redis, broker):
     assert [step.state for step in flow.handle.progress().steps] == ["succeeded", "started"]
 
 
+def test_a_workflow_without_steps_is_over_at_once(redis, broker):
+    with workflow("flow") as flow:
+        pass
+
+    assert flow.handle.progress().state == "succeeded"
+
+
 def test_a_key_is_used_by_one_at_a_time(redis, broker):
     with workflow("flow", key="may") as first:
         first.add(tasks.double, 1)

@@ -9,7 +9,7 @@
 -- ARGV[3] is_last     "1": it is whole now
 -- ARGV[4] key         name, newline, key; "": it is not unique
 -- ARGV[5] rooms       number of texts in `list` that say how many members want to begin
--- ARGV[6] pairs       number of texts in `list` that are fields and values of the workflow
+-- ARGV[6] pairs       number of texts in `list` that are fields and values of the workflow, at most 2,000; so of the rest
 -- ARGV[...] list      of `rooms`: the number of the queue in KEYS, the client ("\n": any), how many members. The pairs. Then
 --                     parts and the calls of their members in turn: the first line of each has the band, max_crashes, due,
 --                     expires and front of the job, as in enqueue_many, and its client; the second one the body
@@ -24,7 +24,6 @@ local FIRST_TEXT = 7
 local rooms_end = FIRST_TEXT - 1 + ARGV[5]
 local pairs_end = rooms_end + ARGV[6]
 local now, hash = now_ms(q.clock), q.workflow .. id
-local MOST_VALUES = 4000 -- in one command
 
 -- The workflow that keeps this one from being made.
 local function find_other()
@@ -55,18 +54,24 @@ local function forget()
   redis.call("ZREM", q.unstarted, id)
 end
 
--- It is whole: prepare its steps, and start those that wait for no other.
+-- It is whole: prepare its steps, and start those that wait for no other. Few commands for many steps.
 local function begin()
-  local flow, on_death, first = open_workflow(q, id), redis.call("HGET", hash, "on_death"), {}
-  for step = 0, redis.call("HGET", hash, "steps") - 1 do
-    local number, after = unpack(redis.call("HMGET", hash, "first:" .. step, "after:" .. step))
-    redis.call("ZADD", q.workflow_steps .. id, number, step)
+  local flow, steps, fields = open_workflow(q, id), redis.call("HGET", hash, "steps") - 1, { "on_death" }
+  for step = 0, steps do fields[2 * step + 2], fields[2 * step + 3] = "first:" .. step, "after:" .. step end
+  local texts = redis.call("HMGET", hash, unpack(fields)) -- of 1,000 steps at most
+  local on_death, numbers, open, first = texts[1], {}, {}, {}
+  for step = 0, steps do
+    local after, others = texts[2 * step + 3], {}
+    numbers[2 * step + 1], numbers[2 * step + 2] = texts[2 * step + 2], step
     if tostring(step) ~= on_death then
-      redis.call("SADD", flow.open, step)
+      open[#open + 1] = step
       if after == "" then first[#first + 1] = step end
     end
-    for other in string.gmatch(after, "%d+") do redis.call("SADD", q.step_waits .. id .. ":" .. step, other) end
+    for other in string.gmatch(after, "%d+") do others[#others + 1] = other end
+    if #others > 0 then redis.call("SADD", q.step_waits .. id .. ":" .. step, unpack(others)) end
   end
+  if steps >= 0 then redis.call("ZADD", q.workflow_steps .. id, unpack(numbers)) end
+  if #open > 0 then redis.call("SADD", flow.open, unpack(open)) end
   for _, step in ipairs(first) do finish_step(flow, step, "start", now) end
   redis.call("ZADD", q.workflows, now, id)
   if redis.call("EXISTS", flow.starting) == 0 then redis.call("ZREM", q.unstarted, id) end
@@ -88,10 +93,8 @@ if state == false or state == "making" then
   redis.call("ZADD", q.unstarted, now, id)
   redis.call("HSET", hash, "token", token, "state", "making")
   if key ~= "" then redis.call("HSET", q.workflow_keys, key, id) end
-  for first = rooms_end + 1, pairs_end, MOST_VALUES do
-    redis.call("HSET", hash, unpack(list, first, math.min(first + MOST_VALUES - 1, pairs_end)))
-  end
-  for place = pairs_end + 1, #list, 2 do redis.call("HSET", q.waiting_members .. id, list[place], list[place + 1]) end
+  if pairs_end > rooms_end then redis.call("HSET", hash, unpack(list, rooms_end + 1, pairs_end)) end
+  if #list > pairs_end then redis.call("HSET", q.waiting_members .. id, unpack(list, pairs_end + 1)) end
   if is_last then begin() end
 end
 local flow = is_last and find_workflow(q, id)
