@@ -21,11 +21,15 @@ TAG = b"{rtq.0.0}"  # of all keys of a project in a Cluster
 class PrivateCluster:
     """Masters that share all slots. With `alone`, the first one has that port, our slot and no other.
 
-    With a certificate, they and their clients speak TLS; the port of a server is a second one, without it.
+    With a certificate, they and their clients speak TLS; the port of a server is a second one, without it. A `patient`
+    one does not take a server for dead that has nothing from a loaded machine for seconds.
     """
 
-    def __init__(self, *, masters=3, replicas=0, alone=None, announced=None, appendonly=False, certificate=None):
-        self._arguments = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT_MS)]
+    def __init__(
+        self, *, masters=3, replicas=0, alone=None, announced=None, appendonly=False, certificate=None, patient=False
+    ):
+        timeout_ms = 15_000 if patient else NODE_TIMEOUT_MS
+        self._arguments = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(timeout_ms)]
         # The port of a proxy, which clients are told instead of that of the first server.
         self._announced = announced
         self._masters, self._replicas, self._alone = masters, replicas, alone
