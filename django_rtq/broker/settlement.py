@@ -10,6 +10,7 @@ from typing import NamedTuple
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.jobs.job import is_member
 
 LOGS_AT_ONCE = 100  # jobs with lines in one call
 MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
@@ -30,8 +31,7 @@ _WIDTHS = {
 _OUTCOMES = ("ack", "ack_members", "retry", "bury", "suspend", "expire", "finish_cancel")
 # Of these members may end, because some have had a cancel request.
 _MEMBERS_END = ("retry", "bury", "suspend", "expire", "finish_cancel", "postpone", "release")
-_MEMBER = (b"8", "8")  # the version of the ids of members
-_IN_SHARD = (b"b", "b")  # the variant of other ids of that version, which name a shard
+_OTHERS = (b"8", "8")  # the version of ids of members, and of ids that name a shard
 _STATES = {
     "ack": "succeeded",
     "ack_members": "succeeded",
@@ -83,7 +83,8 @@ class Settlement:
 
     def add_ack(self, job_id: Argument, keep_ms: int, outcome: bytes) -> None:
         """add() for a success: most jobs end so."""
-        if job_id[12:13] in _MEMBER and job_id[16:17] not in _IN_SHARD:  # type: ignore[index]
+        # A call for each job would cost more.
+        if job_id[12:13] in _OTHERS and is_member(job_id):  # type: ignore[index,arg-type]
             self.ack_members += (job_id, keep_ms, outcome)
         else:
             self.ack += (job_id, keep_ms, outcome)
@@ -136,7 +137,7 @@ class Settlement:
         ids = self.ack_members[::_ACK_WIDTH]
         for verb in _MEMBERS_END:
             if entries := getattr(self, verb):
-                ids += [job_id for job_id in entries[:: _WIDTHS[verb]] if _is_member(job_id)]
+                ids += [job_id for job_id in entries[:: _WIDTHS[verb]] if is_member(job_id)]
         return [job_id if type(job_id) is bytes else _as_bytes(job_id) for job_id in ids]
 
     def clear(self, verb: str) -> None:
@@ -158,11 +159,6 @@ class Settlement:
             release=self.release + later.release,
             metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:],
         )
-
-
-def _is_member(job_id: Argument) -> bool:
-    """Whether a job belongs to a workflow."""
-    return job_id[12:13] in _MEMBER and job_id[16:17] not in _IN_SHARD  # type: ignore[index]
 
 
 def _as_bytes(job_id: Argument) -> bytes:

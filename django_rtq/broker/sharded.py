@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.enqueue_calls import AnyJob
 from django_rtq.broker.messages import EnqueueCall, HeartbeatResult, NewJob, UniqueJob, Unreplicated
-from django_rtq.broker.redis.client import raised, run_together
-from django_rtq.broker.redis.commands import Command, Steps, checked
+from django_rtq.broker.redis.client import run_together
+from django_rtq.broker.redis.commands import Command, Steps, checked, raised
 from django_rtq.broker.task_backends import place_of, shard_numbers, shard_of, shard_pinned_in, shard_place
 from django_rtq.conf.config import Config, get_config
 from django_rtq.conf.shard_options import read_shards

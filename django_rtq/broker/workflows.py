@@ -27,6 +27,7 @@ from django_rtq.broker.redis.commands import Argument, Command, Token, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, QueueFull
+from django_rtq.jobs.job import is_member
 
 logger = logging.getLogger("django_rtq")
 
@@ -95,11 +96,6 @@ ANY_CLIENT = "\n"
 def new_workflow_id() -> str:
     """A new id: 48 random bits."""
     return secrets.token_hex(6)
-
-
-def is_member(job_id: bytes | str) -> bool:
-    """Whether a job belongs to a workflow."""
-    return job_id[12:13] in (b"8", "8") and job_id[16:17] not in (b"b", "b")  # that has version 8 for its shard
 
 
 def keeps_result(job_id: bytes) -> bool:

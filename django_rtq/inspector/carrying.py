@@ -26,7 +26,6 @@ from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.sharded import open_shards, shard_for_job
 from django_rtq.broker.task_backends import place_of, place_of_job, shard_numbers, shard_place
-from django_rtq.broker.workflows import is_member
 from django_rtq.exceptions import BrokerError, BrokerRefused, JobNotFound, WrongState
 from django_rtq.inspector.actions import LATEST, PLAINLY, Actions, Answers, How, Verb
 from django_rtq.inspector.all_shards import ask_shards
@@ -34,7 +33,7 @@ from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.queues import QueueReader
 from django_rtq.inspector.selection import WAITING, Selection
 from django_rtq.inspector.sweep import Sweep, Sweeper
-from django_rtq.jobs.job import shard_in
+from django_rtq.jobs.job import is_member, shard_in
 from django_rtq.jobs.record import read_head
 
 AT_ONCE = 25  # jobs of one round trip, each with all that is known of it

@@ -18,7 +18,6 @@ from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.broker.redis.commands import Argument, Steps
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.task_backends import views_all_shards
-from django_rtq.broker.workflows import is_member
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector.actions import ACTIONS, LATEST, Actions, How, has_body, send
 from django_rtq.inspector.clients.client_list import ClientListReader
@@ -44,7 +43,7 @@ from django_rtq.inspector.sweep import STEP, Result, Sweep, Sweeper
 from django_rtq.inspector.task_details import TaskReader
 from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.jobs.events import written_event
-from django_rtq.jobs.job import CancelAnswer, JobState
+from django_rtq.jobs.job import CancelAnswer, JobState, is_member
 
 T = TypeVar("T")
 

@@ -223,8 +223,7 @@ def view_merged() -> Iterator[AllShards]:
 
 def _shard_with(job_id: str) -> int:
     """The shard that a job is in: that of its id, but if it was carried from there."""
-    place = current_place("", job_id)
-    return next((number for number in shard_numbers() if shard_place(number) == place), 0)
+    return shard_of(current_place("", job_id)) or 0
 
 
 class _Merged:

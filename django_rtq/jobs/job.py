@@ -109,6 +109,11 @@ def shard_in(job_id: str) -> int:
         return 0
 
 
+def is_member(job_id: bytes | str) -> bool:
+    """Whether a job belongs to a workflow: then its id has version 8, but does not name a shard."""
+    return job_id[12:13] in (b"8", "8") and job_id[16:17] not in (b"b", "b")
+
+
 def made_ms(job_id: str) -> int:
     """When the id was made, ms by the clock of its machine; 0 if it does not say."""
     try:

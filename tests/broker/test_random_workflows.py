@@ -11,8 +11,9 @@ import pytest
 
 from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.settlement import Settlement
-from django_rtq.broker.workflows import is_member, set_bits
+from django_rtq.broker.workflows import set_bits
 from django_rtq.inspector.jobs.undo import new_token
+from django_rtq.jobs.job import is_member
 from tests.broker.model.keyspace import problems, read_keyspace
 from tests.broker.model.step_calls import DONE
 from tests.support import sweeps

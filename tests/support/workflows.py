@@ -2,7 +2,8 @@
 
 from types import SimpleNamespace
 
-from django_rtq.broker.workflows import NewWorkflow, Part, is_member
+from django_rtq.broker.workflows import NewWorkflow, Part
+from django_rtq.jobs.job import is_member
 from tests.support.jobs import QUEUE, WORKER, settle, settlement
 from tests.support.server_clock import server_ms
 

@@ -14,7 +14,7 @@ import redis
 from redis import exceptions as redis_exceptions
 from redis.sentinel import MasterNotFoundError
 
-from django_rtq.broker.redis.commands import Command, Mending, Pause, Steps, script_of, with_dependent
+from django_rtq.broker.redis.commands import Command, Mending, Pause, Steps, checked, raised, script_of, with_dependent
 from django_rtq.broker.redis.hooks import command_hooks, run_hooked
 from django_rtq.broker.redis.masters import MasterPool, WrongAddress, has_moved, note_loss
 from django_rtq.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
@@ -186,18 +186,11 @@ class RedisClient:
 
     def execute_one(self, command: Command, *, resend: bool = False) -> Any:
         """The reply to one command. Raises BrokerError."""
-        (reply,) = self.execute_each((command,), resend=resend)
-        if isinstance(reply, BrokerError):
-            raise reply
-        return reply
+        return raised(self.execute_each((command,), resend=resend)[0])
 
     def execute(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
         """The replies to several commands. Raises the first BrokerError."""
-        replies = self.execute_each(commands, resend=resend)
-        for reply in replies:
-            if isinstance(reply, BrokerError):
-                raise reply
-        return replies
+        return checked(self.execute_each(commands, resend=resend))
 
     def run(self, steps: Steps[T]) -> T:
         """Send what an operation yields, and return what it returns. Raises what it raises, and BrokerUnavailable."""
@@ -325,13 +318,6 @@ def run_together(operations: Sequence[tuple[RedisClient, Steps[T]]]) -> list[T |
             for packet in sent.values():
                 packet.give_up()
     return [ends[number] for number in range(len(operations))]
-
-
-def raised(end: T | BaseException) -> T:
-    """What an operation has returned. Raises its error."""
-    if isinstance(end, BaseException):
-        raise end
-    return end
 
 
 class BlockingClient(RedisClient):

@@ -97,3 +97,10 @@ def checked(replies: list[Any]) -> list[Any]:
         if isinstance(reply, BrokerError):
             raise reply
     return replies
+
+
+def raised(end: T | BaseException) -> T:
+    """One reply, or what one of several operations has returned. Raises its error."""
+    if isinstance(end, BaseException):
+        raise end
+    return end

@@ -88,12 +88,8 @@ class Command(ActionCommand):
             for broker in brokers:
                 broker.store_stamp()
         did = "Would store" if options["dry_run"] else "Stored"
-        numbers = ", ".join(map(str, changed))
-        text = (
-            f"{did} the numbers of all shards in shard {numbers}."
-            if changed
-            else "All shards know all numbers already."
-        )
+        where = f"shard{'s' if len(changed) > 1 else ''} {', '.join(map(str, changed))}"
+        text = f"{did} the numbers of all shards in {where}." if changed else "All shards know all numbers already."
         self.report(options, {"changed": changed}, [text])
 
     def do_drain(self, options: Options) -> None:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.messages import Claimed
 from django_rtq.broker.task_backends import alias_of
-from django_rtq.broker.workflows import is_member, keeps_result, workflow_of
+from django_rtq.broker.workflows import keeps_result, workflow_of
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, InvalidStep, InvalidTask, InvalidWorkflow, JobSuspended
 from django_rtq.jobs.context import Interruptible, JobContext
-from django_rtq.jobs.job import Job
+from django_rtq.jobs.job import Job, is_member
 from django_rtq.jobs.outcome import write_call, write_details
 from django_rtq.jobs.record import read_call, read_record
 from django_rtq.jobs.serializer import RESULT_TAG
