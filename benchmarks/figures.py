@@ -199,6 +199,8 @@ FIGURES = {
         "%", "of a core of Redis: heartbeats of 1,000 supervisors, one queue", Target("<", 5)
     ),
     "workers.heartbeats_20": Figure("%", "the same with 20 queues", Target("<", 10)),
+    "workers.heartbeat_commands_1": Figure("", "commands of Redis in such a heartbeat, one queue"),
+    "workers.heartbeat_commands_20": Figure("", "the same with 20 queues"),
     **_shards(),
     "admin.overview": Figure("ms", "the data of the overview: 50 queues, one hour", Target("<", 50)),
     "admin.overview_day": Figure("ms", "the same with charts of 24 hours"),

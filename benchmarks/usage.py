@@ -80,6 +80,11 @@ def redis_cpu(client: redis.Redis) -> float:
     return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
 
 
+def commands_of(client: redis.Redis) -> int:
+    """Since its start, also inside scripts. Each call counts its own."""
+    return _commands(client)[0]
+
+
 def _commands(client: redis.Redis) -> tuple[int, float]:
     """The number of commands, and the seconds in scripts."""
     stats = client.info("commandstats")

@@ -10,10 +10,11 @@ from typing import Any
 
 from benchmarks.environment import Environment, MeasurementFailed
 from benchmarks.figures import Readings
-from benchmarks.usage import redis_cpu
+from benchmarks.usage import commands_of, redis_cpu
 
 QUEUE, QUEUES, PROCESSES, CALLS, HEARTBEATS = "queue-0", 20, 8, 200, 2
 AT_ONCE = 500
+INTERVAL = 0.4  # of a lease, between two heartbeats
 BODY = '{"task":"benchmarks.jobs.noop","args":[7,42]}'
 
 Infos = dict[str, dict[str, Any]]  # of the processes of a supervisor
@@ -30,9 +31,9 @@ def measure(env: Environment, readings: Readings) -> None:
     _wait_for_runners(env)
     for name, look in _looks(jobs).items():
         readings.add(f"workers.{name}", _redis_us(env, look, 20 if name == "overview" else CALLS))
-    readings.add("workers.heartbeats_1", _heartbeats(env, queues[:1], supervisors))
+    _add_heartbeats(env, readings, queues[:1], supervisors)
     _sign_on(queues[1:], supervisors)
-    readings.add("workers.heartbeats_20", _heartbeats(env, queues, supervisors))
+    _add_heartbeats(env, readings, queues, supervisors)
     env.clear()
 
 
@@ -105,26 +106,32 @@ def _redis_us(env: Environment, look: Callable[[], object], calls: int) -> float
     return (redis_cpu(env.redis) - started) / (calls - 1) * 1e6
 
 
-def _heartbeats(env: Environment, queues: Sequence[str], supervisors: Sequence[Infos]) -> float:
-    """The percentage of a core that Redis needs for the heartbeats of all supervisors.
+def _add_heartbeats(env: Environment, readings: Readings, queues: Sequence[str], supervisors: Sequence[Infos]) -> None:
+    percents, commands = _heartbeats(env, queues, supervisors)
+    readings.add(f"workers.heartbeats_{len(queues)}", percents)
+    readings.add(f"workers.heartbeat_commands_{len(queues)}", commands)
 
-    Of those that repair lanes, as many are at work as if they had been doing it for long: see Broker.heartbeat().
+
+def _heartbeats(env: Environment, queues: Sequence[str], supervisors: Sequence[Infos]) -> tuple[float, float]:
+    """The percentage of a core that Redis needs for the heartbeats of all supervisors, and the commands of each.
+
+    Every so often nobody has tended the queues lately, as it is when the supervisors send theirs over an interval.
     """
-    from django_rtq.broker.broker import TENDED_AT_ONCE
+    from django_rtq.broker.broker import TENDED_IN_A_LEASE
     from django_rtq.broker.brokers import get_broker
     from django_rtq.broker.limits import SettingsKeeper
-    from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 
-    broker, workers = get_broker(), len(supervisors) * PROCESSES
+    broker = get_broker()
     keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
-    at_work = TENDED_AT_ONCE * workers / MAINTAIN_AT_ONCE / len(supervisors)
-    cursors = [
-        {queue: random.randrange(1, workers, MAINTAIN_AT_ONCE) if random.random() < at_work else 0 for queue in queues}
-        for _ in supervisors
-    ]
-    broker.heartbeat(queues, supervisors[0], dict.fromkeys(queues, 0), promote=True, keeper=keeper)
-    started = redis_cpu(env.redis)
-    for _ in range(HEARTBEATS):
-        for infos, cursor in zip(supervisors, cursors, strict=True):
-            broker.heartbeat(queues, infos, cursor, promote=True, keeper=keeper)
-    return (redis_cpu(env.redis) - started) / HEARTBEATS / (0.4 * broker.config.lease_seconds) * 100
+    pause = round(len(supervisors) / (INTERVAL * TENDED_IN_A_LEASE))
+    for infos in supervisors:  # to sign on took longer than leases last
+        broker.heartbeat(queues, infos, promote=True, keeper=keeper)
+    started, commands = redis_cpu(env.redis), commands_of(env.redis)
+    for place, infos in HEARTBEATS * list(enumerate(supervisors)):
+        if place % pause == 0:
+            for queue in queues:
+                env.redis.hdel(broker.keys.of(queue).clock, "tended")
+                commands += 1
+        broker.heartbeat(queues, infos, promote=True, keeper=keeper)
+    spent = (redis_cpu(env.redis) - started) / HEARTBEATS / (INTERVAL * broker.config.lease_seconds) * 100
+    return spent, (commands_of(env.redis) - commands) / HEARTBEATS / len(supervisors)

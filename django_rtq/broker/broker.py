@@ -6,7 +6,6 @@ Every method may be repeated when its reply was lost. The header of each script 
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -55,7 +54,7 @@ logger = logging.getLogger("django_rtq")
 
 RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes longer than most
 RENEWED_AT_ONCE = 100  # queues in which one call renews leases
-TENDED_AT_ONCE = 3  # supervisors that repair and promote a queue in each interval, on average
+TENDED_IN_A_LEASE = 15  # how often a queue is tended at most, however many supervisors there are
 LARGE_CHARACTERS = 4000  # bodies that Lua does not join with their headers
 MAX_WAIT_SECONDS = 30.0  # of one blocking command of a caller that waits; then it asks again: the token may be lost
 
@@ -98,7 +97,6 @@ class Broker:
         self._drop_modes: dict[str, str] = {}  # of queues
         self.drop_mode: Callable[[str], str] = partial(_drop_mode, config, self._drop_modes)
         self.schedules = ScheduleStore(self.redis, self.keys, self.drop_mode)
-        self._shares: dict[str, float] = {}  # by queue: of the heartbeats, those that repair and promote
         self._data_id = ""  # of the data in Redis, as the last heartbeat found it
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
         self.workflows = WorkflowStore(self.redis, self.keys, config)
@@ -450,30 +448,22 @@ class Broker:
         self,
         queues: Sequence[str],
         workers: Mapping[str, WorkerInfo],
-        cursors: dict[str, int],
         *,
         promote: bool,
         keeper: SettingsKeeper | None = None,
     ) -> HeartbeatResult:
-        """All that a supervisor does every few seconds, in one round trip.
+        """All that a supervisor does every few seconds, in one round trip, or two if there is something to tend.
 
-        It renews the leases of its workers, stores what the admin shows of them, repairs some lanes (from the cursor
-        of each queue on, which it moves), counts jobs that are in no place, reads the version of the stored schedules,
-        and promotes due jobs, in case the scheduler that was woken for them is dead. It notices when Redis has lost its
-        data, and reads what the `keeper` has to know. Raises FormatMismatch.
-
-        Any supervisor may repair and promote. Of many that serve a queue, about three do so in each interval, each by
-        chance, and goes on until it has seen all lanes.
+        It renews the leases of its workers, stores what the admin shows of them, reads the version of the stored
+        schedules, notices when Redis has lost its data, and reads what the `keeper` has to know. It tends queues that
+        nobody has tended lately: it promotes due jobs, in case the scheduler that was woken for them is dead, repairs
+        some lanes, and counts jobs that are in no place (D160). Raises FormatMismatch.
         """
         # First: a caller that cancels a running job asks the script, then reads here which supervisor to wake. If the
         # info came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
         packet = Packet()
         packet.add("info", *self.maintenance.info_commands(workers))
-        packet.add("renew", *self.renew_commands(queues, list(workers)))
-        tended = [queue for queue in queues if cursors[queue] or random.random() < self._shares.get(queue, 1.0)]
-        if promote:
-            packet.add("promote", *map(self.maintenance.promote_command, tended))
-        packet.add("repair", *(self.maintenance.repair_command(queue, cursors[queue]) for queue in tended))
+        packet.add("renew", *self.renew_commands(queues, list(workers), tends="tended" if promote else "checked"))
         packet.add("traces", self.workflows.traces_command(queues))
         packet.add("queues", ("SADD", self.keys.queues, *queues))
         packet.add("schedules", self.schedules.version_command)
@@ -484,20 +474,35 @@ class Broker:
         replies = packet.replies(self.redis.execute_each(packet.commands, resend=True))
         self._watch_data(check_format(replies["format"][-1], self.keys))
         renewed = [entry for reply in checked(replies["renew"]) for entry in reply]
-        for queue, (*_, signed_on) in zip(queues, renewed, strict=True):
-            self._shares[queue] = TENDED_AT_ONCE * max(1, len(workers)) / max(1, signed_on)
-        promoted = dict(zip(tended, map(promoted_ids, checked(replies["promote"])), strict=False))
-        repaired = dict(zip(tended, checked(replies["repair"]), strict=True))
-        cursors.update({queue: cursor for queue, (cursor, _) in repaired.items()})
         traces, version = checked(replies["traces"] + replies["schedules"])
         self.schedules.set_version(version)
         if keeper:
             keeper.read(replies["keeper"])
-        unknown = {name.decode() for _, names, *_ in renewed for name in names}
-        lost = {queue: number for queue, (_, number) in repaired.items() if number}
-        return HeartbeatResult(
-            earliest_seconds(renewed), promoted, read_cancel_requests(renewed), unknown, lost, bool(traces)
+        promoted, lost = self._tend(
+            [queue for queue, (*_, has_due, _) in zip(queues, renewed, strict=True) if has_due],
+            {queue: start for queue, (*_, start) in zip(queues, renewed, strict=True) if start >= 0},
         )
+        return HeartbeatResult(
+            seconds=earliest_seconds(renewed),
+            expired=[queue for queue, (left, *_) in zip(queues, renewed, strict=True) if left == 0],
+            promoted=promoted,
+            cancel_requests=read_cancel_requests(renewed),
+            unknown={name.decode() for _, names, *_ in renewed for name in names},
+            lost=lost,
+            has_members=bool(traces),
+        )
+
+    def _tend(self, due: Sequence[str], starts: Mapping[str, int]) -> tuple[dict[str, list[str]], dict[str, int]]:
+        """Promote in some queues, and repair in others, from the lanes on that are given.
+
+        Returns, by queue, what was promoted, and how many jobs are in no place.
+        """
+        commands = [self.maintenance.promote_command(queue) for queue in due]
+        commands += [self.maintenance.repair_command(queue, start) for queue, start in starts.items()]
+        replies = self.redis.execute(commands, resend=True) if commands else []
+        promoted = dict(zip(due, map(promoted_ids, replies), strict=False))
+        lost = {queue: lost for queue, (_, lost) in zip(starts, replies[len(due) :], strict=True) if lost}
+        return promoted, lost
 
     def _watch_data(self, data_id: str) -> None:
         """Note when Redis has lost its data since the last heartbeat."""
@@ -505,11 +510,11 @@ class Broker:
             note_loss(self.redis, self.keys, data_id)
         self._data_id = data_id or self._data_id
 
-    def renew_commands(self, queues: Sequence[str], workers: Sequence[str]) -> list[Command]:
+    def renew_commands(self, queues: Sequence[str], workers: Sequence[str], *, tends: str = "") -> list[Command]:
         """The calls of the script that renews the leases of workers, for many queues each; it replies with an entry for
-        each queue."""
+        each queue. `tends`: see there."""
         keys = [self.keys.of(queue) for queue in queues]
-        arguments: tuple[Argument, ...] = (self.lease_ms, *workers)
+        arguments: tuple[Argument, ...] = (self.lease_ms, tends, self.lease_ms // TENDED_IN_A_LEASE, *workers)
         starts = range(0, len(keys), RENEWED_AT_ONCE)
         return [SCRIPTS["renew"].call_many(keys[start : start + RENEWED_AT_ONCE], arguments) for start in starts]
 

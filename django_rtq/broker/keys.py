@@ -125,7 +125,9 @@ class QueueKeys:
         "hash",
         "contact, hold, high, promoted, rotated (ms), anchor: the time that scripts use, and when leases count; "
         "rolled_up, tasks_stored: the first hour that is not in `hours`, or in `task_days`; counted (ms): when "
-        "jobs were compared with all places; lost: how many are in no place, since when (ms); run_id: of the server",
+        "jobs were compared with all places; lost: how many are in no place, since when (ms); tended, checked (ms): "
+        "when a supervisor looked after the queue, one that promotes, or not; first_end (ms): of the leases that it "
+        "saw; repaired: the lane and worker where the next repair begins; run_id: of the server",
     )
 
     # Finished

@@ -169,8 +169,8 @@ class SettingsKeeper:
     def commands(self) -> list[Command]:
         """What it has to know. The replies are for read()."""
         default = self._keys.of(self._default_queue)
-        stamps: list[Command] = [("GET", self._keys.of(queue).settings_stamp) for queue in self._digests]
-        return [("TIME",), ("LINDEX", default.deploys, 0), ("HGETALL", default.versions), *stamps]
+        stamps: Command = ("MGET", *(self._keys.of(queue).settings_stamp for queue in self._digests))
+        return [("TIME",), ("LINDEX", default.deploys, 0), ("HGETALL", default.versions), stamps]
 
     def read(self, replies: list[Any]) -> None:
         """Take the replies for the next keep()."""
@@ -178,7 +178,7 @@ class SettingsKeeper:
 
     def keep(self) -> None:
         """Store the limits that should be stored and are not. Raises BrokerError."""
-        time, deploy, versions, *stamps = checked(self._replies)
+        time, deploy, versions, stamps = checked(self._replies)
         now_ms, latest = clock_ms(time), (deploy or b"").partition(b" ")[2]
         if int(as_dict(versions).get(latest, 0)) < now_ms - self._version_ms:
             latest = b""  # it does not run any more

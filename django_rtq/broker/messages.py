@@ -184,8 +184,9 @@ class CancelRequest(NamedTuple):
 class HeartbeatResult(NamedTuple):
     """The reply to Broker.heartbeat()."""
 
-    seconds: float | None  # until the next lease of any worker ends; None: there is no worker
-    promoted: dict[str, list[str]]  # queue -> job ids
+    seconds: float | None  # until the next lease of any worker ends, in queues that it tended; None: there is no worker
+    expired: list[str]  # queues in which one has ended
+    promoted: dict[str, list[str]]  # queue -> job ids, of queues in which something was due
     cancel_requests: list[CancelRequest]  # for jobs of the workers whose leases were renewed
     unknown: set[str]  # workers whose leases have expired: they were not renewed, and their jobs are others' now
     lost: dict[str, int]  # queue -> how many jobs are in no place, -1: unknown; only those to be repaired
@@ -194,7 +195,7 @@ class HeartbeatResult(NamedTuple):
 
 def read_cancel_requests(renewed: Iterable[Any]) -> list[CancelRequest]:
     """The cancel requests in the entries of the script `renew`."""
-    flat = [word.decode() for _, _, requests, _ in renewed for word in requests]
+    flat = [word.decode() for _, _, requests, *_ in renewed for word in requests]
     return [CancelRequest(*flat[i : i + 3]) for i in range(0, len(flat), 3)]
 
 

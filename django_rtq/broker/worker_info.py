@@ -24,8 +24,8 @@ def worker_info_commands(keys: Keys, workers: Mapping[str, WorkerInfo]) -> Itera
         # kept_ms and the time that is left to the key tell readers when the worker was last seen.
         yield ("HSET", keys.worker(name), "kept_ms", _KEPT_MS, *(value for pair in info.items() for value in pair))
         yield ("PEXPIRE", keys.worker(name), _KEPT_MS)
-        yield ("ZADD", keys.workers, now_ms, name)
     if workers:
+        yield ("ZADD", keys.workers, *(argument for name in workers for argument in (now_ms, name)))
         yield ("ZREMRANGEBYSCORE", keys.workers, "-inf", now_ms - _KEPT_MS)
 
 

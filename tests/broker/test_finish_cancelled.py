@@ -142,10 +142,10 @@ def test_the_supervisor_hears_of_its_own(broker, inspector):
     inspector.cancel(other.id, terminate=True)
 
     notes = {WORKER: {}, "w3": {}}
-    result = broker.heartbeat([QUEUE, "low"], notes, {QUEUE: 0, "low": 0}, promote=False)
+    result = broker.heartbeat([QUEUE, "low"], notes, promote=False)
 
     assert result.cancel_requests == [(WORKER, job.id, "ask")]
-    assert broker.heartbeat([QUEUE], {"w2": {}}, {QUEUE: 0}, promote=False)[2] == [("w2", other.id, "terminate")]
+    assert broker.heartbeat([QUEUE], {"w2": {}}, promote=False).cancel_requests == [("w2", other.id, "terminate")]
 
 
 def test_the_second_answer_is_honest_when_the_first_got_lost(redis, broker, inspector):

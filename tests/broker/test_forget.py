@@ -143,6 +143,6 @@ def test_a_worker_brings_it_back(redis, broker, empty):
     broker.maintenance.forget(QUEUE)
 
     broker.sign_on([QUEUE], "w1")
-    broker.heartbeat([QUEUE], {}, {QUEUE: 0}, promote=False)
+    broker.heartbeat([QUEUE], {}, promote=False)
 
     assert names(redis) == {QUEUE}

@@ -1,15 +1,14 @@
-"""All that a supervisor does each few seconds, in one round trip."""
-
-import random
+"""All that a supervisor does each few seconds."""
 
 import pytest
 
+from django_rtq.broker.broker import TENDED_IN_A_LEASE, Broker
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import name_of
 from tests.broker.model.script_calls import SCRIPT_CALLS, prepared
-from tests.support.jobs import QUEUE, WORKER, let_fall_due, let_lapse, queued_job, scheduled_job
+from tests.support.jobs import QUEUE, WORKER, claimed_job, let_fall_due, let_lapse, queued_job, scheduled_job
 from tests.support.redis_server import LEASE_SECONDS
-from tests.support.snapshots import snapshot
+from tests.support.snapshots import changes, snapshot
 
 NOTE = {WORKER: {"host": "h", "jobs_done": 3}}
 
@@ -22,14 +21,25 @@ def _worker(broker):
 
 
 def beat(broker, notes=NOTE, *, promote=True):
-    """One beat for two queues; answers what the broker does, and where the audits go on."""
-    audited = {QUEUE: 0, "low": 0}
-    return *broker.heartbeat([QUEUE, "low"], notes, audited, promote=promote), audited
+    """One beat for two queues."""
+    return broker.heartbeat([QUEUE, "low"], notes, promote=promote)
+
+
+def sent_commands(monkeypatch):
+    """The names of the commands that are sent from now on."""
+    sent, execute = [], RedisClient.execute_each
+
+    def recorded(self, commands, **options):
+        sent.extend(name_of(command) for command in commands)
+        return execute(self, commands, **options)
+
+    monkeypatch.setattr(RedisClient, "execute_each", recorded)
+    return sent
 
 
 @pytest.mark.usefixtures("_worker")
 def test_leases_are_renewed_and_queues_are_named(redis, broker):
-    assert beat(broker) == (LEASE_SECONDS, {QUEUE: [], "low": []}, [], set(), {}, False, {QUEUE: 0, "low": 0})
+    assert beat(broker) == (LEASE_SECONDS, [], {}, [], set(), {}, False)
 
     assert snapshot(redis)["rtq:queues"] == {QUEUE, "low"}
 
@@ -58,18 +68,103 @@ def test_what_is_due_is_promoted_by_who_is_asked_to(redis, broker, promote):
     job = scheduled_job(broker)
     let_fall_due(broker, job)
 
-    _, promoted, *_ = beat(broker, promote=promote)
-
-    assert promoted == ({QUEUE: [job.id], "low": []} if promote else {})
+    assert beat(broker, promote=promote).promoted == ({QUEUE: [job.id]} if promote else {})
     assert ("scheduled" in snapshot(redis)) is not promote
 
 
 @pytest.mark.usefixtures("_worker")
-def test_it_says_where_the_audit_goes_on(redis, broker):
+def test_a_repair_goes_on_whichever_supervisor_comes_next(redis, broker):
     for number in range(101):
         queued_job(broker, client=str(number))
+    clock = broker.keys.of(QUEUE).clock
 
-    assert beat(broker)[-1] == {QUEUE: 100, "low": 0}
+    for start in (b"100", b"0", b"100"):
+        Broker(broker.config).heartbeat([QUEUE], {}, promote=True)
+        assert redis.hget(clock, "repaired") == start
+        redis.hdel(clock, "tended")
+
+
+def test_of_many_supervisors_one_tends_a_queue(broker, monkeypatch):
+    broker.sign_on([QUEUE], WORKER)
+    job = scheduled_job(broker)
+    beat(broker)
+    let_fall_due(broker, job)
+    sent = sent_commands(monkeypatch)
+
+    assert beat(broker).promoted == {}  # it was tended just now
+    assert [name for name in sent if "EVALSHA" in name] == ["EVALSHA renew"]
+
+    broker.redis.execute_one(("HDEL", broker.keys.of(QUEUE).clock, "tended"))
+    assert beat(broker).promoted == {QUEUE: [job.id]}
+
+
+def let_pause_pass(redis, broker):
+    """As if the last supervisor that tended the queue had done so a fifteenth of a lease ago."""
+    redis.hincrby(broker.keys.of(QUEUE).clock, "tended", -broker.lease_ms // TENDED_IN_A_LEASE)
+
+
+def test_when_one_dies_that_had_begun_to_tend_the_next_one_does_it(redis, broker):
+    broker.sign_on([QUEUE, "low"], WORKER)
+    job = scheduled_job(broker)
+    let_fall_due(broker, job)
+    broker.redis.execute(broker.renew_commands([QUEUE], ["w2"], tends="tended"))  # and no more
+
+    assert beat(broker).promoted == {}
+    let_pause_pass(redis, broker)
+    assert beat(broker).promoted == {QUEUE: [job.id]}
+
+
+@pytest.mark.usefixtures("_worker")
+def test_one_that_was_stopped_while_it_tended_and_goes_on_later_changes_nothing(redis, broker):
+    let_fall_due(broker, scheduled_job(broker))
+    ((*_, has_due, start),) = broker.redis.execute_one(broker.renew_commands([QUEUE], ["w2"], tends="tended")[0])
+    let_pause_pass(redis, broker)
+    beat(broker)
+    before = snapshot(redis)
+
+    late = broker.redis.execute(
+        [broker.maintenance.promote_command(QUEUE), broker.maintenance.repair_command(QUEUE, 0)]
+    )
+
+    after = snapshot(redis)
+    assert (has_due, start) == (1, 0)
+    assert (late[0][1:], late[1]) == ([], [0, 0])
+    assert changes(before, after).keys() <= {"clock"}  # when it was promoted last
+
+
+@pytest.mark.usefixtures("_worker")
+def test_a_heartbeat_that_is_sent_again_leaves_what_it_had_to_tend_to_the_next(redis, broker):
+    job = scheduled_job(broker)
+    let_fall_due(broker, job)
+    redis.drop_connection("after")
+
+    assert beat(broker).promoted == {}
+    let_pause_pass(redis, broker)
+    assert beat(broker).promoted == {QUEUE: [job.id]}
+
+
+@pytest.mark.usefixtures("_worker")
+def test_lost_jobs_that_nobody_heard_of_are_counted_again(redis, broker):
+    clock = broker.keys.of(QUEUE).clock
+    queued_job(broker)
+    redis.delete(broker.keys.of(QUEUE).lane + b"0:")
+
+    for lost in ({QUEUE: 1}, {}):  # its supervisor dies before it repairs them
+        assert beat(broker).lost == lost
+        let_pause_pass(redis, broker)
+    redis.hincrby(clock, "counted", -broker.lease_ms)
+    assert beat(broker).lost == {QUEUE: 1}
+
+
+@pytest.mark.usefixtures("_worker")
+def test_whoever_comes_first_when_a_lease_has_ended_says_in_which_queue(redis, broker):
+    claimed_job(broker, worker="dead")
+    assert beat(broker).expired == []
+
+    redis.zadd(broker.keys.of(QUEUE).workers, {"dead": 1})
+    assert beat(broker).expired == []  # nobody can know that it was put back
+    redis.hset(broker.keys.of(QUEUE).clock, "first_end", 1)
+    assert beat(broker).expired == [QUEUE]
 
 
 def test_an_audit_goes_along(redis, broker):
@@ -86,40 +181,15 @@ def test_a_full_server_refuses_the_notes_but_not_the_leases(redis, broker):
     let_fall_due(broker, job)
 
     with redis.full_memory():
-        assert beat(broker)[:2] == (LEASE_SECONDS, {QUEUE: [job.id], "low": []})
+        assert beat(broker)[:3] == (LEASE_SECONDS, [], {QUEUE: [job.id]})
 
     assert "rtq:worker:w1" not in snapshot(redis)
 
 
 def test_a_worker_can_be_found_before_its_cancel_requests_are_read(broker, monkeypatch):
     """Else nobody wakes its supervisor for a cancellation that comes between the two."""
-    sent, execute = [], RedisClient.execute_each
+    sent = sent_commands(monkeypatch)
 
-    def recorded(self, commands, **options):
-        sent.extend(name_of(command) for command in commands)
-        return execute(self, commands, **options)
-
-    monkeypatch.setattr(RedisClient, "execute_each", recorded)
     beat(broker)
 
     assert sent.index("HSET") < sent.index("EVALSHA renew")
-
-
-def test_of_many_supervisors_few_repair_and_who_has_begun_goes_on(broker, monkeypatch):
-    broker.sign_on([QUEUE], WORKER)
-    for number in range(8):
-        broker.sign_on([QUEUE], f"other-{number}")
-    for number in range(101):
-        queued_job(broker, client=str(number))
-    monkeypatch.setattr(random, "random", lambda: 0.4)  # 3 of 9
-    cursors = {QUEUE: 0}
-
-    def tend():
-        broker.heartbeat([QUEUE], NOTE, cursors, promote=True)
-        return cursors[QUEUE]
-
-    assert tend() == 100  # it does not know of the others yet
-    assert tend() == 0  # it goes on
-    assert tend() == 0  # not again
-    monkeypatch.setattr(random, "random", lambda: 0.3)
-    assert tend() == 100

@@ -37,7 +37,7 @@ def test_of_each_job_is_told_what_runs_where_since_when(redis, broker, inspector
 
 def test_a_worker_is_told_with_its_note(redis, broker, inspector):
     broker.sign_on([QUEUE], WORKER)
-    broker.heartbeat([QUEUE], {WORKER: NOTE}, {QUEUE: 0}, promote=False)
+    broker.heartbeat([QUEUE], {WORKER: NOTE}, promote=False)
 
     (worker,) = inspector.workers()
 

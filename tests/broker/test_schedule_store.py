@@ -41,7 +41,7 @@ def test_each_change_has_a_version_that_travels_with_what_schedulers_ask(broker)
         for ask in (
             lambda: broker.maintenance.run([QUEUE]),
             lambda: broker.schedules.states([QUEUE]),
-            lambda: broker.heartbeat([QUEUE], {}, {QUEUE: 0}, promote=True),
+            lambda: broker.heartbeat([QUEUE], {}, promote=True),
         ):
             broker.schedules.set_version(b"old")
             ask()

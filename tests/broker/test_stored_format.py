@@ -27,7 +27,7 @@ def test_who_uses_redis_first_writes_the_format(redis, producer):
     producer.enqueue(QUEUE, [new_job()])
     written = redis.get("rtq:format")
     producer.sign_on([QUEUE], WORKER)
-    producer.heartbeat([QUEUE], {}, {QUEUE: 0}, promote=False)
+    producer.heartbeat([QUEUE], {}, promote=False)
 
     assert number(redis) == FORMAT
     assert redis.get("rtq:format") == written
@@ -47,7 +47,7 @@ def test_data_without_a_number_has_the_first_format(redis, producer):
     [
         lambda broker: broker.enqueue(QUEUE, [new_job()]),
         lambda broker: broker.sign_on([QUEUE], WORKER),
-        lambda broker: broker.heartbeat([QUEUE], {}, {QUEUE: 0}, promote=False),
+        lambda broker: broker.heartbeat([QUEUE], {}, promote=False),
     ],
     ids=["enqueue", "sign_on", "heartbeat"],
 )
@@ -116,7 +116,7 @@ def test_keys_of_another_type_are_named(redis, producer):
 
 def test_lost_data_is_noticed_by_who_was_there_before(redis, producer):
     def beat():
-        producer.heartbeat([QUEUE], {}, {QUEUE: 0}, promote=False)
+        producer.heartbeat([QUEUE], {}, promote=False)
 
     beat()
     beat()
@@ -136,7 +136,7 @@ def test_a_full_server_is_no_other_format(redis, producer):
     redis.config_set("maxmemory", 1)
     try:
         producer.sign_on([QUEUE], WORKER)
-        producer.heartbeat([QUEUE], {}, {QUEUE: 0}, promote=False)
+        producer.heartbeat([QUEUE], {}, promote=False)
     finally:
         redis.config_set("maxmemory", 0)
 

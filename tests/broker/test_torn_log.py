@@ -19,7 +19,7 @@ from tests.broker.model.dropping_calls import ALL_CALLS
 from tests.broker.model.script_calls import LIMITS, READ_ONLY, prepared
 from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
 from tests.support.nightly import IS_NIGHTLY
-from tests.support.single_steps import count_lost, promote, repair_lanes
+from tests.support.single_steps import count_lost, let_heartbeats_tend, promote
 from tests.support.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -104,10 +104,7 @@ def recover(broker):
     # The copy may be older than half a lease by now: that is no outage, only a slow machine.
     broker.redis.execute_one(("HDEL", keys.clock, "contact", "hold"))
     broker.reclaim(QUEUE)
-    promote(broker, QUEUE)
-    while repair_lanes(broker, QUEUE):
-        pass
-    repair_jobs(broker)
+    let_heartbeats_tend(broker)
 
 
 def repair_jobs(broker):

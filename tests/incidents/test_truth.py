@@ -47,7 +47,7 @@ class Project:
         self.broker.sign_on(queues, worker)
         host, pid, _ = worker.split(":")
         info = {"host": host, "pid": pid, "queues": ",".join(queues), "supervisor_name": f"{worker}-s", **info}
-        self.broker.heartbeat(queues, {worker: info}, dict.fromkeys(queues, 0), promote=False)
+        self.broker.heartbeat(queues, {worker: info}, promote=False)
 
     def report(self, done=0, failed=0, ago=0):
         """Runs of the task, some minutes ago."""

@@ -48,7 +48,7 @@ def _one_of_each(redis, broker):
 
 @pytest.mark.usefixtures("_one_of_each")
 def test_queues_workers_and_server_are_told(redis, broker, inspector):
-    broker.heartbeat([QUEUE], {WORKER: NOTE}, {QUEUE: 0}, promote=True)
+    broker.heartbeat([QUEUE], {WORKER: NOTE}, promote=True)
     before = snapshot(redis)
 
     front = inspector.overview.read()
@@ -83,7 +83,7 @@ def test_it_takes_two_round_trips_however_much_there_is(redis, broker, inspector
     for number in range(queues):
         for _ in range(10):
             queued_job(broker, queue=f"queue-{number}")
-    broker.heartbeat([QUEUE], {f"worker-{number}": NOTE for number in range(queues)}, {QUEUE: 0}, promote=True)
+    broker.heartbeat([QUEUE], {f"worker-{number}": NOTE for number in range(queues)}, promote=True)
     trips.clear()
 
     inspector.overview.read()
@@ -205,9 +205,7 @@ def test_a_server_that_does_not_tell_is_no_trouble():
 def test_where_a_lost_worker_ran_is_known_for_as_long_as_it_is_listed(redis, broker, inspector):
     broker.register_queues(["default"])
     broker.sign_on(["default"], "web1:4711:0a1b2c3d")
-    broker.heartbeat(
-        ["default"], {"web1:4711:0a1b2c3d": {"host": "web1.lan", "pid": 4711}}, {"default": 0}, promote=False
-    )
+    broker.heartbeat(["default"], {"web1:4711:0a1b2c3d": {"host": "web1.lan", "pid": 4711}}, promote=False)
     redis.zadd(broker.keys.of("default").workers, {"web1:4711:0a1b2c3d": 1})
     assert [(each.host, each.pid, each.queues) for each in inspector.workers()] == [("web1.lan", 4711, ["default"])]
 
@@ -227,7 +225,7 @@ def test_of_a_worker_that_is_no_more_little_is_kept_for_a_minute(redis, broker):
     broker.register_queues(["default"])
     for name in ("left", "crashed"):
         broker.sign_on(["default"], name)
-        broker.heartbeat(["default"], {name: {"host": "web1"}}, {"default": 0}, promote=False)
+        broker.heartbeat(["default"], {name: {"host": "web1"}}, promote=False)
 
     broker.sign_off(["default"], "left")
     broker.reclaim_child("default", "crashed", [])

@@ -153,7 +153,7 @@ def crowd(broker, monkeypatch):
     broker.register_queues([QUEUE])
     for name in ("a", "b", "c"):
         broker.sign_on([QUEUE], name)
-        broker.heartbeat([QUEUE], {name: {"slots": 5}}, {QUEUE: 0}, promote=True)
+        broker.heartbeat([QUEUE], {name: {"slots": 5}}, promote=True)
     return claimed_job(broker, worker="a")
 
 

@@ -35,7 +35,7 @@ def used(broker, inspector, transactional_db):
     inspector.limits.pause_client("default", "beta", "eve")
     inspector.task_pauses.pause_task(TASK, "paused")
     broker.sign_on(["served"], "web1-11")
-    broker.heartbeat(["served"], {"web1-11": {"supervisor_name": "web1-10"}}, {"served": 0}, promote=False)
+    broker.heartbeat(["served"], {"web1-11": {"supervisor_name": "web1-10"}}, promote=False)
     Schedule(name="nightly", task=TASK, cron="0 5 * * *").save()
     broker.schedules.update({"nightly": None})
 

@@ -95,7 +95,7 @@ def test_only_a_terminal_gets_lines_of_its_width(broker, monkeypatch, out, optio
     monkeypatch.setenv("COLUMNS", "60")
     broker.sign_on(["default"], "web1-11")
     queues = [f"queue-{number}" for number in range(10)]
-    broker.heartbeat(["default"], {"web1-11": {"queues": ",".join(queues)}}, {"default": 0}, promote=False)
+    broker.heartbeat(["default"], {"web1-11": {"queues": ",".join(queues)}}, promote=False)
 
     lines = run("rtq_workers", "list", out=out(), no_color=True, **options).out.splitlines()
 

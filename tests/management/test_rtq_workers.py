@@ -25,7 +25,7 @@ def workers(broker):
                 "queues": queue,
                 "slots": 2,
             }
-        broker.heartbeat([queue], infos, {queue: 0}, promote=False)
+        broker.heartbeat([queue], infos, promote=False)
 
 
 def commands(redis):

@@ -78,7 +78,7 @@ def test_queues_that_make_no_sense_are_wrong_usage(text, message):
 @pytest.mark.usefixtures("declared")
 def test_declared_queues_that_nobody_serves_are_told(broker, redis, caplog):
     broker.sign_on(["mail-a"], "w1")
-    broker.heartbeat(["mail-a"], {"w1": {"queues": "mail-a"}}, {"mail-a": 0}, promote=False)
+    broker.heartbeat(["mail-a"], {"w1": {"queues": "mail-a"}}, promote=False)
 
     warn_about_unserved_queues(broker, ["default"])
 

@@ -145,7 +145,7 @@ def start_worker(shard, queue):
     broker = get_broker(shard_place(shard))
     broker.sign_on([queue], "host:1:x")
     info = {"host": "host", "pid": 1, "queues": queue, "supervisor_name": "s"}
-    broker.heartbeat([queue], {"host:1:x": info}, {queue: 0}, promote=False)
+    broker.heartbeat([queue], {"host:1:x": info}, promote=False)
 
 
 def test_a_shard_that_no_worker_serves_is_named(shards):

@@ -9,10 +9,28 @@ from django_rtq.inspector.task_details import TaskReader
 from tests.support.jobs import QUEUE
 
 
-def renew(broker, queues, workers):
-    """Renew leases. Returns the seconds until the next lease of any worker ends, and the unknown workers."""
-    (entries,) = broker.redis.execute(broker.renew_commands(queues, workers), resend=True)
+def renew(broker, queues, workers, *, tends="tended", pause_ms=0):
+    """Renew leases, and tend the queues. Returns the seconds until the next lease of any worker ends, and the unknown
+    workers."""
+    entries = renewed(broker, queues, workers, tends=tends, pause_ms=pause_ms)
     return earliest_seconds(entries), {name.decode() for _, names, *_ in entries for name in names}
+
+
+def renewed(broker, queues, workers=(), *, tends="tended", pause_ms=0):
+    """What the script says of each queue."""
+    keys, arguments = [broker.keys.of(queue) for queue in queues], (broker.lease_ms, tends, pause_ms, *workers)
+    return broker.redis.execute_one(SCRIPTS["renew"].call_many(keys, arguments), resend=True)
+
+
+def let_heartbeats_tend(broker, queue=QUEUE):
+    """What the heartbeats of the next leases do with a queue, until they have seen all of it."""
+    clock, goes_on = broker.keys.of(queue).clock, True
+    forget = ("HDEL", clock, "tended", "counted")  # as if a lease had passed
+    broker.redis.execute_one(forget)
+    while goes_on:
+        if broker.heartbeat([queue], {}, promote=True).lost:
+            broker.repair_jobs(queue)
+        goes_on = int(broker.redis.execute([("HGET", clock, "repaired"), forget])[0] or 0) > 0
 
 
 def promote(broker, queue, *, limit=MAINTAIN_AT_ONCE):

@@ -10,6 +10,7 @@
 -- ARGV[3] count_ms    how long after the last time the records are counted
 --
 -- returns {where to start next, or 0: all were checked; how many jobs are in no place, -1: unknown, repair_jobs has to look}
+--         Where to start next is noted for renew.
 -- sent twice: there is nothing left to repair
 
 local q, start, limit, count_ms = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -49,5 +50,6 @@ for i, deadline in ipairs(#holders > 0 and redis.call("ZMSCORE", q.workers, unpa
 end
 tend_runners(q)
 local lost = count_lost(q, now, count_ms)
-if math.max(#lanes, #holders) < limit then return { 0, lost } end
-return { start + limit - math.max(removed, gone), lost }
+local next_start = math.max(#lanes, #holders) >= limit and start + limit - math.max(removed, gone) or 0
+if start > 0 or next_start > 0 then redis.call("HSET", q.clock, "repaired", next_start) end
+return { next_start, lost }

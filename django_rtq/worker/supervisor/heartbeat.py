@@ -63,7 +63,6 @@ class Heartbeat(Loop):
         self._supervisor_info = supervisor_info
         self._crash_loop = ""
         self._stand_in = ""  # the name under which the supervisor has signed on, instead of processes that crash
-        self._audit_cursors: dict[str, int] = {queue: 0 for queue in queues}
         #: Redis holds data in another format: the worker has to exit.
         self.mismatch: FormatMismatch | None = None
         self._host = socket.gethostname()
@@ -84,27 +83,24 @@ class Heartbeat(Loop):
             return
 
     def tick(self) -> float:
-        """Renew, in one round trip. Reclaim only if a lease has expired."""
+        """Renew, and tend queues. Reclaim only if a lease has expired."""
         started, processes = time.monotonic(), self._processes()
         # Read before the infos: a process that takes its name during this tick is in the next one, which comes soon.
         interval = self._interval if all(shared.worker for _, shared in processes) else START_SECONDS
         infos = self._infos(processes)
         try:
-            earliest, promoted, requests, unknown, lost, has_members = self._broker.heartbeat(
-                self._queues, infos, self._audit_cursors, promote=self._promotes, keeper=self._keeper
-            )
+            result = self._broker.heartbeat(self._queues, infos, promote=self._promotes, keeper=self._keeper)
         except FormatMismatch as error:
             self.mismatch = error
             raise
-        self._note_renewed([shared for _, shared in processes if shared.worker in infos], unknown, started)
-        signals.send_promoted(Heartbeat, promoted)
-        self._on_cancel_requests(requests)
-        for queue, number in lost.items():
+        self._note_renewed([shared for _, shared in processes if shared.worker in infos], result.unknown, started)
+        signals.send_promoted(Heartbeat, result.promoted)
+        self._on_cancel_requests(result.cancel_requests)
+        for queue, number in result.lost.items():
             self._repair_jobs(queue, number)
-        if has_members:
+        if result.has_members:
             self._broker.workflows.sweep(self._queues)
-        if earliest is not None and earliest <= 0:
-            earliest = self._reclaim()
+        earliest = self._reclaim(result.expired) if result.expired else result.seconds
         if not self._has_looked_for_projects:
             self._warn_of_other_projects()
             self._has_looked_for_projects = True
@@ -150,9 +146,9 @@ class Heartbeat(Loop):
                     queue,
                 )  # fmt: skip
 
-    def _reclaim(self) -> float | None:
+    def _reclaim(self, queues: Iterable[str]) -> float | None:
         earliest: list[float] = []
-        for queue in self._queues:
+        for queue in queues:
             seconds, taken = self._broker.reclaim(queue)
             if taken:
                 signals.send_reclaimed(Heartbeat, queue, "", taken)

@@ -54,7 +54,7 @@ def test_a_worker_does_all_it_has_to(as_user):
     broker = as_user("rtq")
     claimed_job(broker)
     scheduled_job(broker)
-    broker.heartbeat([QUEUE], {}, {QUEUE: 0}, promote=True)
+    broker.heartbeat([QUEUE], {}, promote=True)
     broker.maintenance.run([QUEUE], promote_calls=1)
 
     assert get_inspector().queues.details([QUEUE])[0].running == 1

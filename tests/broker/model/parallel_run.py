@@ -219,11 +219,11 @@ class ParallelRun:
 
     # -- by supervisors and schedulers
 
-    def renew(self, workers: Sequence[str], queues: Sequence[str] = QUEUES) -> None:
-        replies = [self.models[queue].renew(workers) for queue in queues]
+    def renew(self, workers: Sequence[str], queues: Sequence[str] = QUEUES, pause_ms: int = 0) -> None:
+        replies = [self.models[queue].renew(workers, pause_ms) for queue in queues]
         earliest = min((ms / 1000 for ms, _ in replies if ms is not None), default=None)
         unknown = set().union(*(names for _, names in replies))
-        self.same(renew(self.broker, queues, workers), (earliest, unknown))
+        self.same(renew(self.broker, queues, workers, pause_ms=pause_ms), (earliest, unknown))
 
     def reclaim(self, queue: str, limit: int = 100) -> None:
         ms, taken = self.models[queue].reclaim(limit)

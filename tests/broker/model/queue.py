@@ -230,12 +230,18 @@ class Queue(State):
 
     # -- by supervisors and schedulers
 
-    def renew(self, workers: Sequence[str]) -> tuple[int | None, set[str]]:
-        self.runs.contact()
-        self.outcomes.rotate()
+    def renew(self, workers: Sequence[str], pause_ms: int = 0) -> tuple[int | None, set[str]]:
+        now, state = self.clock.now, self.clock_state
+        is_due = now - state.get("tended", 0) >= pause_ms or now >= state.get("first_end", 0)
+        if is_due:
+            self.runs.contact()
+            self.outcomes.rotate()
         known = [worker for worker in workers if worker in self.workers]
-        self.workers.update({worker: self.clock.now + self.limits.lease_ms for worker in known})
-        return self.runs.until(self.workers), set(workers) - set(known)
+        self.workers.update({worker: now + self.limits.lease_ms for worker in known})
+        if is_due:
+            first_end = min(self.workers.values(), default=now + self.limits.lease_ms)
+            self.clock_state |= {"tended": now, "promoted": now, "first_end": first_end}
+        return self.runs.until(self.workers) if is_due else None, set(workers) - set(known)
 
     def reclaim(self, limit: int) -> tuple[int | None, list[tuple[str, str]]]:
         self.runs.contact()
@@ -334,9 +340,11 @@ class Queue(State):
                 self.waiting[lane] = self.places.waits_since(self.lanes[lane][0])
         self.work_signal = self.work_signal or bool(self.bands)
         gone = self.runs.audit_workers(in_order(self.signed_on)[start : start + limit])
-        if len(seen) < limit and len(self.signed_on) + gone - start < limit:
-            return 0
-        return start + limit - gone
+        is_over = len(seen) < limit and len(self.signed_on) + gone - start < limit
+        next_start = 0 if is_over else start + limit - gone
+        if start or next_start:
+            self.clock_state["repaired"] = next_start
+        return next_start
 
     # -- by people
 

@@ -174,12 +174,15 @@ class QueueMachine(RuleBasedStateMachine):
         is_outage=st.booleans(),
         order=orders,
         limit=limits,
+        pause_ms=st.sampled_from((0, LEASE_MS // 2 + 1)),
     )
-    def time_passes(self, ms: int, renewing: list[int], is_outage: bool, order: tuple[str, ...], limit: int) -> None:
+    def time_passes(
+        self, ms: int, renewing: list[int], is_outage: bool, order: tuple[str, ...], limit: int, pause_ms: int
+    ) -> None:
         """While somebody lives; half a lease of silence is an outage."""
         while ms > 0 and not is_outage:
             self.parallel.advance(min(ms, LEASE_MS // 2))
-            self.parallel.renew(self._pick(self.workers, renewing), order)
+            self.parallel.renew(self._pick(self.workers, renewing), order, pause_ms)
             ms -= LEASE_MS // 2
         self.parallel.advance(max(ms, 0))
         if not is_outage:

@@ -50,6 +50,9 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/used_times charge_of: [used.running == 0 -> false]",
         "lib/virtual_turns place_clients: [q.has_times -> true]",
         'renew find_asked: [redis.call("EXISTS", q.cancel_requests) == 0 -> false]',
+        "renew renew_leases: [ends ~= renewed_until -> true]",
+        "renew renew_leases: [renewed_until = ends -> nothing]",
+        "renew : [place == 1 -> true]",
     ),
     "Two clients have not the same name.": (
         "lib/virtual_turns is_before: (string.byte(one, i) or -1)[ < -> <= ](string.byte(two, i) or -1)",

@@ -10,7 +10,7 @@ from django.test import override_settings
 
 import django_rtq
 from django_rtq import signals
-from django_rtq.broker.broker import Broker
+from django_rtq.broker.broker import TENDED_IN_A_LEASE, Broker
 from django_rtq.conf.config import get_config
 from django_rtq.incidents.detection import read_incidents
 from django_rtq.worker.shared_memory import SharedState
@@ -49,6 +49,10 @@ def reclaimed():
 def outage_is_long_over(redis):
     for queue in (QUEUE, "low"):
         redis.hdel(f"{{rtq:{queue}}}:clock", "hold")
+
+
+def nobody_has_tended_lately(redis):
+    redis.hdel(f"{{rtq:{QUEUE}}}:clock", "tended")
 
 
 def test_a_tick_moves_the_deadline_of_the_children_and_of_nobody_else(redis, broker, heartbeat):
@@ -154,9 +158,19 @@ def test_a_tick_comes_sooner_when_a_lease_is_about_to_run_out(redis, broker, hea
     broker.sign_on([QUEUE, "low"], "ours")
     usual = heartbeat.tick()
     redis.zadd("{rtq:default}:workers", {"theirs": server_ms(redis) + 10_000})
+    nobody_has_tended_lately(redis)
 
     assert usual == pytest.approx(broker.config.lease_seconds * 2 / 5)
     assert 0 < heartbeat.tick() <= 10.01
+
+
+@pytest.mark.parametrize("lease", [1, 2, 5, 12, 15, 16, 60, 3600])
+def test_a_lone_supervisor_always_tends_and_of_others_one_does_within_half_a_lease(broker, lease):
+    broker.config = replace(broker.config, lease_seconds=lease)
+    interval, pause = Heartbeat(broker, [QUEUE], list, promotes=True)._interval, lease / TENDED_IN_A_LEASE
+
+    assert interval > pause
+    assert interval + pause < lease / 2  # a silence of half a lease counts as an outage
 
 
 def test_what_is_left_to_take_back_does_not_wait_for_the_next_beat(redis, broker, heartbeat):
@@ -175,6 +189,7 @@ def test_jobs_of_a_worker_that_a_torn_log_has_lost_are_taken_back(redis, broker,
     redis.zrem("{rtq:default}:workers", "lost")
     for _ in range(2):
         heartbeat.tick()
+        nobody_has_tended_lately(redis)
 
     assert place_of(redis, job) == "lane:0:"
 

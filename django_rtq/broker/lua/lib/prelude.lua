@@ -12,11 +12,17 @@ local function slow_time(sweep, clock, high)
   return (ahead > 0 and ahead < 10 * HOUR_MS) and tenths or 10 * clock
 end
 
--- Returns the time in ms and in tenths of a ms, and the server's clock in ms, which mostly equals the time.
-local function now_ms(sweep)
+-- The server's clock in ms.
+local function clock_ms()
   local time = redis.call("TIME")
-  local clock = time[1] * 1000 + math.floor(time[2] / 1000)
-  local high = tonumber(redis.call("HGET", sweep, "high") or 0)
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- Returns the time in ms and in tenths of a ms, and the server's clock in ms, which mostly equals the time. With `clock` and
+-- `high`, they are not read again.
+local function now_ms(sweep, clock, high)
+  clock = clock or clock_ms()
+  high = tonumber(high or redis.call("HGET", sweep, "high") or 0)
   if clock >= high then return clock, 10 * clock, clock end
   local tenths = slow_time(sweep, clock, high)
   return math.floor(tenths / 10), tenths, clock
