@@ -10,6 +10,7 @@ lock: each field has one writer.
     80   sign of life          time.monotonic(), double; infinity: the process is exiting
     105  quiet                 1: claim nothing; written by the supervisor
     107  tries crashing        1: claim jobs of crashing clients after their pauses; written by the supervisor
+    108  dozing                1: the supervisor wants to be woken when jobs are claimed; written by it
     134  resting               1: it claims nothing, because it is to be quiet; written by the process
     120  lease renewed         time.monotonic() just before the lease was renewed last, double; by the supervisor
     88, 96, 104, 106 and on    see shared_entries.py
@@ -24,7 +25,7 @@ import time
 from django_rtq.worker.crashing_clients import ClientOfQueue, CrashingClients
 from django_rtq.worker.shared_entries import COUNT, NAMED, NUMBER, Entries
 
-_NAME, _DONE, _CLAIMED, _ALIVE, _QUIET, _TRIES, _RENEWED, _RESTING = 0, 64, 72, 80, 105, 107, 120, 134
+_NAME, _DONE, _CLAIMED, _ALIVE, _QUIET, _TRIES, _DOZING, _RENEWED, _RESTING = 0, 64, 72, 80, 105, 107, 108, 120, 134
 _NOTES, _TIME = struct.Struct("Qd"), struct.Struct("d")
 MAX_NAME_BYTES = 63
 
@@ -82,6 +83,15 @@ class SharedState(Entries):
     @is_quiet.setter
     def is_quiet(self, is_quiet: bool) -> None:
         self._memory[_QUIET] = int(is_quiet)
+
+    @property
+    def is_supervisor_dozing(self) -> bool:
+        """Whether the supervisor looks seldom, because no job runs: it wants to be woken when some are claimed."""
+        return self._memory[_DOZING] == 1
+
+    @is_supervisor_dozing.setter
+    def is_supervisor_dozing(self, is_dozing: bool) -> None:
+        self._memory[_DOZING] = int(is_dozing)
 
     @property
     def renewed_at(self) -> float:

@@ -179,6 +179,8 @@ class WorkerProcess:
         self._runner.note_claim(0 if has_limits else fetched.found)
         self._runner.set_suspect_next(is_suspect_next="suspect" in fetched.statuses)
         if fetched.found:
+            if self._shared.is_supervisor_dozing and not self._is_orphan():
+                os.kill(self._parent, signal.SIGCHLD)
             if self._reader.is_waiting and fetched.found >= self._runner.wanted():
                 self._reader.leave()  # there is no free slot
             worker = self._session.worker

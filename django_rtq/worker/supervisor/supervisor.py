@@ -45,6 +45,7 @@ TOUCH_SECONDS = 2.0  # between two touches of the health file
 logger = logging.getLogger("django_rtq")
 
 CHECK_SECONDS = 0.5  # between two checks of time limits
+DOZE_SECONDS = 2.0  # the same while no job runs: a process that claims jobs wakes the main thread
 FORK_CHECK_SECONDS = 0.05  # the same, while a fork is due
 PAUSE_SECONDS = 0.1  # how long one try to fork waits for the loops to pause; it blocks the main thread
 
@@ -122,6 +123,7 @@ class Supervisor:
             self._loops += scheduler_loops(broker, options.queues)
         self._drain_until: float | None = None
         self._cannot_start = False
+        self._idle_checks = 0  # so many in turn saw no job run, and were not woken
 
     def begin(self) -> None:
         """Find out, before run(), whether Redis can be used. Raises BrokerError for what waiting does not fix."""
@@ -147,7 +149,7 @@ class Supervisor:
 
     def _main_loop(self) -> None:
         while self._process_pool.processes or self._fork_schedule.pending or self._crash_recovery.is_pending:
-            self._wakeup.sleep(self._check_seconds())
+            self._doze(was_woken=self._wakeup.sleep(self._check_seconds()))
             for process, status in self._process_pool.reap():
                 self._on_exit(process, status)
             self._kill_overdue()
@@ -161,10 +163,21 @@ class Supervisor:
     def _check_seconds(self) -> float:
         """How long the main thread may sleep."""
         if self._drain_until is None:
-            return min(CHECK_SECONDS, max(FORK_CHECK_SECONDS, self._fork_schedule.seconds))
+            longest = DOZE_SECONDS if self._idle_checks > 1 else CHECK_SECONDS
+            return min(longest, max(FORK_CHECK_SECONDS, self._fork_schedule.seconds))
         # Once the processes are killed, only Redis is waited for.
         left = self._drain_until - time.monotonic() if self._process_pool.processes else 0.0
         return min(CHECK_SECONDS, max(FORK_CHECK_SECONDS, left))
+
+    def _doze(self, *, was_woken: bool) -> None:
+        """If no job runs, tell processes to wake this thread when they claim some. It dozes from the next check on: a
+        process that looked before it was told runs its job by then (D161)."""
+        processes = self._process_pool.processes
+        has_work = self._fork_schedule.pending or any(process.shared.is_running for process in processes)
+        is_idle = not was_woken and not has_work
+        self._idle_checks = self._idle_checks + 1 if is_idle else 0
+        for process in processes:
+            process.shared.is_supervisor_dozing = is_idle
 
     # -- processes
 

@@ -36,13 +36,14 @@ class Wakeup:
         with suppress(OSError):  # the buffer is full, so it wakes anyway; or it is closed
             self._writer.send(b"\0")
 
-    def sleep(self, seconds: float) -> None:
-        """Sleep for so long, or until a signal (SIGCHLD as well) or wake()."""
+    def sleep(self, seconds: float) -> bool:
+        """Sleep for so long, or until a signal (SIGCHLD as well) or wake(). Returns whether it was woken."""
         ready, _, _ = select.select([self._reader], [], [], seconds)
         if ready:
             with suppress(BlockingIOError):
                 while self._reader.recv(4096):
                     pass
+        return bool(ready)
 
     def _on_signal(self, signum: int, frame: object) -> None:
         self.signals.append(signum)

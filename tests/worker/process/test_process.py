@@ -1,6 +1,7 @@
 """The worker process, run in the process of the test."""
 
 import os
+import signal
 import threading
 
 import pytest
@@ -53,6 +54,28 @@ def test_an_orphan_claims_nothing_more(make, parent, redis, journal):
 
     assert [job.state for job in jobs] == [JobState.SUCCEEDED, JobState.QUEUED, JobState.QUEUED]
     assert redis.zcard("{rtq:default}:workers") == 0
+
+
+@pytest.mark.parametrize(
+    ("is_dozing", "whose", "woken"), [(True, SUPERVISOR, [signal.SIGCHLD]), (False, SUPERVISOR, []), (True, INIT, [])]
+)
+def test_who_claims_a_job_wakes_a_supervisor_that_dozes(make, parent, journal, monkeypatch, is_dozing, whose, woken):
+    sent = []
+    monkeypatch.setattr(os, "kill", lambda pid, signum: sent.append((pid, signum)))
+    child = make(burst=True)
+    child._shared.is_supervisor_dozing = is_dozing
+    run, child._runner.run = child._runner.run, lambda runs: sent.append("runs") or run(runs)
+    fetch, child._session.fetch = child._session.fetch, lambda *args, **options: adopted(fetch(*args, **options))
+
+    def adopted(fetched):
+        if fetched.found:
+            parent.append(whose)
+        return fetched
+
+    tasks.note.delay("job")
+    child.run()
+
+    assert sent == [*((SUPERVISOR, signum) for signum in woken), "runs"]
 
 
 def test_an_idle_orphan_waits_no_more(make, parent, redis, journal):

@@ -7,11 +7,12 @@ import signal
 import pytest
 
 from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_DONE, EXIT_RECYCLED, WorkerOptions
+from django_rtq.worker.shared_entries import ACKED
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor import fork_schedule
 from django_rtq.worker.supervisor import supervisor as module
 from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
-from django_rtq.worker.supervisor.supervisor import CHECK_SECONDS, Supervisor
+from django_rtq.worker.supervisor.supervisor import CHECK_SECONDS, DOZE_SECONDS, Supervisor
 from tests.support.jobs import QUEUE
 
 DIED = signal.SIGKILL  # as a status of waitpid
@@ -114,6 +115,25 @@ def supervise(broker, monkeypatch):
     return run
 
 
+class Slept(list):
+    """For how long the main thread wanted to sleep. It does not, and hears of signals."""
+
+    woken = ()  # the numbers of the sleeps, from 1, that something ended
+
+
+@pytest.fixture
+def slept(monkeypatch):
+    slept, sleep = Slept(), module.Wakeup.sleep
+
+    def note(self, seconds):
+        slept.append(seconds)
+        sleep(self, 0.0)
+        return len(slept) in slept.woken
+
+    monkeypatch.setattr(module.Wakeup, "sleep", note)
+    return slept
+
+
 def test_a_signal_between_two_forks_is_heeded_before_the_next(supervise):
     supervisor, code = supervise(processes=50, at_fork=[lambda: None, stop])
 
@@ -191,17 +211,58 @@ def test_a_fork_that_fails_is_tried_again_and_ends_nobody(supervise, caplog):
     assert caplog.text.count("cannot fork a process, retrying") == 2
 
 
-def test_after_a_false_start_nobody_is_forked_for_a_while_but_deaths_are_seen(supervise, monkeypatch, caplog):
+def test_after_a_false_start_nobody_is_forked_for_a_while_but_deaths_are_seen(supervise, slept, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "django_rtq")
     monkeypatch.setattr(fork_schedule.ForkSchedule, "_delay_forks", put_off_for_an_hour)
-    slept = []
-    sleep = module.Wakeup.sleep
-    monkeypatch.setattr(module.Wakeup, "sleep", lambda self, seconds: slept.append(seconds) or sleep(self, 0.0))
     supervisor, code = supervise(ends(DIED, claimed=False), ends(DIED), ends(left(EXIT_RECYCLED)), stop, processes=3)
 
     assert (supervisor._process_pool.forks, code) == (3, 0)
     assert max(slept) <= CHECK_SECONDS
     assert caplog.text.count("was killed by SIGKILL") == 2
+
+
+def starts_job(process_pool):
+    shared = process_pool.processes[0].shared
+    shared.start_batch([b"job"])
+    shared.start(0)
+
+
+def ends_job(process_pool):
+    process_pool.processes[0].shared.finish(0, ACKED, 1)
+
+
+def waits(process_pool):
+    pass
+
+
+OFTEN, SELDOM = CHECK_SECONDS, DOZE_SECONDS
+
+
+def test_a_supervisor_dozes_while_no_job_runs(supervise, slept):
+    slept.woken = (4,)  # by the process that has claimed a job
+    supervise(waits, waits, waits, starts_job, waits, ends_job, waits, waits, stop)
+
+    assert slept[:9] == [OFTEN, OFTEN, SELDOM, SELDOM, OFTEN, OFTEN, OFTEN, OFTEN, SELDOM]
+
+
+def test_one_that_was_woken_looks_often_again(supervise, slept):
+    slept.woken, told = (4,), []
+    note = [lambda pool: told.append({process.shared.is_supervisor_dozing for process in pool.processes})]
+    supervise(*note * 7, stop, processes=2)
+
+    assert told == [{True}, {True}, {True}, {False}, {True}, {True}, {True}]  # before it dozes processes know
+    assert slept[:8] == [OFTEN, OFTEN, SELDOM, SELDOM, OFTEN, OFTEN, SELDOM, SELDOM]
+
+
+def test_a_sleep_says_whether_something_ended_it():
+    wakeup = module.Wakeup()
+    with wakeup.install_handlers():
+        said = [wakeup.sleep(0.0)]
+        for wake in (wakeup.wake, lambda: signal.raise_signal(signal.SIGCHLD), stop):
+            wake()
+            said += [wakeup.sleep(0.0), wakeup.sleep(0.0)]
+
+    assert said == [False, True, False, True, False, True, False]
 
 
 def put_off_for_an_hour(self, seconds):
