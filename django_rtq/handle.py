@@ -143,9 +143,9 @@ class JobHandle(Generic[T_co]):
     def send(self, event: str, value: Any = None, *, token: str | None = None) -> None:
         """Give the job an event, for its context.wait(): now, or when it comes there.
 
-        The value is JSON of 64 kB at the most. Two calls with the same `token` are one event. Raises JobNotFound;
-        WrongState for a job that is over, has gone on by its time-out, or has 100 events that it has not read; and
-        Unserializable, PayloadTooLarge and ValueError.
+        The value is JSON of 64 kB at the most. Two calls with the same name and `token` are one event. Raises
+        JobNotFound; WrongState for a job that is over, has gone on by its time-out, or has 100 events that it has not
+        read; and Unserializable, PayloadTooLarge and ValueError.
         """
         self._ask(lambda inspector: inspector.send(self.id, event, value, queue=self.queue_name, token=token))
 

@@ -17,7 +17,7 @@ from tests.support.jobs import (
 from tests.support.single_steps import promote
 from tests.support.snapshots import MS, snapshot
 
-KNOWN = {"event 1 approved": f"{MS} 7", "last approved": "1", "token t1": "1", "sent": "1", "bytes": "15"}
+KNOWN = {"event 1 approved": f"{MS} 7", "last approved": "1", "token approved\nt1": "1", "sent": "1", "bytes": "15"}
 
 
 def waiting_job(broker, **options):
@@ -48,6 +48,24 @@ def test_sent_twice_it_is_one(redis, broker):
     assert snapshot(redis) == before
 
 
+def test_events_of_two_names_may_have_the_same_token(redis, broker):
+    job = waiting_job(broker)
+    send_event(broker, job, event="paid")
+
+    assert send_event(broker, job) == "sent"
+
+    after = snapshot(redis, times=False)["steps:a"]
+    assert after == {
+        **KNOWN,
+        "event 1 paid": f"{MS} 7",
+        "last paid": "1",
+        "token paid\nt1": "1",
+        "sent": "2",
+        "bytes": after["bytes"],
+    }
+    assert claim(broker, worker=WORKER) == [job.id]
+
+
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_lost_connection_is_made_up_for(redis, broker, moment):
     job = waiting_job(broker)
@@ -61,7 +79,7 @@ def test_a_lost_connection_is_made_up_for(redis, broker, moment):
 
 def test_an_event_that_was_stored_by_a_torn_script_queues_it_when_it_is_sent_again(redis, broker):
     job = waiting_job(broker)
-    entries = {"event 1 approved": "1 7", "last approved": 1, "token t1": 1, "sent": 1, "bytes": 3}
+    entries = {"event 1 approved": "1 7", "last approved": 1, "token approved\nt1": 1, "sent": 1, "bytes": 3}
     redis.hset(broker.keys.of(QUEUE).steps + job.id.encode(), mapping=entries)
 
     assert send_event(broker, job) == "sent"

@@ -84,9 +84,9 @@ class Remembering:
             is_over = job_id in self.queue.results or self.queue.outcomes.has_finished(job_id)
             return "finished" if is_over else "missing"
         now, wait, steps = self.queue.clock.now, self.wait_of(job_id), self.queue.steps.setdefault(job_id, {})
-        number = steps.get(f"token {token}") or str(int(steps.get(f"last {event}", 0)) + 1)
+        number = steps.get(f"token {event}\n{token}") or str(int(steps.get(f"last {event}", 0)) + 1)
         is_awaited = wait is not None and wait.event == f"{number} {event}"
-        if f"token {token}" not in steps:
+        if f"token {event}\n{token}" not in steps:
             unread, most, most_bytes = EVENT_LIMITS
             sent, size = int(steps.get("sent", 0)), int(steps.get("bytes", 0))
             if is_awaited and wait and wait.due <= now:
@@ -97,7 +97,7 @@ class Remembering:
                 return "large"
             self.queue.step_jobs.setdefault(job_id, "")
             text = f"{now} {value}"
-            steps |= {f"event {number} {event}": text, f"last {event}": number, f"token {token}": number}
+            steps |= {f"event {number} {event}": text, f"last {event}": number, f"token {event}\n{token}": number}
             steps |= {"sent": str(sent + 1), "bytes": str(size + len(text.encode()))}
         if is_awaited and self.queue.scheduled.get(job_id, HELD) < HELD and job_id not in self.queue.retrying:
             self.queue.places.unschedule(job_id)

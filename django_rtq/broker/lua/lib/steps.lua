@@ -2,8 +2,8 @@
 --
 -- `steps` + id has these fields: "step <name>", its end (ms), its time (µs) and its result, JSON; "event <number> <name>", when
 -- it came (ms) and its value, JSON, or nothing: the wait for it has timed out; "last <name>", the number of the last such event;
--- "token <token>", the number of the event that came with it; "sent" and "bytes", how many events came, and the bytes of their
--- values; "aside", what `step_jobs` says of a job that was deleted and may come back.
+-- "token <name>\n<token>", the number of the one that came with a token; "sent" and "bytes", how many events came, and the bytes
+-- of their values; "aside", what `step_jobs` says of a job that was deleted and may come back.
 --
 -- `step_jobs` names the jobs that have any of this, so that most queues have nothing to look for. It says until when a job sleeps
 -- or waits at the most (ms), then what for: "<sleeps so far> <events read so far>", and for an event " <its number> <its name>".
@@ -57,10 +57,16 @@ local function keep_digest(q, id, ms)
   if span == "done" then acquire_unique(q, id, digest, limit + ms) else release_unique(q, { id }) end
 end
 
+-- Where the number of an event is kept that came with a token.
+local function place_of_token(event, token)
+  return "token " .. event .. "\n" .. token
+end
+
 -- Why a job cannot get an event, or nil and the number that it has or gets.
 local function place_event(q, id, wait, event, token, now, limits)
   local key = q.steps .. id
-  local known, last, sent, bytes = unpack(redis.call("HMGET", key, "token " .. token, "last " .. event, "sent", "bytes"))
+  local known, last, sent, bytes =
+    unpack(redis.call("HMGET", key, place_of_token(event, token), "last " .. event, "sent", "bytes"))
   if known then return nil, known end
   local number = string.format("%d", (last or 0) + 1)
   if wait and wait.event == number .. " " .. event and wait.due <= now then return "late" end
@@ -75,7 +81,7 @@ local function store_event(q, id, event, number, token, text)
   if redis.call("HEXISTS", key, field) == 1 then return end
   local sent, bytes = unpack(redis.call("HMGET", key, "sent", "bytes"))
   redis.call("HSETNX", q.step_jobs, id, "") -- first: by that its events are found when it ends
-  redis.call("HSET", key, field, text, "last " .. event, number, "token " .. token, number, "sent",
+  redis.call("HSET", key, field, text, "last " .. event, number, place_of_token(event, token), number, "sent",
     string.format("%d", (sent or 0) + 1), "bytes", string.format("%d", (bytes or 0) + #text))
 end
 
