@@ -24,7 +24,7 @@ logger = logging.getLogger("django_rtq")
 MAX_CALLS = 4  # of promote, for 100 jobs each, in one round trip: Redis serves nobody else meanwhile
 CHECK_SECONDS = 2.0  # how often wait() checks whether a thread of this process has noticed changed schedules
 CLEANUP_SECONDS = 3600.0  # how often it searches for unused queues
-RESTART_CHECK_SECONDS = 60.0  # how often it looks whether Redis was restarted
+RESTART_CHECK_SECONDS = 3600.0  # how often it looks whether Redis was restarted; at once if a connection was lost
 MAX_WAIT_SECONDS = 60.0  # if a wake-up signal gets lost, heartbeats promote due jobs as well
 
 
@@ -143,10 +143,12 @@ class Scheduler(Loop):
         self._next_task_hours = 0.0  # time.monotonic() when another hour of the counters of tasks is over
         self._next_cleanup = 0.0  # time.monotonic() of the next search for unused queues
         self._next_restart_check = 0.0  # time.monotonic()
+        self._has_connected = False
         self._reader = BlockingReader(
             broker.connection_settings,
             [broker.keys.of(queue).due_signal for queue in queues],
             role="scheduler",
+            on_connect=self._on_connect,
         )
 
     def tick(self) -> float:
@@ -160,7 +162,7 @@ class Scheduler(Loop):
         if time.monotonic() >= self._next_task_hours:
             until_hour = self._broker.maintenance.task_days.store(self._queues)
             self._next_task_hours = time.monotonic() + until_hour
-        if time.monotonic() >= self._next_restart_check:
+        if self._may_have_restarted():
             self._rewrite_log()
         if seconds == 0.0 or not is_trimmed:
             return 0.0
@@ -168,6 +170,14 @@ class Scheduler(Loop):
             self._forget_unused_queues()
             self._broker.workflows.forget_old()
         return min(wait for wait in (seconds, until_slot, MAX_WAIT_SECONDS) if wait is not None)
+
+    def _on_connect(self) -> None:
+        if self._has_connected:  # the connection was lost
+            self._next_restart_check = 0.0
+        self._has_connected = True
+
+    def _may_have_restarted(self) -> bool:
+        return time.monotonic() >= self._next_restart_check
 
     def _rewrite_log(self) -> None:
         answer = self._broker.maintenance.rewrite_log_after_restart()
@@ -187,9 +197,12 @@ class Scheduler(Loop):
             logger.info("queue %s is forgotten: it is empty, not declared, and had no worker for a day", name)
 
     def wait(self, seconds: float) -> None:
-        """Wait until the next job is due, an earlier one is scheduled, or schedules were changed."""
+        """Wait until the next job is due, an earlier one is scheduled, schedules were changed, or Redis may have been
+        restarted."""
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and not self._dispatcher.is_outdated:
+        while (left := until - time.monotonic()) > 0 and not (
+            self._dispatcher.is_outdated or self._may_have_restarted()
+        ):
             is_last = left < CHECK_SECONDS + 0.1
             if self._reader.wait(left if is_last else CHECK_SECONDS, is_exact=is_last):
                 return

@@ -7,7 +7,8 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.broker.maintenance import UNUSED_MS
-from django_rtq.scheduler.scheduler import MAX_WAIT_SECONDS, Scheduler
+from django_rtq.scheduler import scheduler as scheduler_module
+from django_rtq.scheduler.scheduler import MAX_WAIT_SECONDS, RESTART_CHECK_SECONDS, Scheduler
 from tests.support.jobs import QUEUE, claim_all, finished_job, let_fall_due, queued_job, scheduled_job
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import place_of
@@ -155,3 +156,26 @@ def test_a_cut_connection_costs_a_moment(redis, broker, scheduler):
         redis.client_kill_filter(_id=client["id"])
     job = scheduled_job(broker, due="+20")
     wait_until(lambda: is_queued(redis, job))
+
+
+def test_it_looks_whether_redis_was_restarted_when_it_begins_and_when_its_connection_was_lost(
+    broker, scheduler, monkeypatch
+):
+    looks = []
+    monkeypatch.setattr(broker.maintenance, "rewrite_log_after_restart", lambda: looks.append(1) or "same")
+    monkeypatch.setattr(scheduler_module, "CHECK_SECONDS", 0.01)
+    for _ in range(2):
+        scheduler.tick()
+        scheduler.wait(0.02)
+    assert len(looks) == 1
+
+    scheduler._reader.close()
+    scheduler.wait(MAX_WAIT_SECONDS)  # it ends
+    scheduler.tick()
+    scheduler.tick()
+    assert len(looks) == 2
+
+    scheduler._next_restart_check -= RESTART_CHECK_SECONDS
+    scheduler.tick()
+    assert len(looks) == 3
+    scheduler._reader.close()
