@@ -1,7 +1,8 @@
 """Many workflows while processes and Redis are killed, and replies get lost: each step starts once, and each workflow
 ends.
 
-RTQ_TORTURE_SECONDS says for how long, or RTQ_TORTURE_WORKFLOWS how many; RTQ_TORTURE_SEED which faults.
+RTQ_TORTURE_SECONDS says for how long, or RTQ_TORTURE_WORKFLOWS how many, 10,000 at the most: as many are kept.
+RTQ_TORTURE_SEED says which faults.
 """
 
 import os
@@ -16,12 +17,15 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import WorkflowNotFound, WorkflowState, get_workflow, workflow
+from django_rtq.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerError
 from testproject.redis_server import PrivateRedis
 from tests.app import workflow_steps as tasks
 from tests.support.fault_proxy import LossyProxy
 from tests.support.nightly import IS_NIGHTLY
+from tests.support.server_clock import server_ms
 from tests.support.waiting import PATIENCE, wait_until
+from tests.worker.conservation import assert_nothing_left, is_empty, signed_on
 
 SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "120" if IS_NIGHTLY else "10"))
 WORKFLOWS = int(os.environ.get("RTQ_TORTURE_WORKFLOWS", "0"))
@@ -96,6 +100,11 @@ class Harm:
         self.losses = []  # from when to when Redis has lost what was written: time.monotonic()
         self._logs = deque(maxlen=int(2 * LOST_SECONDS / 0.05))  # when, the file and its size
         self._next_at, self._redis_at = 0.0, time.monotonic() + REDIS_EVERY
+
+    @property
+    def children(self):
+        """The processes that run jobs."""
+        return {child for worker in self.workers for child in worker.children}
 
     def act(self):
         """Called often: does what is due."""
@@ -197,8 +206,9 @@ def test_each_step_starts_once_and_each_workflow_ends(rtq_worker, fragile, appen
         check_starts(ids, journal, harm)
         lost = check_ends(flows, ids, harm)
         print(f"lost with the log: {sorted(lost)}")  # noqa: T201
-        for process in (*harm.workers, harm.scheduler):
-            process.end()
+        wait_until(lambda: is_empty(client) and signed_on(client) == harm.children)
+        assert [process.stop() for process in (*harm.workers, harm.scheduler)] == [0, 0, 0]
+        check_nothing_left(flows, client)
     assert harm.counts["redis"] >= 1
 
 
@@ -212,7 +222,8 @@ def make(flows, harm):
                 flows.requeue_dead()
                 looked_at = time.monotonic()
             open_ones = flows.open()
-        for _ in range(AT_ONCE if len(open_ones) < MOST_OPEN else 0):
+        room = min(AT_ONCE, WORKFLOWS - len(flows.made)) if WORKFLOWS else AT_ONCE
+        for _ in range(room if len(open_ones) < MOST_OPEN else 0):
             flows.make()
             harm.act()
         harm.act()
@@ -250,3 +261,10 @@ def check_ends(flows, ids, harm):
         assert name in flows.dying or f"{name}-death" not in ids
         assert progress.done == MEMBERS + len(names_of(name)) + (f"{name}-death" in ids)
     return lost
+
+
+def check_nothing_left(flows, client):
+    """When the workflows are forgotten, too, no key of theirs is left, and none of a job."""
+    store, now_ms = get_broker().workflows, server_ms(client)
+    assert {store.forget(flow, latest_ms=now_ms) for flow in flows.made.values()} <= {"forgotten", "missing"}
+    assert_nothing_left(client)
