@@ -3,6 +3,8 @@
 import pytest
 
 from django_rtq import DuplicateStep, InvalidStep, JobContext, current_job, task
+from django_rtq.broker.redis.client import RedisClient
+from django_rtq.broker.redis.commands import name_of
 from django_rtq.testing import drain
 from django_rtq.worker.process import job_steps
 from tests.support.snapshots import snapshot
@@ -32,6 +34,15 @@ def scene(function):
 
 
 SCENES = {}
+
+
+@task(takes_context=True, max_attempts=2, backoff=0)
+def twenty(context):
+    """Fails behind its last step."""
+    sums = [context.step(f"step {number}", add, number) for number in range(20)]
+    if context.attempt == 1:
+        raise ValueError("not yet")
+    return sums
 
 
 @scene
@@ -91,6 +102,24 @@ def died(redis, name):
 def test_in_a_plain_call_the_function_is_called():
     assert JobContext().step("a", add, 1, 2) == 3
     assert JobContext().step("a", add, 1, 2) == 3
+
+
+def test_each_step_is_a_round_trip_and_all_that_are_finished_are_one(monkeypatch):
+    trips, exchange = [], RedisClient._exchange
+
+    def noted(self, commands, **options):
+        trips.append([name_of(command) for command in commands])
+        return exchange(self, commands, **options)
+
+    monkeypatch.setattr(RedisClient, "_exchange", noted)
+    twenty.delay()
+
+    first, second = drain(raise_errors=False)
+
+    assert (len(calls), first.state, second.result) == (20, "retrying", [*range(20)])
+    of_steps = [names for names in trips if {"HGETALL", "EVALSHA record_step"} & {*names}]
+    read = ["TIME", "HGET", "HGET", "HGETALL"]
+    assert of_steps == [read, *[["EVALSHA record_step"]] * 20, read]
 
 
 def test_helpers_ask_for_the_current_job(redis):
