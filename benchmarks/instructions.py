@@ -25,7 +25,7 @@ TRIES = 2  # of each call: hash tables have random seeds, so the least counts
 MORE_TRIES = 2  # of what seems to take more
 WRAPPER = """#!/bin/sh
 exec valgrind --tool=callgrind --collect-atstart=no --toggle-collect={function} --callgrind-out-file={folder}/out \\
-  {server} "$@" --hz 1
+  {options} {server} "$@" --hz 1
 """
 
 
@@ -90,12 +90,12 @@ def slow_server(folder: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def callgrind(folder: Path, function: str) -> Iterator[None]:
+def callgrind(folder: Path, function: str, options: str = "") -> Iterator[None]:
     """Servers that start meanwhile run under callgrind, which counts what this function of theirs executes."""
     from testproject.redis_server import find_server
 
     wrapper = folder / "redis-server"
-    wrapper.write_text(WRAPPER.format(folder=folder, function=function, server=find_server()))
+    wrapper.write_text(WRAPPER.format(folder=folder, function=function, options=options, server=find_server()))
     wrapper.chmod(0o755)
     path, os.environ["PATH"] = os.environ["PATH"], f"{folder}:{os.environ['PATH']}"
     try:
@@ -164,17 +164,18 @@ class _Meter:
 def counting(pid: int, folder: Path) -> Iterator[list[int]]:
     """Adds the instructions of a server meanwhile to the list."""
     figures: list[int] = []
-    _tell(pid, "zero")
+    tell(pid, "zero")
     yield figures
     before = set(folder.glob("out.*"))
-    _tell(pid, "dump", "one")
+    tell(pid, "dump", "one")
     for path in set(folder.glob("out.*")) - before:
         found = re.search(r"^(?:totals|summary): (\d+)", path.read_text(), re.MULTILINE)
         figures.append(int(found[1]) if found else 0)
         path.unlink()
 
 
-def _tell(pid: int, *words: str) -> None:
+def tell(pid: int, *words: str) -> None:
+    """Send a command to the callgrind under which a server runs."""
     command = ["vgdb", f"--pid={pid}", *words]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
 

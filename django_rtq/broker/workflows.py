@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -454,25 +454,29 @@ class StartedPart(NamedTuple):
     started_ms: int
     keeps: bool
 
+    def id_of(self, place: int) -> str:
+        """The id of the member at this place of the step."""
+        return member_id(self.workflow, self.started_ms, self.first + place - self.place, keeps=self.keeps)
+
     def ids(self) -> Iterator[tuple[int, str]]:
         """The place and the id of each member."""
-        for offset in range(self.size):
-            number = self.first + offset
-            yield self.place + offset, member_id(self.workflow, self.started_ms, number, keeps=self.keeps)
+        for place in range(self.place, self.place + self.size):
+            yield place, self.id_of(place)
 
 
 def started_parts(workflow: str, fields: Mapping[str, str]) -> list[StartedPart]:
     """The parts of all steps that have started, in the order of their members."""
     parts = []
+    ends: dict[str, dict[int, int]] = {}  # of the parts of a step, by their places
     for name, started_ms in fields.items():
         if name.startswith("at:"):
-            step, place = name.split(":")[1:]
-            first, size = (int(fields[f"{what}:{step}"]) for what in ("first", "size"))
-            ends = [int(other) for other in fields[f"parts:{step}"].split() if int(other) > int(place)]
-            keeps, number = fields.get(f"keep:{step}") == "1", first + int(place)
-            length = min(ends, default=size) - int(place)
-            queue = fields[f"queue:{step}"]
-            parts.append(StartedPart(workflow, int(step), queue, int(place), number, length, int(started_ms), keeps))
+            step, text = name.split(":")[1:]
+            if step not in ends:
+                places = [*map(int, fields[f"parts:{step}"].split()), int(fields[f"size:{step}"])]
+                ends[step] = dict(pairwise(places))
+            place, queue, keeps = int(text), fields[f"queue:{step}"], fields.get(f"keep:{step}") == "1"
+            number, size = int(fields[f"first:{step}"]) + place, ends[step][place] - place
+            parts.append(StartedPart(workflow, int(step), queue, place, number, size, int(started_ms), keeps))
     return sorted(parts, key=lambda part: part.first)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.broker.brokers import broker_of
 from django_rtq.broker.wait import await_workflow
-from django_rtq.broker.workflows import member_id, set_bits
+from django_rtq.broker.workflows import set_bits, started_parts
 from django_rtq.exceptions import WorkflowFailed, WorkflowNotFound, WorkflowTimeout
 from django_rtq.handle import check_timeout
 from django_rtq.jobs.job import StrEnum
@@ -169,10 +170,13 @@ class Workflow:
     def dead(self) -> Iterator[tuple[str, str]]:
         """The dead jobs: id, and queue of their step, where they are unless somebody has moved them."""
         progress = self.progress()
+        started = started_parts(self.id, progress.fields)
         for step in progress.blocking():
+            parts = [part for part in started if part.step == step.number]
+            places = [part.place for part in parts]
             (bits,) = self._store.bitmaps(self.id, step.number, "dead")
             for place in set_bits(bits):
-                yield member_of(progress, step.number, place), step.queue
+                yield parts[bisect_right(places, place) - 1].id_of(place), step.queue
 
     # -- changing
 
@@ -281,11 +285,3 @@ def _step(fields: dict[str, str], number: int) -> StepProgress:
         gone=gone,
         after=tuple(int(other.rstrip("e")) for other in fields[f"after:{number}"].split()),
     )
-
-
-def member_of(progress: WorkflowProgress, step: int, place: int) -> str:
-    """The id of a job that has been enqueued, by its place in its step."""
-    fields = progress.fields
-    start = max(at for at in map(int, fields[f"parts:{step}"].split()) if at <= place)
-    started_ms, first = int(fields[f"at:{step}:{start}"]), int(fields[f"first:{step}"])
-    return member_id(progress.id, started_ms, first + place, keeps=fields.get(f"keep:{step}") == "1")

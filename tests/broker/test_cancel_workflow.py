@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from django_rtq.broker.workflows import started_parts
 from tests.support.jobs import QUEUE
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, live_jobs, snapshot
@@ -47,6 +48,39 @@ def test_one_that_is_missing(redis, broker):
     assert broker.workflows.cancel(FLOW) == "missing"
 
     assert snapshot(redis) == before
+
+
+class CountedText(str):
+    """Counts how often it is read."""
+
+    reads = 0
+
+    def split(self, *args):
+        self.reads += 1
+        return super().split(*args)
+
+
+def test_where_the_parts_of_a_step_are_is_read_once():
+    """Not for each of its parts: a step of very many jobs has thousands, and heartbeats go through them."""
+    places = CountedText("0 2 5")
+    fields = {
+        "first:0": "7",
+        "size:0": "6",
+        "queue:0": QUEUE,
+        "parts:0": places,
+        "at:0:5": "1",
+        "at:0:0": "2",
+        "at:0:2": "3",
+    }
+
+    parts = started_parts(FLOW, fields)
+
+    assert [(part.place, part.first, part.size, part.started_ms) for part in parts] == [
+        (0, 7, 2, 2),
+        (2, 9, 3, 3),
+        (5, 12, 1, 1),
+    ]
+    assert places.reads == 1
 
 
 def parts_flow(number):

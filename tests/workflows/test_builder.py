@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -209,6 +210,11 @@ def _twice_on_death(flow):
     flow.on_death(tasks.report, "b")
 
 
+def _of_two_servers(flow):
+    flow.add(tasks.double, 1)
+    flow.add(replace(tasks.double, backend="reports"), 1)
+
+
 @pytest.mark.parametrize(
     ("act", "error", "text"),
     [
@@ -221,6 +227,7 @@ def _twice_on_death(flow):
         (_of_another, InvalidWorkflow, "cannot take a result"),
         (_waits_for_another, InvalidWorkflow, "belongs to another"),
         (_twice_on_death, InvalidWorkflow, "one on_death"),
+        (_of_two_servers, InvalidWorkflow, "several Redis servers"),
     ],
 )
 def test_what_cannot_be_added_is_refused(redis, broker, act, error, text):

@@ -11,10 +11,21 @@ from django_rtq.inspector.selection import QueryError, Selection
 from django_rtq.search import read_query, search_all
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.members import membership_of, why_not_started
-from tests.support.jobs import queued_job
+from tests.broker.test_cancel_workflow import parts_flow
+from tests.support.jobs import QUEUE, queued_job
 from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end
 
 OTHER = "0123456789ac"
+
+
+def test_the_dead_jobs_of_several_parts_are_known_by_their_ids(broker):
+    flow = parts_flow(5)
+    broker.workflows.start(broker.workflows.store(flow)[2])
+    members = claim_members(broker)
+    dead = [members[number] for number in (0, 2, 3)]
+    end(broker, "bury", *dead)
+
+    assert sorted(Workflow(FLOW).dead()) == sorted((member.id, QUEUE) for member in dead)
 
 
 def two_flows(broker):

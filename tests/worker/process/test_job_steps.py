@@ -28,6 +28,16 @@ def run(context, scene):
     return SCENES[scene](context)
 
 
+@task(takes_context=True, max_attempts=2, backoff=0)
+def deployed(context):
+    """Its second run is one of a later version, which has removed a step and renamed another."""
+    first = context.step("first", add, 1)
+    if context.attempt == 1:
+        context.step("second", add, 2)
+        raise ValueError("not yet")
+    return first + context.step("third", add, 5)
+
+
 def scene(function):
     SCENES[function.__name__] = function
     return function
@@ -120,6 +130,13 @@ def test_each_step_is_a_round_trip_and_all_that_are_finished_are_one(monkeypatch
     of_steps = [names for names in trips if {"HGETALL", "EVALSHA record_step"} & {*names}]
     read = ["TIME", "HGET", "HGET", "HGETALL"]
     assert of_steps == [read, *[["EVALSHA record_step"]] * 20, read]
+
+
+def test_a_deploy_may_rename_and_remove_steps():
+    deployed.delay()
+
+    assert drain(raise_errors=False)[-1].result == 6
+    assert calls == [(1,), (2,), (5,)]
 
 
 def test_helpers_ask_for_the_current_job(redis):
