@@ -192,22 +192,22 @@ def test_in_tests_there_is_one_place(shards):
 
 def test_all_packets_are_sent_before_a_reply_is_read(servers, shards):
     by_client = tasks.note.using(client=lambda name: client_of(name % 2))
-    by_client.delay_many([((i,), {}) for i in range(2)])  # the connections are there
+    by_client.delay_many([((i,), {}) for i in range(4)])  # connections are there, and both servers know the script
     servers[0].pause()
     calls = threading.Thread(target=by_client.delay_many, args=([((i,), {}) for i in range(10)],))
     calls.start()
     try:
-        wait_until(lambda: waiting(shards[1]) == 6)
+        wait_until(lambda: waiting(shards[1]) == 7)
         assert calls.is_alive()
     finally:
         servers[0].resume()
         calls.join(60)
-    assert waiting(shards[0]) == 6
+    assert waiting(shards[0]) == 7
 
 
 def test_so_are_those_of_several_calls(servers, shards):
     by_client = tasks.note.using(client=lambda name: client_of(name % 2))
-    by_client.delay_many([((i,), {}) for i in range(2)])
+    by_client.delay_many([((i,), {}) for i in range(4)])
     jobs = placed("", "default", [new_job(by_client, (i,), {}) for i in range(10)])
     answers = []
     calls = [EnqueueCall("default", jobs[:5]), EnqueueCall("default", jobs[5:])]
@@ -215,13 +215,13 @@ def test_so_are_those_of_several_calls(servers, shards):
     servers[0].pause()
     thread.start()
     try:
-        wait_until(lambda: waiting(shards[1]) == 6)
+        wait_until(lambda: waiting(shards[1]) == 7)
         assert thread.is_alive()
     finally:
         servers[0].resume()
         thread.join(60)
     assert answers == [["ok"] * 5] * 2
-    assert waiting(shards[0]) == 6
+    assert waiting(shards[0]) == 7
 
 
 def test_a_connection_that_is_lost_is_opened_again(servers, shards):
