@@ -30,11 +30,13 @@ MadeJob = TypeVar("MadeJob", NewJob, UniqueJob)
 
 def placed(backend: str, queue: str, jobs: list[MadeJob], *, all_or_none: bool = False) -> list[MadeJob]:
     """The jobs of a call with ids that name their shards. Raises ValueError if they are in several, and may not be."""
-    if (pinned := shard_pinned_in(backend)) is not None:
-        return [type(job)(with_shard(job.id, pinned), *job[1:]) for job in jobs]
-    if not (numbers := open_shards()) or place_of(backend):
+    if backend and (pinned := shard_pinned_in(backend)) is not None:
+        return [_in_shard(pinned, job) for job in jobs]
+    if not (numbers := open_shards()) or (backend and place_of(backend)):
         return jobs
-    found = [type(job)(with_shard(job.id, _shard_for(queue, job, numbers)), *job[1:]) for job in jobs]
+    found = [
+        _in_shard(shard_for_job(queue, job.client, getattr(job, "digest", ""), job.id, numbers), job) for job in jobs
+    ]
     if all_or_none and len(of := {shard_in(job.id) for job in found}) > 1:
         raise ValueError(
             f"delay_many(all_or_none=True) cannot store these jobs together: they belong to {len(of)} shards, which no "
@@ -62,9 +64,8 @@ class _Open:
 _open = _Open()
 
 
-def _shard_for(queue: str, job: NewJob | UniqueJob, numbers: tuple[int, ...]) -> int:
-    digest = job.digest if isinstance(job, UniqueJob) else ""
-    return shard_for_job(queue, job.client, digest, job.id, numbers)
+def _in_shard(shard: int, job: MadeJob) -> MadeJob:
+    return tuple.__new__(type(job), (with_shard(job.id, shard), *job[1:])) if shard else job
 
 
 def shard_for_job(queue: str, client: str, digest: str, job_id: str, numbers: tuple[int, ...]) -> int:
