@@ -37,13 +37,16 @@ def _shards() -> dict[str, Figure]:
     sides = {"four": ("4 shards on 4 servers", 4, 1.1), "sixteen": ("16 shards on one server", 16, 1.15)}
     costs = {"enqueue_python": "delay(), Python", "enqueue_redis": "delay(), all Redis"}
     costs |= {"run_python": "a run, Python", "run_redis": "a run, all Redis"}
+    counts = {"enqueue_commands": ("commands", "delay()"), "run_commands": ("commands", "a run")}
+    counts["run_scripts"] = ("scripts", "a run")
     for side, (what, processes, most) in sides.items():
         for load in ("noop", "2ms"):
-            for cost, part in costs.items():
-                name, jobs = f"{side}_{load}_{cost}", "no-op jobs" if load == "noop" else "jobs of 2 ms"
-                one = f"shards.one_{name}"
-                figures[one] = Figure("µs/job", f"CPU of {part}: {jobs}, one shard, {processes} processes")
-                figures[f"shards.{name}"] = Figure("µs/job", f"the same: {what}")
+            jobs = "no-op jobs" if load == "noop" else "jobs of 2 ms"
+            parts = {cost: ("µs/job", f"CPU of {part}") for cost, part in costs.items()} | counts
+            for cost, (unit, part) in parts.items():
+                name = f"{side}_{load}_{cost}"
+                figures[f"shards.one_{name}"] = Figure(unit, f"{part}: {jobs}, one shard, {processes} processes")
+                figures[f"shards.{name}"] = Figure(unit, f"the same: {what}")
                 figures[f"shards.{name}_ratio"] = Figure("ratio", f"{what} to one", Target("<=", most))
     for count in (1, 8, 16):
         figures[f"shards.idle_cpu_{count}"] = Figure("s per min", f"CPU of an idle worker that serves {count}")

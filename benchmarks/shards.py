@@ -25,6 +25,7 @@ ROUNDS = 5
 ONE_BY_ONE = 1_500  # jobs that are enqueued so
 FROM, TO = 0.1, 0.6  # shares of the jobs that are done when measuring begins and ends: no shard is empty by then
 COSTS = ("enqueue_python", "enqueue_redis", "run_python", "run_redis")
+COUNTS = ("enqueue_commands", "run_commands", "run_scripts")  # by Redis, also in scripts; and calls of scripts
 IDLE = {1: (), 8: (), 16: ("--shards", "all")}
 SETTLE_SECONDS = 12.0  # more than two heartbeats
 SAMPLES = 100  # of a block
@@ -93,7 +94,7 @@ def _jobs(
             for side, figure in ((one, f"shards.one_{name}_{load}"), (many, f"shards.{name}_{load}")):
                 for what, cost in _job_costs(env, side, load, jobs, clients).items():
                     readings.add(f"{figure}_{what}", cost)
-            for what in COSTS:
+            for what in (*COSTS, *COUNTS):
                 readings.ratio(
                     f"shards.{name}_{load}_{what}_ratio",
                     f"shards.{name}_{load}_{what}",
@@ -102,7 +103,8 @@ def _jobs(
 
 
 def _job_costs(env: Environment, side: Side, load: str, jobs: int, clients: Sequence[redis.Redis]) -> dict[str, float]:
-    """µs of CPU for each job: of this process and all servers to enqueue it, of worker and servers to run it."""
+    """µs of CPU for each job: of this process and all servers to enqueue it, of worker and servers to run it. And
+    counts, which other work on the machine does not change."""
     from benchmarks.jobs import mark, nap
 
     with _sharded(env, side.urls, clients):
@@ -112,23 +114,34 @@ def _job_costs(env: Environment, side: Side, load: str, jobs: int, clients: Sequ
         tasks = [(mark if load == "noop" else nap).using(client=name) for name in names]
         rest = () if load == "noop" else (2,)
         first = ONE_BY_ONE
-        tasks[0].delay(0, *rest)
+        for task in tasks:  # or else some of the others would open connections and load scripts
+            task.delay(0, *rest)
+        former, _ = _executed(clients)
         spent, on_servers = time.process_time(), sum(map(redis_cpu, clients))
         for number in range(1, first):
             tasks[number % len(tasks)].delay(number, *rest)
         enqueue = (time.process_time() - spent) / first * 1e6, (sum(map(redis_cpu, clients)) - on_servers) / first * 1e6
+        enqueue_commands = (_executed(clients)[0] - former) / first
         for at, task in enumerate(tasks):
             task.delay_many([((number, *rest), {}) for number in range(first, jobs) if number % len(tasks) == at])
         with env.worker(*side.options) as worker:
             _wait_until_done(env, FROM * jobs, jobs, worker)
             family, done = family_of(worker.pid), marked(jobs)
-            in_worker, on_servers = cpu_seconds(family), sum(map(redis_cpu, clients))
+            in_worker, on_servers, before = cpu_seconds(family), sum(map(redis_cpu, clients)), _executed(clients)
             _wait_until_done(env, TO * jobs, jobs, worker)
             part = (marked(jobs) - done) / 1e6
-            ended = cpu_seconds(family), sum(map(redis_cpu, clients))
+            ended, after = (cpu_seconds(family), sum(map(redis_cpu, clients))), _executed(clients)
             _wait_until_done(env, jobs, jobs, worker)
         run = (ended[0] - in_worker) / part, (ended[1] - on_servers) / part
-        return dict(zip(COSTS, (*enqueue, *run), strict=True))
+        counts = [(now - then) / part / 1e6 for then, now in zip(before, after, strict=True)]
+        return dict(zip((*COSTS, *COUNTS), (*enqueue, *run, enqueue_commands, *counts), strict=True))
+
+
+def _executed(clients: Sequence[redis.Redis]) -> tuple[int, int]:
+    """The commands that servers have executed, also in scripts, and the calls of scripts."""
+    stats = [of_command for client in clients for of_command in client.info("commandstats").items()]
+    calls = [(name, of_command["calls"]) for name, of_command in stats if name != "cmdstat_info"]
+    return sum(number for _, number in calls), sum(number for name, number in calls if name == "cmdstat_evalsha")
 
 
 def _wait_until_done(env: Environment, wanted: float, jobs: int, worker: subprocess.Popen[bytes]) -> None:
