@@ -30,7 +30,7 @@ WORKER = "w1"
 @pytest.fixture(scope="module")
 def servers():
     """A master and its replica."""
-    with PrivateRedis() as master, PrivateRedis(arguments=["--replicaof", f"127.0.0.1 {master.port}"]) as replica:
+    with PrivateRedis() as master, PrivateRedis(arguments=["--replicaof", "127.0.0.1", str(master.port)]) as replica:
         yield master, replica
 
 

@@ -49,7 +49,7 @@ class PrivateReplication:
     def start(self):
         """Start all of them."""
         master = self._stack.enter_context(PrivateRedis(appendonly=True))
-        follow = ["--replicaof", f"127.0.0.1 {master.port}"]
+        follow = ["--replicaof", "127.0.0.1", str(master.port)]
         self.servers = [master, self._stack.enter_context(PrivateRedis(appendonly=True, arguments=follow))]
         self._sentinels = [self._stack.enter_context(PrivateSentinel(master.port)) for _ in range(SENTINELS)]
         wait_until(lambda: all(map(self.is_ready, self.servers)))

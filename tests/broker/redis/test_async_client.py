@@ -111,9 +111,9 @@ def test_nothing_is_nothing(broker):
 
 def test_a_script_is_loaded_when_redis_does_not_know_it(redis, broker):
     redis.script_flush()
-    renew = SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000,))
+    renew = SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000, "", 0))
 
-    assert run(broker, COUNT, renew, COUNT) == [1, [[-1, [], [], 0]], 2]
+    assert run(broker, COUNT, renew, COUNT) == [1, [[-1, [], [], 0, -1]], 2]
 
 
 def test_a_script_that_cannot_be_loaded_is_an_error(redis, broker):
@@ -121,7 +121,7 @@ def test_a_script_that_cannot_be_loaded_is_an_error(redis, broker):
     redis.answer_once(b"-ERR no scripts today\r\n-NOSCRIPT No matching script.\r\n", around=b"LOAD")
 
     with pytest.raises(BrokerError, match="no scripts today"):
-        run(broker, SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000,)))
+        run(broker, SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000, "", 0)))
 
 
 @pytest.mark.parametrize(

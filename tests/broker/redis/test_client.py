@@ -49,9 +49,9 @@ def test_of_several_commands_each_is_done_once_whichever_are_known(redis, broker
 
 def test_neighbours_of_an_unknown_script_are_not_done_twice(redis, broker):
     redis.script_flush()
-    renew = SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000,))
+    renew = SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000, "", 0))
 
-    assert broker.redis.execute([COUNT, renew, COUNT]) == [1, [[-1, [], [], 0]], 2]
+    assert broker.redis.execute([COUNT, renew, COUNT]) == [1, [[-1, [], [], 0, -1]], 2]
 
     assert counted(redis) == 2
 
