@@ -22,6 +22,7 @@ from django_rtq.models import OutboxJob
 from testproject.redis_server import PrivateRedis
 from tests.app import tasks, unique_tasks
 from tests.support.jobs import QUEUE, new_job
+from tests.support.redis_server import Redis
 from tests.support.waiting import wait_until
 
 WORKER = "w1"
@@ -29,8 +30,10 @@ WORKER = "w1"
 
 @pytest.fixture(scope="module")
 def servers():
-    """A master and its replica."""
+    """A master, which knows all scripts, and its replica."""
     with PrivateRedis() as master, PrivateRedis(arguments=["--replicaof", "127.0.0.1", str(master.port)]) as replica:
+        with Redis.from_url(master.url) as client:
+            client.load_scripts()
         yield master, replica
 
 
