@@ -14,7 +14,7 @@ import redis
 from redis import exceptions as redis_exceptions
 from redis.sentinel import MasterNotFoundError
 
-from django_rtq.broker.redis.commands import Command, Mending, Pause, Steps, checked, raised, script_of, with_dependent
+from django_rtq.broker.redis.commands import Command, Mending, Pause, Steps, checked, script_of, with_dependent
 from django_rtq.broker.redis.hooks import command_hooks, run_hooked
 from django_rtq.broker.redis.masters import MasterPool, WrongAddress, has_moved, note_loss
 from django_rtq.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
@@ -186,7 +186,10 @@ class RedisClient:
 
     def execute_one(self, command: Command, *, resend: bool = False) -> Any:
         """The reply to one command. Raises BrokerError."""
-        return raised(self.execute_each((command,), resend=resend)[0])
+        (reply,) = self.execute_each((command,), resend=resend)
+        if isinstance(reply, BrokerError):
+            raise reply
+        return reply
 
     def execute(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
         """The replies to several commands. Raises the first BrokerError."""
