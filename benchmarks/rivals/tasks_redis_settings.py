@@ -1,17 +1,11 @@
 """Settings for django-tasks-redis."""
 
-import json
-import os
+from benchmarks.rivals.django_settings import DATABASES, REDIS_URL, SECRET_KEY, USE_TZ  # noqa: F401
 
-SECRET_KEY = "not a secret: nothing here answers requests"
-USE_TZ = True
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
-if "RTQ_BENCH_DATABASE" in os.environ:
-    DATABASES = {"default": json.loads(os.environ["RTQ_BENCH_DATABASE"])}
 INSTALLED_APPS = ["django_tasks_redis", "benchmarks"]
 TASKS = {
     "default": {
         "BACKEND": "django_tasks_redis.RedisTaskBackend",
-        "OPTIONS": {"REDIS_URL": os.environ.get("RTQ_BENCH_REDIS", "")},
+        "OPTIONS": {"REDIS_URL": REDIS_URL},
     }
 }

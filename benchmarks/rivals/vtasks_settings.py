@@ -1,18 +1,12 @@
 """Settings for django-vtasks."""
 
-import json
-import os
+from benchmarks.rivals.django_settings import DATABASES, REDIS_URL, SECRET_KEY, USE_TZ  # noqa: F401
 
-SECRET_KEY = "not a secret: nothing here answers requests"
-USE_TZ = True
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
-if "RTQ_BENCH_DATABASE" in os.environ:
-    DATABASES = {"default": json.loads(os.environ["RTQ_BENCH_DATABASE"])}
 INSTALLED_APPS = ["django_vtasks", "benchmarks"]
 TASKS = {
     "default": {
         "BACKEND": "django_vtasks.backends.valkey.ValkeyTaskBackend",
-        "OPTIONS": {"BROKER_URL": os.environ.get("RTQ_BENCH_REDIS", "")},
+        "OPTIONS": {"BROKER_URL": REDIS_URL},
     }
 }
 VTASKS_QUEUES = ["default"]
