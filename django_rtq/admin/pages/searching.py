@@ -68,15 +68,15 @@ class JobSearch:
         """None also if a page of all shards says that its shard does not answer."""
         from django_rtq.inspector.merged import AllShards  # most projects have no shards
 
-        inspector = get_inspector() if views_all_shards() else AllShards()
+        is_of_all = views_all_shards()
         try:
-            return inspector.find(job_id)
+            return (get_inspector() if is_of_all else AllShards()).find(job_id)
         except JobNotFound:
             return None
         except BrokerError:
-            if views_all_shards():
-                return None
-            raise
+            if not is_of_all:
+                raise
+            return None
 
     def context(self, url: PageUrl) -> dict[str, Any]:
         """The context of the template."""
