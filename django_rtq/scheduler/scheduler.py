@@ -22,7 +22,7 @@ OUTDATED_MS = 90 * 86_400_000  # the state of an undeclared schedule is deleted 
 logger = logging.getLogger("django_rtq")
 
 MAX_CALLS = 4  # of promote, for 100 jobs each, in one round trip: Redis serves nobody else meanwhile
-CHECK_SECONDS = 2.0  # how often wait() checks whether a thread of this process has noticed changed schedules
+CHECK_SECONDS = 10.0  # how often wait() checks whether a thread of this process has noticed changed schedules
 CLEANUP_SECONDS = 3600.0  # how often it searches for unused queues
 RESTART_CHECK_SECONDS = 3600.0  # how often it looks whether Redis was restarted; at once if a connection was lost
 MAX_WAIT_SECONDS = 60.0  # if a wake-up signal gets lost, heartbeats promote due jobs as well

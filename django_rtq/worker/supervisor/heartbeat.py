@@ -65,6 +65,8 @@ class Heartbeat(Loop):
         self._stand_in = ""  # the name under which the supervisor has signed on, instead of processes that crash
         #: Redis holds data in another format: the worker has to exit.
         self.mismatch: FormatMismatch | None = None
+        #: Called then.
+        self.on_mismatch: Callable[[], None] = lambda: None
         self._host = socket.gethostname()
         self._has_looked_for_projects = False
         self._keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
@@ -92,6 +94,7 @@ class Heartbeat(Loop):
             result = self._broker.heartbeat(self._queues, infos, promote=self._promotes, keeper=self._keeper)
         except FormatMismatch as error:
             self.mismatch = error
+            self.on_mismatch()
             raise
         self._note_renewed([shared for _, shared in processes if shared.worker in infos], result.unknown, started)
         signals.send_promoted(Heartbeat, result.promoted)

@@ -87,7 +87,7 @@ class _Supervisors:
                 for place in [place for place, at in self._due.items() if at <= time.monotonic()]:
                     del self._due[place]
                     self._alive[self._fork(_name(place), partial(self._serve_place, place))] = place
-                self._wakeup.sleep(RESTART_SECONDS / 4 if self._due else TOUCH_SECONDS)
+                self._wakeup.sleep(self._check_seconds())
                 for signum in self._wakeup.signals[self._passed_on :]:
                     self._stop(signum)
                     self._passed_on += 1
@@ -95,6 +95,15 @@ class _Supervisors:
                 self._look_at_others()
                 self._touch()
         return self._worst
+
+    def _check_seconds(self) -> float:
+        """How long to sleep: signals and the end of a process end it."""
+        if self._due:
+            return RESTART_SECONDS / 4
+        if self._health_file:
+            return TOUCH_SECONDS
+        is_looking = self._look is None and self._others and not self._is_stopping
+        return max(0.0, self._next_look - time.monotonic()) if is_looking else LOOK_SECONDS
 
     def _serve_place(self, place: str) -> int:
         return self._serve(place, self._health_file_of(place))

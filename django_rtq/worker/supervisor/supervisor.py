@@ -16,6 +16,7 @@ and for one tick each.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import sys
@@ -45,7 +46,7 @@ TOUCH_SECONDS = 2.0  # between two touches of the health file
 logger = logging.getLogger("django_rtq")
 
 CHECK_SECONDS = 0.5  # between two checks of time limits
-DOZE_SECONDS = 2.0  # the same while no job runs: a process that claims jobs wakes the main thread
+DOZE_SECONDS = 15.0  # the same at most while no job runs: a process that claims jobs wakes the main thread
 FORK_CHECK_SECONDS = 0.05  # the same, while a fork is due
 PAUSE_SECONDS = 0.1  # how long one try to fork waits for the loops to pause; it blocks the main thread
 
@@ -110,6 +111,7 @@ class Supervisor:
             on_cancel_requests=self._control.on_cancel_requests,
             supervisor_info=self._control.info,
         )
+        self._heartbeat.on_mismatch = self._wakeup.wake
         self._health_file = HealthFile(
             options.health_file,
             pool=self._process_pool,
@@ -123,7 +125,7 @@ class Supervisor:
             self._loops += scheduler_loops(broker, options.queues)
         self._drain_until: float | None = None
         self._cannot_start = False
-        self._idle_checks = 0  # so many in turn saw no job run, and were not woken
+        self._idle_since = math.inf  # time.monotonic() of the first of the last checks that saw no job run
 
     def begin(self) -> None:
         """Find out, before run(), whether Redis can be used. Raises BrokerError for what waiting does not fix."""
@@ -149,7 +151,7 @@ class Supervisor:
 
     def _main_loop(self) -> None:
         while self._process_pool.processes or self._fork_schedule.pending or self._crash_recovery.is_pending:
-            self._doze(was_woken=self._wakeup.sleep(self._check_seconds()))
+            self._note_idle(was_woken=self._wakeup.sleep(self._check_seconds()))
             for process, status in self._process_pool.reap():
                 self._on_exit(process, status)
             self._kill_overdue()
@@ -163,19 +165,20 @@ class Supervisor:
     def _check_seconds(self) -> float:
         """How long the main thread may sleep."""
         if self._drain_until is None:
-            longest = DOZE_SECONDS if self._idle_checks > 1 else CHECK_SECONDS
-            return min(longest, max(FORK_CHECK_SECONDS, self._fork_schedule.seconds))
+            longest = TOUCH_SECONDS if self._options.health_file else DOZE_SECONDS
+            idle_seconds = max(CHECK_SECONDS, min(longest, time.monotonic() - self._idle_since))
+            return min(idle_seconds, max(FORK_CHECK_SECONDS, self._fork_schedule.seconds))
         # Once the processes are killed, only Redis is waited for.
         left = self._drain_until - time.monotonic() if self._process_pool.processes else 0.0
         return min(CHECK_SECONDS, max(FORK_CHECK_SECONDS, left))
 
-    def _doze(self, *, was_woken: bool) -> None:
-        """If no job runs, tell processes to wake this thread when they claim some. It dozes from the next check on: a
-        process that looked before it was told runs its job by then (D161)."""
+    def _note_idle(self, *, was_woken: bool) -> None:
+        """If no job runs, tell processes to wake this thread when they claim some. A process that looked before it was
+        told has until the next check to run its job: it comes after as long a time as it has been idle (D161)."""
         processes = self._process_pool.processes
         has_work = self._fork_schedule.pending or any(process.shared.is_running for process in processes)
         is_idle = not was_woken and not has_work
-        self._idle_checks = self._idle_checks + 1 if is_idle else 0
+        self._idle_since = min(self._idle_since, time.monotonic()) if is_idle else math.inf
         for process in processes:
             process.shared.is_supervisor_dozing = is_idle
 

@@ -32,6 +32,7 @@ logger = logging.getLogger("django_rtq")
 
 CHECK_SECONDS = 0.5
 IDLE_CHECK_SECONDS = 2.0  # the same while no job runs: the main thread wakes the watchdog when one does
+ALIVE_CHECK_SECONDS = 6.0  # the same while all processes give signs of life as well, every 5 seconds or more often
 SLOW_SECONDS = 0.4  # a job is slow when it has run for so long: at least since the last check
 VISIBLE_SECONDS = 0.01  # after so long the process sees a revocation, or we see what it had started before
 
@@ -63,7 +64,9 @@ class Watchdog(Loop):
         self._queues = queues
         self._processes = processes
         self._observed: dict[SharedState, _Observed] = {}
-        self._idle_seconds = max(CHECK_SECONDS, min(IDLE_CHECK_SECONDS, broker.config.lease_seconds / 8))
+        lease = broker.config.lease_seconds
+        self._idle_seconds = max(CHECK_SECONDS, min(IDLE_CHECK_SECONDS, lease / 8))
+        self._alive_seconds = max(CHECK_SECONDS, min(ALIVE_CHECK_SECONDS, lease * 0.4))
         self.interval = CHECK_SECONDS  # until the next check
 
     def wake_if_busy(self) -> None:
@@ -82,8 +85,12 @@ class Watchdog(Loop):
         finally:
             for send in send_later:
                 send()
-        is_idle = not any(observed.running[1] for observed in self._observed.values())
-        self.interval = self._idle_seconds if is_idle else CHECK_SECONDS
+        if any(observed.running[1] for observed in self._observed.values()):
+            self.interval = CHECK_SECONDS
+        elif any(observed.silent_seconds >= self._alive_seconds for observed in self._observed.values()):
+            self.interval = self._idle_seconds
+        else:
+            self.interval = self._alive_seconds
         return self.interval
 
     def _check(
@@ -103,11 +110,12 @@ class Watchdog(Loop):
 
     def _is_frozen(self, shared: SharedState, observed: _Observed, now: float) -> bool:
         """Whether a process that runs no job has given no sign of life for a lease."""
-        if shared.alive_at != observed.alive_at or shared.alive_at == math.inf or observed.running[1]:
-            observed.alive_at, observed.silent_seconds = shared.alive_at, 0.0
-        else:
-            # Limited, because this process may have been frozen as well.
-            observed.silent_seconds += min(now - observed.checked_at, 2 * self.interval)
+        alive_at, silent_since = shared.alive_at, observed.checked_at
+        if alive_at != observed.alive_at or alive_at == math.inf or observed.running[1]:
+            silent_since = now if alive_at == math.inf or observed.running[1] else alive_at
+            observed.alive_at, observed.silent_seconds = alive_at, 0.0
+        # Limited, because this process may have been frozen as well.
+        observed.silent_seconds += min(now - silent_since, 2 * self.interval)
         observed.checked_at = now
         return observed.silent_seconds > self._broker.config.lease_seconds
 

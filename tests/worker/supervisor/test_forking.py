@@ -6,13 +6,14 @@ import signal
 
 import pytest
 
+from django_rtq.exceptions import FormatMismatch
 from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_DONE, EXIT_RECYCLED, WorkerOptions
 from django_rtq.worker.shared_entries import ACKED
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor import fork_schedule
 from django_rtq.worker.supervisor import supervisor as module
 from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
-from django_rtq.worker.supervisor.supervisor import CHECK_SECONDS, DOZE_SECONDS, Supervisor
+from django_rtq.worker.supervisor.supervisor import CHECK_SECONDS, DOZE_SECONDS, TOUCH_SECONDS, Supervisor
 from tests.support.jobs import QUEUE
 
 DIED = signal.SIGKILL  # as a status of waitpid
@@ -116,9 +117,12 @@ def supervise(broker, monkeypatch):
 
 
 class Slept(list):
-    """For how long the main thread wanted to sleep. It does not, and hears of signals."""
+    """For how long the main thread wanted to sleep. It does not, and hears of signals; its clock goes on."""
 
     woken = ()  # the numbers of the sleeps, from 1, that something ended
+
+    def monotonic(self):
+        return 1000.0 + sum(self)
 
 
 @pytest.fixture
@@ -131,6 +135,7 @@ def slept(monkeypatch):
         return len(slept) in slept.woken
 
     monkeypatch.setattr(module.Wakeup, "sleep", note)
+    monkeypatch.setattr(module, "time", slept)
     return slept
 
 
@@ -235,14 +240,24 @@ def waits(process_pool):
     pass
 
 
-OFTEN, SELDOM = CHECK_SECONDS, DOZE_SECONDS
+OFTEN = CHECK_SECONDS
+LONGER = [
+    OFTEN,
+    OFTEN,
+    OFTEN,
+    2 * OFTEN,
+    4 * OFTEN,
+    8 * OFTEN,
+    16 * OFTEN,
+]  # the first sleep comes before it has looked
 
 
-def test_a_supervisor_dozes_while_no_job_runs(supervise, slept):
-    slept.woken = (4,)  # by the process that has claimed a job
-    supervise(waits, waits, waits, starts_job, waits, ends_job, waits, waits, stop)
+def test_a_supervisor_sleeps_as_long_as_no_job_has_run(supervise, slept):
+    slept.woken = (10,)  # by the process that has claimed a job
+    supervise(*[waits] * 9, starts_job, waits, ends_job, *[waits] * 5, stop)
 
-    assert slept[:9] == [OFTEN, OFTEN, SELDOM, SELDOM, OFTEN, OFTEN, OFTEN, OFTEN, SELDOM]
+    assert slept[:10] == [*LONGER, DOZE_SECONDS, DOZE_SECONDS, DOZE_SECONDS]
+    assert slept[10:18] == [OFTEN, OFTEN, *LONGER[:6]]
 
 
 def test_one_that_was_woken_looks_often_again(supervise, slept):
@@ -250,8 +265,27 @@ def test_one_that_was_woken_looks_often_again(supervise, slept):
     note = [lambda pool: told.append({process.shared.is_supervisor_dozing for process in pool.processes})]
     supervise(*note * 7, stop, processes=2)
 
-    assert told == [{True}, {True}, {True}, {False}, {True}, {True}, {True}]  # before it dozes processes know
-    assert slept[:8] == [OFTEN, OFTEN, SELDOM, SELDOM, OFTEN, OFTEN, SELDOM, SELDOM]
+    assert told == [{True}, {True}, {True}, {False}, {True}, {True}, {True}]  # before it sleeps longer processes know
+    assert slept[:8] == [*LONGER[:4], *LONGER[:4]]
+
+
+def test_a_health_file_is_touched_in_time(supervise, slept, tmp_path):
+    supervise(*[waits] * 9, stop, health_file=str(tmp_path / "well"))
+
+    assert slept[:9] == [*LONGER[:5], *[TOUCH_SECONDS] * 4]
+
+
+def test_data_of_another_format_wakes_it(supervise, broker, monkeypatch):
+    woken, wake = [], module.Wakeup.wake
+    monkeypatch.setattr(module.Wakeup, "wake", lambda self: (woken.append(1), wake(self)))
+    monkeypatch.setattr(broker, "heartbeat", refuse_format)
+    _, code = supervise(*[waits] * 50)
+
+    assert (code, len(woken) > 0) == (EXIT_CANNOT_START, True)
+
+
+def refuse_format(*args, **kwargs):
+    raise FormatMismatch("Redis holds data of another format")
 
 
 def test_a_sleep_says_whether_something_ended_it():

@@ -9,7 +9,7 @@ from django_rtq import signals
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.shared_entries import ACKED, Revoked
 from django_rtq.worker.shared_memory import SharedState
-from django_rtq.worker.supervisor.watchdog import CHECK_SECONDS, IDLE_CHECK_SECONDS, Watchdog
+from django_rtq.worker.supervisor.watchdog import ALIVE_CHECK_SECONDS, CHECK_SECONDS, Watchdog
 from tests.support.jobs import QUEUE, claimed_job, claimed_jobs, new_job
 from tests.support.snapshots import place_of, snapshot
 
@@ -321,7 +321,23 @@ def test_checks_are_rare_while_no_job_runs(broker, shared, batch):
 
     shared.finish(1, ACKED, 1)
 
-    assert watchdog.tick() == IDLE_CHECK_SECONDS < broker.config.lease_seconds / 8
+    assert watchdog.tick() == ALIVE_CHECK_SECONDS < broker.config.lease_seconds * 0.4
+
+
+def test_a_process_that_gives_no_sign_of_life_is_looked_at_more_often(broker, shared, clock, monkeypatch):
+    monkeypatch.setattr(broker, "config", replace(broker.config, lease_seconds=15.0))
+    watchdog, intervals = Watchdog(broker, [QUEUE], lambda: [(4711, shared)]), []
+    for _ in range(4):  # it gives its last sign of life a moment after each look
+        shared.set_alive(clock.now + 0.1)
+        intervals.append(watchdog.tick())
+        clock.now += intervals[-1]
+    while shared.revoked is Revoked.NOTHING:
+        intervals.append(watchdog.tick())
+        clock.now += intervals[-1]
+
+    assert intervals[:6] == [ALIVE_CHECK_SECONDS] * 5 + [15 / 8]
+    assert set(intervals[6:]) == {15 / 8}
+    assert 15 < clock.now - shared.alive_at < 15 + 3 * 15 / 8
 
 
 def test_a_job_that_starts_wakes_it(broker, shared, batch, monkeypatch):
@@ -338,4 +354,4 @@ def test_a_job_that_starts_wakes_it(broker, shared, batch, monkeypatch):
     shared.start(2)
     watchdog.wake_if_busy()
 
-    assert woken == [IDLE_CHECK_SECONDS * 15 / 16]
+    assert woken == [ALIVE_CHECK_SECONDS]
