@@ -8,9 +8,9 @@ handle astray.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.enqueue_calls import AnyJob
@@ -21,28 +21,41 @@ from django_rtq.broker.task_backends import place_of, shard_numbers, shard_of, s
 from django_rtq.conf.config import Config, get_config
 from django_rtq.conf.shard_options import read_shards
 from django_rtq.exceptions import BrokerError, BrokerRefused
-from django_rtq.jobs.job import shard_in, with_shard
+from django_rtq.jobs.job import new_job_id, shard_in, with_shard
 
-MadeJob = TypeVar("MadeJob", NewJob, UniqueJob)
+NewId = Callable[..., str]  # of the client of a job, and the digest of a unique one
 
 # -- where jobs go
 
 
-def placed(backend: str, queue: str, jobs: list[MadeJob], *, all_or_none: bool = False) -> list[MadeJob]:
-    """The jobs of a call with ids that name their shards. Raises ValueError if they are in several, and may not be."""
+def new_ids(backend: str, queue: str) -> NewId | None:
+    """What makes ids that name the shards of jobs. None: no shards, or the backend has a Redis of its own."""
+    numbers = open_shards()
     if backend and (pinned := shard_pinned_in(backend)) is not None:
-        return [_in_shard(pinned, job) for job in jobs]
-    if not (numbers := open_shards()) or (backend and place_of(backend)):
-        return jobs
-    found = [
-        _in_shard(shard_for_job(queue, job.client, getattr(job, "digest", ""), job.id, numbers), job) for job in jobs
-    ]
-    if all_or_none and len(of := {shard_in(job.id) for job in found}) > 1:
+        return lambda client, digest="": new_job_id(pinned)
+    return _new_ids(queue) if numbers and not (backend and place_of(backend)) else None
+
+
+@lru_cache(maxsize=1000)
+def _new_ids(queue: str) -> NewId:
+    """open_shards() forgets it with the settings."""
+    return partial(_new_id, queue, open_shards())
+
+
+def _new_id(queue: str, numbers: tuple[int, ...], client: str, digest: str = "") -> str:
+    if (shard := _shard_of_client(queue, client)) is not None:
+        return new_job_id(shard)
+    job_id = new_job_id()
+    return with_shard(job_id, _shard_without_client(digest, job_id, numbers))
+
+
+def check_together(jobs: Sequence[AnyJob]) -> None:
+    """Raises ValueError if jobs that are to be stored together are in several shards."""
+    if len(shards := {shard_in(job.id) for job in jobs}) > 1:
         raise ValueError(
-            f"delay_many(all_or_none=True) cannot store these jobs together: they belong to {len(of)} shards, which no "
-            "script reaches at once. Call it once for each client: a client is in one shard."
+            f"delay_many(all_or_none=True) cannot store these jobs together: they belong to {len(shards)} shards, "
+            "which no script reaches at once. Call it once for each client: a client is in one shard."
         )
-    return found
 
 
 def open_shards() -> tuple[int, ...]:
@@ -51,6 +64,8 @@ def open_shards() -> tuple[int, ...]:
     if _open.config is not config:
         shards = read_shards(config.shards).values() if config.shards is not None and shard_numbers() else ()
         _open.config, _open.numbers = config, tuple(shard.number for shard in shards if not shard.closed)
+        _new_ids.cache_clear()
+        _shard_of_client.cache_clear()
     return _open.numbers
 
 
@@ -64,20 +79,26 @@ class _Open:
 _open = _Open()
 
 
-def _in_shard(shard: int, job: MadeJob) -> MadeJob:
-    return tuple.__new__(type(job), (with_shard(job.id, shard), *job[1:])) if shard else job
-
-
 def shard_for_job(queue: str, client: str, digest: str, job_id: str, numbers: tuple[int, ...]) -> int:
     """The shard of the queue, if it is in one; else of the client; without one of the digest of a unique job, or of
     the id."""
-    if (pinned := shard_of_queue(queue, numbers)) is not None:
-        return pinned
-    if client:
-        return shard_for(f"client {client}", numbers)
+    shard = _shard_of_client(queue, client)
+    return _shard_without_client(digest, job_id, numbers) if shard is None else shard
+
+
+def _shard_without_client(digest: str, job_id: str, numbers: tuple[int, ...]) -> int:
     if digest:
         return shard_for(f"digest {digest}", numbers)
     return numbers[int(job_id[-8:], 16) % len(numbers)]
+
+
+@lru_cache(maxsize=20_000)
+def _shard_of_client(queue: str, client: str) -> int | None:
+    """Of the queue, if it is in one, else of the client; None without a client. open_shards() forgets it with the
+    settings."""
+    numbers = open_shards()
+    pinned = shard_of_queue(queue, numbers)
+    return shard_for(f"client {client}", numbers) if pinned is None and client else pinned
 
 
 def shard_of_queue(queue: str, numbers: tuple[int, ...]) -> int | None:
@@ -93,7 +114,6 @@ def is_elsewhere(queue: str, place: str) -> bool:
     return pinned is not None and pinned != shard_of(place)
 
 
-@lru_cache(maxsize=20_000)
 def shard_for(name: str, numbers: tuple[int, ...]) -> int:
     """The shard of a name by rendezvous hashing: it changes for one name in n when shard n is added.
 
@@ -202,7 +222,9 @@ class AllShardsBroker(ShardBroker):
     def enqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """Enqueue jobs in their shards."""
         if len(jobs) == 1:
-            return Broker.enqueue(self._broker_of(shard_in(jobs[0].id)), queue, jobs, all_or_none=all_or_none)
+            number = shard_in(jobs[0].id)
+            broker = self._find(shard_place(number)) if number else self
+            return Broker.enqueue(broker, queue, jobs, all_or_none=all_or_none)
         return self._each(queue, jobs, lambda broker, part: broker._enqueue(queue, part, all_or_none))
 
     def enqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:

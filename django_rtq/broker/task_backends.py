@@ -106,6 +106,7 @@ def _place_of_shard(name: str) -> str:
     return name
 
 
+@cache
 def shard_place(number: int) -> str:
     """The name of the place of a shard."""
     return f"{_SHARD}{number}" if number else ""

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from enum import Enum
+from functools import cache
 from typing import Any
 
 if sys.version_info >= (3, 11):
@@ -70,8 +71,8 @@ class Job:
     options: dict[str, Any] = field(default_factory=dict)  # options of the task that using() changed for this call
 
 
-def new_job_id() -> str:
-    """A new UUID of version 7 (RFC 9562) in 32 hexadecimal digits, which sorts by time.
+def new_job_id(shard: int = 0) -> str:
+    """A new UUID of version 7 (RFC 9562) in 32 hexadecimal digits, which sorts by time; with_shard() of it.
 
     The caller makes it: a counter in Redis would be one round trip more, and an enqueue that is repeated two jobs.
 
@@ -84,6 +85,8 @@ def new_job_id() -> str:
         end, *others = _new_random_ends(_ENDS_AT_ONCE)
         _random_ends.extend(others)
     digits = f"{_clock.take(1):015x}"
+    if shard:
+        return f"{digits[:12]}8{digits[12:]}{_shard_digits(shard)}{end[4:]}"
     return f"{digits[:12]}7{digits[12:]}{end}"
 
 
@@ -96,12 +99,17 @@ def new_job_ids(count: int) -> list[str]:
 
 def with_shard(job_id: str, shard: int) -> str:
     """An id of new_job_id() that leads to a shard: a UUID of version 8. Those of shard 0 stay as they are."""
-    return f"{job_id[:12]}8{job_id[13:16]}{_IN_SHARD}{shard:03x}{job_id[20:]}" if shard else job_id
+    return f"{job_id[:12]}8{job_id[13:16]}{_shard_digits(shard)}{job_id[20:]}" if shard else job_id
+
+
+@cache
+def _shard_digits(shard: int) -> str:
+    return f"{_IN_SHARD}{shard:03x}"
 
 
 def shard_in(job_id: str) -> int:
     """The shard that an id leads to; 0 for ids that name none."""
-    if job_id[12:13] != "8" or job_id[16:17] != _IN_SHARD or len(job_id) != 32:
+    if len(job_id) != 32 or job_id[12] != "8" or job_id[16] != _IN_SHARD:
         return 0
     try:
         return int(job_id[17:20], 16)

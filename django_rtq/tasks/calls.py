@@ -44,18 +44,25 @@ class CalledTask(Protocol):
     def call_signature(self) -> Signature: ...
 
 
-def new_job(task: CalledTask, args: Sequence[Any], kwargs: dict[str, Any]) -> NewJob:
-    """A job for Broker.enqueue, with checked arguments. Raises what delay() raises for invalid ones."""
+def new_job(
+    task: CalledTask, args: Sequence[Any], kwargs: dict[str, Any], new_id: Callable[[str], str] | None = None
+) -> NewJob:
+    """A job for Broker.enqueue, with checked arguments. Raises what delay() raises for invalid ones.
+
+    `new_id` makes the id of a job of this client; None: new_job_id().
+    """
     config, name, signature, client = get_config(), task.name, task.call_signature, task.client
     signature.check(args, kwargs)
     call = serializer.dumps_call(args, kwargs, names=signature.names, task=name)
     body = write_body(name, call, task.options_in_record)
     check_body(name, body, config.max_payload_bytes)
+    if not isinstance(client, str):
+        client = client_name(f"{name}: client", signature.apply(client, args, kwargs))
     return NewJob(
-        new_job_id(),
+        new_job_id() if new_id is None else new_id(client),
         task.priority,
         config.max_crashes if task.max_crashes is None else task.max_crashes,
-        client if isinstance(client, str) else client_name(f"{name}: client", signature.apply(client, args, kwargs)),
+        client,
         task.due,
         task.expires_in,
         "1" if task.at_front else "",

@@ -7,7 +7,7 @@ import reprlib
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from asgiref.sync import sync_to_async
@@ -213,7 +213,8 @@ class EnqueueMethods(Generic[P, R_co]):
 
 def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
-    jobs, queue, backend = _new_jobs(task, calls, all_or_none), task.queue, task.backend
+    queue, backend = task.queue, task.backend
+    jobs = _new_jobs(task, queue, calls, all_or_none)
     if queue in limit_functions():
         for of_shard, positions in broker_of(backend).by_shard(jobs):
             meet_clients(of_shard, queue, [jobs[i] for i in positions])
@@ -236,7 +237,8 @@ def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = Fal
 
 async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """send() for coroutines, without waiting for a commit."""
-    jobs, queue, broker = _new_jobs(task, calls, all_or_none), task.queue, broker_of(task.backend)
+    queue, broker = task.queue, broker_of(task.backend)
+    jobs = _new_jobs(task, queue, calls, all_or_none)
     if queue in limit_functions():
         for of_shard, positions in broker.by_shard(jobs):
             await ameet_clients(of_shard, queue, [jobs[i] for i in positions])
@@ -249,22 +251,36 @@ async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: boo
     return _handles(task, queue, jobs, answers)
 
 
-def _new_jobs(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> list[Any]:
+def _new_jobs(task: EnqueuedTask, queue: str, calls: Iterable[Arguments], all_or_none: bool) -> list[Any]:
     """NewJobs, or UniqueJobs of a unique task."""
     make = new_job if task.uniqueness is None else new_unique_job
-    jobs = [make(task, args, kwargs) for args, kwargs in calls]
     if get_config().shards is None:
-        return jobs
-    from django_rtq.broker.sharded import placed
+        return [make(task, args, kwargs) for args, kwargs in calls]
+    new_id = _sharded().new_ids(task.backend, queue)
+    jobs = [make(task, args, kwargs, new_id) for args, kwargs in calls]
+    if all_or_none:
+        _sharded().check_together(jobs)
+    return jobs
 
-    return placed(task.backend, task.queue, jobs, all_or_none=all_or_none)
+
+@cache
+def _sharded() -> Any:
+    """With it comes redis-py. An import in each call would take longer than to find the shard of a job."""
+    from django_rtq.broker import sharded
+
+    return sharded
 
 
-def new_unique_job(task: EnqueuedTask, args: Sequence[Any], kwargs: dict[str, Any]) -> UniqueJob:
+def new_unique_job(
+    task: EnqueuedTask, args: Sequence[Any], kwargs: dict[str, Any], new_id: Callable[..., str] | None = None
+) -> UniqueJob:
     """new_job() of a unique task, with its digest and what to do on a conflict."""
     job, unique = new_job(task, args, kwargs), task.uniqueness
     assert unique is not None
-    return UniqueJob(*job, unique.digest(args, kwargs), unique.until, unique.limit_ms, unique.on_conflict)
+    digest = unique.digest(args, kwargs)
+    if new_id is not None:
+        job = job._replace(id=new_id(job.client, digest))
+    return UniqueJob(*job, digest, unique.until, unique.limit_ms, unique.on_conflict)
 
 
 def _handles(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str]) -> Handles:

@@ -2,6 +2,7 @@
 
 import threading
 import uuid
+from itertools import cycle
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -20,9 +21,10 @@ from django_rtq import (
     ResultTimeout,
     get_inspector,
 )
+from django_rtq.broker import sharded
 from django_rtq.broker.brokers import close_brokers, get_broker, substitute_broker
 from django_rtq.broker.messages import EnqueueCall
-from django_rtq.broker.sharded import placed
+from django_rtq.broker.sharded import new_ids
 from django_rtq.broker.task_backends import config_of, shard_place
 from django_rtq.conf.config import get_config
 from django_rtq.jobs.job import made_at, new_job_id, shard_in, with_shard
@@ -44,6 +46,34 @@ def test_ids_name_their_shard_and_stay_uuids_with_a_time():
         assert (shard_in(found), uuid.UUID(found).version, made_at(found)) == (number, 8, made_at(job_id))
         assert uuid.UUID(found).variant == uuid.RFC_4122
     assert [shard_in(text) for text in ("", "x", "0" * 12 + "8000bzzz" + "0" * 12, "0" * 12 + "8000b001")] == [0] * 4
+
+
+PLACES = {  # of the open shards: where three clients, two digests and two ids are, and the queue "ledger" as a whole
+    (0, 1, 2, 3): ((2, 3, 0, 1, 1, 3, 2), 2),
+    (0, 2, 3): ((2, 3, 0, 2, 0, 2, 0), 2),
+    (1,): ((1, 1, 1, 1, 1, 1, 1), 1),
+}
+JOBS = [("c1",), ("c2",), ("c3",), ("", "d1"), ("", "d2"), ("",), ("",)]
+
+
+def shards_of_jobs(queue):
+    """Where the settings send jobs of clients, unique ones without a client, and others."""
+    new_id = new_ids("", queue)
+    return tuple(shard_in(new_id(*job)) for job in JOBS)
+
+
+def test_where_a_job_goes_never_changes_but_with_the_settings(monkeypatch):
+    ids = cycle(f"{number:012x}70008{number * 7919:015x}" for number in range(len(JOBS)))
+    monkeypatch.setattr(sharded, "new_job_id", lambda shard=0: with_shard(next(ids), shard))
+
+    for _ in range(2):
+        for open_numbers, (places, ledger) in PLACES.items():
+            shards = {n: {"redis": f"redis://s{n}/0", "closed": n not in open_numbers} for n in range(4)}
+            with override_settings(RTQ={"SHARDS": shards}):
+                assert shards_of_jobs("ledger") == places
+            with override_settings(RTQ={"SHARDS": shards, "QUEUES": {"ledger": {"shards": 1}}}):
+                assert set(shards_of_jobs("ledger")) == {ledger}
+                assert shards_of_jobs("default") == places
 
 
 def test_a_client_is_in_one_shard_and_ids_lead_there(shards):
@@ -208,7 +238,7 @@ def test_all_packets_are_sent_before_a_reply_is_read(servers, shards):
 def test_so_are_those_of_several_calls(servers, shards):
     by_client = tasks.note.using(client=lambda name: client_of(name % 2))
     by_client.delay_many([((i,), {}) for i in range(4)])
-    jobs = placed("", "default", [new_job(by_client, (i,), {}) for i in range(10)])
+    jobs = [new_job(by_client, (i,), {}, new_ids("", "default")) for i in range(10)]
     answers = []
     calls = [EnqueueCall("default", jobs[:5]), EnqueueCall("default", jobs[5:])]
     thread = threading.Thread(target=lambda: answers.extend(get_broker().enqueue_calls(calls)))
