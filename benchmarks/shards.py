@@ -21,15 +21,16 @@ from benchmarks.processes import cpu_seconds, family_of, memory_mb
 from benchmarks.usage import redis_cpu
 from testproject.redis_server import PrivateRedis
 
-ROUNDS = 5
+ROUNDS = 3
+JOBS = {"noop": 30_000, "2ms": 3_000}
 ONE_BY_ONE = 1_500  # jobs that are enqueued so
 FROM, TO = 0.1, 0.6  # shares of the jobs that are done when measuring begins and ends: no shard is empty by then
 COSTS = ("enqueue_python", "enqueue_redis", "run_python", "run_redis")
 COUNTS = ("enqueue_commands", "run_commands", "run_scripts")  # by Redis, also in scripts; and calls of scripts
 IDLE = {1: (), 8: (), 16: ("--shards", "all")}
-SETTLE_SECONDS = 12.0  # more than two heartbeats
+SETTLE_SECONDS, IDLE_SECONDS = 12.0, 30.0  # more than two heartbeats; five of them
 SAMPLES = 100  # of a block
-DOWN_SECONDS = 30.0
+DOWN_SECONDS, AROUND_SECONDS = 20.0, 6.0  # more than a lease; before it, and after it
 
 
 class Side(NamedTuple):
@@ -50,7 +51,7 @@ def measure(env: Environment, readings: Readings) -> None:
         sixteen = Side(databases, ("--shards", "all"))
         _jobs(env, readings, "sixteen", Side(databases[:1], ("--processes", "16")), sixteen, clients[:1])
         _wake_ups(env, readings, databases, clients)
-        _idle(env, readings, databases, clients)
+        _idle(env, readings, servers[1:], clients[1:])
         _outages(env, readings, servers[:3], clients)
 
 
@@ -89,7 +90,7 @@ def _jobs(
     env: Environment, readings: Readings, name: str, one: Side, many: Side, clients: Sequence[redis.Redis]
 ) -> None:
     """Rounds of both sides in turn, with no-op jobs, which are claimed in batches, and with jobs of 2 ms."""
-    for load, jobs in (("noop", 100_000), ("2ms", 6_000)):
+    for load, jobs in JOBS.items():
         for _ in range(2 if env.is_quick else ROUNDS):
             for side, figure in ((one, f"shards.one_{name}_{load}"), (many, f"shards.{name}_{load}")):
                 for what, cost in _job_costs(env, side, load, jobs, clients).items():
@@ -161,18 +162,26 @@ def _wait_until_idle(env: Environment, urls: Sequence[str], worker: subprocess.P
     env.wait_until(lambda: marked(64 * len(urls)) == 64 * len(urls), "the first jobs are done", worker, every=0.05)
 
 
-def _idle(env: Environment, readings: Readings, urls: Sequence[str], clients: Sequence[redis.Redis]) -> None:
-    seconds = 20 if env.is_quick else 60
-    for count, options in IDLE.items():
-        with _sharded(env, urls[:count], clients), env.worker(*options) as worker:
-            _wait_until_idle(env, urls[:count], worker)
-            time.sleep(SETTLE_SECONDS)
-            family = family_of(worker.pid)
-            in_worker, on_server, began = cpu_seconds(family), redis_cpu(clients[0]), time.monotonic()
-            time.sleep(seconds)
-            minutes = (time.monotonic() - began) / 60
-            readings.add(f"shards.idle_cpu_{count}", (cpu_seconds(family) - in_worker) / minutes)
-            readings.add(f"shards.idle_redis_{count}", (redis_cpu(clients[0]) - on_server) / minutes)
+def _idle(
+    env: Environment, readings: Readings, servers: Sequence[PrivateRedis], clients: Sequence[redis.Redis]
+) -> None:
+    """All at the same time, each with a server of its own."""
+    with ExitStack() as stack:
+        workers = {}
+        for (count, options), server, client in zip(IDLE.items(), servers, clients, strict=True):
+            urls = [f"redis://127.0.0.1:{server.port}/{number}" for number in range(count)]
+            with _sharded(env, urls, [client]):
+                worker = stack.enter_context(env.worker(*options, url=urls[0]))
+                _wait_until_idle(env, urls, worker)
+            workers[count] = worker.pid, client
+        time.sleep(SETTLE_SECONDS)
+        families = {count: (family_of(pid), client) for count, (pid, client) in workers.items()}
+        before = {count: (cpu_seconds(family), redis_cpu(client)) for count, (family, client) in families.items()}
+        time.sleep(IDLE_SECONDS)
+        for count, (family, client) in families.items():
+            in_worker, on_server = before[count]
+            readings.add(f"shards.idle_cpu_{count}", (cpu_seconds(family) - in_worker) / IDLE_SECONDS * 60)
+            readings.add(f"shards.idle_redis_{count}", (redis_cpu(client) - on_server) / IDLE_SECONDS * 60)
             readings.add(f"shards.idle_pss_{count}", memory_mb(family, "Pss"))
     for count in (8, 16):
         readings.ratio(f"shards.idle_cpu_{count}_vs_1", f"shards.idle_cpu_{count}", "shards.idle_cpu_1")
@@ -214,7 +223,7 @@ def _outages(
             _wait_until_idle(env, urls, worker)
             with _Load(_client_of(2, urls, 5000)) as load:
                 slots = itertools.count(1)
-                around = _latencies(env, urls, worker, slots, DOWN_SECONDS / 2)
+                around = _latencies(env, urls, worker, slots, AROUND_SECONDS)
                 began, accepted = time.monotonic(), load.accepted
                 begin(down)
                 try:
@@ -223,7 +232,7 @@ def _outages(
                     end(down)
                 load.wait(env, accepted + 10, worker)
                 readings.remark(f"shards: one server was {way} for {time.monotonic() - began:.0f} s")
-                around += _latencies(env, urls, worker, slots, DOWN_SECONDS / 2)
+                around += _latencies(env, urls, worker, slots, AROUND_SECONDS)
             load.wait_until_done(env, worker)
             readings.add(f"shards.others_p50_{way}_before", percentile(around, 50))
             readings.add(f"shards.others_p50_{way}", percentile(meanwhile, 50))

@@ -8,7 +8,7 @@ handle astray.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -31,22 +31,25 @@ NewId = Callable[..., str]  # of the client of a job, and the digest of a unique
 def new_ids(backend: str, queue: str) -> NewId | None:
     """What makes ids that name the shards of jobs. None: no shards, or the backend has a Redis of its own."""
     numbers = open_shards()
-    if backend and (pinned := shard_pinned_in(backend)) is not None:
-        return lambda client, digest="": new_job_id(pinned)
-    return _new_ids(queue) if numbers and not (backend and place_of(backend)) else None
+    pinned = shard_pinned_in(backend) if backend else None
+    if pinned is None and (not numbers or (backend and place_of(backend))):
+        return None
+    return _new_ids(queue, pinned)
 
 
 @lru_cache(maxsize=1000)
-def _new_ids(queue: str) -> NewId:
+def _new_ids(queue: str, pinned: int | None) -> NewId:
     """open_shards() forgets it with the settings."""
-    return partial(_new_id, queue, open_shards())
+    numbers = open_shards()
 
+    def new_id(client: str, digest: str = "") -> str:
+        shard = _shard_of_client(queue, client) if pinned is None else pinned
+        if shard is not None:
+            return new_job_id(shard)
+        job_id = new_job_id()
+        return with_shard(job_id, _shard_without_client(digest, job_id, numbers))
 
-def _new_id(queue: str, numbers: tuple[int, ...], client: str, digest: str = "") -> str:
-    if (shard := _shard_of_client(queue, client)) is not None:
-        return new_job_id(shard)
-    job_id = new_job_id()
-    return with_shard(job_id, _shard_without_client(digest, job_id, numbers))
+    return new_id
 
 
 def check_together(jobs: Sequence[AnyJob]) -> None:

@@ -112,6 +112,7 @@ class _FollowsMaster(SentinelManagedConnection):
     """
 
     master: Master
+    _connected_to: Address | None = None  # or to where it was
 
     def connect_to(self, address: Address) -> None:
         try:
@@ -123,10 +124,11 @@ class _FollowsMaster(SentinelManagedConnection):
             if other is None:
                 raise
             super().connect_to(other)  # type: ignore[no-untyped-call]
-        self.master.address = (self.host, self.port)
+        self.master.address = self._connected_to = (self.host, self.port)
 
     def send_packed_command(self, command: Any, check_health: bool = True) -> None:
-        self.connect()  # type: ignore[no-untyped-call]  # does nothing while connected
+        if not self._sock:  # connect() would do nothing, in four calls
+            self.connect()  # type: ignore[no-untyped-call]
         super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call]
 
     @property
@@ -134,7 +136,7 @@ class _FollowsMaster(SentinelManagedConnection):
         """Whether it may be used: it is not connected yet, or connected to the current master."""
         self.master.refresh()
         socket: Any = self._sock  # typed as None by redis-py
-        return socket is None or self.master.address in (None, (self.host, self.port))
+        return socket is None or self.master.address in (None, self._connected_to)
 
 
 def _connection_class(connection_class: type[AbstractConnection], master: Master) -> type[AbstractConnection]:
