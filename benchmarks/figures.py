@@ -59,7 +59,7 @@ def _shards() -> dict[str, Figure]:
     figures["shards.wake_up_8_vs_1"] = Figure("ratio", "eight to one", Target("<=", 1.3))
     for way in ("killed", "stopped"):
         figures[f"shards.others_p50_{way}_before"] = Figure("ms", "the same with 3 shards that have work, 2 of them")
-        figures[f"shards.others_p50_{way}"] = Figure("ms", f"while the server of the third is {way} for 20 s")
+        figures[f"shards.others_p50_{way}"] = Figure("ms", f"while the server of the third is {way} for 16 s")
         figures[f"shards.others_{way}_ratio"] = Figure("ratio", "meanwhile to before and after", Target("<=", 1.2))
     return figures
 

@@ -22,15 +22,15 @@ from benchmarks.usage import redis_cpu
 from testproject.redis_server import PrivateRedis
 
 ROUNDS = 3
-JOBS = {"noop": 30_000, "2ms": 3_000}
+JOBS = {"noop": 60_000, "2ms": 3_000}
 ONE_BY_ONE = 1_500  # jobs that are enqueued so
 FROM, TO = 0.1, 0.6  # shares of the jobs that are done when measuring begins and ends: no shard is empty by then
 COSTS = ("enqueue_python", "enqueue_redis", "run_python", "run_redis")
 COUNTS = ("enqueue_commands", "run_commands", "run_scripts")  # by Redis, also in scripts; and calls of scripts
 IDLE = {1: (), 8: (), 16: ("--shards", "all")}
-SETTLE_SECONDS, IDLE_SECONDS = 12.0, 30.0  # more than two heartbeats; five of them
+SETTLE_SECONDS, IDLE_SECONDS = 12.0, 24.0  # two heartbeats; four of them
 SAMPLES = 100  # of a block
-DOWN_SECONDS, AROUND_SECONDS = 20.0, 6.0  # more than a lease; before it, and after it
+DOWN_SECONDS, AROUND_SECONDS = 16.0, 5.0  # more than a lease; before it, and after it
 
 
 class Side(NamedTuple):
@@ -132,7 +132,6 @@ def _job_costs(env: Environment, side: Side, load: str, jobs: int, clients: Sequ
             _wait_until_done(env, TO * jobs, jobs, worker)
             part = (marked(jobs) - done) / 1e6
             ended, after = (cpu_seconds(family), sum(map(redis_cpu, clients))), _executed(clients)
-            _wait_until_done(env, jobs, jobs, worker)
         run = (ended[0] - in_worker) / part, (ended[1] - on_servers) / part
         counts = [(now - then) / part / 1e6 for then, now in zip(before, after, strict=True)]
         return dict(zip((*COSTS, *COUNTS), (*enqueue, *run, enqueue_commands, *counts), strict=True))
