@@ -246,6 +246,19 @@ def test_an_empty_lane_in_the_ring_is_taken_out(redis, broker):
     assert not {"ring:0", "ring:9", "ring:11", "bands", "work_signal"} & set(snapshot(redis))
 
 
+def test_limits_of_which_nobody_is_near_are_looked_up_once(redis, broker, inspector):
+    inspector.limits.set_default(QUEUE, max_running=10)
+    queued_job(broker, "a"), queued_job(broker, "b")
+    broker.sign_on([QUEUE], WORKER)
+    redis.config_resetstat()
+
+    assert len(broker.claim(WORKER, [QUEUE], 1).claimed[0].ids) == 1
+    calls = {name.removeprefix("cmdstat_"): stats["calls"] for name, stats in redis.info("commandstats").items()}
+    assert calls["exists"] == 2  # rare keys, and of these limits alone
+    assert calls["hmget"] == 4  # two of limits, one of counts, one of records
+    assert redis.exists(broker.keys.of(QUEUE).work_signal)
+
+
 @pytest.mark.parametrize(("jobs", "encoding"), [(31, b"listpack"), (33, b"hashtable")])
 def test_many_jobs_are_held_in_a_hash_table(redis, broker, inspector, jobs, encoding):
     inspector.limits.set_default(QUEUE, max_running=1)

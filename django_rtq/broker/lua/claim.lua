@@ -33,7 +33,7 @@ local function has(q, key)
   return q.has_rare and redis.call("EXISTS", key) == 1
 end
 
--- Read what each step needs. Most queues have none of the rare keys: then nothing is looked up in them.
+-- Read what each step needs. Most queues have none of the rare keys, or limits alone: then nothing is looked up in the others.
 local function open_queue(place)
   local q = queues[place]
   if q then return q end
@@ -42,10 +42,12 @@ local function open_queue(place)
   for i = 7, 5 + 2 * aside, 2 do
     if tonumber(list[i]) == place then q.aside = add_aside(q.aside, list[i + 1]) end
   end
-  q.has_rare = redis.call("EXISTS", q.failures, q.crashes, q.errors, q.waiting_since, q.retrying, q.progress, q.digests,
-    q.cancel_requests, q.cancelled_in_lane, q.paused, q.waiters, q.limits, q.step_jobs, q.runners) > 0
+  local rare = redis.call("EXISTS", q.failures, q.crashes, q.errors, q.waiting_since, q.retrying, q.progress, q.digests,
+    q.cancel_requests, q.cancelled_in_lane, q.paused, q.waiters, q.limits, q.step_jobs, q.runners)
+  q.has_limits = rare > 0 and redis.call("EXISTS", q.limits) == 1
+  q.has_rare = rare > (q.has_limits and 1 or 0)
   q.has_failures, q.has_crashes, q.has_waiting_since = has(q, q.failures), has(q, q.crashes), has(q, q.waiting_since)
-  q.has_cancelled_in_lane, q.has_limits = has(q, q.cancelled_in_lane), has(q, q.limits)
+  q.has_cancelled_in_lane = has(q, q.cancelled_in_lane)
   q.runner = has(q, q.runners) and worker
   redis.call("DEL", q.scratch) -- lets a full server be drained
   return q
@@ -70,9 +72,12 @@ local function claim_from(place, band)
     claim.wanted = 0
     return claim.found == 0 and begin_answer(q, place, "unknown", reply)
   end
-  local room = q.has_limits and open_limits(q) or math.huge
+  local room, has_resumed = math.huge, false
+  if q.has_limits then
+    room, has_resumed = open_limits(q)
+  end
   if room <= 0 or (has(q, q.paused) and open_pauses(q)) then return end
-  if q.has_limits then band = redis.call("ZREVRANGE", q.bands, "0", "0")[1] end
+  if has_resumed then band = redis.call("ZREVRANGE", q.bands, "0", "0")[1] end
   local others = math.max(0, claim.wanted - room) -- for other queues
   claim.wanted = claim.wanted - others
   if take_jobs(q, band, claim, reply, begin_answer(q, place, "ok", reply)) then claim.wanted = claim.wanted + others end

@@ -50,7 +50,7 @@ QUOTED_MUTANTS = (
         "are_exact = true",
     ),
     # limits: which of several texts holds
-    Mutant("one_more_than_the_limit", "lib/limits", "caps[text] - (running or 0)", "caps[text] - (running or 0) + 1"),
+    Mutant("one_more_than_the_limit", "lib/limits", "caps[values[i]] - (running[name] or 0)", "caps[values[i]] + 1 - (running[name] or 0)"),
     Mutant("jobs_of_the_queue_not_counted", "lib/running_counts", '{ "queue" }, { total }', '{ "queue" }, { 0 }'),
     Mutant(
         "a_function_has_no_say",
@@ -160,7 +160,7 @@ IN_OTHER_FUNCTIONS = {
         ("turns_of_a_ring_of_one", "estimate(share) or n) *", "estimate(share) or 1) *"),
         ("who_has_gone_takes_turns", "if not stays then n = n - 1 end", ""),
         ("turns_move_on_once", "sift(turns, heap, stays and c or table.remove(heap))", "table.remove(heap, 1)"),
-        ("a_lane_is_read_once", "turns.is_read[c] or #line > turns.taken[c] + 1", "#line > 0"),
+        ("a_lane_is_read_once", "turns.is_read[c] or line[turns.taken[c] + 2]", "#line > 0"),
         ("times_move_on_by_clients", "(q.has_times and estimate(share) or n)", "n"),
         ("charges_are_forgotten", "  share.charged = charged\n", ""),
         ("debts_outlive_all_jobs", 'redis.call("EXISTS", q.lanes) == 1', "true"),

@@ -46,8 +46,8 @@ local function unblock(q, client)
   redis.call("ZREM", q.next_starts, "client:" .. client)
 end
 
--- Let clients, and the queue, go on whose next start is due, up to `most`. Returns when the next one is due, if any.
-local function resume_due(q, most)
+-- Let clients, and the queue, go on whose next start is due, up to `most`. Returns how many.
+local function resume(q, most)
   q.now = q.now or now_ms(q.clock)
   local due = redis.call("ZRANGEBYSCORE", q.next_starts, "-inf", q.now, "LIMIT", "0", most)
   if #due > 0 then redis.call("ZREM", q.next_starts, unpack(due)) end
@@ -56,16 +56,21 @@ local function resume_due(q, most)
     if client then unblock(q, client) end
     if not client and redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, "0", "work") end
   end
+  return #due
+end
+
+-- resume(). Returns when the next one is due, if any.
+local function resume_due(q, most)
+  resume(q, most)
   return tonumber(redis.call("ZRANGE", q.next_starts, "0", "0", "WITHSCORES")[2])
 end
 
 -- Begin a claim with limits: how many more jobs the queue may start. Lets clients go on whose next start is due, so that
--- busy workers need no scheduler.
+-- busy workers need no scheduler. Returns also whether any do.
 local function open_limits(q)
-  remove_past(q, 100, 10000) -- the scheduler removes all
+  q.limits_read = read_limits_of_queue(q)
   local room, moment = queue_room(q)
-  q.has_weights = q.has_times or redis.call("HEXISTS", q.limits, "weights") == 1
+  q.has_weights = q.has_times or q.limits_read.weights
   if moment then wait_for_rate(q, "queue", moment) end
-  if room > 0 then resume_due(q, 10) end
-  return room
+  return room, room > 0 and resume(q, 10) > 0
 end

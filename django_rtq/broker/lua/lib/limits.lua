@@ -19,50 +19,74 @@ local function has_time_turns(values)
   return string.match(values, " fair_by=(%l+)") == "seconds"
 end
 
+-- Read what is asked for of `limits`; false: nothing. The hash is read whole while it has fewer fields.
+local function read_fields(q, known, asked)
+  if #asked > 8 and redis.call("HLEN", q.limits) <= #asked then
+    for _, field in ipairs(asked) do known[field] = false end
+    local all = redis.call("HGETALL", q.limits)
+    for i = 1, #all, 2 do known[all[i]] = all[i + 1] end
+  elseif #asked > 0 then
+    for i, found in ipairs(redis.call("HMGET", q.limits, unpack(asked))) do known[asked[i]] = found end
+  end
+end
+
+-- What the limits of these clients say, of each whether it is paused, and what those of all others say. A claim reads each
+-- of them once.
+local function read_limits(q, clients)
+  local values, are_paused, known, asked = {}, {}, q.limits_read or {}, {}
+  if known.clients == nil then asked[1] = "clients" end
+  for _, client in ipairs(clients) do
+    local own, pause = "client:" .. client, "paused:" .. client
+    if known[own] == nil then asked[#asked + 1], asked[#asked + 2] = own, pause end
+  end
+  read_fields(q, known, asked)
+  local default = values_of(nil, known.clients)
+  for i, client in ipairs(clients) do
+    local own = known["client:" .. client]
+    values[i], are_paused[i] = own and values_of(own, known.clients) or default, known["paused:" .. client]
+  end
+  return values, are_paused, default
+end
+
 -- The weights of these clients, and at 0 that of all others.
 local function read_weights(q, clients)
-  local fields, weights = { "clients" }, {}
-  for i, client in ipairs(clients) do fields[i + 1] = "client:" .. client end
-  local entries = redis.call("HMGET", q.limits, unpack(fields))
-  for i, values in ipairs(entries) do
-    weights[i - 1] = limit_of("weight", values_of(values)) or weights[0] or 1
+  local values, _, default = read_limits(q, clients)
+  local weights, of = { [0] = limit_of("weight", default) or 1 }, {}
+  for i, text in ipairs(values) do
+    of[text] = of[text] or limit_of("weight", text) or weights[0]
+    weights[i] = of[text]
   end
   return weights
 end
 
--- What the limits of these clients say, and of each whether it is paused. One hash holds them: it is read whole while it has
--- fewer fields than are asked for.
-local function read_limits(q, clients)
-  local of, values, are_paused = {}, {}, {}
-  if redis.call("HLEN", q.limits) <= #clients then
-    local fields = redis.call("HGETALL", q.limits)
-    for i = 1, #fields, 2 do of[fields[i]] = fields[i + 1] end
-  else
-    local fields = { "clients" }
-    for i, client in ipairs(clients) do
-      fields[2 * i], fields[2 * i + 1] = "client:" .. client, "paused:" .. client
-    end
-    for i, found in ipairs(redis.call("HMGET", q.limits, unpack(fields))) do of[fields[i]] = found end
+-- How many jobs run of these: "queue" and "client:<name>". A script reads each number once, and add_running() keeps it.
+local function read_running(q, members)
+  local known, asked = q.counted or {}, {}
+  q.counted = known
+  for _, member in ipairs(members) do
+    if not known[member] then asked[#asked + 1] = member end
   end
-  local default = values_of(nil, of.clients)
-  for i, client in ipairs(clients) do
-    local own = of["client:" .. client]
-    values[i], are_paused[i] = own and values_of(own, of.clients) or default, of["paused:" .. client]
+  for i, running in ipairs(#asked > 0 and redis.call("HMGET", q.running_counts, unpack(asked)) or {}) do
+    known[asked[i]] = tonumber(running or 0)
   end
-  return values, are_paused
+  return known
 end
 
 -- How many more jobs each of these clients may start, and when (ms) those may start one that only their rate stops.
 local function read_rooms(q, clients)
   if #clients == 0 then return {}, {} end
-  local names, rooms, moments, caps = {}, {}, {}, {}
-  for i, client in ipairs(clients) do names[i] = "client:" .. client end
+  local names, rooms, moments, caps, capped = {}, {}, {}, {}, { "queue" } -- if they start jobs, it is counted too
   local values, are_paused = read_limits(q, clients)
+  for i, text in ipairs(values) do
+    names[i] = "client:" .. clients[i]
+    caps[text] = caps[text] or limit_of("max_running", text) or math.huge
+    if caps[text] < math.huge then capped[#capped + 1] = names[i] end
+  end
   read_rates(q, names, values)
-  for i, running in ipairs(redis.call("HMGET", q.running_counts, unpack(names))) do
-    local text, rate = values[i], q.rates[names[i]]
-    if caps[text] == nil then caps[text] = limit_of("max_running", text) or math.huge end
-    rooms[i] = are_paused[i] and 0 or caps[text] - (running or 0)
+  local running = #capped > 1 and read_running(q, capped) or {}
+  for i, name in ipairs(names) do
+    local rate = q.rates[name]
+    rooms[i] = are_paused[i] and 0 or caps[values[i]] - (running[name] or 0)
     if rate and rooms[i] > 0 then
       rooms[i] = math.min(rooms[i], rate.room)
       moments[i] = rooms[i] <= 0 and next_start(q, rate) or nil
@@ -71,12 +95,18 @@ local function read_rooms(q, clients)
   return rooms, moments
 end
 
+-- Read what a claim needs of `limits` in any case. Returns it by field.
+local function read_limits_of_queue(q)
+  local found = redis.call("HMGET", q.limits, "queue", "clients", "weights")
+  return { queue = found[1], clients = found[2], weights = found[3] }
+end
+
 -- How many more jobs the queue may start, and when it may start one if only its rate stops it.
 local function queue_room(q)
-  local values = values_of(redis.call("HGET", q.limits, "queue"))
+  local values = values_of((q.limits_read or read_limits_of_queue(q)).queue)
   q.has_times = has_time_turns(values)
   local most = limit_of("max_running", values)
-  local room = most and most - tonumber(redis.call("HGET", q.running_counts, "queue") or 0) or math.huge
+  local room = most and most - read_running(q, { "queue" }).queue or math.huge
   read_rates(q, { "queue" }, { values })
   local rate = q.rates.queue
   if not rate or room <= 0 then return room end
@@ -88,6 +118,7 @@ local FEW = 10 -- clients that are looked at
 -- Whether nobody may start a job before another one ends, which signals work. Only a few clients are looked at.
 local function is_full(q)
   if queue_room(q) <= 0 and not q.rates.queue then return true end
+  if q.has_room then return false end
   local bands = redis.call("ZRANGE", q.bands, "0", "1")
   if #bands > 1 then return false end
   local clients = redis.call("ZRANGEBYSCORE", q.ring .. bands[1], "-inf", "(inf", "LIMIT", "0", FEW + 1)

@@ -74,5 +74,7 @@ local function use_rates(q, owners, total, sign)
   end
   for _, client in ipairs(owners) do move("client:" .. client, owners[client]) end
   move("queue", total)
-  if #moments > 0 then redis.call("ZADD", q.rate_times, unpack(moments)) end
+  if #moments == 0 then return end
+  redis.call("ZADD", q.rate_times, unpack(moments))
+  remove_past(q, 100, 10000) -- the scheduler removes all
 end

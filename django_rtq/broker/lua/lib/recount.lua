@@ -19,6 +19,7 @@ local function recount(q)
     end
   end
   redis.call("DEL", q.running_counts)
+  q.counted = nil
   if total > 0 then add_running(q, owners, total, 1) end
   if has_time_turns(values_of(redis.call("HGET", q.limits, "queue"))) then
     q.now = q.now or now_ms(q.clock)

@@ -24,9 +24,11 @@ local function add_running(q, owners, total, sign)
   for i, client in ipairs(owners) do
     members[i + 1], numbers[i + 1] = "client:" .. client, owners[client]
   end
-  for i, running in ipairs(redis.call("HMGET", q.running_counts, unpack(members))) do
-    local n = tonumber(running or 0) + sign * numbers[i]
-    if n > 0 then counts[#counts + 1], counts[#counts + 2] = members[i], n else gone[#gone + 1] = members[i] end
+  local running = read_running(q, members)
+  for i, member in ipairs(members) do
+    local n = math.max(0, running[member] + sign * numbers[i])
+    running[member] = n
+    if n > 0 then counts[#counts + 1], counts[#counts + 2] = member, n else gone[#gone + 1] = member end
   end
   if #counts > 64 and counts[1] == "queue" then counts[2] = string.rep("0", 64) .. counts[2] end -- see assign_jobs
   if #counts > 0 then redis.call("HSET", q.running_counts, unpack(counts)) end

@@ -17,6 +17,7 @@ local function take_turns(q, band, claim)
   if q.aside then leave_aside(q, clients, 1) end
   for c = #clients, claim.wanted + 1, -1 do clients[c] = nil end
   local rooms = q.has_limits and read_rooms(q, clients)
+  turns.rooms = rooms
   if rooms then turns.owners, turns.blocked = {}, {} end
   local share = math.ceil(claim.wanted / math.max(#clients, 1))
   local lane, last, has_skips = q.lane .. band .. ":", tostring(share), q.has_cancelled_in_lane or q.pauses
@@ -56,6 +57,7 @@ end
 local function end_turns(q, band, turns)
   local ring, most = q.ring .. band, math.max(0, unpack(turns.taken))
   local going_on, later, gone, empty, heads, places = {}, {}, {}, {}, {}, {}
+  q.has_room = false -- whether a client that goes on may start a job
   for c, client in ipairs(turns.clients) do
     local taken, lane = turns.taken[c], band .. ":" .. client
     local first = turns.lines[c][taken + 1]
@@ -64,6 +66,7 @@ local function end_turns(q, band, turns)
       empty[#empty + 1] = lane
       table.insert(turns.stays and turns.stays[c] and going_on or gone, client)
     elseif taken > 0 then
+      if turns.rooms and turns.rooms[c] > taken then q.has_room = true end
       heads[#heads + 1], heads[#heads + 2] = waiting_since(q, first, q.now), lane
       table.insert(turns.blocked and turns.blocked[c] and {} or taken == most and later or going_on, client)
     end

@@ -124,24 +124,25 @@ local function has_waiting(q)
   return false
 end
 
--- Whether a client comes before another: by turn, then by name, as in a zset.
-local function is_before(turns, c, other)
-  local one, two = turns.clients[c], turns.clients[other]
-  local difference = turns.scores[one] - turns.scores[two]
-  if difference ~= 0 then return difference < 0 end
+-- Whether a name comes before another, as in a zset. Lua compares by the language of the server.
+local function is_before(one, two)
   local i = 1
   while string.byte(one, i) == string.byte(two, i) do i = i + 1 end
   return (string.byte(one, i) or -1) < (string.byte(two, i) or -1)
 end
 
--- Put c in place of the first of a binary heap, where it belongs now.
+-- Put c in place of the first of a binary heap, where it belongs now: clients by turn, then by name.
 local function sift(turns, heap, c)
-  local i = 1
-  while heap[2 * i] do
-    local child = 2 * i
-    if heap[child + 1] and is_before(turns, heap[child + 1], heap[child]) then child = child + 1 end
-    if not is_before(turns, heap[child], c) then break end
-    heap[i], i = heap[child], child
+  local clients, at, i, child = turns.clients, turns.at, 1, 2
+  local first, turn = heap[2], turns.at[c]
+  while first do
+    local low, second = at[first], heap[child + 1]
+    if second and (at[second] < low or (at[second] == low and is_before(clients[second], clients[first]))) then
+      first, low, child = second, at[second], child + 1
+    end
+    if turn < low or (turn == low and is_before(clients[c], clients[first])) then break end
+    heap[i], i, child = first, child, 2 * child
+    first = heap[child]
   end
   if heap[1] then heap[i] = c end
 end
@@ -150,7 +151,7 @@ end
 local function read_line(turns, c, share)
   local line = turns.lines[c] or {}
   turns.lines[c] = line
-  if turns.is_read[c] or #line > turns.taken[c] + 1 then return line end
+  if turns.is_read[c] or line[turns.taken[c] + 2] then return line end
   local most = #line + share
   local more = redis.call("LRANGE", turns.lanes[c], #line, #line + most)
   for _, id in ipairs(more) do line[#line + 1] = id end
@@ -174,11 +175,11 @@ local function open_turns(q, band, wanted)
   place_clients(q, band, redis.call("ZRANGEBYSCORE", q.ring .. band, NEWCOMERS, "(inf", "LIMIT", 0, 500), "XX")
   local found, n = first_turns(q.ring .. band, q.aside and wanted + q.aside.n or wanted)
   if q.aside then leave_aside(q, found, 2) end
-  local turns = { clients = {}, scores = {}, lanes = {}, lines = {}, is_read = {}, taken = {}, blocked = {}, stays = {} }
-  turns.ids, turns.owners = {}, {}
+  local turns = { clients = {}, at = {}, lanes = {}, lines = {}, is_read = {}, taken = {}, blocked = {} }
+  turns.ids, turns.owners, turns.stays, turns.scores = {}, {}, {}, {}
   for c = 1, #found / 2 do
     local client = found[2 * c - 1]
-    turns.clients[c], turns.scores[client] = client, tonumber(found[2 * c])
+    turns.clients[c], turns.at[c] = client, tonumber(found[2 * c])
     turns.lanes[c], turns.taken[c] = q.lane .. band .. ":" .. client, 0
   end
   return turns, n
@@ -187,15 +188,16 @@ end
 -- Collect the jobs of the next turns of a band, as if each job were claimed alone.
 local function take_virtual_turns(q, band, claim)
   local turns, n = open_turns(q, band, claim.wanted)
-  local clients, scores, ids, heap = turns.clients, turns.scores, turns.ids, {}
+  local clients, at, ids, heap = turns.clients, turns.at, turns.ids, {}
   local has_skips, per_client = q.has_cancelled_in_lane or q.pauses, math.ceil(claim.wanted / #clients)
   local rooms, shares = read_rooms(q, clients), read_shares(q, clients)
+  turns.rooms = rooms
   for c = 1, #clients do heap[c] = c end
   while heap[1] and #ids < claim.wanted do
     local c = heap[1]
     local client, share, taken, stays = clients[c], shares[c], turns.taken[c], true
     local late = q.has_times and charge_late(q, share) or 0
-    scores[client] = scores[client] + late
+    at[c] = at[c] + late
     if late == 0 then
       if has_skips and not turns.lines[c] then skip_first(q, claim, band .. ":" .. client) end
       local id = read_line(turns, c, per_client)[taken + 1]
@@ -205,10 +207,10 @@ local function take_virtual_turns(q, band, claim)
         turns.is_stopped = q.has_crashes and not may_join(q, claim, id, #ids)
         if turns.is_stopped then break end
         ids[#ids + 1], turns.owners[#ids + 1], turns.taken[c] = id, client, taken + 1
-        scores[client] = scores[client] + (q.has_times and estimate(share) or n) * share.stride
+        at[c] = at[c] + (q.has_times and estimate(share) or n) * share.stride
       elseif id then
         block(q, band, client)
-        if q.has_times then keep_turn(q, band, share, scores[client]) end
+        if q.has_times then keep_turn(q, band, share, at[c]) end
         turns.blocked[c] = true
       end
       turns.stays[c] = stays
@@ -217,6 +219,8 @@ local function take_virtual_turns(q, band, claim)
     if not stays then n = n - 1 end
     if c == claim.wanted then break end -- clients that were not read may come before the others
   end
-  for c = 1, #clients do turns.lines[c] = turns.lines[c] or { true } end -- those whose turn has not come have jobs
+  for c = 1, #clients do
+    turns.scores[clients[c]], turns.lines[c] = at[c], turns.lines[c] or { true } -- those whose turn has not come have jobs
+  end
   return turns
 end
