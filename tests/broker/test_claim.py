@@ -259,6 +259,15 @@ def test_limits_of_which_nobody_is_near_are_looked_up_once(redis, broker, inspec
     assert redis.exists(broker.keys.of(QUEUE).work_signal)
 
 
+def test_work_of_a_higher_priority_is_signalled_where_others_are_at_their_limits(redis, broker, inspector):
+    inspector.limits.set_default(QUEUE, max_running=1)
+    for client, priority in [("x", 5), ("y", 5), ("x", 0)]:
+        queued_job(broker, client=client, priority=priority)
+
+    assert len(claim(broker, 1)) == 1  # of x
+    assert redis.exists(broker.keys.of(QUEUE).work_signal)  # y may start
+
+
 @pytest.mark.parametrize(("jobs", "encoding"), [(31, b"listpack"), (33, b"hashtable")])
 def test_many_jobs_are_held_in_a_hash_table(redis, broker, inspector, jobs, encoding):
     inspector.limits.set_default(QUEUE, max_running=1)
