@@ -50,7 +50,12 @@ QUOTED_MUTANTS = (
         "are_exact = true",
     ),
     # limits: which of several texts holds
-    Mutant("one_more_than_the_limit", "lib/limits", "caps[values[i]] - (running[name] or 0)", "caps[values[i]] + 1 - (running[name] or 0)"),
+    Mutant(
+        "one_more_than_the_limit",
+        "lib/limits",
+        "caps[values[i]] - (running[name] or 0)",
+        "caps[values[i]] + 1 - (running[name] or 0)",
+    ),
     Mutant("jobs_of_the_queue_not_counted", "lib/running_counts", '{ "queue" }, { total }', '{ "queue" }, { 0 }'),
     Mutant(
         "a_function_has_no_say",
