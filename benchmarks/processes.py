@@ -16,7 +16,13 @@ def children_of(pid: int) -> list[int]:
 
 def family_of(pid: int) -> list[int]:
     """The process, its children and their descendants."""
-    return [pid, *(other for child in children_of(pid) for other in family_of(child))]
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        children.setdefault(_parent(path), []).append(int(path.name))
+    found = [pid]
+    for member in found:  # which grows
+        found += children.get(member, [])
+    return found
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:

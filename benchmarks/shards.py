@@ -14,7 +14,7 @@ from typing import NamedTuple
 import redis
 
 from benchmarks.counters import marked
-from benchmarks.environment import Environment
+from benchmarks.environment import Environment, MeasurementFailed
 from benchmarks.figures import Readings, percentile
 from benchmarks.latency import PAUSE_SECONDS, WARM_UP, sample
 from benchmarks.processes import cpu_seconds, family_of, memory_mb
@@ -22,7 +22,7 @@ from benchmarks.usage import redis_cpu
 from testproject.redis_server import PrivateRedis
 
 ROUNDS = 3
-JOBS = {"noop": 60_000, "2ms": 3_000}
+JOBS = {"noop": 60_000, "2ms": 6_000}
 ONE_BY_ONE = 1_500  # jobs that are enqueued so
 FROM, TO = 0.1, 0.6  # shares of the jobs that are done when measuring begins and ends: no shard is empty by then
 COSTS = ("enqueue_python", "enqueue_redis", "run_python", "run_redis")
@@ -131,6 +131,8 @@ def _job_costs(env: Environment, side: Side, load: str, jobs: int, clients: Sequ
             in_worker, on_servers, before = cpu_seconds(family), sum(map(redis_cpu, clients)), _executed(clients)
             _wait_until_done(env, TO * jobs, jobs, worker)
             part = (marked(jobs) - done) / 1e6
+            if not part:
+                raise MeasurementFailed("All jobs were done between two samples: too few for this machine.")
             ended, after = (cpu_seconds(family), sum(map(redis_cpu, clients))), _executed(clients)
         run = (ended[0] - in_worker) / part, (ended[1] - on_servers) / part
         counts = [(now - then) / part / 1e6 for then, now in zip(before, after, strict=True)]
