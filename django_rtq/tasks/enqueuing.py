@@ -237,8 +237,8 @@ def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = Fal
 
 async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """send() for coroutines, without waiting for a commit."""
-    queue, broker = task.queue, broker_of(task.backend)
-    jobs = _new_jobs(task, queue, calls, all_or_none)
+    queue = task.queue
+    jobs, broker = _new_jobs(task, queue, calls, all_or_none), broker_of(task.backend)
     if queue in limit_functions():
         for of_shard, positions in broker.by_shard(jobs):
             await ameet_clients(of_shard, queue, [jobs[i] for i in positions])

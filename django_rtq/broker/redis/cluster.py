@@ -186,11 +186,17 @@ def _address(server: Any, asked: Address) -> Address:
 
 
 def tag_of_shard(prefix: str, number: int, count: int) -> str:
-    """cluster_tag() of one of several shards: slot `number` of `count` lies in that part of all slots.
+    """cluster_tag() of one of several shards. Each of the `count` equal parts of all slots has one of theirs.
 
-    The second number in it is the first one for which that is so. Shard 0 has the tag of a project without shards.
+    Shard 0 has the tag of a project without shards; the next ones have slots in the parts behind its own, in turn.
+    The second number in a tag is the first one for which that is so.
     """
+
+    def part_of(number: int, salt: int) -> int:
+        return key_slot(f"{prefix}.{number}.{salt}".encode()) * count // REDIS_CLUSTER_HASH_SLOTS
+
+    part = (part_of(0, 0) + number) % count
     for salt in range(REDIS_CLUSTER_HASH_SLOTS * 64):
-        if key_slot(f"{prefix}.{number}.{salt}".encode()) * count // REDIS_CLUSTER_HASH_SLOTS == number:
+        if part_of(number, salt) == part:
             return f"{{{prefix}.{number}.{salt}}}"
     raise AssertionError(f"no name of shard {number} lies in its slots")
