@@ -122,7 +122,7 @@ def read_leniently(record: bytes) -> tuple[Header | None, dict[str, Any]]:
 def task_in(record: bytes) -> str:
     """The name of the task as the record has it, read fast; "" if it cannot be read."""
     start = record.find(b'\n{"task":"') + 10
-    return record[start : record.find(b'"', start)].decode(errors="replace") if start >= 10 else ""
+    return record[start : record.find(b'"', start)].decode("utf-8", "replace") if start >= 10 else ""
 
 
 def band_in(record: bytes) -> bytes:

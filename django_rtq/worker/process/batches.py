@@ -11,7 +11,7 @@ processes have claimed them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 from zlib import crc32
 
@@ -53,8 +53,10 @@ class CallGatherer:
         self._calls: list[list[Run]] = []
         self._open: dict[_Kind, list[Run]] = {}  # those of the calls that may get more
 
-    def gather(self, runs: Iterable[Run], *, room: int) -> list[Run]:
+    def gather(self, runs: list[Run], *, room: int) -> list[Run]:
         """These jobs, without those that are `others` of one of them. Claims at most `room` more."""
+        if registry.batch_tasks.keys().isdisjoint([task_in(run.record) for run in runs]):
+            return runs
         self._calls, self._open = [], {}
         for run in runs:
             self._add(run)

@@ -21,7 +21,7 @@ def gather(session, broker):
         gatherer = CallGatherer(session, broker.config, may_wait=may_wait)
         fetched = session.fetch(wanted, idle=1)
         runs = [run for claimed in fetched.claimed for run in runs_of(claimed, session.worker)]
-        gather.calls = gatherer.gather(runs, room=room)
+        gather.claimed, gather.calls = runs, gatherer.gather(runs, room=room)
         return [[name_of(run) for run in (first, *first.others)] for first in gather.calls]
 
     return gather
@@ -73,6 +73,7 @@ def test_without_such_a_task_nothing_is_looked_at(gather):
     enqueue("ab", other_tasks.note)
 
     assert gather(2) == [["a"], ["b"]]
+    assert gather.calls is gather.claimed
     assert all(isinstance(run, Run) and not run.others for run in gather.calls)
 
 

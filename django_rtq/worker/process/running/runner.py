@@ -146,7 +146,9 @@ class Runner:
 
     def run(self, runs: Sequence[Run]) -> int:
         """Run the jobs of one claim, and record their outcomes. Returns how many were not released."""
-        runs = [each for run in runs for each in run.together] if registry.batch_tasks else runs
+        has_others = bool(registry.batch_tasks) and any(run.others for run in runs)
+        if has_others:
+            runs = [each for run in runs for each in run.together]
         batch = Batch([run.job_id for run in runs], self._shared)
         is_watched = len(runs) > 1
         if is_watched:
@@ -171,7 +173,7 @@ class Runner:
             self._watch.end()
         self._give_back(batch.end())
         self._size.update(done, last - began, slowest=slowest, is_cut=done < len(runs))
-        if registry.batch_tasks and any(run.others for run in runs):
+        if has_others:
             self._size = BatchSize()  # the next job may have others with it again
         return done
 
