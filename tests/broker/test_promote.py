@@ -112,6 +112,20 @@ def test_it_goes_on_where_its_limit_stopped_it(redis, broker):
     ]
 
 
+@pytest.mark.parametrize(("number", "encoding"), [(32, b"listpack"), (33, b"hashtable")])
+def test_since_when_many_wait_is_in_a_hash_table(redis, broker, number, encoding):
+    jobs = [scheduled_job(broker, f"{place:03}") for place in range(number)]
+    let_fall_due(broker, *jobs)
+
+    promote(broker, QUEUE)
+
+    waiting_since = broker.keys.of(QUEUE).waiting_since
+    assert redis.object("encoding", waiting_since).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
+    assert len({int(ms) for ms in redis.hvals(waiting_since)}) == number
+    assert names(claim_all(broker)) == [f"{place:03}" for place in range(number)]
+    assert "waiting_since" not in snapshot(redis)
+
+
 @pytest.mark.parametrize("waiting", [scheduled_job, retrying_job])
 def test_a_job_whose_record_is_gone_leaves_nothing(redis, broker, waiting):
     job = waiting(broker)

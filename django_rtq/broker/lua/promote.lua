@@ -68,7 +68,7 @@ pick_due()
 redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("HSET", q.clock, "promoted", now) -- for people: shows that a scheduler is alive
 if #picked.fresh > 0 then redis.call("HSET", q.jobs, unpack(picked.fresh)) end
-if #picked.since > 0 then redis.call("HSET", q.waiting_since, unpack(picked.since)) end
+note_waiting(q, picked.since)
 for _, lane in ipairs(picked.lanes) do
   index_lane(q, lane.band, lane.client, lane.since)
   redis.call("RPUSH", q.lane .. lane.band .. ":" .. lane.client, unpack(lane.ids))

@@ -85,7 +85,7 @@ end
 -- Add the planned jobs.
 local function add_planned(q, plan, now)
   if #plan.lanes > 0 then index_lanes(q, plan.lanes, plan.at) end
-  if #plan.since > 0 then redis.call("HSET", q.waiting_since, unpack(plan.since)) end
+  note_waiting(q, plan.since)
   for _, lane in ipairs(plan.lanes) do
     local name = q.lane .. lane.band .. ":" .. lane.client
     if #lane.last > 0 then redis.call("RPUSH", name, unpack(lane.last)) end

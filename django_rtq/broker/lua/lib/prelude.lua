@@ -41,6 +41,13 @@ local function queue_of(key)
   return prefix .. ":queues", queue
 end
 
+-- Note since when jobs wait: id and time in turn. The first of many gets zeros in front: see assign_jobs.
+local function note_waiting(q, since)
+  if #since == 0 then return end
+  if #since > 64 then since[2] = string.rep("0", 64) .. since[2] end
+  redis.call("HSET", q.waiting_since, unpack(since))
+end
+
 -- Add 1 or n to a counter of this minute. The first write of each counter sets the key's expiry. The first enqueue of a
 -- minute adds the queue to the list of queues: `forget` may have removed it, and its producers do not know that.
 local function count(stats, now, field, n)
