@@ -36,7 +36,7 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.stored_format import check_format, format_commands, note_loss
 from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers
-from django_rtq.broker.workflows import Advance, WorkflowStore, read_advance
+from django_rtq.broker.workflows import Advance, WorkflowStore, read_advance, read_finished
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import PARK_SECONDS, Job, made_ms
@@ -283,19 +283,12 @@ class Broker:
         settlements, result = settlements or {}, ClaimResult()
         acked = take_acks(settlements) if wanted else {}
         while True:
-            calls = settlement_calls(
-                settlements,
-                self.keys,
-                worker,
-                max_results=self.config.max_results,
-                logs_ms=self.config.dead_letter_ms,
-                but=acked,
-            )
+            calls = settlement_calls(settlements, self.keys, worker, self.config, but=acked)
             commands = [command for _, command in calls]
             members = [
                 call
                 for queue, settlement in settlements.items()
-                for call in self.workflows.advance_commands(queue, settlement.ended_members())
+                for call in self.workflows.advance_commands(queue, settlement.noted_members())
             ]
             commands += [command for _, command in members]
             if wanted:
@@ -305,10 +298,14 @@ class Broker:
                 self._replicas.note(waited)
             else:
                 replies = self.redis.execute_each(commands)
-            result.add_settled([(whose, reply) for (whose, _), reply in zip(calls, replies, strict=False)])
             advances = [
                 read_advance(flow, reply) for (flow, _), reply in zip(members, replies[len(calls) :], strict=False)
             ]
+            for place, ((_, verb), _) in enumerate(calls):
+                if verb == "ack_members":
+                    replies[place], finished = read_finished(replies[place])
+                    advances += finished
+            result.add_settled([(whose, reply) for (whose, _), reply in zip(calls, replies, strict=False)])
             if not acked or not isinstance(replies[-1], BrokerError):
                 break
             acked = {}  # A queue that refuses its outcomes must not hold up the others: settle each by itself.

@@ -174,7 +174,7 @@ class QueueKeys:
     )
 
     # Workflows: of members in any queue, how they ended, until their workflow knows it
-    ended_members = Key("hash", "id -> done and the outcome if other steps need it, dead, gone, or open: requeued")
+    ended_members = Key("hash", "id -> dead, gone, or open: requeued; from old workers also done, and the outcome")
     # The rest of a workflow is of the default queue only. A step is a number; a part of one "step:place of its first
     # member".
     workflow = Key("hash", "what is known of a workflow and its steps: see workflow_steps.lua", per="id")

@@ -21,7 +21,7 @@ from textwrap import indent
 
 _DEFINITION = re.compile(r"^local (?:function \w+\(.*?^end|.*?)$", re.MULTILINE | re.DOTALL)
 _DEFINED = re.compile(r"local (?:function )?(\w+(?:, \w+)*)")
-_COMMENT = re.compile(r"--.*")
+_NO_CODE = re.compile(r"""\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|--.*""")  # texts and comments
 _NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # not a field: none behind a dot
 _CALL = re.compile(r"(?<![.\w])([A-Za-z_]\w*)\(")
 _LAZY_MARK = re.compile(r"^-- created when first called$", re.MULTILINE)
@@ -54,7 +54,7 @@ class _Code:
 
     @cached_property
     def names_used(self) -> set[str]:
-        return set(_NAME.findall(_COMMENT.sub("", self.text)))
+        return set(_NAME.findall(_NO_CODE.sub("", self.text)))
 
     def calling(self, getters: Mapping[str, str]) -> str:
         """The text. Functions that have a getter are called as fields of what it returns."""

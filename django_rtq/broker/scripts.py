@@ -84,9 +84,14 @@ class Script:
         """The command that runs this script on one queue."""
         return (*self.head(keys, worker=worker), *arguments)
 
-    def call_many(self, queues: Sequence[QueueKeys], arguments: Iterable[Argument]) -> Command:
-        """The command that runs this script on several queues that share a server."""
+    def call_many(self, queues: Sequence[QueueKeys], arguments: Iterable[Argument], *, worker: str = "") -> Command:
+        """The command that runs this script on several queues that share a server.
+
+        `worker` has a processing list in the first of them.
+        """
         tags = [keys.tag for keys in queues]
+        if worker:
+            tags.insert(1, queues[0].running(worker))
         if queues[0].guard and len(set(tags)) == 1:
             tags.append(queues[0].guard)
         return (b"EVALSHA", self.sha, len(tags), *tags, *arguments)

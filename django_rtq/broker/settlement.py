@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.jobs.job import is_member
 
+if TYPE_CHECKING:
+    from django_rtq.conf.config import Config
+
 LOGS_AT_ONCE = 100  # jobs with lines in one call
+WORKFLOWS_AT_ONCE = 32  # most workflows whose members one call settles
+#: Of the ids of members: the same in those of a workflow, but for one digit.
+WORKFLOW_PART: Callable[[Any], Any] = itemgetter(slice(12, 26))
 MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
 UNKNOWN_CLIENT = "\n"  # in place of the client of a job to retry: the script reads it from the record
 _ACK_WIDTH = 3  # arguments of one job in `ack`
@@ -34,7 +41,6 @@ _MEMBERS_END = ("retry", "bury", "suspend", "expire", "finish_cancel", "postpone
 _OTHERS = (b"8", "8")  # the version of ids of members, and of ids that name a shard
 _STATES = {
     "ack": "succeeded",
-    "ack_members": "succeeded",
     "expire": "expired",
     "finish_cancel": "cancelled",
 }  # in which `finish` leaves their jobs
@@ -115,14 +121,19 @@ class Settlement:
         return {_as_bytes(job_id) for verb, width in _WIDTHS.items() for job_id in getattr(self, verb)[::width]}
 
     def commands(
-        self, keys: QueueKeys, worker: str, *, max_results: int, logs_ms: int, but: str = ""
+        self, keys: QueueKeys, home: QueueKeys, worker: str, *, max_results: int, logs_ms: int, but: str = ""
     ) -> Iterator[tuple[str, Command]]:
-        """Verb and command of each script call that is needed, but for one verb that travels with a claim."""
+        """Verb and command of each script call that is needed, but for one verb that travels with a claim.
+
+        `home` has the workflows.
+        """
         for start in range(0, len(self.logs), LOGS_AT_ONCE):  # first: who lost a job cannot add lines to it
             parts = chain.from_iterable(self.logs[start : start + LOGS_AT_ONCE])
             yield "logs", SCRIPTS["append_log"].call(keys, (logs_ms, max_results, *parts), worker=worker)
+        for part in _of_few_workflows(self.ack_members):
+            yield "ack_members", SCRIPTS["finish_members"].call_many([keys, home], (max_results, *part), worker=worker)
         for verb, width in _WIDTHS.items():
-            entries: list[Argument] = [] if verb == but else getattr(self, verb)
+            entries: list[Argument] = [] if verb in (but, "ack_members") else getattr(self, verb)
             for start in range(0, len(entries), AT_ONCE * width):
                 part = entries[start : start + AT_ONCE * width]
                 if state := _STATES.get(verb):
@@ -132,13 +143,14 @@ class Settlement:
         for arguments in self.metrics:
             yield "metrics", SCRIPTS["add_metrics"].call(keys, arguments)
 
-    def ended_members(self) -> list[bytes]:
-        """The ids of jobs of workflows whose runs are over."""
-        ids = self.ack_members[::_ACK_WIDTH]
-        for verb in _MEMBERS_END:
-            if entries := getattr(self, verb):
-                ids += [job_id for job_id in entries[:: _WIDTHS[verb]] if is_member(job_id)]
-        return [job_id if type(job_id) is bytes else _as_bytes(job_id) for job_id in ids]
+    def noted_members(self) -> list[bytes]:
+        """The ids of jobs of workflows of which something is noted: runs that are over, and have not succeeded."""
+        return [
+            _as_bytes(job_id)
+            for verb in _MEMBERS_END
+            for job_id in getattr(self, verb)[:: _WIDTHS[verb]]
+            if is_member(job_id)
+        ]
 
     def clear(self, verb: str) -> None:
         """Remove the outcomes of one verb, which Redis has stored."""
@@ -161,6 +173,19 @@ class Settlement:
         )
 
 
+def _of_few_workflows(entries: Sequence[Argument]) -> Iterator[Sequence[Argument]]:
+    """The parts of `ack_members` that one call each takes. Most often there is one, or none."""
+    start = 0
+    while start < len(entries):
+        part = entries[start : start + AT_ONCE * _ACK_WIDTH]
+        names = list(map(WORKFLOW_PART, part[::_ACK_WIDTH]))
+        if len(dict.fromkeys(names)) > WORKFLOWS_AT_ONCE:
+            first_of_next = list(dict.fromkeys(names))[WORKFLOWS_AT_ONCE]
+            part = part[: names.index(first_of_next) * _ACK_WIDTH]
+        yield part
+        start += len(part)
+
+
 def _as_bytes(job_id: Argument) -> bytes:
     return job_id if isinstance(job_id, bytes) else str(job_id).encode()
 
@@ -180,19 +205,19 @@ def settlement_calls(
     settlements: Mapping[str, Settlement],
     keys: Keys,
     worker: str,
+    config: Config,
     *,
-    max_results: int,
-    logs_ms: int,
     but: Container[str] = (),
 ) -> list[tuple[tuple[Settlement, str], Command]]:
     """The calls that send all of these settlements, each with its settlement and verb.
 
     Without the acknowledgements of the queues in `but`, which travel with a claim.
     """
+    home, numbers = keys.of(config.default_queue), {"max_results": config.max_results, "logs_ms": config.dead_letter_ms}
     return [
         ((settlement, verb), command)
         for queue, settlement in settlements.items()
         for verb, command in settlement.commands(
-            keys.of(queue), worker, max_results=max_results, logs_ms=logs_ms, but="ack" if queue in but else ""
+            keys.of(queue), home, worker, **numbers, but="ack" if queue in but else ""
         )
     ]

@@ -1,9 +1,10 @@
 """Workflows in Redis: stores them, starts the jobs of their steps, and tells them which members have ended.
 
 A workflow has an id of 12 hexadecimal digits. Its jobs, the members, are numbered: the id of a job names the workflow
-and the number, so nothing else is stored for one (D138). Whatever ends a member notes that in its queue
-(`ended_members`); `advance_workflow` takes the notes, and says what starts. Who settles members sends it in the same
-packet; what is left behind, as after a crash, is found by the next heartbeat.
+and the number, so nothing else is stored for one (D138). `finish_members` settles members that have succeeded, notes
+that in their workflow, and says what starts. Whatever else ends a member notes that in its queue (`ended_members`);
+`advance_workflow` takes the notes. Who settles members sends it in the same packet; what is left behind, as after a
+crash, is found by the next heartbeat.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from django_rtq import signals
@@ -25,12 +25,14 @@ from django_rtq.broker.keys import Keys, read_queue_names
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
 from django_rtq.broker.redis.commands import Argument, Command, Token, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.broker.settlement import WORKFLOW_PART
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, QueueFull
 from django_rtq.jobs.job import is_member
 
 logger = logging.getLogger("django_rtq")
 
+KEEPS = b"9"  # digit 16 of the id of a member whose result other steps take
 PARTS_IN_FLIGHT = 8  # calls of start_members in one packet
 NOTES_AT_ONCE = 500  # of one queue that a heartbeat takes in a round trip
 MAX_ROUNDS = 10  # of these in one heartbeat
@@ -42,7 +44,6 @@ STALLED_MS = 2_000  # after that, parts that nobody has started are started by a
 MOST_FULL = 1000
 STEP_TEXTS = 8  # that describe a step that is added
 
-_WORKFLOW_PART = itemgetter(slice(12, 26))  # of the ids of members: the same in those of a workflow, but for one digit
 
 #: Workflows whose results are too many, as far as this process has heard.
 full_workflows: set[str] = set()
@@ -96,11 +97,6 @@ ANY_CLIENT = "\n"
 def new_workflow_id() -> str:
     """A new id: 48 random bits."""
     return secrets.token_hex(6)
-
-
-def keeps_result(job_id: bytes) -> bool:
-    """Whether other steps take the result of this member."""
-    return job_id[12:13] == b"8" and job_id[16:17] == b"9"
 
 
 def workflow_of(job_id: str) -> str:
@@ -220,7 +216,7 @@ class WorkflowStore:
         """These calls for members of any workflows: the id of a workflow, and the command."""
         members: dict[str, list[bytes]] = {}
         # No work in Python for each id: a busy worker settles hundreds of members in one call.
-        for _, same in groupby(sorted(job_ids, key=_WORKFLOW_PART), _WORKFLOW_PART):
+        for _, same in groupby(sorted(job_ids, key=WORKFLOW_PART), WORKFLOW_PART):
             ids = list(same)
             if flow := workflow_of(ids[0].decode()):
                 members.setdefault(flow, []).extend(ids)
@@ -513,6 +509,14 @@ def _as_texts(reply: Sequence[bytes]) -> dict[str, str]:
 
 def _parts(workflow: str, reply: Sequence[bytes]) -> list[Part]:
     return [Part(workflow, name.decode(), queue.decode()) for name, queue in zip(reply[::2], reply[1::2], strict=True)]
+
+
+def read_finished(reply: Any) -> tuple[Any, list[Advance]]:
+    """The reply of finish_members: the stale ids, and what is new of each workflow. A BrokerError is returned."""
+    if isinstance(reply, BrokerError):
+        return reply, []
+    stale, *rest = reply
+    return stale, [read_advance(flow.decode(), news) for flow, news in zip(rest[::2], rest[1::2], strict=True)]
 
 
 def read_advance(workflow: str, reply: Any) -> Advance:

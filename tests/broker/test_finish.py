@@ -62,7 +62,7 @@ def test_nothing_is_left_of_its_failures(redis, broker):
 def ack_one(broker, job, *, most, keep_ms=3_600_000, outcome='"done"'):
     """With another limit than that of the settings."""
     told = settlement("ack", job, keep_ms=keep_ms, outcome=outcome)
-    ((_, command),) = told.commands(broker.keys.of(QUEUE), WORKER, max_results=most, logs_ms=0)
+    ((_, command),) = told.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=most, logs_ms=0)
     broker.redis.execute_one(command)
 
 

@@ -249,7 +249,7 @@ def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(nam
     refused |= {"store_workflow", "start_members", "add_members", "receive_job"}
     assert has_scratch == (name not in refused | READ_ONLY)
     if has_scratch:
-        assert code_of(name).count('redis.call("DEL", q.scratch)') == 1 or "finish_members(" in code_of(name)
+        assert code_of(name).count('redis.call("DEL", q.scratch)') == 1
 
 
 @every_script

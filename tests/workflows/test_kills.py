@@ -14,6 +14,7 @@ from django_rtq.broker.workflows import WorkflowStore
 from tests.app import tasks as app_tasks
 from tests.app import workflow_steps as tasks
 from tests.support.jobs import QUEUE, WORKER, settlement
+from tests.support.snapshots import live_jobs
 from tests.support.waiting import PATIENCE, wait_until
 from tests.support.workflows import claim_members
 
@@ -58,14 +59,16 @@ def test_a_worker_that_is_killed_leaves_all_to_the_next_one(rtq_worker, redis, j
     assert handle.progress().done == 21
 
 
-def test_what_was_settled_and_not_told_is_found_by_a_heartbeat(rtq_worker, redis, broker, journal):
+def test_what_follows_and_nobody_has_enqueued_is_found_by_a_heartbeat(rtq_worker, redis, broker, journal):
     """The worker has died between the end of the last member and the start of what follows."""
     handle = group(5, app_tasks.note)
     ended = settlement("ack", *claim_members(broker))
-    for _, command in ended.commands(broker.keys.of(QUEUE), WORKER, max_results=100, logs_ms=1):
+    for _, command in ended.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=100, logs_ms=1):
         broker.redis.execute_one(command)
     broker.sign_off([QUEUE], WORKER)
-    assert handle.progress().done == 0
+    assert handle.progress().done == 5
+    assert live_jobs(redis) == {}
+    redis.zadd(broker.keys.of(QUEUE).unstarted, {handle.id: 1})  # for a long time
     rtq_worker(**FAST)
 
     handle.get(PATIENCE)

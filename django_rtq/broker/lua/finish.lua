@@ -1,6 +1,6 @@
 -- finish: settle jobs that need no further run.
 -- running -> succeeded, expired or cancelled
--- uses: prelude settle
+-- uses: prelude settle members
 -- keys: running jobs failures crashes errors waiting_since retrying results recent_results finished
 --       no_outcome clock scratch stats waiters finished_signal scheduled due_signal digests unique
 --       cancel_requests progress result_times result_expiry scheduled_by_client
@@ -18,4 +18,6 @@ local q, most, state, jobs = named(), tonumber(ARGV[1]), ARGV[2], ARGV
 local now = now_ms(q.clock)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-return finish_members(q, jobs, 3, most, now, state)
+local mine, stale, entries = split_held(q.running, jobs, 3, 3)
+if state ~= "succeeded" then note_members(q, ids_at(jobs, mine), "gone") end -- else none is a member: see finish_members
+return finish_held(q, jobs, mine, stale, entries, most, now, state)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.messages import Claimed
 from django_rtq.broker.task_backends import alias_of
-from django_rtq.broker.workflows import keeps_result, workflow_of
+from django_rtq.broker.workflows import KEEPS, workflow_of
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, InvalidStep, InvalidTask, InvalidWorkflow, JobSuspended
 from django_rtq.jobs.context import Interruptible, JobContext
@@ -86,9 +86,9 @@ class Run:
         self.may_run_once = max_crashes == b"0"
         if self.options or self.client:
             _check(self.options, self.client)
-        if self.job_id[12:13] == b"8" and is_member(self.job_id):  # a call for each job would cost more
-            self.takes_results = RESULT_TAG in self.record
-            self.keeps_result = keeps_result(self.job_id)
+        if self.job_id[12:13] == b"8":  # most often it is a member. Calls for each job would cost more
+            self.takes_results = RESULT_TAG in self.record and is_member(self.job_id)
+            self.keeps_result = self.job_id[16:17] == KEEPS
         task = registry.find_registered(self.task_name)
         if task is None:
             task = registry.get_task(self.task_name)

@@ -359,6 +359,7 @@ SCRIPT_CALLS = {
     "store_workflow": ScriptCall(_nobody_is_known, workflow_calls.store),
     "start_members": ScriptCall(workflow_calls.stored, workflow_calls.start),
     "add_members": ScriptCall(workflow_calls.running, workflow_calls.add),
+    "finish_members": ScriptCall(workflow_calls.running, workflow_calls.finish, is_resent=False),
     "advance_workflow": ScriptCall(workflow_calls.ended, workflow_calls.advance),
     "cancel_workflow": ScriptCall(workflow_calls.running, workflow_calls.cancel),
     "forget_workflow": ScriptCall(workflow_calls.cancelled, workflow_calls.forget),

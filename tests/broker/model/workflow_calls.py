@@ -36,11 +36,18 @@ def running(broker: Any) -> list[Any]:
 
 def ended(broker: Any) -> list[Any]:
     """They have ended, and the workflow has not heard of it."""
-    members = running(broker)
-    made = settlement("ack", *members)
-    for _, command in made.commands(broker.keys.of(QUEUE), WORKER, max_results=100, logs_ms=0):
-        broker.redis.execute_one(command)
+    _settle(broker, "finish_cancel", running(broker))
     return []
+
+
+def finish(broker: Any, jobs: Any) -> None:
+    _settle(broker, "ack", jobs)
+
+
+def _settle(broker: Any, verb: str, jobs: Any) -> None:
+    made = settlement(verb, *jobs)
+    for _, command in made.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=100, logs_ms=0):
+        broker.redis.execute_one(command)
 
 
 def advance(broker: Any, jobs: Any) -> None:

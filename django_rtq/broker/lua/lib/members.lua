@@ -4,7 +4,8 @@
 -- other steps take its result, else "8", 9 digits of the workflow, and 6 of its number.
 -- created when first called
 
--- Note how those of these jobs that are members have ended, or that they are "open" again.
+-- Note how those of these jobs that are members have ended, or that they are "open" again. The first of many gets spaces,
+-- because Redis searches short hashes as lists: see assign.lua.
 local function note_members(q, ids, how)
   local notes, n = {}, 0
   for i = 1, #ids do
@@ -12,22 +13,7 @@ local function note_members(q, ids, how)
       notes[n + 1], notes[n + 2], n = ids[i], how, n + 2
     end
   end
-  if n > 0 then redis.call("HSET", q.ended_members, unpack(notes)) end
-end
-
--- Note how those of these runs that are of members have ended: the ids, ms to keep and outcomes at these places of a list.
--- The first of many gets spaces, because Redis searches short hashes as lists: see assign.lua.
-local function note_ends(q, list, places, field)
-  local notes, n, how = {}, 0, field == "succeeded" and "done" or "gone"
-  for i = 1, #places do
-    local place = places[i]
-    local id = list[place]
-    if string.byte(id, 13) == 56 then
-      local keeps = how == "done" and string.byte(id, 17) == 57
-      notes[n + 1], notes[n + 2], n = id, keeps and "done " .. list[place + 2] or how, n + 2
-    end
-  end
-  if n > 64 and notes[2] == how then notes[2] = how .. string.rep(" ", 64) end
+  if n > 64 then notes[2] = how .. string.rep(" ", 64) end
   if n > 0 then redis.call("HSET", q.ended_members, unpack(notes)) end
 end
 

@@ -37,16 +37,15 @@ end
 
 -- These entries have left the processing lists: give their places back, and their starts if they did not run.
 local function count_ended(q, held, are_unrun)
-  local owners, total = {}, 0
-  for _, entry in ipairs(held) do
+  local owners, total, there = {}, 0, #held > 0 and redis.call("EXISTS", q.limits, q.job_times) or 0
+  for _, entry in ipairs(there > 0 and held or {}) do
     local client = owner_of(entry)
     if client then
       add_job(owners, client)
       total = total + 1
     end
   end
-  local there = total > 0 and redis.call("EXISTS", q.limits, q.job_times) or 0
-  if there == 0 then return end
+  if total == 0 then return end
   if are_unrun then
     read_rooms(q, owners)
     queue_room(q)

@@ -47,13 +47,6 @@ local function finish_runs(q, list, first, last, most, now, field)
   return finish_held(q, list, mine, stale, entries, most, now, field)
 end
 
--- finish_runs() of a whole list of jobs that may belong to workflows.
-local function finish_members(q, list, first, most, now, field)
-  local mine, stale, entries = split_held(q.running, list, 3, first)
-  note_ends(q, list, mine, field)
-  return finish_held(q, list, mine, stale, entries, most, now, field)
-end
-
 -- The ids at these positions of a list.
 local function ids_at(list, places)
   local ids = {}

@@ -1,0 +1,52 @@
+-- finish_members: settle members of workflows that have succeeded, and let their workflows go on: what `finish` and
+-- `advance_workflow` do, without notes in between. There are two queues: that of the members, and the default one, which may
+-- be the same.
+-- running -> succeeded
+-- uses: prelude settle member_ends workflow_steps
+-- keys: running jobs failures crashes errors waiting_since retrying results recent_results finished
+--       no_outcome clock scratch stats waiters finished_signal scheduled due_signal digests unique
+--       cancel_requests progress result_times result_expiry scheduled_by_client
+--       limits running_counts blocked rate_times next_starts job_times bands turn work_signal ring lane
+--       step_jobs steps runners
+--       workflow workflows workflow_states workflow_steps open_steps dead_steps step_waits members step_results
+--       starting_parts unstarted workflow_signal
+-- ARGV[1] most        outcomes kept in this queue
+-- ARGV[...] jobs      of each: id, ms to keep, outcome ("": only the id); at most 500, of few workflows
+--
+-- returns {the ids that were stale: no longer this worker's to settle; then of each workflow its id, and the reply of
+--         advance_workflow}
+-- sent twice: every id is stale the second time, and nothing changes; a heartbeat enqueues parts whose names were lost
+
+local q, most, jobs = named(), tonumber(ARGV[1]), ARGV
+local home = KEYS[3] == KEYS[1] and q or named(3)
+local now, flows, order, n = now_ms(q.clock), {}, {}, 0
+
+redis.call("DEL", q.scratch) -- lets a full server be drained
+local mine, stale, entries = split_held(q.running, jobs, 3, 2)
+for i = 1, #mine do
+  local id = jobs[mine[i]]
+  local part = string.sub(id, 14, 26) -- the same in all members of a workflow of which others take results, or none
+  local ends = flows[part]
+  if ends == nil then
+    local flow = string.sub(part, 1, 3) .. string.sub(part, 5)
+    ends = flows[flow]
+    if ends == nil then
+      ends = open_ends(home, flow, now) or false
+      flows[flow] = ends
+      if ends then
+        n = n + 1
+        order[n] = ends
+      end
+    end
+    flows[part] = ends
+  end
+  if ends then add_end(ends, id, "done", string.byte(part, 4) == 57 and jobs[mine[i] + 2] or "") end
+end
+-- Before the jobs leave `running`: what a torn log has lost is done again when they run again.
+for i = 1, n do order[i].news = write_ends(order[i]) end
+local reply = { finish_held(q, jobs, mine, stale, entries, most, now, "succeeded") }
+for i = 1, n do
+  local flow = order[i].flow
+  reply[2 * i], reply[2 * i + 1] = flow.id, add_starting(flow, { order[i].news, redis.call("HGET", flow.hash, "name") })
+end
+return reply
