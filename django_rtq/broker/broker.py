@@ -313,16 +313,18 @@ class Broker:
             settlements[queue].clear("ack")
         if wanted:
             result.add_claim(queues, replies[-1])
-        if advances:
-            self._follow(advances)
+        if advances and self._follow(advances):
+            result.statuses.add("more")
         return result
 
-    def _follow(self, advances: Sequence[Advance]) -> None:
-        """Let workflows go on."""
+    def _follow(self, advances: Sequence[Advance]) -> bool:
+        """Let workflows go on. Returns whether jobs of them were enqueued."""
         try:
             self.workflows.follow(advances)
         except BrokerError as error:  # the jobs are settled; the next heartbeat does the rest
             logger.warning("what follows in workflows starts with the next heartbeat: %s", error)
+            return False
+        return any(advance.parts for advance in advances)
 
     def settle(self, worker: str, queue: str, settlement: Settlement) -> list[str]:
         """Ack, retry, bury, release, expire, stop. Returns the ids that the worker no longer held (G4)."""

@@ -115,7 +115,7 @@ class ClaimResult:
     stale: list[str] = field(default_factory=list)  # settled, but no longer held by this worker
     error: BrokerError | None = None  # a command was refused; what was not settled is still in the settlements
     found: int = 0  # number of claimed jobs
-    statuses: set[str] = field(default_factory=set)  # of these queues
+    statuses: set[str] = field(default_factory=set)  # of these queues; "more" also if settled jobs let others start
 
     def add_settled(self, replies: Sequence[tuple[tuple[Settlement, str], Any]]) -> None:
         """Add the reply to each call of a settlement, given as ((settlement, verb), reply). Clears what was settled."""

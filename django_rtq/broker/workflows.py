@@ -264,11 +264,10 @@ class WorkflowStore:
         for flow, state in zip(flows, states, strict=True):
             if state == b"cancelled":
                 self.cancel_members(flow, most_parts=CANCELLED_PARTS)
-            elif state in (None, b"making"):
-                if ages_ms[flow] > UNFINISHED_MS:
-                    self.forget(flow, latest_ms=now_ms - UNFINISHED_MS)
-            else:
+            if state not in (None, b"making"):
                 self._advance([(flow, self.advance_command(flow, self._config.default_queue, ()))])
+            elif ages_ms[flow] > UNFINISHED_MS:
+                self.forget(flow, latest_ms=now_ms - UNFINISHED_MS)
 
     def tell(self, queue: str, job_ids: Iterable[str]) -> None:
         """Let workflows hear what somebody did with these jobs of a queue. Without Redis the next heartbeat does it."""
@@ -329,7 +328,8 @@ class WorkflowStore:
         (fields,) = self.read_fields([workflow])
         if "cancelling" not in fields:
             return
-        parts = [part for part in started_parts(workflow, fields) if part.first >= int(fields["cancelling"])]
+        first, on_death = int(fields["cancelling"]), int(fields.get("on_death", -1))  # whose job goes on
+        parts = [part for part in started_parts(workflow, fields) if part.first >= first and part.step != on_death]
         for part in parts[:most_parts]:
             ended = self.bitmaps(workflow, part.step, "done", "dead", "gone")
             over = {place for bits in ended for place in set_bits(bits)}

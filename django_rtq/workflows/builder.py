@@ -110,7 +110,9 @@ class After:
     def map(self, task: Task[[T], R], values: Iterable[T]) -> Steps[R]: ...
 
     def map(self, task: Task[Any, Any], values: Iterable[Any]) -> Steps[Any]:
-        """Add a step of one call for each value. It reads them once."""
+        """Add a step of one call for each value. It reads them once. Raises InvalidWorkflow if they are no iterable."""
+        if not isinstance(values, Iterable):
+            raise InvalidWorkflow(self._flow.id, f"has a map() over {values!r}, which is no iterable.")
         step: Steps[Any] = self._flow.add_step(Steps, task, (((value,), {}) for value in values), self._after)
         return step
 
@@ -293,6 +295,8 @@ class WorkflowBuilder(StepCollector):
         self.key = "" if key is None else _checked_text("key", key)
         if on_dead not in ("block", "cancel", "go_on"):
             raise ValueError(f'on_dead is {on_dead!r}, but has to be "block", "cancel" or "go_on".')
+        if not isinstance(headers, Mapping):
+            raise ValueError(f"headers are {headers!r}, but have to be a dictionary.")
         owner = client_name(f"workflow {name}: client", client) if client is not None else ""
         workflow_id = new_workflow_id()
         super().__init__(workflow_id, workflow_id, client=owner, headers=headers)

@@ -239,6 +239,8 @@ class Workflow:
 
 def get_workflow(workflow_id: str, *, backend: str = "") -> Workflow:
     """The workflow with this id. Raises WorkflowNotFound."""
+    if not isinstance(workflow_id, str):
+        raise WorkflowNotFound(str(workflow_id), f"was not found: an id is text, and this is {workflow_id!r}.")
     flow = Workflow(workflow_id, backend=backend)
     flow.name = flow.progress().name
     return flow
@@ -272,13 +274,21 @@ def read_progress(workflow_id: str, fields: dict[str, str]) -> WorkflowProgress:
     )
 
 
+def _step_state(fields: dict[str, str], number: int) -> str:
+    """The state of a step. Redis leaves the steps of a workflow that is cancelled as they were."""
+    state, is_cancelled = fields[f"state:{number}"], fields["state"] == WorkflowState.CANCELLED
+    if is_cancelled and state == "waiting":
+        return "skipped"
+    return "failed" if is_cancelled and state == "started" and fields.get("on_death") != str(number) else state
+
+
 def _step(fields: dict[str, str], number: int) -> StepProgress:
     done, dead, gone = map(int, fields[f"ends:{number}"].split())
     return StepProgress(
         number=number,
         task=fields[f"task:{number}"],
         queue=fields[f"queue:{number}"],
-        state=fields[f"state:{number}"],
+        state=_step_state(fields, number),
         size=int(fields[f"size:{number}"]),
         done=done,
         dead=dead,

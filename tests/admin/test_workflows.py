@@ -85,6 +85,19 @@ def test_it_is_cancelled_after_a_question(redis, broker, operator):
     assert logged() == ["Cancelled workflow flow."]
 
 
+def test_of_one_that_is_cancelled_no_step_runs_or_waits(redis, broker, operator):
+    """And to requeue its dead job would not let it go on."""
+    blocked(broker)
+    broker.workflows.cancel(FLOW)
+
+    html = text(operator.get(PAGE))
+
+    cells = [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html, re.DOTALL)]
+    assert cells[-18:-9] == ["0", "t", "default", "failed", "2", "1", "1", "0", ""]
+    assert cells[-9:] == ["1", "t", "default", "never starts", "1", "0", "0", "0", "0"]
+    assert "Requeue dead jobs" not in html
+
+
 def test_one_that_is_unknown(broker, operator):
     for url in (PAGE, f"{PAGE}cancel/"):
         answer = operator.get(url)

@@ -1,6 +1,9 @@
 """running, blocked -> cancelled."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
 
 from django_rtq.broker.workflows import started_parts
 from tests.support.jobs import QUEUE
@@ -159,6 +162,53 @@ def test_the_first_death_cancels_the_others(redis, broker):
     assert fields_of(broker)["state"] == "cancelled"
     assert live_jobs(redis).keys() == {first.id, second.id}
     assert snapshot(redis)["cancel_requests"].keys() == {second.id}
+
+
+TOLD = ({"size": 3, "next": "1"}, {"after": "0"}, {})  # the last step is for the first death
+
+
+def test_the_call_for_the_first_death_is_made_all_the_same(redis, broker):
+    begun_flow(broker, *TOLD, on_dead="cancel", on_death=2)
+    first, second = claim_members(broker, 2)
+
+    end(broker, "bury", first)
+
+    broker.workflows.cancel_members(FLOW)
+    assert (fields_of(broker)["state"], states_of(broker)[2]) == ("cancelled", "started")
+    (call,) = live_jobs(redis).keys() - {first.id, second.id}
+    assert snapshot(redis)["cancel_requests"].keys() == {second.id}
+    assert [member.id for member in claim_members(broker)] == [call]
+    end(broker, "ack", SimpleNamespace(id=call))
+    assert states_of(broker)[2] == "succeeded"
+    assert not [name for name in snapshot(redis) if name.startswith(("waiting_members", "starting_parts", "unstarted"))]
+
+
+def test_a_heartbeat_makes_the_call_that_nobody_has_made(redis, broker):
+    begun_flow(broker, *TOLD, on_dead="cancel", on_death=2)
+    first, second = claim_members(broker, 2)
+    unstarted = broker.keys.of(QUEUE).unstarted
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(broker.workflows), "start", lambda *args: None)
+        end(broker, "bury", first)
+    assert live_jobs(redis).keys() == {first.id, second.id}
+
+    for _ in range(3):
+        if redis.zscore(unstarted, FLOW):
+            redis.zadd(unstarted, {FLOW: 1})
+        broker.workflows.sweep([QUEUE])
+
+    assert len(live_jobs(redis)) == 3
+    assert not redis.exists(unstarted)
+
+
+def test_one_that_is_cancelled_by_hand_makes_no_call_for_a_death(redis, broker):
+    begun_flow(broker, *TOLD, on_death=2)
+
+    broker.workflows.cancel(FLOW)
+    broker.workflows.cancel_members(FLOW)
+
+    assert live_jobs(redis) == {}
+    assert not redis.exists(broker.keys.of(QUEUE).waiting_members + FLOW.encode())
 
 
 def test_progress_is_noted_of_one_that_is_cancelled_only(redis, broker):

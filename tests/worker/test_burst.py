@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq import JobState
+from django_rtq import JobState, WorkflowState, workflow
 from tests.app import tasks
 from tests.support.server_clock import server_ms
 from tests.support.waiting import wait_until
@@ -68,3 +68,15 @@ def test_a_paused_queue_does_not_keep_a_burst_from_ending(rtq_worker, redis, ins
 
     assert worker.wait() == 0
     assert (waiting.state, other.state) == (JobState.QUEUED, JobState.SUCCEEDED)
+
+
+@pytest.mark.parametrize("options", [(), ("--concurrency", 3), ("--processes", 2)])
+def test_a_burst_runs_the_steps_of_workflows(rtq_worker, redis, journal, options):
+    with workflow("chain") as flow:
+        step = flow.add(tasks.note, "step-0")
+        for number in range(1, 5):
+            step = flow.after(step).add(tasks.note, f"step-{number}")
+    worker = rtq_worker("--burst", "--no-scheduler", *options, is_ready=False)
+
+    assert worker.wait() == 0
+    assert flow.handle.state is WorkflowState.SUCCEEDED

@@ -57,6 +57,15 @@ def test_a_block_that_raises_sends_nothing(redis, broker):
         get_workflow(flow.id)
 
 
+def test_values_of_a_wrong_type_are_named(broker):
+    with pytest.raises(InvalidWorkflow, match=r"has a map\(\) over 5, which is no iterable"), workflow("flow") as flow:
+        flow.map(tasks.double, 5)
+    with pytest.raises(ValueError, match="headers are 5, but have to be a dictionary"):
+        workflow("flow", headers=5)
+    with pytest.raises(WorkflowNotFound, match="an id is text, and this is None"):
+        get_workflow(None)
+
+
 def test_jobs_have_the_client_and_the_headers_of_the_workflow(redis, broker):
     with workflow("flow", client="bakery", headers={"a": 1}) as flow:
         flow.add(tasks.double, 1)

@@ -45,5 +45,6 @@ if calls then
 end
 redis.call("HDEL", q.waiting_members .. id, part)
 redis.call("ZREM", starting, part)
-if redis.call("EXISTS", starting) == 0 then redis.call("ZREM", q.unstarted, id) end
+local is_cancelled = redis.call("HEXISTS", hash, "cancelling") == 1 -- then a heartbeat goes on with that
+if not is_cancelled and redis.call("EXISTS", starting) == 0 then redis.call("ZREM", q.unstarted, id) end
 return added
