@@ -155,8 +155,13 @@ def now(redis, broker):
     """There is a worker, and time stands still, in ms: ahead of a clock that was put back."""
     broker.sign_on([QUEUE], WORKER)
     now = server_ms(redis) + 10_000
-    redis.hset(broker.keys.of(QUEUE).clock, mapping={"high": now, "anchor": f"{10 * now} {now + DAY_MS}"})
+    stand_still(redis, broker, now)
     return now
+
+
+def stand_still(redis, broker, now):
+    """Until the next call, which lets time go on slowly."""
+    redis.hset(broker.keys.of(QUEUE).clock, mapping={"high": now, "anchor": f"{10 * now} {now + DAY_MS}"})
 
 
 def let_tend(redis, broker, at, first_end_in=DAY_MS):
@@ -195,6 +200,7 @@ def test_the_end_of_the_first_lease_is_noted(redis, broker, now):
     assert snapshot(redis)["clock"]["first_end"] == str(now + 4711)
 
     redis.delete(broker.keys.of(QUEUE).workers)
+    stand_still(redis, broker, now)
     entry(broker)
     assert snapshot(redis)["clock"]["first_end"] == str(now + int(LEASE_SECONDS) * 1000)
 
@@ -214,6 +220,7 @@ def test_a_lease_is_renewed_whoever_tends(redis, broker, now):
     redis.zadd(broker.keys.of(QUEUE).workers, {WORKER: 1, "other": 2})
 
     for names, unknown in (([WORKER], set()), ([WORKER, "nobody"], {"nobody"}), ([WORKER], set())):
+        stand_still(redis, broker, now)
         assert renew(broker, [QUEUE], names, pause_ms=1000) == (None, unknown)
 
     assert snapshot(redis)["workers"] == {WORKER: now + LEASE_SECONDS * 1000, "other": 2}
