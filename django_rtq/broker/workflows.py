@@ -233,8 +233,8 @@ class WorkflowStore:
                 signal = signals.workflow_ended if advance.news == "ended" else signals.workflow_blocked
                 signal.send_robust(WorkflowStore, workflow_id=advance.workflow, name=advance.name)
             elif advance.news == "cancel":
-                self.cancel(advance.workflow)
-                self.cancel_members(advance.workflow, most_parts=1)  # heartbeats do the others
+                if self.cancel(advance.workflow) == "cancelled":
+                    self.cancel_members(advance.workflow, most_parts=1)  # heartbeats do the others
             elif advance.news == "full":
                 if len(full_workflows) == MOST_FULL:
                     full_workflows.clear()
