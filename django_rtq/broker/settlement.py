@@ -130,13 +130,13 @@ class Settlement:
         for start in range(0, len(self.logs), LOGS_AT_ONCE):  # first: who lost a job cannot add lines to it
             parts = chain.from_iterable(self.logs[start : start + LOGS_AT_ONCE])
             yield "logs", SCRIPTS["append_log"].call(keys, (logs_ms, max_results, *parts), worker=worker)
-        for part in _of_few_workflows(self.ack_members):
-            yield "ack_members", SCRIPTS["finish_members"].call_many([keys, home], (max_results, *part), worker=worker)
         for verb, width in _WIDTHS.items():
-            entries: list[Argument] = [] if verb in (but, "ack_members") else getattr(self, verb)
-            for start in range(0, len(entries), AT_ONCE * width):
-                part = entries[start : start + AT_ONCE * width]
-                if state := _STATES.get(verb):
+            entries: list[Argument] = [] if verb == but else getattr(self, verb)
+            for part in _of_few_workflows(entries) if verb == "ack_members" else _parts(entries, width):
+                if verb == "ack_members":
+                    call = SCRIPTS["finish_members"].call_many
+                    yield verb, call([keys, home], (max_results, *part), worker=worker)
+                elif state := _STATES.get(verb):
                     yield verb, SCRIPTS["finish"].call(keys, (max_results, state, *part), worker=worker)
                 else:
                     yield verb, SCRIPTS[verb].call(keys, part, worker=worker)
@@ -173,15 +173,21 @@ class Settlement:
         )
 
 
+def _parts(entries: Sequence[Argument], width: int) -> Iterator[Sequence[Argument]]:
+    """The parts of entries of so many arguments that one call each takes."""
+    for start in range(0, len(entries), AT_ONCE * width):
+        yield entries[start : start + AT_ONCE * width]
+
+
 def _of_few_workflows(entries: Sequence[Argument]) -> Iterator[Sequence[Argument]]:
-    """The parts of `ack_members` that one call each takes. Most often there is one, or none."""
+    """The same of `ack_members`. Most often there is one part, or none."""
     start = 0
     while start < len(entries):
         part = entries[start : start + AT_ONCE * _ACK_WIDTH]
         names = list(map(WORKFLOW_PART, part[::_ACK_WIDTH]))
-        if len(dict.fromkeys(names)) > WORKFLOWS_AT_ONCE:
-            first_of_next = list(dict.fromkeys(names))[WORKFLOWS_AT_ONCE]
-            part = part[: names.index(first_of_next) * _ACK_WIDTH]
+        workflows = list(dict.fromkeys(names))
+        if len(workflows) > WORKFLOWS_AT_ONCE:
+            part = part[: names.index(workflows[WORKFLOWS_AT_ONCE]) * _ACK_WIDTH]
         yield part
         start += len(part)
 

@@ -44,7 +44,6 @@ STALLED_MS = 2_000  # after that, parts that nobody has started are started by a
 MOST_FULL = 1000
 STEP_TEXTS = 8  # that describe a step that is added
 
-
 #: Workflows whose results are too many, as far as this process has heard.
 full_workflows: set[str] = set()
 

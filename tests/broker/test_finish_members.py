@@ -50,6 +50,18 @@ def test_it_is_one_call_of_a_script(broker, monkeypatch):
     assert [command[1] for command in sent] == [SCRIPTS["finish_members"].sha]
 
 
+def test_how_long_they_ran_is_noted_before(broker):
+    """It is noted where it is held that they run, which settling ends."""
+    begun_flow(broker, {"size": 1})
+    (member,) = claim_members(broker)
+    done = settlement("ack", member)
+    done.add_time(member.id, 0.5)
+
+    verbs = [verb for verb, _ in done.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=9, logs_ms=0)]
+
+    assert verbs == ["note_times", "ack_members"]
+
+
 def test_of_jobs_that_it_does_not_hold_nothing_is_known(redis, broker):
     begun_flow(broker, *CHAIN)
     mine, other = claim_members(broker, 1), claim_members(broker, 1, worker="w2")
