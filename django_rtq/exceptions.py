@@ -176,7 +176,9 @@ class JobNotFound(JobError, LookupError):
     """No job with this id: the id is unknown, or the job is over and its result has expired."""
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(job_id, "was not found: its id is unknown, or its result has expired.")
+        is_text = isinstance(job_id, str)
+        why = "its id is unknown, or its result has expired." if is_text else f"an id is text, and this is {job_id!r}."
+        super().__init__(job_id, f"was not found: {why}")
 
 
 class WrongState(JobError):

@@ -3,11 +3,12 @@
 import json
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, WrongState
-from django_rtq.inspector.inspector import Inspector
+from django_rtq.inspector.inspector import Inspector, get_inspector
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle
 from tests.support.redis_server import UNREACHABLE
 from tests.support.single_steps import promote
@@ -215,3 +216,22 @@ def test_handles_of_one_job_are_equal():
     assert len({handle, JobHandle("a1", "mail"), JobHandle("a1", "bulk"), JobHandle("a2", "mail")}) == 3
     assert handle != "a1"
     assert repr(handle) == "<JobHandle a1 in mail>"
+
+
+@pytest.mark.parametrize("job_id", [None, 7, b"7", "\ud800"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda handle: handle.state,
+        lambda handle: handle.get(timeout=1),
+        lambda handle: async_to_sync(handle.aget)(timeout=1),
+        lambda handle: handle.cancel(),
+        lambda handle: handle.send("approved"),
+        lambda handle: get_inspector().find_with_position(handle.id),
+    ],
+)
+def test_what_is_no_id_is_not_found(redis, broker, job_id, ask):
+    handle = JobHandle(job_id, QUEUE)
+
+    with pytest.raises(JobNotFound, match="was not found" if isinstance(job_id, str) else "an id is text, and this is"):
+        ask(handle)

@@ -316,10 +316,12 @@ class WorkflowStore:
 
     def cancel(self, workflow: str) -> str:
         """End a workflow: "cancelled", "over" or "missing". Its live jobs are left to cancel_members()."""
-        answer = self._ask("cancel_workflow", workflow, "")
-        if answer == "cancelled":
-            signals.workflow_ended.send_robust(WorkflowStore, workflow_id=workflow, name="")
-        return answer
+        call = SCRIPTS["cancel_workflow"].call(self._home, (workflow, ""))
+        read_name: Command = ("HGET", self._home.workflow + workflow.encode(), "name")
+        answer, name = checked(self._redis.execute([call, read_name], resend=True))
+        if answer == b"cancelled":
+            signals.workflow_ended.send_robust(WorkflowStore, workflow_id=workflow, name=name.decode())
+        return str(answer.decode())
 
     def cancel_members(self, workflow: str, *, most_parts: int | None = None) -> None:
         """Cancel the waiting jobs of a cancelled workflow, and ask running ones to stop: those of so many parts of its

@@ -107,9 +107,9 @@ def _shard_digits(shard: int) -> str:
     return f"{_IN_SHARD}{shard:03x}"
 
 
-def shard_in(job_id: str) -> int:
+def shard_in(job_id: Any) -> int:
     """The shard that an id leads to; 0 for ids that name none."""
-    if len(job_id) != 32 or job_id[12] != "8" or job_id[16] != _IN_SHARD:
+    if not isinstance(job_id, str) or len(job_id) != 32 or job_id[12] != "8" or job_id[16] != _IN_SHARD:
         return 0
     try:
         return int(job_id[17:20], 16)

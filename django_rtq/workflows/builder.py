@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
 from zlib import crc32
 
 from asgiref.sync import sync_to_async
@@ -22,7 +22,8 @@ from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.messages import NewJob
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.workflows import ANY_CLIENT, NewWorkflow, new_workflow_id, workflow_of
-from django_rtq.exceptions import BrokerError, InvalidWorkflow, QueueFull
+from django_rtq.conf.config import DATABASE
+from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
 from django_rtq.jobs.serializer import ResultOf
 from django_rtq.tasks.calls import client_name, new_job
 from django_rtq.tasks.enqueuing import Calls, checked_calls, is_in_transaction, pauses
@@ -63,6 +64,13 @@ class AnyStep:
         made = ResultOf(self.flow.reference, self.first, size)
         made.step = self
         return made
+
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __getattr__(self, name: str) -> Any:
+            other = {"result": "results", "results": "result"}.get(name)
+            cure = f". This step of {self.task} has .{other}" if other else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{cure}", name=name, obj=self)
 
     def __repr__(self) -> str:
         return f"<step {self.number} of workflow {self.flow.id}: {self.task}, {self.size}>"
@@ -158,7 +166,10 @@ class StepCollector(After):
         self._called = CalledWorkflow(id=workflow_id)
 
     def after(self, *steps: AnyStep, ended: bool = False) -> After:
-        """Add steps that wait until all jobs of these have succeeded, or with `ended` are over in any way."""
+        """Add steps that wait until all jobs of these have succeeded, or with `ended` are over in any way.
+
+        Without steps they begin at once, as after an empty list.
+        """
         return After(self, {self._own(step).number: "e" if ended else "" for step in steps})
 
     def add_step(self, kind: type[Any], task: Task[Any, Any], calls: Iterable[Any], after: Mapping[int, str]) -> Any:
@@ -297,6 +308,7 @@ class WorkflowBuilder(StepCollector):
             raise ValueError(f'on_dead is {on_dead!r}, but has to be "block", "cancel" or "go_on".')
         if not isinstance(headers, Mapping):
             raise ValueError(f"headers are {headers!r}, but have to be a dictionary.")
+        DATABASE.checked(f"workflow {name}: on_commit", on_commit, InvalidTask)
         owner = client_name(f"workflow {name}: client", client) if client is not None else ""
         workflow_id = new_workflow_id()
         super().__init__(workflow_id, workflow_id, client=owner, headers=headers)

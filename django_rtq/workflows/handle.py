@@ -192,12 +192,16 @@ class Workflow:
         """Requeue all dead jobs, with all their attempts. Returns how many. Raises WorkflowNotFound."""
         from django_rtq.inspector.inspector import get_inspector
 
-        inspector, by_queue, number = get_inspector(self.backend), {}, 0  # type: ignore[var-annotated]
+        inspector, number = get_inspector(self.backend), 0
+        by_queue: dict[str, list[str]] = {}
         for job_id, queue in self.dead():
             by_queue.setdefault(queue, []).append(job_id)
         for queue, ids in by_queue.items():
             for start in range(0, len(ids), AT_ONCE):
-                number += len(inspector.requeue(queue, ids[start : start + AT_ONCE]))
+                some = ids[start : start + AT_ONCE]
+                done = set(inspector.requeue(queue, some))
+                moved = [job_id for job_id in some if job_id not in done]
+                number += len(done) + sum(map(self._requeue_moved, moved))
         return number
 
     # -- inside
@@ -209,6 +213,17 @@ class Workflow:
     @property
     def _store(self) -> Any:
         return self._broker.workflows
+
+    def _requeue_moved(self, job_id: str) -> bool:
+        """Requeue a job that is not dead in the queue of its step, if it is in another one."""
+        from django_rtq.exceptions import JobNotFound
+        from django_rtq.inspector.inspector import get_inspector
+
+        inspector = get_inspector(self.backend)
+        try:
+            return bool(inspector.requeue(inspector.find(job_id).queue, [job_id]))
+        except JobNotFound:
+            return False
 
     def _why(self, progress: WorkflowProgress) -> str:
         from django_rtq.exceptions import JobNotFound
@@ -225,6 +240,12 @@ class Workflow:
                 continue
             last = details.errors[-1] if details.errors else {}
             lines.append(f"{details.task} {job_id}: {last.get('error_class', '')}: {last.get('error', '')}")
+        for step in progress.steps:
+            if step.gone:
+                ends = f"{step.gone} of {step.size} were cancelled, discarded or purged, or expired."
+                lines.append(f"{step.task}: {ends}")
+        if progress.state is WorkflowState.BLOCKED:
+            lines.append("It goes on when they are requeued, by requeue_dead(), or discarded: see docs/workflows.md.")
         return "\n".join(lines)
 
     def __eq__(self, other: object) -> bool:

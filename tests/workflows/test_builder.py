@@ -10,6 +10,7 @@ from asgiref.sync import async_to_sync
 from django.db import transaction
 
 from django_rtq import (
+    InvalidTask,
     InvalidWorkflow,
     QueueFull,
     Unserializable,
@@ -22,6 +23,7 @@ from django_rtq import (
     workflow,
 )
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.signals import workflow_ended
 from tests.app import workflow_steps as tasks
 from tests.support.jobs import QUEUE, claim, queued_job
 from tests.support.snapshots import live_jobs, snapshot
@@ -233,6 +235,8 @@ def _of_two_servers(flow):
         (lambda flow: flow.add(tasks.double, object()), Unserializable, "number"),
         (lambda flow: flow.add_many(tasks.double, [1]), TypeError, "pairs"),
         (lambda flow: flow.after(1), TypeError, "takes steps"),
+        (lambda flow: flow.map(tasks.double, [1]).result, AttributeError, r"double has \.results"),
+        (lambda flow: flow.add(tasks.double, 1).results, AttributeError, r"double has \.result$"),
         (_of_another, InvalidWorkflow, "cannot take a result"),
         (_waits_for_another, InvalidWorkflow, "belongs to another"),
         (_twice_on_death, InvalidWorkflow, "one on_death"),
@@ -267,6 +271,20 @@ def test_on_dead_is_checked():
         workflow("flow", on_dead="stop")
 
 
+def test_the_database_to_wait_for_is_checked():
+    with pytest.raises(
+        InvalidTask, match="workflow flow: on_commit is 'nodb', but has to be True, False, or the alias"
+    ):
+        workflow("flow", on_commit="nodb")
+
+
+def test_after_no_steps_jobs_begin_at_once(redis, broker):
+    with workflow("flow") as flow:
+        flow.after(*[]).add(tasks.double, 1)
+
+    assert len(live_jobs(redis)) == 1
+
+
 def test_limits_of_steps_and_edges(redis, broker, monkeypatch):
     monkeypatch.setattr("django_rtq.workflows.builder.StepCollector.most_steps", 3)
     monkeypatch.setattr("django_rtq.workflows.builder.MAX_EDGES", 1)
@@ -280,6 +298,31 @@ def test_limits_of_steps_and_edges(redis, broker, monkeypatch):
             flow.map(tasks.double, [])
     with pytest.raises(InvalidWorkflow, match="more than 2 jobs"), workflow("flow") as flow:
         flow.map(tasks.double, range(3))
+
+
+def test_receivers_hear_which_workflow_was_cancelled(redis, broker):
+    ended = []
+
+    def note(workflow_id, name, **kwargs):
+        ended.append((workflow_id, name))
+
+    with workflow("month-end") as flow:
+        flow.add(tasks.double, 1)
+    workflow_ended.connect(note)
+
+    flow.handle.cancel()
+
+    assert ended == [(flow.id, "month-end")]
+
+
+def test_it_says_which_jobs_were_cancelled(redis, broker, inspector):
+    with workflow("flow") as flow:
+        flow.map(tasks.double, [1, 2])
+    for job_id in live_jobs(redis):
+        inspector.cancel(job_id)
+
+    with pytest.raises(WorkflowFailed, match=r"is failed\.\n.*double: 2 of 2 were cancelled, discarded or"):
+        flow.handle.get(timeout=PATIENCE)
 
 
 def test_cancel_ends_waiting_jobs(redis, broker, inspector):

@@ -64,6 +64,7 @@ def find_with_position(broker: Broker, job_id: str, queue: str | None) -> Steps[
 
 def wait(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
     """Block until a job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
+    _check_text(job_id)
     until = None if timeout is None else time.monotonic() + timeout
     while True:
         query = SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,))
@@ -76,6 +77,7 @@ def wait(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobD
 
 async def await_job(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
     """wait() for coroutines."""
+    _check_text(job_id)
     until = None if timeout is None else time.monotonic() + timeout
     while True:
         query = SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,))
@@ -158,8 +160,10 @@ def first_found(job_id: str, queues: Sequence[str], replies: Sequence[Any]) -> J
     raise JobNotFound(job_id)
 
 
-def _check_text(job_id: str) -> None:
-    """Raises JobNotFound for half a surrogate pair, which Redis cannot store: an id may come from a URL."""
+def _check_text(job_id: Any) -> None:
+    """Raises JobNotFound for what is no text, and for half a surrogate pair, which Redis cannot store."""
+    if not isinstance(job_id, str):
+        raise JobNotFound(job_id)
     try:
         job_id.encode()
     except UnicodeEncodeError as error:
