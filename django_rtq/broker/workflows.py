@@ -158,6 +158,8 @@ class WorkflowStore:
     def make(self, flow: NewWorkflow, register_queues: Callable[[Iterable[str]], None]) -> tuple[str, str]:
         """store() and start(). Returns "ok" and its state, "duplicate" and the id of the other one, or "taken"."""
         answer, other, parts = self.store(flow, register_queues)
+        if answer == "ok" and other == "succeeded":  # it has no jobs
+            signals.workflow_ended.send_robust(WorkflowStore, workflow_id=flow.id, name=str(flow.fields["name"]))
         with suppress(BrokerError):  # it is stored: a worker starts the rest with a heartbeat
             self.start(parts)
         return answer, other

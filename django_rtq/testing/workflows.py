@@ -9,10 +9,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
+from django_rtq import signals
 from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.messages import NewJob
 from django_rtq.broker.redis.commands import Token
-from django_rtq.broker.workflows import STEP_TEXTS, NewWorkflow, Part, member_id, started_parts, workflow_of
+from django_rtq.broker.workflows import (
+    STEP_TEXTS,
+    NewWorkflow,
+    Part,
+    WorkflowStore,
+    member_id,
+    started_parts,
+    workflow_of,
+)
 from django_rtq.exceptions import JobError, WorkflowFailed
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
@@ -136,7 +145,7 @@ class MemoryWorkflows:
         fields = self._fields.get(workflow)
         if fields is None or fields["state"] in FINAL:
             return "missing" if fields is None else "over"
-        fields["state"] = "cancelled"
+        self._set_state(workflow, "cancelled")
         return "cancelled"
 
     def cancel_members(self, workflow: str) -> None:
@@ -169,6 +178,9 @@ class MemoryWorkflows:
         for offset, (head, body) in enumerate(zip(lines[::2], lines[1::2], strict=True), start=place):
             priority, max_crashes, due, expires, at_front, client = head.split(" ", 5)
             job_id = member_id(flow, now_ms, first + offset, keeps=keeps)
+            if fields["state"] == "cancelled" and fields.get("on_death") != str(step):
+                self._count(flow, step, offset, "gone")
+                continue
             job = NewJob(job_id, int(priority), int(max_crashes), client, due, expires, at_front, body)
             try:
                 self._substitute.enqueue(fields[f"queue:{step}"], [job])
@@ -180,18 +192,25 @@ class MemoryWorkflows:
         how = ENDS.get(details.state)
         if how is None:
             return
-        ends = self._ends.setdefault((flow, step), {"done": [], "dead": [], "gone": []})
-        ends[how].append(place)
-        self._fields[flow][f"ends:{step}"] = " ".join(str(len(places)) for places in ends.values())
+        self._count(flow, step, place, how)
         if how == "done":
             self._outcomes[flow, number] = f'{{"result":{serializer.dumps(details.result)}}}'.encode()
         self._update_state(flow)
+
+    def _count(self, flow: str, step: int, place: int, how: str) -> None:
+        ends = self._ends.setdefault((flow, step), {"done": [], "dead": [], "gone": []})
+        ends[how].append(place)
+        self._fields[flow][f"ends:{step}"] = " ".join(str(len(places)) for places in ends.values())
 
     def _go_on(self, flow: str, step: int) -> None:
         """Finish a step if all of its jobs are over, and start what follows."""
         fields = self._fields[flow]
         done, dead, gone = map(int, fields[f"ends:{step}"].split())
         on_death, blocks = fields.get("on_death"), fields["on_dead"] == "block"
+        if on_death == str(step):  # nothing waits for it
+            if done + gone:
+                fields[f"state:{step}"] = "succeeded" if done else "failed"
+            return
         if dead and on_death is not None and fields[f"state:{on_death}"] == "waiting":
             self.start(self._parts(flow, int(on_death)))
         if fields["state"] in FINAL or done + gone + (0 if blocks else dead) < int(fields[f"size:{step}"]):
@@ -201,7 +220,7 @@ class MemoryWorkflows:
 
     def _finish(self, flow: str, step: int, state: str) -> None:
         fields = self._fields[flow]
-        if fields.get("on_death") == str(step) or fields[f"state:{step}"] not in ("waiting", "started"):
+        if fields[f"state:{step}"] not in ("waiting", "started"):
             return
         fields[f"state:{step}"] = state
         for text in fields[f"next:{step}"].split():
@@ -223,11 +242,18 @@ class MemoryWorkflows:
         if fields["state"] in FINAL:
             return
         if states <= {"succeeded"}:
-            fields["state"] = "succeeded"
+            self._set_state(flow, "succeeded")
         elif states <= {"succeeded", "failed", "skipped"}:
-            fields["state"] = "failed"
+            self._set_state(flow, "failed")
         elif has_dead and fields["on_dead"] != "go_on":
-            fields["state"] = "blocked" if fields["on_dead"] == "block" else "cancelled"
+            self._set_state(flow, "blocked" if fields["on_dead"] == "block" else "cancelled")
+
+    def _set_state(self, flow: str, state: str) -> None:
+        fields = self._fields[flow]
+        if fields["state"] != state:
+            fields["state"] = state
+            signal = signals.workflow_blocked if state == "blocked" else signals.workflow_ended
+            signal.send_robust(WorkflowStore, workflow_id=flow, name=fields["name"])
 
 
 def _steps(fields: dict[str, str]) -> range:

@@ -3,6 +3,7 @@
 import pytest
 
 from django_rtq import Bury, WorkflowFailed, WorkflowState, workflow
+from django_rtq.signals import workflow_blocked, workflow_ended
 from django_rtq.testing import captured, drain, eager
 from tests.app import journal
 from tests.app import workflow_steps as tasks
@@ -54,6 +55,33 @@ def test_eager_stops_at_a_dead_job(on_dead, state):
         assert flow.handle.state == state
         reports = [run.args[0] for run in runs if run.task.endswith("report")]
         assert reports == ["death"] + ["end"] * (on_dead == "go_on")
+
+
+def test_eager_starts_no_more_jobs_of_a_workflow_that_is_cancelled():
+    with eager(propagate=False) as runs:
+        with workflow("flow", on_dead="cancel") as flow:
+            flow.map(tasks.refuse, ["a", "b", "c"])
+            flow.on_death(tasks.report, "death")
+
+        refused, death = flow.handle.progress().steps
+        assert (refused.dead, refused.gone, death.state) == (1, 2, "succeeded")
+        assert len(runs) == 2
+
+
+def test_eager_tells_receivers_of_workflows():
+    heard = []
+
+    def note(signal, workflow_id, name, **kwargs):
+        heard.append((signal is workflow_ended, workflow_id, name))
+
+    workflow_ended.connect(note)
+    workflow_blocked.connect(note)
+    with eager(propagate=False):
+        with workflow("flow") as flow:
+            flow.add(tasks.refuse, "a")
+        flow.handle.cancel()
+
+    assert heard == [(False, flow.id, "flow"), (True, flow.id, "flow")]
 
 
 def test_eager_raises_what_a_job_raises():

@@ -300,17 +300,31 @@ def test_limits_of_steps_and_edges(redis, broker, monkeypatch):
         flow.map(tasks.double, range(3))
 
 
-def test_receivers_hear_which_workflow_was_cancelled(redis, broker):
-    ended = []
+@pytest.fixture
+def ended():
+    """The ids and names of workflows of which receivers heard that they have ended."""
+    heard = []
 
     def note(workflow_id, name, **kwargs):
-        ended.append((workflow_id, name))
+        heard.append((workflow_id, name))
 
+    workflow_ended.connect(note)
+    yield heard
+    workflow_ended.disconnect(note)
+
+
+def test_receivers_hear_which_workflow_was_cancelled(redis, broker, ended):
     with workflow("month-end") as flow:
         flow.add(tasks.double, 1)
-    workflow_ended.connect(note)
 
     flow.handle.cancel()
+
+    assert ended == [(flow.id, "month-end")]
+
+
+def test_receivers_hear_of_a_workflow_without_jobs(redis, broker, ended):
+    with workflow("month-end") as flow:
+        flow.map(tasks.double, [])
 
     assert ended == [(flow.id, "month-end")]
 
