@@ -4,6 +4,7 @@ import sys
 
 import pytest
 from django.conf import settings
+from django.db import transaction
 from django.test import override_settings
 
 from django_rtq.compat import celery as compat
@@ -20,6 +21,7 @@ from django_rtq.compat.celery import (
 )
 from django_rtq.exceptions import ConfigurationError, InvalidTask, JobFailed, Retry, WorkflowFailed
 from django_rtq.testing import drain, private_redis
+from tests.support.waiting import wait_until
 
 SEEN = []
 
@@ -123,6 +125,43 @@ def test_delay_and_its_result(redis):
     assert (result.state, result.ready(), result.successful(), result.get(timeout=1)) == ("SUCCESS", True, True, 6)
     assert AsyncResult(result.id).get(timeout=1) == 6
     assert AsyncResult("0" * 32).state == "PENDING"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_that_waits_for_a_commit_is_pending(redis):
+    with transaction.atomic():
+        result = AsyncResult.of(add.rtq_task.delay_on_commit(1))
+        assert (result.state, result.info) == ("PENDING", None)
+
+
+@shared_task(bind=True)
+def import_rows(self, fails):
+    self.update_state(state="PROGRESS", meta={"current": 5, "total": 10})
+    wait_until(lambda: AsyncResult(self.request.id).info)
+    SEEN.append(AsyncResult(self.request.id).info)
+    if fails:
+        raise ValueError("row 6")
+    return "imported"
+
+
+def test_what_views_ask_of_a_result(redis, seen):
+    done, failed = import_rows.delay(fails=False), import_rows.delay(fails=True)
+
+    drain(raise_errors=False)
+
+    assert seen == [{"current": 5, "total": 10}] * 2
+    assert (done.info, done.traceback) == ("imported", None)
+    assert isinstance(failed.info, JobFailed)
+    assert "row 6" in failed.traceback
+
+
+def test_what_views_ask_of_the_result_of_a_workflow(redis):
+    result = (add.s(1) | add.s(2)).delay()
+    assert (result.info, result.traceback) == (None, None)
+
+    drain()
+
+    assert (result.info, result.traceback) == (4, None)
 
 
 def test_a_failure_without_autoretry_is_final(redis):

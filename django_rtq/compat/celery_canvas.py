@@ -19,6 +19,7 @@ from django_rtq.tasks.decorator import task as rtq_task
 from django_rtq.tasks.other_queues import INSTEAD
 
 if TYPE_CHECKING:
+    from django_rtq.inspector.details import JobDetails
     from django_rtq.workflows.builder import AnyStep, WorkflowBuilder
     from django_rtq.workflows.handle import Workflow
 
@@ -378,8 +379,8 @@ class AsyncResult:
     @property
     def state(self) -> str:
         """PENDING, STARTED, RETRY, SUCCESS, FAILURE or REVOKED. PENDING also for a job that is not known any more."""
-        state = self._handle.state if self._handle is not None else None
-        return _STATES.get(state, "PENDING") if state is not None else "PENDING"
+        details = self._details()
+        return _STATES.get(details.state, "PENDING") if details is not None else "PENDING"
 
     status = state
 
@@ -413,6 +414,19 @@ class AsyncResult:
         """The result, or the error; None if it is not over."""
         return self.get(timeout=0, propagate=False) if self.ready() else None
 
+    @property
+    def info(self) -> Any:
+        """The same; before it is over, the numbers of the last update_state(), None without one."""
+        details = self._details()
+        progress = None if details is None or details.state.is_final else details.progress
+        return self.result if progress is None else {"current": progress.done, "total": progress.total}
+
+    @property
+    def traceback(self) -> str | None:
+        """That of the last failure; None without one."""
+        details = self._details()
+        return details.errors[-1].get("traceback") if details is not None and details.errors else None
+
     def revoke(self, terminate: bool = False, **options: Any) -> None:
         """Cancel it; with `terminate` also while it runs."""
         if self._handle is not None:
@@ -420,6 +434,12 @@ class AsyncResult:
 
     def forget(self) -> None:
         """Does nothing: results expire."""
+
+    def _details(self) -> JobDetails | None:
+        try:
+            return None if self._handle is None else self._handle.refresh()
+        except JobNotFound:  # it waits for a commit, or its result has expired
+            return None
 
     def __repr__(self) -> str:
         return f"<AsyncResult: {self.id}>"
@@ -434,7 +454,7 @@ class WorkflowResult(AsyncResult):
         from django_rtq.workflows.handle import Workflow
 
         self.id = self.task_id = id
-        self._flow, self._output = Workflow(id), _UNKNOWN
+        self._handle, self._flow, self._output = None, Workflow(id), _UNKNOWN
 
     @classmethod
     def of_flow(cls, flow: Workflow, output: Any) -> WorkflowResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import reprlib
 import secrets
 import time
 from collections import Counter
@@ -246,7 +247,7 @@ class StepCollector(After):
 
     def _check_step(self, task: Any, number: int) -> None:
         if not isinstance(task, Task):
-            raise TypeError(f"A step needs a task of @task, not {task!r}.")
+            raise TypeError(f"A step needs a task of @django_rtq.task, not {reprlib.repr(task)}.")
         if not self._is_open:
             raise InvalidWorkflow(self.id, "takes no more steps: add them inside of the block.")
         if number == self.most_steps:
