@@ -1,5 +1,7 @@
 """queued -> running."""
 
+from time import sleep
+
 import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
@@ -266,6 +268,50 @@ def test_work_of_a_higher_priority_is_signalled_where_others_are_at_their_limits
 
     assert len(claim(broker, 1)) == 1  # of x
     assert redis.exists(broker.keys.of(QUEUE).work_signal)  # y may start
+
+
+def test_each_of_many_clients_starts_as_many_jobs_as_its_rate_allows(broker, inspector):
+    inspector.limits.set_default(QUEUE, rate="1/h", burst=2)
+    for number in range(36):
+        queued_job(broker, client=f"c{number % 12}")
+
+    assert len(claim(broker, 6)) == 6
+    assert len(claim(broker, 30)) == 18  # six have one start left, six have two
+    assert claim(broker, 30) == []
+
+
+def test_a_client_that_was_away_starts_no_more_jobs_than_its_burst(broker, inspector):
+    inspector.limits.set_default(QUEUE, rate="1000/s", burst=2)
+    for _ in range(20):
+        queued_job(broker, client="x")
+
+    assert len(claim(broker, 1)) == 1
+    sleep(0.02)
+    assert len(claim(broker, 20)) == 2
+
+
+def test_of_six_clients_two_have_limits_of_their_own(broker, inspector):
+    inspector.limits.set_default(QUEUE, max_running=1)
+    inspector.limits.set_client(QUEUE, "c0", max_running=3)
+    inspector.limits.pause_client(QUEUE, "c1", by="me")
+    for number in range(18):
+        queued_job(broker, client=f"c{number % 6}")
+
+    assert len(claim(broker, 30)) == 7
+
+
+@pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])
+def test_many_clients_are_in_skip_lists(redis, broker, inspector, clients, encoding):
+    inspector.limits.set_default(QUEUE, rate="1/h", burst=2)
+    for _ in range(3):
+        for number in range(clients):
+            queued_job(broker, client=f"c{number}")
+    keys = broker.keys.of(QUEUE)
+
+    assert len(claim(broker, clients)) == clients
+    for key in (keys.ring + b"0", keys.lanes, keys.rate_times):
+        assert redis.object("encoding", key).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
+        assert redis.zcard(key) == clients
 
 
 @pytest.mark.parametrize(("jobs", "encoding"), [(31, b"listpack"), (33, b"hashtable")])

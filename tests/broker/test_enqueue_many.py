@@ -52,6 +52,16 @@ def test_each_goes_to_the_place_that_it_would_have_alone(redis, broker):
     }
 
 
+@pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])
+def test_many_clients_are_in_skip_lists(redis, broker, clients, encoding):
+    broker.enqueue(QUEUE, [new_job(str(number), client=f"c{number}") for number in range(clients)])
+
+    keys = broker.keys.of(QUEUE)
+    for key in (keys.ring + b"0", keys.lanes):
+        assert redis.object("encoding", key).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
+        assert redis.zcard(key) == clients
+
+
 def test_many_jobs_keep_their_order(redis, broker):
     jobs = [new_job() for _ in range(1100)]
 

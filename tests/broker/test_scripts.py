@@ -161,7 +161,18 @@ def test_after_the_naming_lines_no_key_or_argument_appears_by_number(name):
 def test_every_key_that_is_named_is_used_and_every_key_that_is_used_is_named(name):
     named, used = set(names_in_body(name)), keys_touched(reach_of(name))
 
-    set_by_scripts = {"now", "rates", "pauses", "aside", "mean", "runner", "counted", "limits_read"}
+    set_by_scripts = {
+        "now",
+        "rates",
+        "times_ahead",
+        "parsed",
+        "pauses",
+        "aside",
+        "mean",
+        "runner",
+        "counted",
+        "limits_read",
+    }
     assert used - set_by_scripts - ({"running"} if name == "claim" else set()) == named
 
 

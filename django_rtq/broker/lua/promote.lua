@@ -83,7 +83,7 @@ local goes_on = false
 if redis.call("EXISTS", q.rate_times, q.next_starts, q.paused) > 0 then
   goes_on = return_more(q, limit)
   next_due = math.min(resume_due(q, limit) or math.huge, next_due or math.huge)
-  remove_past(q, limit, 0)
+  remove_past(q, limit)
 end
 if next_due and next_due ~= math.huge then answer[1] = math.max(0, next_due - now) end
 if goes_on then answer[1] = 0 end

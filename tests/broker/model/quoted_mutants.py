@@ -53,10 +53,10 @@ QUOTED_MUTANTS = (
     Mutant(
         "one_more_than_the_limit",
         "lib/limits",
-        "caps[values[i]] - (running[name] or 0)",
-        "caps[values[i]] + 1 - (running[name] or 0)",
+        "of.most - (running[member] or 0)",
+        "of.most + 1 - (running[member] or 0)",
     ),
-    Mutant("jobs_of_the_queue_not_counted", "lib/running_counts", '{ "queue" }, { total }', '{ "queue" }, { 0 }'),
+    Mutant("jobs_of_the_queue_not_counted", "lib/running_counts", "or total)", "or 0)"),
     Mutant(
         "a_function_has_no_say",
         "lib/limit_sources",
@@ -100,7 +100,12 @@ QUOTED_MUTANTS = (
         'redis.call("HMGET", q.running, unpack(ids))',
         'redis.call("HMGET", q.running, ids[1])',
     ),
-    Mutant("the_last_word_on_times_wins", "lib/limits", '" fair_by=(%l+)") == "seconds"', '" fair_by=seconds") ~= nil'),
+    Mutant(
+        "the_last_word_on_times_wins",
+        "lib/limits",
+        'value_of(values, "fair_by") == "seconds"',
+        'string.find(values, " fair_by=seconds", 1, true) ~= nil',
+    ),
     Mutant("held_since_now", "lib/held_jobs", "waiting_since(q, found[i], q.now))", "q.now)"),
     Mutant(
         "the_oldest_come_back_first",

@@ -40,11 +40,13 @@ class Rates:
 
     def count_starts(self, owners: Iterable[str], sign: int = 1) -> None:
         """Jobs of these clients start; or did not start after all."""
-        for member, number in Counter(name for owner in owners for name in ("queue", f"client:{owner}")).items():
+        numbers = Counter(name for owner in owners for name in ("queue", f"client:{owner}"))
+        ahead = {member: self._ahead(member, *rate) for member in numbers if (rate := self.rate_of(member))}
+        if ahead:
+            self.drop_past(500)
+        for member, number in numbers.items():
             if rate := self.rate_of(member):
-                self.queue.rate_times[member] = (
-                    self.queue.clock.now + self._ahead(member, *rate) + sign * number * rate[0]
-                )
+                self.queue.rate_times[member] = self.queue.clock.now + ahead[member] + sign * number * rate[0]
 
     def drop_past(self, most: int) -> None:
         for member in due_at(self.queue.rate_times, self.queue.clock.now)[:most]:

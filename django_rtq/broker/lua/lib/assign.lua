@@ -13,7 +13,7 @@ end
 -- Redis keeps a hash of up to 512 fields as a list, which it searches for each field, unless a value has over 64 bytes: so
 -- the first of many jobs gets zeros in front.
 local function assign_jobs(q, ids, owners, reply, head, counts)
-  local held, claimed_at, n, h, started = {}, " " .. q.now, #reply, 0, q.has_limits and {}
+  local held, claimed_at, n, h, clients = {}, " " .. q.now, #reply, 0, q.has_limits and {}
   local untried = "1" .. claimed_at
   local failures = q.has_failures and redis.call("HMGET", q.failures, unpack(ids)) or {}
   local crashes = q.has_crashes and redis.call("HMGET", q.crashes, unpack(ids)) or {}
@@ -27,17 +27,19 @@ local function assign_jobs(q, ids, owners, reply, head, counts)
       held[h] = (failed + crashed + 1) .. claimed_at
       counts[c + 1], counts[c + 2], counts[c + 3] = (n - head - 5) / 2 - 1, failed, crashed
     end
-    if record and started then
+    if record and clients then
       held[h] = held[h] .. " " .. owners[i]
-      add_job(started, owners[i])
+      clients[h / 2] = owners[i]
     end
   end
   if q.runner ~= false and h > 0 then note_runner(q, q.runner, held, 2) end
   if h > 64 then held[2] = string.rep("0", 64) .. held[2] end
   if h > 0 then redis.call("HSET", q.running, unpack(held)) end
-  if started and h > 0 then
-    add_running(q, started, h / 2, 1)
-    use_rates(q, started, h / 2, 1)
+  if clients and h > 0 then
+    local started = count_jobs(clients)
+    local members = members_of(started)
+    add_running(q, started, members, h / 2, 1)
+    use_rates(q, started, members, h / 2, 1)
     if q.has_times then charge_starts(q, started) end
   end
   return h / 2

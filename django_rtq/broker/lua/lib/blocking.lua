@@ -18,8 +18,8 @@ local function wait_for_rates(q, clients, is_blocked)
   local waiting = {}
   for c, client in ipairs(clients) do waiting[#waiting + 1] = is_blocked[c] and client end
   local _, moments = read_rooms(q, waiting)
-  for i, client in ipairs(waiting) do
-    if moments[i] then wait_for_rate(q, "client:" .. client, moments[i]) end
+  for i, member in ipairs(members_of(waiting)) do
+    if moments[i] then wait_for_rate(q, member, moments[i]) end
   end
 end
 

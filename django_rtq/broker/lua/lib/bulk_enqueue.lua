@@ -74,10 +74,10 @@ local function index_lanes(q, lanes, at)
     rings[lane.band] = places
     places[#places + 1], places[#places + 2] = turn + i, lane.client
   end
-  redis.call("ZADD", q.lanes, "NX", unpack(heads))
+  add_entries(q.lanes, heads, "NX")
   for band, places in pairs(rings) do
     redis.call("ZADD", q.bands, band, band)
-    redis.call("ZADD", q.ring .. band, "NX", unpack(places))
+    add_entries(q.ring .. band, places, "NX")
   end
   redis.call("ZADD", q.work_signal, "0", "work")
 end

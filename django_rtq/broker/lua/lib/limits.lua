@@ -4,93 +4,109 @@
 -- created when first called
 -- uses: rates
 
--- The values "name=value" of a client and those of each client, or of the queue. The first of a name holds.
+-- The values of a client and those of each client, or of the queue.
 local function values_of(own, default)
   return " " .. (own or "") .. " " .. (default or "")
 end
 
--- A limit in these values; nil: none.
-local function limit_of(name, values)
-  return tonumber(string.match(values, " " .. name .. "=(%S+)"))
-end
-
 -- Whether turns go by the time that jobs used, by the values of the queue.
 local function has_time_turns(values)
-  return string.match(values, " fair_by=(%l+)") == "seconds"
+  return value_of(values, "fair_by") == "seconds"
 end
 
--- Read what is asked for of `limits`; false: nothing. The hash is read whole while it has fewer fields.
-local function read_fields(q, known, asked)
-  if #asked > 8 and redis.call("HLEN", q.limits) <= #asked then
-    for _, field in ipairs(asked) do known[field] = false end
+-- Read the fields of these clients and "clients" of `limits`. Returns them by name; nil or false: none. The hash is read whole
+-- while it has fewer fields: then `has_own` says whether any client has one. A claim reads each field once.
+local function read_fields(q, clients, members)
+  local known, asked = q.limits_read or {}, {}
+  if known.has_own == nil and #clients > 4 and redis.call("HLEN", q.limits) <= 2 * #clients then
     local all = redis.call("HGETALL", q.limits)
-    for i = 1, #all, 2 do known[all[i]] = all[i + 1] end
-  elseif #asked > 0 then
-    for i, found in ipairs(redis.call("HMGET", q.limits, unpack(asked))) do known[asked[i]] = found end
+    known.has_own = false
+    for i = 1, #all, 2 do
+      known[all[i]] = all[i + 1]
+      known.has_own = known.has_own or string.find(all[i], ":", 1, true) ~= nil
+    end
   end
+  if known.has_own ~= nil then return known end
+  if known.clients == nil then asked[1] = "clients" end
+  for i, member in ipairs(members) do
+    if known[member] == nil then asked[#asked + 1], asked[#asked + 2] = member, "paused:" .. clients[i] end
+  end
+  for i, found in ipairs(#asked > 0 and redis.call("HMGET", q.limits, unpack(asked)) or {}) do known[asked[i]] = found end
+  return known
 end
 
--- What the limits of these clients say, of each whether it is paused, and what those of all others say. A claim reads each
--- of them once.
-local function read_limits(q, clients)
-  local values, are_paused, known, asked = {}, {}, q.limits_read or {}, {}
-  if known.clients == nil then asked[1] = "clients" end
-  for _, client in ipairs(clients) do
-    local own, pause = "client:" .. client, "paused:" .. client
-    if known[own] == nil then asked[#asked + 1], asked[#asked + 2] = own, pause end
+-- What these values say of running jobs and starts. A script reads each text once.
+local function parse(q, values)
+  local parsed = q.parsed or {}
+  q.parsed = parsed
+  if not parsed[values] then
+    parsed[values] = { values = values, most = limit_of(values, "max_running") or math.huge, rate = rate_of(values) }
   end
-  read_fields(q, known, asked)
-  local default = values_of(nil, known.clients)
-  for i, client in ipairs(clients) do
-    local own = known["client:" .. client]
-    values[i], are_paused[i] = own and values_of(own, known.clients) or default, known["paused:" .. client]
+  return parsed[values]
+end
+
+-- The limits of these clients, of each whether it is paused, and the limits of all others.
+local function read_limits(q, clients, members)
+  local limits, are_paused, known = {}, {}, read_fields(q, clients, members)
+  local default, have_own = parse(q, values_of(nil, known.clients)), known.has_own ~= false
+  for i = 1, #members do
+    local own = have_own and known[members[i]]
+    limits[i] = own and parse(q, values_of(own, known.clients)) or default
+    if have_own then are_paused[i] = known["paused:" .. clients[i]] end
   end
-  return values, are_paused, default
+  return limits, are_paused, default
 end
 
 -- The weights of these clients, and at 0 that of all others.
 local function read_weights(q, clients)
-  local values, _, default = read_limits(q, clients)
-  local weights, of = { [0] = limit_of("weight", default) or 1 }, {}
-  for i, text in ipairs(values) do
-    of[text] = of[text] or limit_of("weight", text) or weights[0]
-    weights[i] = of[text]
+  local limits, _, default = read_limits(q, clients, members_of(clients))
+  local weights = { [0] = limit_of(default.values, "weight") or 1 }
+  for i, of in ipairs(limits) do
+    of.weight = of.weight or limit_of(of.values, "weight") or weights[0]
+    weights[i] = of.weight
   end
   return weights
 end
 
--- How many jobs run of these: "queue" and "client:<name>". A script reads each number once, and add_running() keeps it.
+-- How many jobs run of the queue and of these clients. A script reads each number once, and add_running() keeps it.
 local function read_running(q, members)
-  local known, asked = q.counted or {}, {}
+  local known, asked, n = q.counted or {}, {}, 0
   q.counted = known
-  for _, member in ipairs(members) do
-    if not known[member] then asked[#asked + 1] = member end
+  if not known.queue then
+    asked[1], n = "queue", 1
   end
-  for i, running in ipairs(#asked > 0 and redis.call("HMGET", q.running_counts, unpack(asked)) or {}) do
-    known[asked[i]] = tonumber(running or 0)
+  for i = 1, #members do
+    if not known[members[i]] then
+      n = n + 1
+      asked[n] = members[i]
+    end
   end
+  local found = n > 0 and redis.call("HMGET", q.running_counts, unpack(asked))
+  for i = 1, n do known[asked[i]] = found[i] and tonumber(found[i]) or 0 end
   return known
 end
 
 -- How many more jobs each of these clients may start, and when (ms) those may start one that only their rate stops.
 local function read_rooms(q, clients)
   if #clients == 0 then return {}, {} end
-  local names, rooms, moments, caps, capped = {}, {}, {}, {}, { "queue" } -- if they start jobs, it is counted too
-  local values, are_paused = read_limits(q, clients)
-  for i, text in ipairs(values) do
-    names[i] = "client:" .. clients[i]
-    caps[text] = caps[text] or limit_of("max_running", text) or math.huge
-    if caps[text] < math.huge then capped[#capped + 1] = names[i] end
-  end
-  read_rates(q, names, values)
-  local running = #capped > 1 and read_running(q, capped) or {}
-  for i, name in ipairs(names) do
-    local rate = q.rates[name]
-    rooms[i] = are_paused[i] and 0 or caps[values[i]] - (running[name] or 0)
-    if rate and rooms[i] > 0 then
-      rooms[i] = math.min(rooms[i], rate.room)
-      moments[i] = rooms[i] <= 0 and next_start(q, rate) or nil
+  local members, rooms, moments, capped, n = members_of(clients), {}, {}, {}, 0
+  local limits, are_paused = read_limits(q, clients, members)
+  for i = 1, #members do
+    if limits[i].most < math.huge then
+      n = n + 1
+      capped[n] = members[i]
     end
+  end
+  local running = n > 0 and read_running(q, capped) or {}
+  read_rates(q, members, limits)
+  for i = 1, #members do
+    local member, of = members[i], limits[i]
+    local room = are_paused[i] and 0 or of.most - (running[member] or 0)
+    if of.rate and room > 0 then
+      room = math.min(room, q.times_ahead[member] and rate_room(q, member) or of.rate.burst)
+      moments[i] = room <= 0 and next_start(q, member) or nil
+    end
+    rooms[i] = room
   end
   return rooms, moments
 end
@@ -105,12 +121,12 @@ end
 local function queue_room(q)
   local values = values_of((q.limits_read or read_limits_of_queue(q)).queue)
   q.has_times = has_time_turns(values)
-  local most = limit_of("max_running", values)
-  local room = most and most - read_running(q, { "queue" }).queue or math.huge
-  read_rates(q, { "queue" }, { values })
-  local rate = q.rates.queue
-  if not rate or room <= 0 then return room end
-  return math.min(room, rate.room), rate.room <= 0 and next_start(q, rate) or nil
+  local limits = parse(q, values)
+  local room = limits.most < math.huge and limits.most - read_running(q, {}).queue or math.huge
+  read_rates(q, { "queue" }, { limits })
+  if not limits.rate or room <= 0 then return room end
+  local rate = rate_room(q, "queue")
+  return math.min(room, rate), rate <= 0 and next_start(q, "queue") or nil
 end
 
 local FEW = 10 -- clients that are looked at
@@ -123,8 +139,9 @@ local function is_full(q)
   if #bands > 1 then return false end
   local clients = redis.call("ZRANGEBYSCORE", q.ring .. bands[1], "-inf", "(inf", "LIMIT", "0", FEW + 1)
   if #clients > FEW then return false end
+  local members = members_of(clients)
   for i, room in ipairs((read_rooms(q, clients))) do
-    if room > 0 or q.rates["client:" .. clients[i]] then return false end
+    if room > 0 or q.rates[members[i]] then return false end
   end
   return true
 end

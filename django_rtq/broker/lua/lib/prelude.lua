@@ -48,6 +48,15 @@ local function note_waiting(q, since)
   redis.call("HSET", q.waiting_since, unpack(since))
 end
 
+-- ZADD of entries, which alternate: score, member. Redis keeps a zset of up to 128 members as a list, which it searches for
+-- each member, unless one has over 64 bytes; it does not go back to a list when that one is removed.
+local function add_entries(key, entries, condition)
+  local long = #entries > 64 and string.rep("-", 65)
+  if long then redis.call("ZADD", key, "0", long) end
+  redis.call("ZADD", key, condition or "CH", unpack(entries))
+  if long then redis.call("ZREM", key, long) end
+end
+
 -- Add 1 or n to a counter of this minute. The first write of each counter sets the key's expiry. The first enqueue of a
 -- minute adds the queue to the list of queues: `forget` may have removed it, and its producers do not know that.
 local function count(stats, now, field, n)

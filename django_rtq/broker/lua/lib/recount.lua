@@ -1,5 +1,5 @@
 -- recount: count the jobs in the processing lists, after the first limit, or a torn log.
--- uses: prelude limits running_counts used_times
+-- uses: prelude rates limits running_counts used_times
 
 -- Write `running_counts` anew. Jobs that were claimed without limits get their client written behind their entry.
 local function recount(q)
@@ -20,7 +20,7 @@ local function recount(q)
   end
   redis.call("DEL", q.running_counts)
   q.counted = nil
-  if total > 0 then add_running(q, owners, total, 1) end
+  if total > 0 then add_running(q, owners, members_of(owners), total, 1) end
   if has_time_turns(values_of(redis.call("HGET", q.limits, "queue"))) then
     q.now = q.now or now_ms(q.clock)
     recount_used(q, owners, claims)

@@ -1,6 +1,6 @@
 -- turns: round-robin between clients. The ring holds the clients with work; the lowest turn is served first and gets a new
 -- one.
--- uses: lanes claim limits blocking virtual_turns
+-- uses: prelude lanes claim limits blocking virtual_turns
 
 -- The first clients of a band, of those that are not blocked.
 local function first_clients(q, band, n)
@@ -73,13 +73,13 @@ local function end_turns(q, band, turns)
   end
   for _, client in ipairs(later) do going_on[#going_on + 1] = client end
   if #empty > 0 then redis.call("ZREM", q.lanes, unpack(empty)) end
-  if #heads > 0 then redis.call("ZADD", q.lanes, unpack(heads)) end
+  if #heads > 0 then add_entries(q.lanes, heads) end
   if #going_on > 0 and not turns.is_alone then
     local last = turns.scores and 0 or redis.call("INCRBY", q.turn, #going_on) - #going_on
     for i, client in ipairs(going_on) do
       places[2 * i - 1], places[2 * i] = turns.scores and turns.scores[client] or last + i, client
     end
-    redis.call("ZADD", ring, unpack(places))
+    add_entries(ring, places)
   end
   if turns.stays and #empty > 0 and not has_waiting(q) then return false end
   if #going_on > 0 and #gone == 0 then return true end

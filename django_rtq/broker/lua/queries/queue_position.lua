@@ -1,5 +1,5 @@
 -- queue_position: what a job waits for, and its position in its lane. Reads only. It reads no more than DEEP jobs.
--- uses: prelude unique limits task_pauses
+-- uses: prelude unique rates limits task_pauses
 -- keys: clock jobs paused workers lane scheduled retrying digests unique limits running_counts
 --       rate_times bands ring work_signal
 -- ARGV[1] id          the job
@@ -46,7 +46,7 @@ local function find_limits()
   local limits = redis.call("HMGET", q.limits, "queue", "clients", "client:" .. client, "paused:" .. client)
   local running = redis.call("HMGET", q.running_counts, "queue", "client:" .. client)
   local function most_of(values, n)
-    local most = limit_of("max_running", values)
+    local most = limit_of(values, "max_running")
     return most and tonumber(n or 0) >= most and most or ""
   end
   local _, queue_moment = queue_room(q)
