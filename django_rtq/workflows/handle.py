@@ -180,13 +180,14 @@ class Workflow:
 
     # -- changing
 
-    def cancel(self) -> None:
+    def cancel(self) -> bool:
         """End the workflow at once: no step starts any more. Then its waiting jobs are cancelled, and running ones are
-        asked to stop. Nothing happens if it is over. Raises WorkflowNotFound."""
+        asked to stop. Returns False if it was over already: then nothing happens. Raises WorkflowNotFound."""
         answer = self._store.cancel(self.id)
         if answer == "missing":
             raise WorkflowNotFound(self.id, "was not found: its id is unknown, or it ended long ago.")
         self._store.cancel_members(self.id)
+        return bool(answer == "cancelled")
 
     def requeue_dead(self) -> int:
         """Requeue all dead jobs, with all their attempts. Returns how many. Raises WorkflowNotFound."""

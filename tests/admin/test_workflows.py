@@ -82,6 +82,7 @@ def test_it_is_cancelled_after_a_question(redis, broker, operator):
     assert "Workflow flow is cancelled." in html
     assert "Cancel workflow …" not in html
     assert live_jobs(redis) == {}
+    assert "Nothing was done: the workflow is over." in text(operator.post(f"{PAGE}cancel/", follow=True))
     assert logged() == ["Cancelled workflow flow."]
 
 

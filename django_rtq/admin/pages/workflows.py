@@ -67,18 +67,18 @@ class WorkflowAdmin(PageAdmin):
         flow = Workflow(workflow_id)
         try:
             progress = flow.progress()
-            if request.method == "POST":
-                flow.cancel()
+            is_cancelled = request.method == "POST" and flow.cancel()
         except WorkflowNotFound:
             return self._not_found(request, workflow_id)
         name = clean_text(progress.name, 100)
         if request.method == "POST":
-            log_action(
-                request, models.Workflow(name=workflow_id[:255]), _("Cancelled workflow %(name)s.") % {"name": name}
-            )
-            messages.success(
-                request, _("Workflow %(name)s is cancelled. Running jobs were asked to stop.") % {"name": name}
-            )
+            if is_cancelled:
+                said = _("Cancelled workflow %(name)s.") % {"name": name}
+                log_action(request, models.Workflow(name=workflow_id[:255]), said)
+                text = _("Workflow %(name)s is cancelled. Running jobs were asked to stop.")
+                messages.success(request, text % {"name": name})
+            else:
+                messages.warning(request, _("Nothing was done: the workflow is over."))
             return HttpResponseRedirect(self.url("workflow_change", workflow_id))
         context = {
             "title": _("Cancel a workflow"),

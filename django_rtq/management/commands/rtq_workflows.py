@@ -72,9 +72,7 @@ class Command(ActionCommand):
 
     def do_cancel(self, options: Options) -> None:
         flow = _find(options)
-        is_open = not flow.state.is_final
-        if is_open and not options["dry_run"]:
-            flow.cancel()
+        is_open = not flow.state.is_final if options["dry_run"] else flow.cancel()
         said = f"{'Would cancel' if options['dry_run'] else 'Cancelled'} workflow {flow.id} {flow.name}."
         over = f"Workflow {flow.id} {flow.name} is over already: {flow.state}."
         self.report(options, {"cancelled": is_open, "id": flow.id}, [said if is_open else over])
