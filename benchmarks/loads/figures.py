@@ -137,7 +137,9 @@ LOADS = {
     **rate("limits.none", "no-op jobs of 1,000 clients without limits, one process"),
     **rate("limits.drain", "the same with a limit and a rate for each client"),
     "limits.drain_vs_none": Figure("ratio", "with limits to without", Target(">=", 0.7)),
+    "limits.claim_plain": Figure("µs", "claim() without limits, 10 clients"),
     "limits.claim": Figure("µs", "claim() with limits, 10 clients"),
+    "limits.claim_vs_plain": Figure("ratio", "with limits to without", Target("<=", 1.4)),
     "limits.claim_blocked": Figure("µs", "the same beside 100,000 blocked clients"),
     "limits.claim_blocked_vs_none": Figure("ratio", "with blocked clients to without", Target("<=", 1.2)),
 }

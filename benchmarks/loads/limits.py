@@ -35,7 +35,9 @@ def measure(env: Environment, readings: Readings) -> None:
     _drain(env, has_limits=True).record(readings, "limits.drain")
     readings.ratio("limits.drain_vs_none", "limits.drain", "limits.none")
     costs = _claims(env)
+    readings.add("limits.claim_plain", costs["plain"])
     readings.add("limits.claim", costs["free"])
+    readings.ratio("limits.claim_vs_plain", "limits.claim", "limits.claim_plain")
     readings.add("limits.claim_blocked", costs["blocked"])
     readings.ratio("limits.claim_blocked_vs_none", "limits.claim_blocked", "limits.claim")
 
@@ -102,7 +104,8 @@ def _drain(env: Environment, *, has_limits: bool) -> Cost:
 
 
 def _claims(env: Environment) -> dict[str, float]:
-    """Median µs of claiming one job, from a queue of free clients, and from one with many blocked ones beside them."""
+    """Median µs of claiming one job: from a queue without limits, from one with limits that nobody reaches, from one
+    with many blocked clients beside these."""
     from django_rtq.broker.brokers import get_broker
     from django_rtq.inspector.inspector import get_inspector
 
@@ -118,9 +121,11 @@ def _claims(env: Environment) -> dict[str, float]:
         while get_broker().claim(WORKER, [queue], 500).claimed:  # each blocks some
             pass
         _fill(queue, "free", FREE, JOBS_OF_FREE)
-    costs: dict[str, list[float]] = {"free": [], "blocked": []}
+    get_broker().sign_on(["plain"], WORKER)
+    _fill("plain", "free", FREE, JOBS_OF_FREE)
+    costs: dict[str, list[float]] = {"plain": [], "free": [], "blocked": []}
     for _ in range(FREE * JOBS_OF_FREE // 2):
-        for queue in random.sample(list(costs), 2):  # the first call finds other data in the caches
+        for queue in random.sample(list(costs), len(costs)):  # the first call finds other data in the caches
             costs[queue].append(_claim_and_ack(queue))
     env.clear()
     return {queue: median(found) for queue, found in costs.items()}
