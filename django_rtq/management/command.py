@@ -77,6 +77,8 @@ class RTQCommand(BaseCommand):
                 return None
             with view_backend(places[0]):
                 return self._execute(*args, **options)
+        except NotHere as error:  # Django prints the name of the class
+            raise CommandError(str(error), returncode=error.returncode) from None
         except RTQError as error:
             raise CommandError(one_line(error)) from error
 

@@ -5,6 +5,7 @@ import re
 from dataclasses import asdict
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from django_rtq.management.commands import rtq_status
@@ -203,6 +204,13 @@ def test_a_queue_that_nobody_used_is_a_slip(broker, named, code, message):
 
     assert (ran.code, ran.out) == (code, "")
     assert ran.error.startswith(message)
+
+
+def test_the_error_about_such_a_queue_begins_as_any_other(broker):
+    with pytest.raises(CommandError) as caught:
+        call_command("rtq_status", "--queues", "x")
+
+    assert type(caught.value) is CommandError  # Django prints its name
 
 
 def test_names_that_jobs_brought_along_cannot_move_the_cursor(broker):
