@@ -281,13 +281,14 @@ def schedule_from_settings(name: str, options: Mapping[str, Any]) -> Schedule:
 
 
 _OPTIONS = ("name", "args", "kwargs", "missed", "cap", "overlap")
+_OWN = {"cron": ("tz",), "every": ("seconds", "minutes", "hours", "days", "start")}
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 
 def _schedule(maker: str, options: Mapping[str, Any], **moments: Any) -> Schedule:
     for option in options:
         if option not in _OPTIONS:
-            raise InvalidTask(f"{maker}: unknown option {option!r}. It takes: {', '.join(_OPTIONS)}.")
+            raise InvalidTask(f"{maker}: unknown option {option!r}. It takes: {', '.join(_OWN[maker] + _OPTIONS)}.")
     return Schedule(**moments, **options)
 
 
