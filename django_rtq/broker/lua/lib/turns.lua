@@ -21,26 +21,31 @@ local function take_turns(q, band, claim)
   if rooms then turns.owners, turns.blocked = {}, {} end
   local share = math.ceil(claim.wanted / math.max(#clients, 1))
   local lane, last, has_skips = q.lane .. band .. ":", tostring(share), q.has_cancelled_in_lane or q.pauses
+  local lanes, lines, taken, ids, n = turns.lanes, turns.lines, turns.taken, turns.ids, 0
   for c, client in ipairs(clients) do
     if has_skips then skip_first(q, claim, band .. ":" .. client) end
-    turns.lanes[c], turns.taken[c] = lane .. client, 0
-    turns.lines[c] = redis.call("LRANGE", turns.lanes[c], "0", last) -- one more: the next head of the lane
+    local key = lane .. client
+    lanes[c], taken[c] = key, 0
+    lines[c] = redis.call("LRANGE", key, "0", last) -- one more: the next head of the lane
   end
   for round = 1, share do
     for c = 1, #clients do
-      local id = turns.lines[c][round]
-      if #turns.ids == claim.wanted then return turns end
+      local id = lines[c][round]
+      if n == claim.wanted then return turns end
       if id and has_skips and is_to_skip(q, id) then return turns end
-      if id and rooms and turns.taken[c] >= rooms[c] then
+      if id and rooms and taken[c] >= rooms[c] then
         if not turns.blocked[c] then block(q, band, clients[c]) end
         id, turns.blocked[c] = nil, true
       end
-      if id and q.has_crashes and not may_join(q, claim, id, #turns.ids) then
+      if id and q.has_crashes and not may_join(q, claim, id, n) then
         turns.is_stopped = true
         return turns
       end
-      if id then turns.ids[#turns.ids + 1], turns.taken[c] = id, round end
-      if id and rooms then turns.owners[#turns.ids] = clients[c] end
+      if id then
+        n = n + 1
+        ids[n], taken[c] = id, round
+        if rooms then turns.owners[n] = clients[c] end
+      end
     end
   end
   return turns
@@ -48,8 +53,7 @@ end
 
 -- Remove the first ids of a lane. A single one, the usual case with many clients, by LPOP: LTRIM returns a table.
 local function pop_ids(lane, taken)
-  if taken == 1 then redis.call("LPOP", lane) end
-  if taken > 1 then redis.call("LTRIM", lane, taken, -1) end
+  if taken == 1 then redis.call("LPOP", lane) else redis.call("LTRIM", lane, taken, -1) end
 end
 
 -- Remove the taken ids from their lanes. Clients with more work go to the end of the ring, the least served first; a
@@ -61,10 +65,11 @@ local function end_turns(q, band, turns)
   for c, client in ipairs(turns.clients) do
     local taken, lane = turns.taken[c], band .. ":" .. client
     local first = turns.lines[c][taken + 1]
-    pop_ids(turns.lanes[c], taken)
+    if taken > 0 then pop_ids(turns.lanes[c], taken) end
     if not first then
       empty[#empty + 1] = lane
-      table.insert(turns.stays and turns.stays[c] and going_on or gone, client)
+      local list = turns.stays and turns.stays[c] and going_on or gone
+      list[#list + 1] = client
     elseif taken > 0 then
       if turns.rooms and turns.rooms[c] > taken then q.has_room = true end
       heads[#heads + 1], heads[#heads + 2] = waiting_since(q, first, q.now), lane
