@@ -225,7 +225,7 @@ class WorkflowError(RTQError):
     """About one workflow."""
 
     def __init__(self, workflow_id: str, message: str) -> None:
-        super().__init__(f"Workflow {workflow_id} {message}")
+        super().__init__(" ".join(filter(None, ("Workflow", workflow_id, message))))
         self.workflow_id = workflow_id
 
     def __reduce__(self) -> tuple[Any, ...]:
