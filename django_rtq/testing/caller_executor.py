@@ -104,5 +104,5 @@ def _check_no_loop_runs(task: str) -> None:
         return
     raise RuntimeError(
         f"{task} is a coroutine function, and delay() or drain() was called in a thread that runs an event loop. "
-        "Use `await adelay()` or `await adrain()`."
+        "Use `await adelay()`, `await adrain()` or `async with workflow()`."
     )

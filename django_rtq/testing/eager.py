@@ -219,7 +219,10 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         self.steps.send(job_id, event, text)
         if job_id in self._waiting and self._waiting[job_id][2] == event:
             of_queue, job, _ = self._waiting.pop(job_id)
-            self._run(of_queue, job)
+            try:
+                self._run(of_queue, job)
+            finally:  # it may raise what the job has raised
+                self.workflows.tell(of_queue, [job_id])
 
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails:
         details = self.find(job_id)

@@ -128,7 +128,8 @@ def _make_handle(job_id: str, queue_name: str, *, duplicate: bool = False, backe
 class _SubstituteBroker(Broker):
     def __init__(self, substitute: Substitute) -> None:
         self.config: Config = get_config()
-        self._substitute = self.inspector = substitute
+        self._substitute = substitute
+        self.inspector = _SubstituteInspector(substitute)
         self.workflows = substitute.workflows  # type: ignore[assignment]
         self.steps = substitute.steps  # type: ignore[assignment]
 
@@ -166,7 +167,26 @@ class _SubstituteBroker(Broker):
         return "\n".join(map(serializer.dumps, failures)).encode()
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise RedisNotAllowed(
-            f"This needs Redis, but {self._substitute.name} is active. Use private_redis() and drain() of "
-            "django_rtq.testing instead."
-        )
+        raise _needs_redis(self._substitute)
+
+
+class _SubstituteInspector:
+    """What get_inspector() returns."""
+
+    def __init__(self, substitute: Substitute) -> None:
+        self._substitute = substitute
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _ANSWERED:
+            return getattr(self._substitute, name)
+        raise _needs_redis(self._substitute)
+
+
+_ANSWERED = {"find", "afind", "cancel", "acancel", "send", "asend", "wait", "await_end", "make_handle"}
+
+
+def _needs_redis(substitute: Substitute) -> RedisNotAllowed:
+    return RedisNotAllowed(
+        f"This needs Redis, but {substitute.name} is active. Use private_redis() and drain() of django_rtq.testing "
+        "instead."
+    )

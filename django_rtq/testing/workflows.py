@@ -22,7 +22,7 @@ from django_rtq.broker.workflows import (
     started_parts,
     workflow_of,
 )
-from django_rtq.exceptions import JobError, WorkflowFailed
+from django_rtq.exceptions import JobError, JobNotFound, WorkflowFailed
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import CancelAnswer, JobState
@@ -81,7 +81,7 @@ class MemoryWorkflows:
     ) -> tuple[str, str]:
         flow, number = workflow_of(holder.job_id), int(holder.job_id[-6:], 16)
         fields, last = self._fields[flow], int(self._fields[flow]["steps"]) - 1
-        own = max(step for step in _steps(fields) if int(fields[f"first:{step}"]) <= number and _size(fields, step))
+        own = _step_with(fields, number)
         first, base = int(fields[f"first:{last}"]) + _size(fields, last), last + 1
         waiting = fields[f"next:{own}"]
         added = range(base, base + len(texts) // STEP_TEXTS)
@@ -120,6 +120,14 @@ class MemoryWorkflows:
             step, place = map(int, part.name.split(":"))
             self._enqueue(part.workflow, step, place)
             self._go_on(part.workflow, step)
+
+    def tell(self, queue: str, job_ids: Sequence[str]) -> None:
+        for job_id in job_ids:
+            if (flow := workflow_of(job_id)) in self._fields:
+                fields, number = self._fields[flow], int(job_id[-6:], 16)
+                step = _step_with(fields, number)
+                self._note(flow, step, number - int(fields[f"first:{step}"]), number, job_id)
+                self._go_on(flow, step)
 
     def read_fields(self, workflows: Sequence[str]) -> list[dict[str, str]]:
         return [self._fields.get(flow, {}) for flow in workflows]
@@ -188,7 +196,10 @@ class MemoryWorkflows:
                 self._note(flow, step, offset, first + offset, job_id)
 
     def _note(self, flow: str, step: int, place: int, number: int, job_id: str) -> None:
-        details = self._substitute.find(job_id)
+        try:
+            details = self._substitute.find(job_id)
+        except JobNotFound:  # it could not run, and what raises says why
+            return
         how = ENDS.get(details.state)
         if how is None:
             return
@@ -263,6 +274,11 @@ def _steps(fields: dict[str, str]) -> range:
 def _shifted(texts: str, by: int) -> str:
     """Numbers of steps, with an "e" or without, that count from another one."""
     return re.sub(r"\d+", lambda number: str(int(number[0]) + by), texts)
+
+
+def _step_with(fields: dict[str, str], number: int) -> int:
+    """The step with this member."""
+    return max(step for step in _steps(fields) if int(fields[f"first:{step}"]) <= number and _size(fields, step))
 
 
 def _size(fields: dict[str, str], step: int) -> int:

@@ -1,8 +1,11 @@
 """Workflows in tests: captured, at once, and from a private Redis."""
 
+import asyncio
+
 import pytest
 
-from django_rtq import Bury, WorkflowFailed, WorkflowState, workflow
+from django_rtq import Bury, RedisNotAllowed, WorkflowFailed, WorkflowState, get_inspector, task, workflow
+from django_rtq.broker.workflows import started_parts
 from django_rtq.signals import workflow_blocked, workflow_ended
 from django_rtq.testing import captured, drain, eager
 from tests.app import journal
@@ -82,6 +85,63 @@ def test_eager_tells_receivers_of_workflows():
         flow.handle.cancel()
 
     assert heard == [(False, flow.id, "flow"), (True, flow.id, "flow")]
+
+
+@task(takes_context=True, max_attempts=1)
+def wait_for_approval(context):
+    approved = context.wait("approved")
+    if approved is None:
+        raise Bury("not approved")
+    return approved
+
+
+def test_eager_goes_on_with_a_workflow_when_a_job_of_it_gets_its_event():
+    with eager() as runs:
+        with workflow("flow") as flow:
+            flow.add(tasks.report, "end", flow.add(wait_for_approval).result)
+        assert flow.handle.state is WorkflowState.RUNNING
+
+        get_inspector().send(member_of(flow), "approved", 5)
+
+        assert flow.handle.state is WorkflowState.SUCCEEDED
+        assert runs[-1].result == "end: 5"
+
+
+def test_eager_blocks_a_workflow_when_a_job_fails_that_got_its_event():
+    with eager():
+        with workflow("flow") as flow:
+            flow.add(wait_for_approval)
+        with pytest.raises(Bury, match="not approved"):
+            get_inspector().send(member_of(flow), "approved", None)
+
+        assert flow.handle.state is WorkflowState.BLOCKED
+
+
+def member_of(flow):
+    (part,) = started_parts(flow.id, flow.handle.progress().fields)
+    return part.id_of(0)
+
+
+@task
+async def add_later(first, second):
+    return first + second
+
+
+def test_eager_says_why_a_coroutine_function_cannot_run_within_an_event_loop():
+    async def make():
+        with eager(), workflow("flow") as flow:
+            flow.add(add_later, 1, 2)
+
+    with pytest.raises(RuntimeError, match=r"async with workflow\(\)"):
+        asyncio.run(make())
+
+
+@pytest.mark.parametrize("testing", [captured, eager])
+def test_what_only_redis_can_do_is_refused(testing):
+    with testing(), pytest.raises(RedisNotAllowed, match="private_redis"):
+        get_inspector().requeue("default", ["0" * 32])
+    with testing(), pytest.raises(RedisNotAllowed, match="private_redis"):
+        get_inspector().queues.get("default")
 
 
 def test_eager_raises_what_a_job_raises():

@@ -155,9 +155,9 @@ def test_behind_steps_and_loops_a_job_may_add(redis, broker, journal):
 
 
 def test_other_jobs_have_no_workflow():
-    with pytest.raises(InvalidWorkflow, match="^Workflow is not there: this is a plain call"):
+    with pytest.raises(InvalidWorkflow, match=r"^Workflow is not there: this is a plain call"):
         _ = JobContext().workflow
-    with eager(propagate=True), pytest.raises(InvalidWorkflow, match="^Workflow is not there: job .* belongs to none"):
+    with eager(propagate=True), pytest.raises(InvalidWorkflow, match=r"^Workflow is not there: job .* belongs to none"):
         tasks.grow.delay("x", 1)
 
 
