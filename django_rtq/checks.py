@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Error, Warning
 from django.db import Error as DatabaseFailure
 from django.db import connections
 
-from django_rtq.broker.task_backends import check_shards, config_of, places, shard_of, shard_places
+from django_rtq.broker.task_backends import check_shards, connection_settings_of, places, shard_of, shard_places
 from django_rtq.conf.config import get_config, is_ours, task_backends
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
 from django_rtq.tasks.limits_of import check_functions
@@ -25,12 +25,12 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
 
     rtq.W001: the lease is very short.
     """
-    from django_rtq.broker.redis.settings import caches_in, read_connection_settings
+    from django_rtq.broker.redis.settings import caches_in
 
     try:
         config = get_config()
         check_shards()
-        places = [read_connection_settings(config_of(place)) for place in shard_places()]
+        places = [connection_settings_of(place) for place in shard_places()]
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E001")]
     for where, alias in ((place, alias) for place in places for alias in caches_in(place)):
@@ -111,7 +111,9 @@ def check_email(**kwargs: Any) -> list[CheckMessage]:
 
 
 def check_server(**kwargs: Any) -> list[CheckMessage]:
-    """rtq.E004: the server refuses the connection, or is a Redis Cluster. rtq.W002: its configuration may lose jobs.
+    """rtq.E004: the server refuses the connection, is a Redis Cluster or another shard.
+
+    rtq.W002: its configuration may lose jobs.
 
     For `check --deploy`. No error if the server cannot be reached, as when an image is built.
     """
@@ -125,13 +127,17 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
 
 
 def _check_server_of(place: str) -> list[CheckMessage]:
+    from django_rtq.broker.brokers import get_broker
+    from django_rtq.broker.sharded import ShardBroker
     from django_rtq.inspector.inspector import get_inspector
     from django_rtq.inspector.server_info import problems_of
 
     shard = shard_of(place)
     whose = f"Shard {shard}: " if shard is not None else f"TASKS[{place!r}]: " if place else ""
     try:
-        server = get_inspector(place).server()
+        server, broker = get_inspector(place).server(), get_broker(place)
+        if isinstance(broker, ShardBroker):
+            broker.check_stored()
     except (ConfigurationError, BrokerRefused) as error:
         return [Error(f"{whose}{error}", id="rtq.E004")]
     except BrokerUnavailable:

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
 from django_rtq.broker.brokers import get_broker
-from django_rtq.conf.config import DEBUG_REDIS, Config, get_config, read_config, task_modules
+from django_rtq.conf.config import DEBUG_REDIS, OPTIONS, Config, get_config, read_config, task_modules
 from django_rtq.conf.queue_options import check_queue_name, is_queue_name
 from django_rtq.exceptions import ConfigurationError, InvalidTask, RTQError
 from django_rtq.inspector.inspector import get_inspector
@@ -143,19 +143,27 @@ WHOLE = [
     "MAX_PAYLOAD_BYTES",
     "MAX_STEP_RESULT_BYTES",
 ]
+SECONDS = [name for name, declared in OPTIONS.items() if declared.unit == "seconds"]
 NO_NUMBERS = ["5", True, False, math.nan, math.inf, -math.inf, [5], -1, -(10**400)]
 
 
 def numbers(name):
     if name in WHOLE:
         return f"a whole number, {0 if name in NOT_NEGATIVE else 1} or more"
-    return "a number, 0 or more" if name in NOT_NEGATIVE else "a number above 0"
+    if name in SECONDS:
+        return f"seconds, {'0' if name in NOT_NEGATIVE else 'more than 0'} to ten years"
+    return f"a number above 0{', up to 36500' if name.endswith('_DAYS') else ''}"
 
 
 @pytest.mark.parametrize("name", POSITIVE + NOT_NEGATIVE + OPTIONAL)
 @pytest.mark.parametrize("value", NO_NUMBERS)
 def test_a_number_has_to_be_one(name, value):
     assert refusal(**{name: value}) == f'RTQ["{name}"] is {value!r}, but has to be {numbers(name)}.'
+
+
+@pytest.mark.parametrize("name", [*SECONDS, "DEAD_LETTER_DAYS", "EXACTLY_ONCE_DAYS"])
+def test_a_duration_that_clocks_and_records_cannot_hold_is_refused(name):
+    assert "but has to be" in refusal(**{name: 1e12})
 
 
 @pytest.mark.parametrize("name", POSITIVE + OPTIONAL)

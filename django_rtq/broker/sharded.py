@@ -170,25 +170,35 @@ class ShardBroker(Broker):
             return
         commands: list[Command] = [("SET", self.keys.shards, self.stamp, "NX"), ("GET", self.keys.shards)]
         _, stored = checked((yield commands))
-        found = (stored or b"").decode(errors="replace")
-        if found and found != self.stamp:
-            number, _, numbers = found.partition(" ")
-            where = f"{self.connection_settings} is shard {number} of the shards {numbers}"
-            raise BrokerRefused(
-                f'{where}, and RTQ["SHARDS"] of this process says that it is shard {self.shard} of {wanted_set()}. '
-                + (
-                    "Shards that were added are made known with  manage.py rtq_shards apply"
-                    if number == str(self.shard)
-                    else "Its number is for ever: correct the setting."
-                )
-            )
+        self._check_stamp(_read_stamp(stored))
         self._is_checked = True
+
+    def check_stored(self) -> None:
+        """Store nothing. Raises BrokerRefused if Redis has other numbers than the settings."""
+        self._check_stamp(self.stored_stamp())
+
+    def _check_stamp(self, stored: tuple[str, str]) -> None:
+        number, numbers = stored
+        if not number or " ".join(stored) == self.stamp:
+            return
+        missing = sorted(set(numbers.split(",")) - set(wanted_set().split(",")), key=int)
+        if number != str(self.shard):
+            cure = "Its number is for ever: correct the setting."
+        elif missing:
+            cure = (
+                f"Add shard {', '.join(missing)} to the settings of this process, or its jobs are not run. If it was "
+                "drained to take it out:  manage.py rtq_shards apply"
+            )
+        else:
+            cure = "Shards that were added are made known with  manage.py rtq_shards apply"
+        raise BrokerRefused(
+            f"{self.connection_settings} is shard {number} of the shards {numbers}, and "
+            f'RTQ["SHARDS"] of this process says that it is shard {self.shard} of {wanted_set()}. {cure}'
+        )
 
     def stored_stamp(self) -> tuple[str, str]:
         """The number of this shard, and those of all, as Redis has them; empty texts: it has none."""
-        stored = self.redis.execute_one(("GET", self.keys.shards), resend=True) or b""
-        number, _, numbers = stored.decode(errors="replace").partition(" ")
-        return number, numbers
+        return _read_stamp(self.redis.execute_one(("GET", self.keys.shards), resend=True))
 
     def store_stamp(self) -> None:
         """Store what the settings say."""
@@ -198,6 +208,11 @@ class ShardBroker(Broker):
     def stamp(self) -> str:
         """What Redis has of this shard."""
         return f"{self.shard} {wanted_set()}"
+
+
+def _read_stamp(stored: bytes | None) -> tuple[str, str]:
+    number, _, numbers = (stored or b"").decode(errors="replace").partition(" ")
+    return number, numbers
 
 
 class AllShardsBroker(ShardBroker):

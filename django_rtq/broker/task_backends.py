@@ -193,16 +193,24 @@ def _read(backend: str) -> tuple[Config, ConnectionSettings]:
     from django_rtq.broker.redis.settings import read_connection_settings  # with it comes redis-py
 
     options = _own_options(backend)
-    if not options:
-        number = shard_of(backend) if shard_numbers() else None
-        config = get_config() if number is None else _config_of_shard(number)
-        return config, read_connection_settings(config)
     try:
-        config = config_of_backend(options)
+        if options:
+            config = config_of_backend(options)
+        else:
+            number = shard_of(backend) if shard_numbers() else None
+            config = get_config() if number is None else _config_of_shard(number)
         return config, read_connection_settings(config)
     except ConfigurationError as error:
-        text = str(error).replace('RTQ["', f'TASKS[{backend!r}]["OPTIONS"]["')
-        raise ConfigurationError(text) from error
+        raise ConfigurationError(in_settings(str(error), backend)) from error
+
+
+def in_settings(text: str, backend: str) -> str:
+    """What is said of RTQ["REDIS"], said of the setting that takes its place for a backend or a shard."""
+    if _own_options(backend):
+        return text.replace('RTQ["', f'TASKS[{backend!r}]["OPTIONS"]["')
+    if (number := shard_of(backend)) is None or isinstance(get_config().shards, int):
+        return text
+    return text.replace('RTQ["REDIS"]', f'RTQ["SHARDS"][{number}]')
 
 
 def _config_of_shard(number: int) -> Config:

@@ -23,6 +23,7 @@ from django_rtq.conf.option import (
     number,
     option,
     options_of,
+    seconds,
     unknown_option,
 )
 from django_rtq.conf.queue_options import QUEUE_NAME, QueueConfig, check_queues
@@ -120,7 +121,8 @@ _EMAIL = dictionary(
     'a dictionary with the dotted path of a "backend" and options of using(), like {"queue_name": "mail"}',
 )
 _TASK_MODULES = list_of_names("names", "tasks")
-_POSITIVE, _NOT_NEGATIVE = number(above=0), number()
+_SECONDS, _SECONDS_OR_ZERO = seconds(or_none=False), seconds(or_zero=True, or_none=False)
+_DAYS = number(above=0, most=36_500)
 _COUNT, _COUNT_OR_ZERO = number(least=1, whole=True), number(whole=True)
 _TEST = accepts(
     lambda value: value is None or value in ("eager", "captured", "drain"), '"eager", "captured" or "drain"'
@@ -147,8 +149,8 @@ class Config:
     #: What becomes of jobs in a test run: "eager", "captured" or "drain". None: a test that enqueues has to say it.
     test: str | None = option(None, _TEST)
     #: Timeout of Redis commands, and of connecting, in producers, the admin and management commands.
-    socket_timeout: float = option(5.0, _POSITIVE, unit="seconds")
-    socket_connect_timeout: float = option(5.0, _POSITIVE, unit="seconds")
+    socket_timeout: float = option(5.0, _SECONDS, unit="seconds")
+    socket_connect_timeout: float = option(5.0, _SECONDS, unit="seconds")
     #: How many replicas have to have a job before delay() returns; 0: it does not ask.
     wait_replicas: int = option(0, _COUNT_OR_ZERO, unit="replicas")
     #: What every key starts with.
@@ -156,34 +158,34 @@ class Config:
     #: The queue of tasks that do not name one.
     default_queue: str = option("default", QUEUE_NAME, unit="name")
     #: How long a worker may be silent before its jobs are reclaimed.
-    lease_seconds: float = option(15.0, _POSITIVE, unit="seconds")
+    lease_seconds: float = option(15.0, _SECONDS, unit="seconds")
     #: Runs of a job that may fail or time out before it is dead.
     max_attempts: int = option(5, _COUNT, unit="runs")
     #: Runs of a job that may crash their worker before it is dead.
     max_crashes: int = option(3, _COUNT_OR_ZERO, unit="runs")
     #: Seconds that a job may run, unless its task says otherwise; None: no limit.
-    time_limit: float | None = option(None, number(above=0, or_none=True), unit="seconds")
+    time_limit: float | None = option(None, seconds(), unit="seconds")
     #: Seconds between the exception of a time limit and the kill, for jobs that ignore the exception.
-    kill_grace_seconds: float = option(5.0, _NOT_NEGATIVE, unit="seconds")
+    kill_grace_seconds: float = option(5.0, _SECONDS_OR_ZERO, unit="seconds")
     #: Seconds that results are kept; 0 keeps only the ids, for two minutes.
-    result_ttl: float = option(3600.0, _NOT_NEGATIVE, unit="seconds")
+    result_ttl: float = option(3600.0, _SECONDS_OR_ZERO, unit="seconds")
     #: Maximum number of results kept per queue.
     max_results: int = option(10_000, _COUNT, unit="jobs")
     #: Maximum number of dead letters kept per queue, and for how long.
     max_dead_letters: int = option(100_000, _COUNT, unit="jobs")
-    dead_letter_days: float = option(90.0, _POSITIVE, unit="days")
+    dead_letter_days: float = option(90.0, _DAYS, unit="days")
     #: How long it is known that a job of a task with exactly_once has committed.
-    exactly_once_days: float = option(7.0, _POSITIVE, unit="days")
+    exactly_once_days: float = option(7.0, _DAYS, unit="days")
     #: Maximum size of a result that is kept with that, in bytes of JSON; 0: no result is kept.
     exactly_once_max_result_bytes: int = option(65_536, _COUNT_OR_ZERO, unit="bytes")
     #: Maximum size of the arguments of a job, and of a result, in bytes of JSON.
     max_payload_bytes: int = option(1024 * 1024, _COUNT, unit="bytes")
     #: Seconds that a workflow is kept after its end, with the results of its steps.
-    workflow_ttl: float = option(604_800.0, _NOT_NEGATIVE, unit="seconds")
+    workflow_ttl: float = option(604_800.0, _SECONDS_OR_ZERO, unit="seconds")
     #: The largest result of a job that another step of its workflow takes, as JSON.
     max_step_result_bytes: int = option(65_536, _COUNT, unit="bytes")
     #: Seconds that a job waits for a worker that knows its task, before it is dead.
-    unknown_task_timeout: float = option(86_400.0, _NOT_NEGATIVE, unit="seconds")
+    unknown_task_timeout: float = option(86_400.0, _SECONDS_OR_ZERO, unit="seconds")
     #: A worker process that uses more memory is replaced after its job; None: no limit.
     max_memory_mb: float | None = option(None, number(above=0, or_none=True), unit="MB")
     #: Periodic jobs: name -> {"task": …, "cron": … or "every": seconds, "tz", "args", "kwargs", "missed", "overlap"}.
@@ -191,7 +193,7 @@ class Config:
     #: Options of single queues: name -> {"delayed_first": True}.
     queues: Mapping[str, Mapping[str, Any]] = option({}, _QUEUES)
     #: Seconds between two refreshes of an open page of the admin; 0: no refresh.
-    admin_refresh_seconds: float = option(5.0, _NOT_NEGATIVE, unit="seconds")
+    admin_refresh_seconds: float = option(5.0, _SECONDS_OR_ZERO, unit="seconds")
     #: Jobs are sent after the commit of an open transaction of the default database (True), of that database (an
     #: alias), or at once (False). None: at once, and with a warning while DEBUG is on.
     enqueue_on_commit: bool | str | None = option(None, DATABASE)

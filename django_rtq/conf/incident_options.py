@@ -38,6 +38,7 @@ KINDS = (
     "outbox_unknown",
     "redis_evicts",
     "redis_volatile",
+    "redis_full",
     "redis_nearly_full",
     "redis_connections",
     "redis_log_failed",

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 MAX_OF_DETECTOR = 50  # incidents of one detector, the worst
 OUTBOX_SECONDS = 60.0  # jobs that are in the outbox for less are not reported
 CLOCK_SECONDS = 1.0  # a clock that is behind by less is not reported
-_CRITICAL = {"evicts", "log_failed", "snapshot_failed", "replica"}  # of the warnings of the server
+_CRITICAL = {"evicts", "full", "log_failed", "snapshot_failed", "replica"}  # of the warnings of the server
 
 _ORDER = list(Severity)  # the worst first
 

@@ -29,8 +29,8 @@ class ServerDetails:
     connections: int | None = None
     max_connections: int | None = None  # maxclients
     #: What endangers jobs: "evicts" (it deletes jobs when full), "volatile" (no append-only log: a restart loses jobs),
-    #: "nearly_full", "connections" (nearly as many as it accepts), "log_failed", "snapshot_failed" (it could not write
-    #: to its disk), "replica" (read only).
+    #: "full" (it refuses jobs), "nearly_full", "connections" (nearly as many as it accepts), "log_failed",
+    #: "snapshot_failed" (it could not write to its disk), "replica" (read only).
     warnings: list[str] = field(default_factory=list)
     data_lost_ms: int | None = None  # when workers noticed that it has lost its data; None: not in the last day
 
@@ -58,10 +58,13 @@ def read_server(info: bytes, now_ms: int) -> ServerDetails:
 def _warnings(told: dict[str, str]) -> list[str]:
     used, most = _number(told, "used_memory") or 0, _number(told, "maxmemory") or 0
     connections, max_connections = _number(told, "connected_clients") or 0, _number(told, "maxclients") or 0
+    # With a policy for all keys it deletes some instead, and "evicts" says so.
+    is_full = 0 < most <= used and not told.get("maxmemory_policy", "").startswith("allkeys")
     wrong = {
         "evicts": told.get("maxmemory_policy", "noeviction") != "noeviction",
         "volatile": told.get("aof_enabled") == "0",
-        "nearly_full": most > 0 and used > most * _NEARLY_FULL,
+        "full": is_full,
+        "nearly_full": most > 0 and used > most * _NEARLY_FULL and not is_full,
         "connections": max_connections > 0 and connections > max_connections * _MANY_CONNECTIONS,
         "log_failed": told.get("aof_last_write_status", "ok") != "ok",
         "snapshot_failed": told.get("rdb_last_bgsave_status", "ok") != "ok",
@@ -88,6 +91,9 @@ PROBLEMS = {
     ),
     "volatile": gettext_noop(
         "Redis does not keep an append-only file: jobs may be lost when it restarts. Set appendonly yes."
+    ),
+    "full": gettext_noop(
+        "Redis is full (%(used)s of %(most)s) and refuses new jobs. Raise its maxmemory, or let workers catch up."
     ),
     "nearly_full": gettext_noop("Redis is nearly full: %(used)s of %(most)s."),
     "connections": gettext_noop(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from unicodedata import combining, east_asian_width
+from unicodedata import category, combining, east_asian_width
 
 from django.core.management.base import OutputWrapper
 from django.utils import timezone
@@ -20,14 +20,22 @@ LINES_EVERY = 5000  # a log file, where lines cannot be overwritten, gets one li
 def one_line(text: object, most: int | None = None) -> str:
     """The text on one line, truncated to `most` characters. Characters that are not printable are escaped.
 
+    Spaces of all kinds are plain ones: formatted numbers have some that do not break.
+
     Data in Redis comes from users and from errors: it must not move the cursor or add lines.
     """
     whole = str(text)
     # Truncate first: a message may be a megabyte long.
     short = whole if most is None else whole[: most + 1]
     if not short.isprintable():
-        short = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
+        short = "".join(map(_shown, short))
     return short if most is None or len(short) <= most else short[: most - 3] + "..."
+
+
+def _shown(character: str) -> str:
+    if character.isprintable():
+        return character
+    return " " if category(character) == "Zs" else character.encode("unicode_escape").decode()
 
 
 def number(value: int) -> str:

@@ -45,6 +45,7 @@ def test_a_lag_of_the_outbox_is_told(lag, text, since):
         ("log_failed", Severity.CRITICAL),
         ("snapshot_failed", Severity.CRITICAL),
         ("volatile", Severity.WARNING),
+        ("full", Severity.CRITICAL),
         ("nearly_full", Severity.WARNING),
         ("connections", Severity.WARNING),
     ],

@@ -183,6 +183,8 @@ def test_there_is_no_list_of_that_name(redis, inspector):
         (b"aof_enabled:1\r\nmaxmemory_policy:noeviction\r\n", []),
         (b"aof_enabled:0\r\nmaxmemory_policy:allkeys-lru\r\n", ["evicts", "volatile"]),
         (b"used_memory:95\r\nmaxmemory:100\r\n", ["nearly_full"]),
+        (b"used_memory:100\r\nmaxmemory:100\r\n", ["full"]),
+        (b"used_memory:101\r\nmaxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n", ["evicts", "nearly_full"]),
         (b"used_memory:95\r\nmaxmemory:0\r\n", []),
         (b"connected_clients:801\r\nmaxclients:1000\r\n", ["connections"]),
         (b"connected_clients:800\r\nmaxclients:1000\r\n", []),

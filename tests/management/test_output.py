@@ -35,6 +35,7 @@ def test_durations(seconds, text):
     [
         ("plain ä 日本", None, "plain ä 日本"),
         ("a\r\n\tb\x1b[0m\x9b\u2028\u202e\udc80", None, "a\\r\\n\\tb\\x1b[0m\\x9b\\u2028\\u202e\\udc80"),
+        ("1.0\xa0MB of 1\u202f000", None, "1.0 MB of 1 000"),
         ("12345", 5, "12345"),
         ("123456", 5, "12..."),
         ("\n\n\n", 5, "\\n..."),

@@ -11,7 +11,7 @@ from django.test import override_settings
 from django_rtq import get_inspector
 from django_rtq.broker.brokers import close_brokers, get_broker
 from django_rtq.broker.task_backends import config_of, shard_place
-from django_rtq.checks import check_settings
+from django_rtq.checks import check_server, check_settings
 from django_rtq.exceptions import BrokerRefused
 from django_rtq.monitoring.prometheus.exposition import metrics_text
 from tests.app import tasks
@@ -182,9 +182,33 @@ def test_rtq_shards_shows_them_and_makes_more_known(servers, shards):
     with override_settings(RTQ={"SHARDS": {0: servers[1].url, 1: servers[0].url}}):
         with pytest.raises(CommandError, match="Its number is for ever"):
             run("rtq_shards", "apply")
+        assert [(error.id, "Its number is for ever" in error.msg) for error in check_server()] == [
+            ("rtq.E004", True)
+        ] * 2
+        close_brokers()
+    with override_settings(RTQ={"SHARDS": {0: servers[0].url}}):
+        with pytest.raises(BrokerRefused, match="Add shard 1, 2 to the settings of this process"):
+            tasks.note.delay("x")
+        assert 'Not in RTQ["SHARDS"] any more: shards 1, 2.' in run("rtq_shards", "apply", "--dry-run")
         close_brokers()
     with override_settings(RTQ={"REDIS": servers[0].url}), pytest.raises(CommandError, match="There are no shards"):
         run("rtq_shards", "list")
+
+
+def test_to_look_at_shards_stores_nothing(servers, shards):
+    run("rtq_shards", "list")
+    check_server()
+
+    assert [client.dbsize() for client in shards] == [0, 0]
+
+
+def test_an_error_in_the_settings_of_a_shard_names_it(servers, shards):
+    with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: {"url": servers[1].url}}}):
+        (error,) = check_settings()
+        assert error.msg.startswith('RTQ["SHARDS"][1] has an unknown key')
+    with override_settings(RTQ={"SHARDS": {0: "nonsense", 1: servers[1].url}}):
+        (error,) = check_settings()
+        assert error.msg.startswith("RTQ[\"SHARDS\"][0] is 'nonsense'")
 
 
 def test_metrics_have_the_shard_as_a_label(shards):

@@ -56,7 +56,7 @@ class AsyncConnections:
         except (redis_exceptions.RedisError, OSError) as error:
             note_loss(connection)
             self._connections.drop(connection)
-            lost = translate_error(error)
+            lost = translate_error(error, connection)
             if isinstance(lost, BrokerUnavailable) and lost.is_connection_lost:
                 self.close()  # the idle ones were closed by the same event
             raise lost from error

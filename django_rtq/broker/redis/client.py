@@ -255,7 +255,7 @@ class RedisClient:
         note_loss(connection)
         self._connections.drop(connection)
         self._connections.close_idle()  # they are as old: another try needs a new one
-        return translate_error(error)
+        return translate_error(error, connection)
 
 
 class Sent:
@@ -452,31 +452,42 @@ _SLOW_CONNECT = (
 def connect_error(pool: redis.ConnectionPool, error: Exception) -> BrokerError:
     """An error of redis-py, while it connected, as a BrokerError."""
     reason = wrong_address(pool, error)
-    return BrokerRefused(reason) if reason else translate_error(error)
+    return BrokerRefused(reason) if reason else translate_error(error, pool.connection_kwargs)
 
 
-def translate_error(error: BaseException) -> BrokerError:
-    """An error of redis-py as a BrokerError."""
+def translate_error(error: BaseException, lost: Any = None) -> BrokerError:
+    """An error of redis-py as a BrokerError.
+
+    `lost`: the connection without a reply, or the arguments of the one that was not made. redis-py does not say in all
+    errors where it led, and a project may have many servers.
+    """
     text = str(error)
     if isinstance(error, redis_exceptions.OutOfMemoryError) or _FULL.search(text):
         return BrokerFull(
             f"Redis is out of memory, and nothing was stored. Raise its maxmemory, or let workers catch up. ({text})"
         )
     if isinstance(error, redis_exceptions.TimeoutError):
-        slow = f"Redis did not answer in time: {text}"
-        return BrokerUnavailable(_SLOW_CONNECT if text.startswith("Timeout connecting") else slow)
+        slow = _SLOW_CONNECT if text.startswith("Timeout connecting") else f"Redis did not answer in time: {text}"
+        return BrokerUnavailable(_with_address(slow, lost))
     if isinstance(error, _TEMPORARY_ERRORS) or _TEMPORARY.search(text):
         return BrokerUnavailable(f"Redis cannot serve now: {text}")
     if reason := _refusal(error, text):
-        return BrokerRefused(reason)
+        return BrokerRefused(_with_address(reason, lost))
     if isinstance(error, MasterNotFoundError):  # its text continues with what each Sentinel said, in full
         head, _, errors = text.partition(" : ")
         return _connection_lost(f"No Sentinel names a master: {head}{'. Not all Sentinels answer' if errors else ''}")
     if isinstance(error, redis_exceptions.ConnectionError | OSError):
         what = "Redis cannot be reached" if _NOT_CONNECTED.match(text) else "The connection to Redis was lost"
-        return _connection_lost(f"{what}: {text}")
+        return _connection_lost(_with_address(f"{what}: {text}", lost))
     cure = f". {_PERMISSIONS}" if _NOT_PERMITTED.search(text) else ""
     return BrokerError(f"Redis refused a command: {type(error).__name__}: {text}{cure}")
+
+
+def _with_address(text: str, lost: Any) -> str:
+    """The text with the address of the server, unless it has it or that is not known."""
+    options = lost if isinstance(lost, Mapping) else getattr(lost, "__dict__", {})
+    where = options.get("path") or (options.get("host") and f"{options['host']}:{options.get('port', 6379)}")
+    return text if not where or where in text else f"{text} ({where})"
 
 
 def _refusal(error: BaseException, text: str) -> str | None:

@@ -65,7 +65,7 @@ class Command(ActionCommand):
 
     def _row(self, broker: ShardBroker) -> _Row:
         try:
-            broker.redis.run(broker.check_shard())
+            broker.check_stored()
             state = "ok"
         except BrokerError as error:
             state = one_line(error)
@@ -88,9 +88,16 @@ class Command(ActionCommand):
             for broker in brokers:
                 broker.store_stamp()
         did = "Would store" if options["dry_run"] else "Stored"
-        where = f"shard{'s' if len(changed) > 1 else ''} {', '.join(map(str, changed))}"
-        text = f"{did} the numbers of all shards in {where}." if changed else "All shards know all numbers already."
-        self.report(options, {"changed": changed}, [text])
+        known = {int(number) for _, numbers in stored for number in numbers.split(",") if number}
+        taken_out = sorted(known - set(shard_numbers()))
+        stored_in = f"{did} the numbers of all shards in {_shards(changed)}."
+        texts = [stored_in if changed else "All shards know all numbers already."]
+        if taken_out:
+            texts.append(
+                f'Not in RTQ["SHARDS"] any more: {_shards(taken_out)}. Jobs that are still there are not run. If this '
+                "is a mistake, add it again, and call this again."
+            )
+        self.report(options, {"changed": changed, "taken_out": taken_out}, texts)
 
     def do_drain(self, options: Options) -> None:
         shard: int = options["number"]
@@ -124,6 +131,10 @@ class Command(ActionCommand):
         self.report(options, done, texts)
         if not carried.is_complete:
             raise CommandError(f"Shard {shard} is not empty.")
+
+
+def _shards(numbers: list[int]) -> str:
+    return f"shard{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
 def _brokers() -> list[ShardBroker]:

@@ -1,13 +1,17 @@
 """Commands out, replies in: what is loaded, what is sent again, and what is not."""
 
+import socket
+import threading
 import time
 
 import pytest
 from redis import exceptions as redis_exceptions
 
+from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import translate_error
 from django_rtq.broker.redis.speedups import _is_open
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job, settlement
 from tests.support.single_steps import renew
@@ -334,3 +338,15 @@ def test_connecting_that_takes_too_long_names_what_to_check():
         "Redis cannot be reached: connecting took too long. Check address and firewall, and for a rediss:// URL that "
         "the port speaks TLS."
     )
+
+
+def test_an_error_without_an_address_gets_that_of_the_server():
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as closing:
+        threading.Thread(target=lambda: [closing.accept()[0].close() for _ in range(4)], daemon=True).start()
+        for server in (silent, closing):
+            address = f"127.0.0.1:{server.getsockname()[1]}"
+            broker = Broker(Config(redis=f"redis://{address}/0", socket_timeout=0.2, socket_connect_timeout=0.2))
+            with pytest.raises(BrokerUnavailable) as caught:
+                broker.redis.execute_one(("PING",))
+            assert str(caught.value).count(address) == 1
+            broker.close()
