@@ -291,13 +291,30 @@ def test_a_client_that_was_away_starts_no_more_jobs_than_its_burst(broker, inspe
 
 
 def test_of_six_clients_two_have_limits_of_their_own(broker, inspector):
-    inspector.limits.set_default(QUEUE, max_running=1)
     inspector.limits.set_client(QUEUE, "c0", max_running=3)
     inspector.limits.pause_client(QUEUE, "c1", by="me")
+    inspector.limits.set_default(QUEUE, max_running=1)
     for number in range(18):
         queued_job(broker, client=f"c{number % 6}")
 
     assert len(claim(broker, 30)) == 7
+
+
+def test_limits_of_many_clients_become_a_table_again_after_a_restart(redis, broker, inspector):
+    limits = broker.keys.of(QUEUE).limits
+    inspector.limits.set_default(QUEUE, max_running=1)
+    redis.hset(limits, mapping={f"client:c{number}": "max_running=1" for number in range(40)})  # as Redis loads it
+    assert redis.object("encoding", limits) != b"hashtable"
+    for number in range(5):
+        queued_job(broker, client=f"c{number}")
+
+    assert len(claim(broker, 4)) == 4  # one more is read
+    assert redis.object("encoding", limits) != b"hashtable"
+    for number in range(6):
+        queued_job(broker, client=f"d{number}")
+    assert len(claim(broker, 10)) == 7
+    assert redis.object("encoding", limits) == b"hashtable"
+    assert redis.hlen(limits) == 41
 
 
 @pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])

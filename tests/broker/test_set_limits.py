@@ -265,3 +265,13 @@ def test_a_claim_that_leaves_only_full_clients_wakes_nobody(broker, redis, limit
     claim(broker)
     limits.set_default(QUEUE, max_running=2)
     assert redis.exists(signal)
+
+
+@pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"hashtable")])
+def test_limits_of_many_clients_are_in_a_table(broker, redis, limits, clients, encoding):
+    for number in range(clients):
+        limits.set_client(QUEUE, f"c{number}", max_running=5)
+    key = broker.keys.of(QUEUE).limits
+
+    assert redis.object("encoding", key).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
+    assert redis.hlen(key) == clients

@@ -1,7 +1,7 @@
 -- limit_sources: what the sources of limits say, and what holds: what was set at run time comes first, then what the
 -- function `limits_of` said of a client, then the settings.
 -- created when first called
--- uses: recount limits virtual_turns
+-- uses: prelude recount limits virtual_turns
 
 -- Begin changes of limits: by how many the fields with weights change, and whether any weight does.
 local function begin_changes(q)
@@ -68,7 +68,9 @@ end
 local function end_changes(q, changes, is_counted)
   if changes.weights ~= 0 then add_weights(q, changes.weights) end
   change_turns(q, changes)
-  if redis.call("EXISTS", q.limits) == 0 then
+  local fields = redis.call("HLEN", q.limits)
+  if fields > 32 then use_table(q.limits) end
+  if fields == 0 then
     redis.call("DEL", q.running_counts, q.rate_times, q.next_starts)
   elseif not (is_counted and changes.had_limits) then
     recount(q)

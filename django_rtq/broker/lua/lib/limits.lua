@@ -2,7 +2,7 @@
 -- paused. A claim that finds limits writes the client behind each entry of a processing list, and these jobs are counted
 -- in `running_counts`.
 -- created when first called
--- uses: rates
+-- uses: prelude rates
 
 -- The values of a client and those of each client, or of the queue.
 local function values_of(own, default)
@@ -18,7 +18,8 @@ end
 -- while it has fewer fields: then `has_own` says whether any client has one. A claim reads each field once.
 local function read_fields(q, clients, members)
   local known, asked = q.limits_read or {}, {}
-  if known.has_own == nil and #clients > 4 and redis.call("HLEN", q.limits) <= 2 * #clients then
+  local fields = known.has_own == nil and #clients > 4 and redis.call("HLEN", q.limits)
+  if fields and fields <= 2 * #clients then
     local all = redis.call("HGETALL", q.limits)
     known.has_own = false
     for i = 1, #all, 2 do
@@ -27,6 +28,7 @@ local function read_fields(q, clients, members)
     end
   end
   if known.has_own ~= nil then return known end
+  if fields and fields > 32 then use_table(q.limits) end
   if known.clients == nil then asked[1] = "clients" end
   for i, member in ipairs(members) do
     if known[member] == nil then asked[#asked + 1], asked[#asked + 2] = member, "paused:" .. clients[i] end

@@ -48,6 +48,13 @@ local function note_waiting(q, since)
   redis.call("HSET", q.waiting_since, unpack(since))
 end
 
+-- Let Redis keep a hash as a table. It keeps one of up to 512 fields as a list, which it searches for each field, unless a value
+-- has over 64 bytes; it does not go back to a list when that one is removed, but it may when it starts again.
+local function use_table(hash)
+  redis.call("HSET", hash, "", string.rep("-", 65))
+  redis.call("HDEL", hash, "")
+end
+
 -- ZADD of entries, which alternate: score, member. Redis keeps a zset of up to 128 members as a list, which it searches for
 -- each member, unless one has over 64 bytes; it does not go back to a list when that one is removed.
 local function add_entries(key, entries, condition)

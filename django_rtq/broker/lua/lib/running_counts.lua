@@ -42,7 +42,7 @@ local function add_running(q, owners, members, total, sign)
     end
     running[member] = n
   end
-  if c > 64 and counts[1] == "queue" then counts[2] = string.rep("0", 64) .. counts[2] end -- see assign_jobs
+  if running.queue > 32 then counts[2] = string.rep("0", 64) .. counts[2] end -- see assign_jobs
   if c > 0 then redis.call("HSET", q.running_counts, unpack(counts)) end
   if g > 0 then redis.call("HDEL", q.running_counts, unpack(gone)) end
 end
