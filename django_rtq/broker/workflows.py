@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import Any, NamedTuple
 
 from django_rtq import signals
@@ -38,7 +38,9 @@ NOTES_AT_ONCE = 500  # of one queue that a heartbeat takes in a round trip
 MAX_ROUNDS = 10  # of these in one heartbeat
 NAMES_AT_ONCE = 1000  # of workflows
 CANCELLED_AT_ONCE = 100  # jobs in a packet
-CANCELLED_PARTS = 4  # of a workflow in one heartbeat
+CANCELLED_PARTS = 20  # of the steps of a workflow in one go, of as many jobs as the two that follow say
+CANCELLED_AT_DEATH = 500
+CANCELLED_IN_HEARTBEAT = 2_000
 UNFINISHED_MS = 60_000  # without another part; then a workflow that is not whole is forgotten
 STALLED_MS = 2_000  # after that, parts that nobody has started are started by a heartbeat
 MOST_FULL = 1000
@@ -235,7 +237,7 @@ class WorkflowStore:
                 signal.send_robust(WorkflowStore, workflow_id=advance.workflow, name=advance.name)
             elif advance.news == "cancel":
                 if self.cancel(advance.workflow) == "cancelled":
-                    self.cancel_members(advance.workflow, most_parts=1)  # heartbeats do the others
+                    self.cancel_members(advance.workflow, most_jobs=CANCELLED_AT_DEATH)  # heartbeats do the others
             elif advance.news == "full":
                 if len(full_workflows) == MOST_FULL:
                     full_workflows.clear()
@@ -264,7 +266,7 @@ class WorkflowStore:
         states = self._redis.execute(reads, resend=True) if reads else []
         for flow, state in zip(flows, states, strict=True):
             if state == b"cancelled":
-                self.cancel_members(flow, most_parts=CANCELLED_PARTS)
+                self.cancel_members(flow, most_jobs=CANCELLED_IN_HEARTBEAT)
             if state not in (None, b"making"):
                 self._advance([(flow, self.advance_command(flow, self._config.default_queue, ()))])
             elif ages_ms[flow] > UNFINISHED_MS:
@@ -325,20 +327,21 @@ class WorkflowStore:
             signals.workflow_ended.send_robust(WorkflowStore, workflow_id=workflow, name=name.decode())
         return str(answer.decode())
 
-    def cancel_members(self, workflow: str, *, most_parts: int | None = None) -> None:
-        """Cancel the waiting jobs of a cancelled workflow, and ask running ones to stop: those of so many parts of its
-        steps. Who calls it again goes on. Raises BrokerError."""
+    def cancel_members(self, workflow: str, *, most_jobs: int | None = None) -> None:
+        """Cancel the waiting jobs of a cancelled workflow, and ask running ones to stop: about so many. Who calls it
+        again goes on. Raises BrokerError."""
         (fields,) = self.read_fields([workflow])
         if "cancelling" not in fields:
             return
         first, on_death = int(fields["cancelling"]), int(fields.get("on_death", -1))  # whose job goes on
         parts = [part for part in started_parts(workflow, fields) if part.first >= first and part.step != on_death]
-        for part in parts[:most_parts]:
+        some = parts if most_jobs is None else _first_parts(parts, most_jobs)
+        for part in some:
             ended = self.bitmaps(workflow, part.step, "done", "dead", "gone")
             over = {place for bits in ended for place in set_bits(bits)}
             self._cancel_jobs(part.queue, [job_id for place, job_id in part.ids() if place not in over])
             self._ask("cancel_workflow", workflow, part.first + 1)
-        if parts[:most_parts] == parts:
+        if some == parts:
             self._ask("cancel_workflow", workflow, "all")
 
     def _cancel_jobs(self, queue: str, job_ids: Sequence[str]) -> None:
@@ -477,6 +480,12 @@ def started_parts(workflow: str, fields: Mapping[str, str]) -> list[StartedPart]
             number, size = int(fields[f"first:{step}"]) + place, ends[step][place] - place
             parts.append(StartedPart(workflow, int(step), queue, place, number, size, int(started_ms), keeps))
     return sorted(parts, key=lambda part: part.first)
+
+
+def _first_parts(parts: Sequence[StartedPart], most_jobs: int) -> Sequence[StartedPart]:
+    """The first parts that have so many jobs together, one at least."""
+    sizes = accumulate(part.size for part in parts[:CANCELLED_PARTS])
+    return parts[: max(1, sum(size <= most_jobs for size in sizes))]
 
 
 def set_bits(bits: bytes) -> Iterator[int]:

@@ -138,9 +138,11 @@ def test_a_member_that_was_moved_is_cancelled_where_it_is(redis, broker, inspect
     assert fields_of(broker)["ends:0"] == "0 0 1"
 
 
-def test_heartbeats_go_on_where_the_caller_has_died(redis, broker):
-    """Some parts at once; it may take several."""
-    broker.workflows.start(broker.workflows.store(parts_flow(6))[2])
+@pytest.mark.parametrize(("parts", "most_jobs"), [(6, 4), (22, 2000)])
+def test_heartbeats_go_on_where_the_caller_has_died(redis, broker, monkeypatch, parts, most_jobs):
+    """Some jobs of some parts at once; it may take several."""
+    monkeypatch.setattr("django_rtq.broker.workflows.CANCELLED_IN_HEARTBEAT", most_jobs)
+    broker.workflows.start(broker.workflows.store(parts_flow(parts))[2])
     broker.workflows.cancel(FLOW)
     redis.zadd(broker.keys.of(QUEUE).unstarted, {FLOW: server_ms(redis) - 60_000 * 60}, xx=True)
 

@@ -109,6 +109,18 @@ def test_a_failure_in_a_nested_chain_is_said_and_nobody_polls_for_it(redis, jour
     assert journal.starts("report end") == 1
 
 
+def test_the_first_death_cancels_the_jobs_of_all_steps_at_once(redis):
+    with workflow("flow", on_dead="cancel") as flow:
+        flow.add(tasks.refuse, "a")
+        for seconds in (60, 120):
+            flow.map(tasks.double.using(run_after=seconds), [1, 2])
+
+    drain(raise_errors=False)
+
+    assert flow.handle.state is WorkflowState.CANCELLED
+    assert [step.gone for step in flow.handle.progress().steps] == [0, 2, 2]
+
+
 @pytest.mark.parametrize("verb", ["ack", "bury"])
 def test_a_member_that_two_workers_ran_counts_once(redis, broker, verb):
     begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
