@@ -100,8 +100,8 @@ def test_the_command_reports_missing_settings():
     assert '(rtq.E001) RTQ["REDIS"] is not set.' in str(caught.value)
 
 
-def found_on_server(url):
-    with override_settings(RTQ={"REDIS": url}):
+def found_on_server(url, **options):
+    with override_settings(RTQ={"REDIS": url, **options}):
         found = [(message.level, message.id, message.msg) for message in check_server()]
         get_broker().close()
         return found
@@ -118,7 +118,11 @@ def test_a_server_that_refuses_us_is_an_error(redis, redis_server):
     ((level, name, text),) = found_on_server(f"redis://127.0.0.1:{redis_server.port}/99")
 
     assert (level, name) == (ERROR, "rtq.E004")
-    assert text.endswith("DB index is out of range")
+    assert text.endswith(f"DB index is out of range (127.0.0.1:{redis_server.port})")
+
+
+def test_the_server_is_asked_although_the_settings_have_a_warning(redis, redis_server):
+    assert [name for _, name, _ in found_on_server(redis_server.url, LEASE_SECONDS=3)] == ["rtq.W002"]
 
 
 def test_a_server_that_is_away_is_passed_over():

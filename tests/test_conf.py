@@ -256,6 +256,10 @@ def test_settings_and_keys_agree_on_what_a_queue_name_is(name):
         ({"mail": {"limits_of": "limits"}}, "['limits_of'] is 'limits', but has to be a dotted path, like \"shop."),
         ({"mail": {"limits_of": len}}, 'but has to be a dotted path, like "shop.tenants.limits".'),
         ({"mail": {"on_full_timeout": 0}}, "['on_full_timeout'] is 0, but has to be a number of seconds above 0, "),
+        (
+            {"mail": {"on_full_timeout": 5}},
+            "RTQ[\"QUEUES\"]['mail'] has 'on_full_timeout', which needs 'on_full': \"wait\".",
+        ),
         ({"mail": {"delayed_first": 1}}, "['delayed_first'] is 1, but has to be True or False."),
         ({"mail": {"client": {"weight": 0}}}, "['weight'] is 0, but has to be a number from 0.01 to 1,000."),
         ({"mail": {"client": {"weight": None}}}, "['weight'] is None, but has to be a number from 0.01 to 1,000."),

@@ -36,6 +36,7 @@ def test_options_that_are_not_set_have_their_defaults():
         ({"dead_letters": True}, "but has to be a whole number above 0."),
         ({"ignore": "queue_paused"}, 'a list of kinds of incidents, like ["redis_volatile"].'),
         ({"ignore": ["paused"]}, "'paused' is none."),
+        ({"ignore": ["long_wait"], "critical": ["long_wait"]}, "has 'long_wait' in 'ignore' and in 'critical'"),
     ],
 )
 def test_what_is_wrong_is_said(value, problem):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django_rtq.conf.option import Kind, check_options, number, option, options_of
+from django_rtq.exceptions import ConfigurationError
 from django_rtq.validation import did_you_mean
 
 #: The kinds of incidents.
@@ -91,3 +92,7 @@ _OPTIONS = {name: declared.kind for name, declared in options_of(IncidentOptions
 def check_incidents(options: Any) -> None:
     """Check the value of RTQ["INCIDENTS"]. Raises ConfigurationError."""
     check_options('RTQ["INCIDENTS"]', options, _OPTIONS, like='{"oldest_seconds": 600}')
+    if both := set(options.get("ignore", ())) & set(options.get("critical", ())):
+        raise ConfigurationError(
+            f"RTQ[\"INCIDENTS\"] has {min(both)!r} in 'ignore' and in 'critical': take it out of one of them."
+        )

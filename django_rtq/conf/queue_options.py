@@ -255,6 +255,8 @@ def check_queues(queues: Mapping[str, Any]) -> None:
         if not is_queue_name(name):
             raise ConfigurationError(f"{where}: {name!r} is not the name of a queue.")
         check_options(where, options, _OPTIONS, like='{"delayed_first": True}')
+        if "on_full_timeout" in options and options.get("on_full") != "wait":
+            raise ConfigurationError(f"{where} has 'on_full_timeout', which needs 'on_full': \"wait\".")
         if "client" in options:
             check_client_limits(f"{where}['client']", options["client"])
         clients = options.get("clients", {})

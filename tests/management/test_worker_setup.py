@@ -117,9 +117,8 @@ def test_what_waiting_does_not_cure_ends_a_start_with_exit_code_1(locked, comman
     )  # fmt: skip
 
     assert ran.returncode == 1
-    assert ran.stderr.splitlines()[-1] == (
-        'CommandError: Redis refused the credentials in RTQ["REDIS"]: Authentication required.'
-    )
+    problem = 'Redis refused the credentials in RTQ["REDIS"]: Authentication required.'
+    assert ran.stderr.splitlines()[-1] == f"CommandError: {problem} (127.0.0.1:{locked.port})"
 
 
 def test_a_server_that_is_away_is_waited_for(settings):

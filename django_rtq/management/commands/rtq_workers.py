@@ -54,7 +54,7 @@ NAMES = Argument(
     "names",
     nargs="*",
     metavar="NAME",
-    help="A worker's name, or that of its rtq_worker; * and ? are wildcards: 'web1-*'.",
+    help="A worker's name, or that of its rtq_worker; * and ? are wildcards: 'web1:*'.",
 )
 CHOICE = [NAMES, QUEUE.but(help="Only workers that serve this queue.")]
 CHOICE_OR_ALL = [*CHOICE, ALL.but(help="Every worker.")]
