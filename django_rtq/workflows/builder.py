@@ -314,12 +314,15 @@ class WorkflowBuilder(StepCollector):
         workflow_id = new_workflow_id()
         super().__init__(workflow_id, workflow_id, client=owner, headers=headers)
         self._on_commit, self._on_dead = on_commit, on_dead
+        self._has_begun = False
         self.handle: Workflow | None = None
 
     # -- the block
 
     def __enter__(self) -> WorkflowBuilder:
-        self._is_open = True
+        if self._has_begun:
+            raise InvalidWorkflow(self.id, "has had its block: call workflow() again for another one.")
+        self._has_begun = self._is_open = True
         return self
 
     def __exit__(

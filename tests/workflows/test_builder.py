@@ -260,6 +260,18 @@ def test_after_the_block_it_is_closed(redis, broker):
         _ = step.result
 
 
+@pytest.mark.parametrize("error", [None, KeyError])
+def test_it_has_one_block(redis, broker, error):
+    flow = workflow("flow")
+    with suppress(KeyError), flow:
+        flow.add(tasks.double, 1)
+        if error:
+            raise error
+
+    with pytest.raises(InvalidWorkflow, match=r"call workflow\(\) again"), flow:
+        flow.add(tasks.double, 2)
+
+
 @pytest.mark.parametrize("options", [{"name": ""}, {"name": "x" * 101}, {"name": "a\nb"}, {"name": "x", "key": ""}])
 def test_names_and_keys_are_checked(options):
     with pytest.raises(ValueError, match="1 to 100 characters"):
