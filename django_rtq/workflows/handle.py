@@ -16,6 +16,7 @@ from django_rtq.broker.workflows import set_bits, started_parts
 from django_rtq.exceptions import WorkflowFailed, WorkflowNotFound, WorkflowTimeout
 from django_rtq.handle import check_timeout
 from django_rtq.jobs.job import StrEnum
+from django_rtq.tasks.task import Task
 from django_rtq.workflows.results import StepResults
 
 MAX_BLOCK_SECONDS = 30.0
@@ -112,21 +113,22 @@ class Workflow:
         """The current state. Raises WorkflowNotFound."""
         return self.progress().state
 
-    def results(self, task: str) -> StepResults[Any]:
-        """The results of the step of a task, given by its name or the end of it, as far as other steps take them.
+    def results(self, task: str | Task[Any, Any]) -> StepResults[Any]:
+        """The results of the steps of a task, given by its name or the end of it, as far as other steps take them.
 
-        Raises WorkflowNotFound, and LookupError for a step that is not there, or whose results are not kept.
+        Raises WorkflowNotFound, and LookupError if there is no such step, or none whose results are kept.
         """
+        name = task if isinstance(task, str) else task.name
         progress = self.progress()
-        for step in progress.steps:
-            if step.task == task or step.task.endswith(f".{task}"):
-                if progress.fields.get(f"keep:{step.number}") != "1":
-                    raise LookupError(
-                        f"The results of {step.task} are not kept: no other step of the workflow takes them."
-                    )
-                first = int(progress.fields[f"first:{step.number}"])
-                return StepResults(self.backend, self.id, first, step.size)
-        raise LookupError(f"Workflow {self.id} has no step of {task}.")
+        steps = [step for step in progress.steps if f".{step.task}".endswith(f".{name}")]
+        if not steps:
+            raise LookupError(f"Workflow {self.id} has no step of {name}.")
+        kept = [step for step in steps if progress.fields.get(f"keep:{step.number}") == "1"]
+        if not kept:
+            raise LookupError(f"The results of {name} are not kept: no other step of the workflow takes them.")
+        firsts = [int(progress.fields[f"first:{step.number}"]) for step in kept]
+        members = (range(first, first + step.size) for first, step in zip(firsts, kept, strict=True))
+        return StepResults(self.backend, self.id, *members)
 
     def get(self, timeout: float | None = None) -> None:
         """Wait until the workflow has succeeded. Blocks for at most `timeout` seconds, without polling.

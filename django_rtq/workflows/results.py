@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
 from django_rtq.broker.brokers import get_broker
@@ -21,24 +22,24 @@ class StepResults(Generic[R]):
     Jobs that did not succeed are left out. Iterating raises BrokerError, and WrongState for a result that was lost.
     """
 
-    def __init__(self, backend: str, workflow: str, first: int, count: int) -> None:
+    def __init__(self, backend: str, workflow: str, *members: range) -> None:
         self._backend, self._workflow = backend, workflow
-        self._numbers = range(first, first + count)
+        self._members = members  # their numbers, of each step
 
     def __iter__(self) -> Iterator[R]:
-        for start in range(0, len(self._numbers), PAGE):
-            page = self._numbers[start : start + PAGE]
+        numbers = chain.from_iterable(self._members)
+        while page := list(islice(numbers, PAGE)):
             for result in read_results(self._backend, self._workflow, page):
                 if result is not _LOST:
                     yield result
 
     def __repr__(self) -> str:
-        return f"<results of up to {len(self._numbers)} jobs of workflow {self._workflow}>"
+        return f"<results of up to {sum(map(len, self._members))} jobs of workflow {self._workflow}>"
 
 
-def read_results(backend: str, workflow: str, numbers: range | list[int]) -> list[Any]:
+def read_results(backend: str, workflow: str, numbers: list[int]) -> list[Any]:
     """The results of these members. What did not succeed is _LOST. Raises BrokerError and WrongState."""
-    outcomes = get_broker(backend).workflows.outcomes(workflow, list(numbers)) if numbers else []
+    outcomes = get_broker(backend).workflows.outcomes(workflow, numbers) if numbers else []
     return [_result(workflow, number, outcome) for number, outcome in zip(numbers, outcomes, strict=True)]
 
 
@@ -80,7 +81,7 @@ def references_in(args: Any, kwargs: Any) -> list[ResultOf]:
 def _replaced(value: Any, backend: str, found: dict[tuple[str, int], Any]) -> Any:
     if type(value) is ResultOf:
         if value.size >= 0:
-            return StepResults(backend, value.workflow, value.number, value.size)
+            return StepResults(backend, value.workflow, range(value.number, value.number + value.size))
         return found[value.workflow, value.number]
     if isinstance(value, list | tuple):
         return [_replaced(item, backend, found) for item in value]

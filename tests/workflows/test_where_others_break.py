@@ -109,6 +109,20 @@ def test_a_failure_in_a_nested_chain_is_said_and_nobody_polls_for_it(redis, jour
     assert journal.starts("report end") == 1
 
 
+def test_the_results_of_all_steps_of_a_task_are_there(redis):
+    with workflow("flow") as flow:
+        first, _, third = (flow.map(tasks.double, numbers) for numbers in ([1, 2], [3], [4]))
+        flow.add(total, first.results, third.results)
+    drain()
+
+    assert [list(flow.handle.results(task)) for task in (tasks.double, "double")] == [[2, 4, 8]] * 2
+    for unknown in ("triple", tasks.report, "ouble"):
+        with pytest.raises(LookupError, match="has no step of"):
+            flow.handle.results(unknown)
+    with pytest.raises(LookupError, match="are not kept"):
+        flow.handle.results(total)
+
+
 def test_the_first_death_cancels_the_jobs_of_all_steps_at_once(redis):
     with workflow("flow", on_dead="cancel") as flow:
         flow.add(tasks.refuse, "a")
