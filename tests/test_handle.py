@@ -228,6 +228,7 @@ def test_handles_of_one_job_are_equal():
         lambda handle: handle.cancel(),
         lambda handle: handle.send("approved"),
         lambda handle: get_inspector().find_with_position(handle.id),
+        lambda handle: get_inspector().run_now(handle.id),
     ],
 )
 def test_what_is_no_id_is_not_found(redis, broker, job_id, ask):

@@ -7,6 +7,7 @@ has the jobs read: this reports their current state, so somebody else who did th
 
 from __future__ import annotations
 
+import reprlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -257,7 +258,7 @@ class Actions:
 
     def done(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> list[str]:
         """act(), but returns the ids of those with which it was done."""
-        answers = self.act(verb, queue, list(dict.fromkeys(job_ids)), how)
+        answers = self.act(verb, queue, distinct(job_ids), how)
         return [job_id for job_id, answer in answers.items() if ACTIONS[verb].is_done(answer)]
 
     def _send(self, action: Action, queue: str, job_ids: Sequence[str], how: How) -> Answers:
@@ -276,6 +277,14 @@ class Actions:
             action.tell(self._sender, queue, done, how)
             self._broker.workflows.tell(how.target or queue, done)
         return {job_id: answers[job_id] for job_id in _answered(job_ids, done, may_stop=bool(how.undo))}
+
+
+def distinct(job_ids: Sequence[str]) -> list[str]:
+    """Each id once. Raises TypeError for what is no list of ids, such as a single one."""
+    ids = list(dict.fromkeys(job_ids))
+    if isinstance(job_ids, str) or not all(isinstance(job_id, str) for job_id in ids):
+        raise TypeError(f"job_ids is {reprlib.repr(job_ids)}, but has to be a list of the ids of jobs.")
+    return ids
 
 
 def send(broker: Broker, commands: Sequence[Command]) -> tuple[list[Any], float | None]:

@@ -245,6 +245,7 @@ class Inspector:
         Raises JobNotFound, and WrongState for jobs in other states and for those that wait for the end of a job of the
         same unique key (G9).
         """
+        one_job.check_id(job_id)
         has_finished = False
         for name in self._names(queue):
             answer = self.actions.act("run_now", name, [job_id])[job_id]

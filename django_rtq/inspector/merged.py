@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import shard_numbers, shard_of, shard_place, view_all_shards, view_backend
 from django_rtq.exceptions import BrokerError, RTQError, TooManyPausedTasks
-from django_rtq.inspector.actions import PLAINLY, Actions, How, Verb
+from django_rtq.inspector.actions import PLAINLY, Actions, How, Verb, distinct
 from django_rtq.inspector.all_shards import ShardAnswers, SilentShard, ask_shards, merged_overview
 from django_rtq.inspector.carrying import current_place
 from django_rtq.inspector.clients.client_list import ClientCounts, ClientListReader
@@ -378,7 +378,7 @@ class _Actions(_Merged, Actions):
     def done(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> list[str]:
         """In the shard of each job."""
         by_shard: dict[int, list[str]] = {}
-        for job_id in dict.fromkeys(job_ids):
+        for job_id in distinct(job_ids):
             by_shard.setdefault(_shard_with(job_id), []).append(job_id)
         done = self._shards.act(lambda inspector, n: inspector.actions.done(verb, queue, by_shard[n], how), by_shard)
         return _all_of(done.values())

@@ -5,6 +5,7 @@ import pytest
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.actions import ACTIONS, VERBS, How
+from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.jobs.undo import new_token
 from tests.support.jobs import (
     QUEUE,
@@ -112,3 +113,10 @@ def test_one_that_somebody_else_changed_otherwise_is_refused(redis, broker, insp
 def requeue_changed_sha():
     """As it is sent to Redis."""
     return SCRIPTS["requeue_changed"].sha
+
+
+@pytest.mark.parametrize("verb", [Inspector.requeue, Inspector.discard])
+@pytest.mark.parametrize("ids", ["0" * 32, [None], [b"0" * 32]])
+def test_what_is_no_list_of_ids_is_refused(inspector, verb, ids):
+    with pytest.raises(TypeError, match=r"job_ids is .*, but has to be a list of the ids of jobs"):
+        verb(inspector, QUEUE, ids)

@@ -29,7 +29,7 @@ from django_rtq.jobs.record import check_body
 
 def find(broker: Broker, job_id: str, queue: str | None) -> Steps[JobDetails]:
     """All that is known of a job, in any queue; in the named one first. Raises JobNotFound."""
-    _check_text(job_id)
+    check_id(job_id)
     names = yield from _names(broker, queue)
     calls = [SCRIPTS["find_job"].call(broker.keys.of(name), (job_id,)) for name in names]
     try:
@@ -42,7 +42,7 @@ def find(broker: Broker, job_id: str, queue: str | None) -> Steps[JobDetails]:
 
 def find_with_position(broker: Broker, job_id: str, queue: str | None) -> Steps[tuple[JobDetails, QueuePosition]]:
     """find() with its log, its finished steps, and what the job waits for if it waits. Raises JobNotFound."""
-    _check_text(job_id)
+    check_id(job_id)
     names = yield from _names(broker, queue)
     calls: list[Command] = []
     for keys in map(broker.keys.of, names):
@@ -64,7 +64,7 @@ def find_with_position(broker: Broker, job_id: str, queue: str | None) -> Steps[
 
 def wait(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
     """Block until a job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
-    _check_text(job_id)
+    check_id(job_id)
     until = None if timeout is None else time.monotonic() + timeout
     while True:
         query = SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,))
@@ -77,7 +77,7 @@ def wait(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobD
 
 async def await_job(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
     """wait() for coroutines."""
-    _check_text(job_id)
+    check_id(job_id)
     until = None if timeout is None else time.monotonic() + timeout
     while True:
         query = SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,))
@@ -97,7 +97,7 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
 
     Raises JobNotFound and WrongState.
     """
-    _check_text(job_id)
+    check_id(job_id)
     has_finished = False
     for name in (yield from _names(broker, queue)):
         call = cancel_call(broker.keys.of(name), broker.config, job_id, "terminate" if terminate else "ask")
@@ -119,7 +119,7 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
 
 def send(broker: Broker, job_id: str, queue: str | None, event: str, token: str, value: str) -> Steps[str]:
     """Give a job an event. Returns its queue. Raises JobNotFound and WrongState."""
-    _check_text(job_id)
+    check_id(job_id)
     has_finished = False
     for name in (yield from _names(broker, queue)):
         (word,) = checked((yield [send_command(broker.keys.of(name), job_id, event, token, value)]))
@@ -160,7 +160,7 @@ def first_found(job_id: str, queues: Sequence[str], replies: Sequence[Any]) -> J
     raise JobNotFound(job_id)
 
 
-def _check_text(job_id: Any) -> None:
+def check_id(job_id: Any) -> None:
     """Raises JobNotFound for what is no text, and for half a surrogate pair, which Redis cannot store."""
     if not isinstance(job_id, str):
         raise JobNotFound(job_id)

@@ -33,7 +33,8 @@ def moment_argument(owner: str, name: str, value: Moment | None) -> str:
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if not is_finite(seconds) or seconds > TEN_YEARS:
         raise InvalidTask(
-            f"{owner}: {name} is {value!r}, but has to be a timedelta of at most ten years, or an aware datetime."
+            f"{owner}: {name} is {value!r}, but has to be seconds or a timedelta, of at most ten years, or an aware "
+            "datetime."
         )
     return f"+{round(max(0, seconds) * 1000)}"
 

@@ -84,7 +84,7 @@ def refusal(make, *args, **options):
             for v in (None, "ValueError", ValueError(), (ValueError, 5), {ValueError}, int)
         ),
         *(
-            ({"expires": v}, "a timedelta of at most ten years, or an aware datetime")
+            ({"expires": v}, "seconds or a timedelta, of at most ten years, or an aware datetime")
             for v in (math.nan, math.inf, -math.inf, True, "5", date(2026, 1, 1), timedelta.max, HUGE)
         ),
         *(({"client": v}, "text, a whole number or a UUID") for v in (1.5, True, b"acme", [7], gettext_lazy("x"))),
