@@ -404,7 +404,7 @@ def test_the_package_is_replaced(no_celery):
     assert (replaced, limit, get_logger) == (shared_task, SoftTimeLimitExceeded, get_task_logger)
     with pytest.raises(AttributeError, match=r"celery\.Bootstep has no counterpart"):
         _ = celery.Bootstep
-    with pytest.raises(ImportError):
+    with pytest.raises(ImportError, match=r"django_rtq/compat/celery\.py"):
         from celery import Bootstep  # noqa: F401
     with pytest.raises(ImportError):
         import celery.beat

@@ -405,7 +405,9 @@ def stand_in() -> None:
         )
     for name, attributes in _MODULES.items():
         module = ModuleType(name, "Stands in for the package celery: django_rtq.compat.celery")
-        vars(module).update(attributes, is_stand_in=True, __path__=[], __getattr__=functools.partial(_missing, name))
+        missing = functools.partial(_missing, name)
+        # Python names the file when an import of a name fails.
+        vars(module).update(attributes, is_stand_in=True, __path__=[], __file__=__file__, __getattr__=missing)
         sys.modules[name] = module
         parent, _, child = name.rpartition(".")
         if parent:
