@@ -383,6 +383,10 @@ class _Actions(_Merged, Actions):
         done = self._shards.act(lambda inspector, n: inspector.actions.done(verb, queue, by_shard[n], how), by_shard)
         return _all_of(done.values())
 
+    def reached(self, job_ids: Sequence[str]) -> list[str]:
+        """Not those in shards that do not answer."""
+        return [job_id for job_id in job_ids if _shard_with(job_id) not in self._shards.silent]
+
 
 class _Sweeper(_Merged, Sweeper):
     def count(self, sweep: Sweep, **options: Any) -> Count:

@@ -158,6 +158,21 @@ def test_a_shard_that_does_not_answer_is_named_and_nothing_else_fails(operator, 
     assert "does not answer" not in operator.get(OVERVIEW).content.decode()
 
 
+def test_nothing_is_said_of_selected_jobs_in_a_shard_that_does_not_answer(operator, servers, clients):  # noqa: F811
+    with override_settings(RTQ={"SHARDS": dict(enumerate(server.url for server in servers))}):
+        ids = [tasks.note.using(client=client_of(shard)).delay("x").id for shard in (0, 1)]
+        close_brokers()
+    with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: UNREACHABLE}}):
+        form = {"queue": "default", "state": "queued", "confirmed": "yes", "id": ids, "next": OVERVIEW}
+        answer = operator.post("/admin/django_rtq/job/bulk/cancel/", form, follow=True, headers=IN_ALL)
+        close_brokers()
+
+    assert [str(message) for message in answer.context["messages"]] == [
+        "1 job was cancelled.",
+        "Shard 1 does not answer. What you asked for was not done there, or only in part.",
+    ]
+
+
 def test_the_reason_is_told_and_if_none_answers_it_is_an_error(operator, servers, clients):  # noqa: F811
     with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: UNREACHABLE}}):
         answer = operator.get(OVERVIEW)

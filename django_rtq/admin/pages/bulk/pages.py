@@ -203,8 +203,8 @@ class BulkPages(PageAdmin):
             self.offer_undo(request, done_before_text(), sweep.undo, queue, back.url)
         if done and sweep.target:
             warn_if_nobody_serves(request, sweep.target)
-        if len(done) < len(ids):
-            messages.warning(request, no_longer_text(len(ids) - len(done), state, verb))
+        if refused := len(get_inspector().actions.reached(ids)) - len(done):
+            messages.warning(request, no_longer_text(refused, state, verb))
         return back
 
     def all_matching(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
