@@ -106,8 +106,8 @@ def _plain(kind: bytes, value: Any, family: str) -> Any:
         return texts
     if family == "ring":
         return texts[::2]
-    if family == "waiting_since":
-        texts[1::2] = [text.lstrip("0") for text in texts[1::2]]  # the first of many has zeros in front
+    if family in ("waiting_since", "running_counts"):
+        texts[1::2] = [text.lstrip("0") for text in texts[1::2]]  # of many, the first has zeros in front
     if family == "job_times":
         texts[1::2] = [rounded(map(float, text.split())) for text in texts[1::2]]
     pairs = zip(texts[::2], texts[1::2], strict=True)

@@ -15,16 +15,17 @@ local function has_time_turns(values)
 end
 
 -- Read the fields of these clients and "clients" of `limits`. Returns them by name; nil or false: none. The hash is read whole
--- while it has fewer fields: then `has_own` says whether any client has one. A claim reads each field once.
+-- while it has fewer fields: then `has_own` and `has_pauses` say whether any client has one. A claim reads each field once.
 local function read_fields(q, clients, members)
   local known, asked = q.limits_read or {}, {}
   local fields = known.has_own == nil and #clients > 4 and redis.call("HLEN", q.limits)
   if fields and fields <= 2 * #clients then
     local all = redis.call("HGETALL", q.limits)
-    known.has_own = false
+    known.has_own, known.has_pauses = false, false
     for i = 1, #all, 2 do
       known[all[i]] = all[i + 1]
-      known.has_own = known.has_own or string.find(all[i], ":", 1, true) ~= nil
+      known.has_own = known.has_own or string.find(all[i], "client:", 1, true) == 1
+      known.has_pauses = known.has_pauses or string.find(all[i], "paused:", 1, true) == 1
     end
   end
   if known.has_own ~= nil then return known end
@@ -50,11 +51,12 @@ end
 -- The limits of these clients, of each whether it is paused, and the limits of all others.
 local function read_limits(q, clients, members)
   local limits, are_paused, known = {}, {}, read_fields(q, clients, members)
-  local default, have_own = parse(q, values_of(nil, known.clients)), known.has_own ~= false
+  local default = parse(q, values_of(nil, known.clients))
+  local have_own, have_pauses = known.has_own ~= false, known.has_pauses ~= false
   for i = 1, #members do
     local own = have_own and known[members[i]]
     limits[i] = own and parse(q, values_of(own, known.clients)) or default
-    if have_own then are_paused[i] = known["paused:" .. clients[i]] end
+    if have_pauses then are_paused[i] = known["paused:" .. clients[i]] end
   end
   return limits, are_paused, default
 end

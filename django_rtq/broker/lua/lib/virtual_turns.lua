@@ -150,12 +150,12 @@ end
 -- Read on in the lane of a client, up to the job after the next: so it is known whether the client has more.
 local function read_line(turns, c, share)
   local line = turns.lines[c] or {}
-  turns.lines[c] = line
   if turns.is_read[c] or line[turns.taken[c] + 2] then return line end
   local most = #line + share
   local more = redis.call("LRANGE", turns.lanes[c], #line, #line + most)
-  for _, id in ipairs(more) do line[#line + 1] = id end
   turns.is_read[c] = #more <= most
+  if #line == 0 then line = more else for _, id in ipairs(more) do line[#line + 1] = id end end
+  turns.lines[c] = line
   return line
 end
 
@@ -188,12 +188,12 @@ end
 -- Collect the jobs of the next turns of a band, as if each job were claimed alone.
 local function take_virtual_turns(q, band, claim)
   local turns, n = open_turns(q, band, claim.wanted)
-  local clients, at, ids, heap = turns.clients, turns.at, turns.ids, {}
+  local clients, at, ids, heap, m = turns.clients, turns.at, turns.ids, {}, 0
   local has_skips, per_client = q.has_cancelled_in_lane or q.pauses, math.ceil(claim.wanted / #clients)
   local rooms, shares = read_rooms(q, clients), read_shares(q, clients)
   turns.rooms = rooms
   for c = 1, #clients do heap[c] = c end
-  while heap[1] and #ids < claim.wanted do
+  while heap[1] and m < claim.wanted do
     local c = heap[1]
     local client, share, taken, stays = clients[c], shares[c], turns.taken[c], true
     local late = q.has_times and charge_late(q, share) or 0
@@ -204,9 +204,10 @@ local function take_virtual_turns(q, band, claim)
       if id and has_skips and is_to_skip(q, id) then break end
       stays = id and taken < rooms[c]
       if stays then
-        turns.is_stopped = q.has_crashes and not may_join(q, claim, id, #ids)
+        turns.is_stopped = q.has_crashes and not may_join(q, claim, id, m)
         if turns.is_stopped then break end
-        ids[#ids + 1], turns.owners[#ids + 1], turns.taken[c] = id, client, taken + 1
+        m, turns.taken[c] = m + 1, taken + 1
+        ids[m], turns.owners[m] = id, client
         at[c] = at[c] + (q.has_times and estimate(share) or n) * share.stride
       elseif id then
         block(q, band, client)
@@ -220,7 +221,8 @@ local function take_virtual_turns(q, band, claim)
     if c == claim.wanted then break end -- clients that were not read may come before the others
   end
   for c = 1, #clients do
-    turns.scores[clients[c]], turns.lines[c] = at[c], turns.lines[c] or { true } -- those whose turn has not come have jobs
+    local turn = at[c] % 1 == 0 and string.format("%d", at[c]) or at[c] -- Redis needs longer for that
+    turns.scores[clients[c]], turns.lines[c] = turn, turns.lines[c] or { true } -- those whose turn has not come have jobs
   end
   return turns
 end
