@@ -147,7 +147,7 @@ def test_run_now_enqueues_the_job_and_writes_it_down(admin_client, broker, night
 
     job = take(broker)
     assert (job.task, job.args) == (TASK, [7])
-    assert f"Nightly: job {job.id} is queued." in page
+    assert f"Schedule nightly: job {job.id} is queued." in page
     assert LogEntry.objects.get().change_message == f"Run now: job {job.id}."
 
 
@@ -169,7 +169,7 @@ def test_one_that_cannot_work_is_not_switched_on(admin_client, nightly, monkeypa
     page = act(admin_client, "enable", nightly)
 
     assert "0 enabled." in page
-    assert "Nightly: No task" in page
+    assert "Schedule nightly: No task" in page
 
 
 def test_who_may_look_may_not_act(person, broker, nightly):

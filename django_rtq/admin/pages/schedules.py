@@ -189,10 +189,10 @@ class ScheduleAdmin(admin.ModelAdmin):
                 entry = row.entry()
                 job = entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs)
             except (RTQError, TypeError, ValueError) as error:
-                self.message_user(request, f"{row}: {error}", messages.ERROR)
+                self.message_user(request, f"{_('Schedule')} {row}: {error}", messages.ERROR)
             else:
                 self.log_change(request, row, _("Run now: job %(id)s.") % {"id": job.id})
-                self.message_user(request, _("%(name)s: job %(id)s is queued.") % {"name": row, "id": job.id})
+                self.message_user(request, _("Schedule %(name)s: job %(id)s is queued.") % {"name": row, "id": job.id})
 
     @admin.action(permissions=["change"], description=gettext_lazy("Enable"))
     def enable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
@@ -210,7 +210,7 @@ class ScheduleAdmin(admin.ModelAdmin):
             try:
                 row.switch(on=on)
             except ValidationError as error:
-                self.message_user(request, f"{row}: {' '.join(error.messages)}", messages.ERROR)
+                self.message_user(request, f"{_('Schedule')} {row}: {' '.join(error.messages)}", messages.ERROR)
             else:
                 switched += 1
                 self.log_change(request, row, _("Enabled.") if on else _("Disabled."))
