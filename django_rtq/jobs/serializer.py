@@ -24,7 +24,7 @@ import io
 import json
 import reprlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence, Set, ValuesView
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set, ValuesView
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -32,7 +32,7 @@ from functools import partial
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from operator import ne
 from types import FunctionType, MethodType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, SupportsIndex
 from uuid import UUID
 
 from django.core.files import File
@@ -41,7 +41,7 @@ from django.db.models import Model, QuerySet
 from django.utils.datastructures import MultiValueDict
 from django.utils.functional import LazyObject, Promise
 
-from django_rtq.exceptions import PayloadError, PayloadTooLarge, Unserializable
+from django_rtq.exceptions import InvalidWorkflow, PayloadError, PayloadTooLarge, Unserializable
 
 
 def dumps(value: Any, *, what: str = "value", in_order: bool = False) -> str:
@@ -123,6 +123,31 @@ class ResultOf(str):
         made = super().__new__(cls, f"<{what} {number} of workflow {workflow}>")
         made.workflow, made.number, made.size = workflow, number, size
         return made
+
+    def _known(self) -> str:
+        """The text. Raises InvalidWorkflow in the block, where the result is not known yet."""
+        if self.step is not None:
+            raise InvalidWorkflow(
+                self.workflow,
+                "has this result when its job has run: here it can only be passed on, as an argument. The job that "
+                "gets it can add jobs for its items, with context.workflow.map().",
+            )
+        return str(self)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known())
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+    def __getitem__(self, index: SupportsIndex | slice) -> str:
+        return self._known()[index]
+
+    def __add__(self, other: str) -> str:
+        return self._known() + other
+
+    def __format__(self, how: str) -> str:
+        return format(self._known(), how)
 
 
 def unquoted(text: str) -> str:

@@ -235,6 +235,21 @@ def _of_two_servers(flow):
         (lambda flow: flow.add(tasks.double, object()), Unserializable, "number"),
         (lambda flow: flow.add_many(tasks.double, [1]), TypeError, "pairs"),
         (lambda flow: flow.after(1), TypeError, "takes steps"),
+        *(
+            (
+                lambda flow, use=use: use(flow, flow.add(tasks.double, 1).result),
+                InvalidWorkflow,
+                r"context\.workflow\.map",
+            )
+            for use in (
+                lambda flow, result: flow.map(tasks.double, result),
+                lambda flow, result: result + 1,
+                lambda flow, result: result[0],
+                lambda flow, result: flow.add(tasks.report, f"total: {result}"),
+                lambda flow, result: flow.add(tasks.report, "some") if result else None,
+            )
+        ),
+        (lambda flow: list(flow.map(tasks.double, [1]).results), InvalidWorkflow, "when its job has run"),
         (lambda flow: flow.map(tasks.double, [1]).result, AttributeError, r"double has \.results"),
         (lambda flow: flow.add(tasks.double, 1).results, AttributeError, r"double has \.result$"),
         (_of_another, InvalidWorkflow, "cannot take a result"),
