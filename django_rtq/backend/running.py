@@ -34,7 +34,7 @@ from django_rtq.jobs import serializer
 from django_rtq.jobs.context import current_job
 from django_rtq.jobs.context import running as current_run
 from django_rtq.jobs.failure import read_failures
-from django_rtq.jobs.job import Job, JobState, made_at
+from django_rtq.jobs.job import Job, JobState, is_member, made_at
 from django_rtq.tasks import registry
 from django_rtq.worker.outcome import failure_line
 
@@ -189,6 +189,8 @@ def send_crashed(*, buried_ids: Sequence[str], queue: str, **kwargs: Any) -> Non
 
 
 def _send_ended(job_id: str, queue: str, state: JobState) -> None:
+    if is_member(job_id):  # steps of workflows are tasks of django_rtq
+        return
     details, place = _find(job_id, queue)
     if details is not None and (task := _django_task(details.task)):
         task = task_in(task, place)
