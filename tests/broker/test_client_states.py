@@ -138,3 +138,16 @@ def test_many_clients_are_read_in_parts(broker, inspector):
 
     assert [each.client for each in found] == names
     assert [each.queued for each in found[-2:]] == [0, 1]
+
+
+def test_nothing_is_written_where_many_clients_have_limits(redis, broker, inspector):
+    limits = broker.keys.of(QUEUE).limits
+    for number in range(5):
+        queued_job(broker, client=f"c{number}")
+    redis.hset(limits, mapping={f"client:c{number}": "max_running=1" for number in range(40)})  # as Redis loads it
+    before = redis.object("encoding", limits)
+
+    _, found = inspector.clients.in_queue(QUEUE, [f"c{number}" for number in range(5)])
+
+    assert {one.in_force["max_running"].value for one in found} == {1}
+    assert redis.object("encoding", limits) == before

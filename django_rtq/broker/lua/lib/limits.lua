@@ -29,7 +29,7 @@ local function read_fields(q, clients, members)
     end
   end
   if known.has_own ~= nil then return known end
-  if fields and fields > 32 then use_table(q.limits) end
+  if fields and fields > 32 and q.limits_read then use_table(q.limits) end -- not in a query
   if known.clients == nil then asked[1] = "clients" end
   for i, member in ipairs(members) do
     if known[member] == nil then asked[#asked + 1], asked[#asked + 2] = member, "paused:" .. clients[i] end
