@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import redis
@@ -485,8 +486,8 @@ def translate_error(error: BaseException, lost: Any = None) -> BrokerError:
 
 def _with_address(text: str, lost: Any) -> str:
     """The text with the address of the server, unless it has it or that is not known."""
-    options = lost if isinstance(lost, Mapping) else getattr(lost, "__dict__", {})
-    where = options.get("path") or (options.get("host") and f"{options['host']}:{options.get('port', 6379)}")
+    of_lost = lost.get if isinstance(lost, Mapping) else partial(getattr, lost)
+    where = of_lost("path", None) or (of_lost("host", None) and f"{of_lost('host', None)}:{of_lost('port', 6379)}")
     return text if not where or where in text else f"{text} ({where})"
 
 

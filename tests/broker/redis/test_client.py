@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+import redis as redis_py
 from redis import exceptions as redis_exceptions
 
 from django_rtq.broker.broker import Broker
@@ -350,3 +351,15 @@ def test_an_error_without_an_address_gets_that_of_the_server():
                 broker.redis.execute_one(("PING",))
             assert str(caught.value).count(address) == 1
             broker.close()
+
+
+@pytest.mark.parametrize(
+    ("connection", "address"),
+    [
+        (redis_py.Connection(host="10.0.0.1", port=7), "10.0.0.1:7"),
+        (redis_py.UnixDomainSocketConnection(path="/run/redis.sock"), "/run/redis.sock"),
+    ],
+)
+def test_an_error_of_a_connection_that_was_made_gets_its_address(connection, address):
+    for error in (redis_exceptions.TimeoutError("Timeout reading from socket"), OSError("broken pipe")):
+        assert str(translate_error(error, connection)).endswith(f" ({address})")
