@@ -21,8 +21,8 @@ from typing import Any
 
 BASELINE = Path(__file__).with_name("instructions.json")
 MOST_MORE = 0.05  # beyond which a script has become more expensive
-TRIES = 2  # of each call: hash tables have random seeds, so the least counts
-MORE_TRIES = 2  # of what seems to take more
+TRIES = 2  # of each call; the least counts
+MORE_TRIES = 4  # of what seems to take more, each in a new server, because hash tables have a random seed there
 WRAPPER = """#!/bin/sh
 exec valgrind --tool=callgrind --collect-atstart=no --toggle-collect={function} --callgrind-out-file={folder}/out \\
   {options} {server} "$@" --hz 1
@@ -46,6 +46,7 @@ def main() -> int:
         counted = count(server, Path(folder), options.only)
         for _ in range(MORE_TRIES if options.check and same_server else 0):
             if again := more_than(before["scripts"], counted):
+                server.restart()
                 counted |= {name: min(counted[name], n) for name, n in count(server, Path(folder), again).items()}
     for name, instructions in counted.items():
         known = before["scripts"].get(name)
