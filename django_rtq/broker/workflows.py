@@ -251,9 +251,10 @@ class WorkflowStore:
         """The command that says whether sweep() has anything to do."""
         return ("EXISTS", self._home.unstarted, *(self._keys.of(queue).ended_members for queue in queues))
 
-    def sweep(self, queues: Sequence[str]) -> None:
+    def sweep(self, queues: Sequence[str]) -> bool:
         """Take the notes that nobody has taken, go on with workflows where whoever began it has died, and forget those
-        that were not sent as a whole. A bounded number of each. Raises BrokerError."""
+        that were not sent as a whole. A bounded number of each; returns whether a cancelled workflow has more jobs to
+        cancel. Raises BrokerError."""
         stalled: Command = ("ZRANGE", self._home.unstarted, 0, 99, "WITHSCORES")
         *notes, unstarted, now_ms = self._redis.execute(
             [*self._notes_commands(queues), stalled, ("TIME",)], resend=True
@@ -264,13 +265,15 @@ class WorkflowStore:
         flows = [flow for flow, age_ms in ages_ms.items() if age_ms > STALLED_MS]
         reads: list[Command] = [("HGET", self._home.workflow + flow.encode(), "state") for flow in flows]
         states = self._redis.execute(reads, resend=True) if reads else []
+        has_more = False
         for flow, state in zip(flows, states, strict=True):
             if state == b"cancelled":
-                self.cancel_members(flow, most_jobs=CANCELLED_IN_HEARTBEAT)
+                has_more |= self.cancel_members(flow, most_jobs=CANCELLED_IN_HEARTBEAT)
             if state not in (None, b"making"):
                 self._advance([(flow, self.advance_command(flow, self._config.default_queue, ()))])
             elif ages_ms[flow] > UNFINISHED_MS:
                 self.forget(flow, latest_ms=now_ms - UNFINISHED_MS)
+        return has_more
 
     def tell(self, queue: str, job_ids: Iterable[str]) -> None:
         """Let workflows hear what somebody did with these jobs of a queue. Without Redis the next heartbeat does it."""
@@ -327,12 +330,12 @@ class WorkflowStore:
             signals.workflow_ended.send_robust(WorkflowStore, workflow_id=workflow, name=name.decode())
         return str(answer.decode())
 
-    def cancel_members(self, workflow: str, *, most_jobs: int | None = None) -> None:
-        """Cancel the waiting jobs of a cancelled workflow, and ask running ones to stop: about so many. Who calls it
-        again goes on. Raises BrokerError."""
+    def cancel_members(self, workflow: str, *, most_jobs: int | None = None) -> bool:
+        """Cancel the waiting jobs of a cancelled workflow, and ask running ones to stop: about so many. Returns whether
+        there are more: who calls it again goes on. Raises BrokerError."""
         (fields,) = self.read_fields([workflow])
         if "cancelling" not in fields:
-            return
+            return False
         first, on_death = int(fields["cancelling"]), int(fields.get("on_death", -1))  # whose job goes on
         parts = [part for part in started_parts(workflow, fields) if part.first >= first and part.step != on_death]
         some = parts if most_jobs is None else _first_parts(parts, most_jobs)
@@ -341,8 +344,10 @@ class WorkflowStore:
             over = {place for bits in ended for place in set_bits(bits)}
             self._cancel_jobs(part.queue, [job_id for place, job_id in part.ids() if place not in over])
             self._ask("cancel_workflow", workflow, part.first + 1)
-        if some == parts:
-            self._ask("cancel_workflow", workflow, "all")
+        if some != parts:
+            return True
+        self._ask("cancel_workflow", workflow, "all")
+        return False
 
     def _cancel_jobs(self, queue: str, job_ids: Sequence[str]) -> None:
         """Cancel members in a queue, and those that somebody has moved, where they are."""

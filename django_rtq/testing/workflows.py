@@ -156,7 +156,7 @@ class MemoryWorkflows:
         self._set_state(workflow, "cancelled")
         return "cancelled"
 
-    def cancel_members(self, workflow: str) -> None:
+    def cancel_members(self, workflow: str, *, most_jobs: int | None) -> None:
         for part in started_parts(workflow, self._fields[workflow]):
             for place, job_id in part.ids():
                 with suppress(JobError):  # it is over

@@ -182,13 +182,14 @@ class Workflow:
 
     # -- changing
 
-    def cancel(self) -> bool:
+    def cancel(self, *, most_jobs: int | None = None) -> bool:
         """End the workflow at once: no step starts any more. Then its waiting jobs are cancelled, and running ones are
-        asked to stop. Returns False if it was over already: then nothing happens. Raises WorkflowNotFound."""
+        asked to stop: about ``most_jobs`` before this returns, the others by heartbeats of workers; None: all.
+        Returns False if it was over already: then nothing happens. Raises WorkflowNotFound."""
         answer = self._store.cancel(self.id)
         if answer == "missing":
             raise WorkflowNotFound(self.id, "was not found: its id is unknown, or it ended long ago.")
-        self._store.cancel_members(self.id)
+        self._store.cancel_members(self.id, most_jobs=most_jobs)
         return bool(answer == "cancelled")
 
     def requeue_dead(self) -> int:

@@ -9,7 +9,7 @@ from django_rtq.broker.workflows import NewWorkflow
 from django_rtq.workflows.handle import StepProgress
 from tests.admin.conftest import logged, text
 from tests.support.snapshots import live_jobs, snapshot
-from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, fields_of, new_flow
+from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, fields_of, new_flow, parts_flow
 
 LIST = "/admin/django_rtq/workflow/"
 PAGE = f"{LIST}{FLOW}/"
@@ -84,6 +84,19 @@ def test_it_is_cancelled_after_a_question(redis, broker, operator):
     assert live_jobs(redis) == {}
     assert "Nothing was done: the workflow is over." in text(operator.post(f"{PAGE}cancel/", follow=True))
     assert logged() == ["Cancelled workflow flow."]
+
+
+def test_of_a_large_one_heartbeats_cancel_the_rest(redis, broker, operator, monkeypatch):
+    monkeypatch.setattr("django_rtq.admin.pages.workflows.CANCELLED_IN_REQUEST", 4)
+    broker.workflows.start(broker.workflows.store(parts_flow(6))[2])
+
+    html = text(operator.post(f"{PAGE}cancel/", follow=True))
+
+    assert "Workflow flow is cancelled." in html
+    assert "Workers are still cancelling the jobs" in html
+    assert len(live_jobs(redis)) == 2
+    broker.workflows.cancel_members(FLOW)
+    assert "still cancelling" not in text(operator.get(PAGE))
 
 
 def test_of_one_that_is_cancelled_no_step_runs_or_waits(redis, broker, operator):

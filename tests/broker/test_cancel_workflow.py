@@ -1,6 +1,5 @@
 """running, blocked -> cancelled."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +8,7 @@ from django_rtq.broker.workflows import started_parts
 from tests.support.jobs import QUEUE
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, live_jobs, snapshot
-from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, states_of
+from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, parts_flow, states_of
 
 
 def test_no_step_starts_any_more(redis, broker):
@@ -86,16 +85,6 @@ def test_where_the_parts_of_a_step_are_is_read_once():
     assert places.reads == 1
 
 
-def parts_flow(number):
-    """A step of so many parts with one member each."""
-    flow = new_flow({"size": number})
-    ((_, calls),) = flow.parts
-    lines = calls.splitlines(keepends=True)
-    flow.fields["parts:0"] = " ".join(map(str, range(number)))
-    parts = [(f"0:{place}", "".join(lines[2 * place : 2 * place + 2])) for place in range(number)]
-    return replace(flow, parts=parts)
-
-
 def test_waiting_members_are_cancelled_and_running_ones_asked(redis, broker):
     begun_flow(broker, {"size": 3}, {"queue": "low", "size": 2})
     (running,) = claim_members(broker, 1)
@@ -146,9 +135,9 @@ def test_heartbeats_go_on_where_the_caller_has_died(redis, broker, monkeypatch, 
     broker.workflows.cancel(FLOW)
     redis.zadd(broker.keys.of(QUEUE).unstarted, {FLOW: server_ms(redis) - 60_000 * 60}, xx=True)
 
-    broker.workflows.sweep([QUEUE])
+    assert broker.workflows.sweep([QUEUE])
     assert len(live_jobs(redis)) == 2
-    broker.workflows.sweep([QUEUE])
+    assert not broker.workflows.sweep([QUEUE])
 
     assert live_jobs(redis) == {}
     assert "unstarted" not in snapshot(redis)

@@ -1,5 +1,6 @@
 """Makes workflows, and lets their members end."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 from django_rtq.broker.workflows import NewWorkflow, Part
@@ -36,6 +37,16 @@ def new_flow(*steps, flow_id=FLOW, key="", **fields):
             parts.append((f"{number}:0", call * size))
         first += size
     return NewWorkflow(id=flow_id, key=key, fields=texts, parts=parts)
+
+
+def parts_flow(number):
+    """A step of so many parts with one member each."""
+    flow = new_flow({"size": number})
+    ((_, calls),) = flow.parts
+    lines = calls.splitlines(keepends=True)
+    flow.fields["parts:0"] = " ".join(map(str, range(number)))
+    parts = [(f"0:{place}", "".join(lines[2 * place : 2 * place + 2])) for place in range(number)]
+    return replace(flow, parts=parts)
 
 
 def begun_flow(broker, *steps, **options):

@@ -24,6 +24,7 @@ from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress
 from django_rtq.workflows.members import why_not_started
 
 SHOWN = 100
+CANCELLED_IN_REQUEST = 2_000  # jobs; heartbeats cancel the others
 
 
 class WorkflowAdmin(PageAdmin):
@@ -67,7 +68,7 @@ class WorkflowAdmin(PageAdmin):
         flow = Workflow(workflow_id)
         try:
             progress = flow.progress()
-            is_cancelled = request.method == "POST" and flow.cancel()
+            is_cancelled = request.method == "POST" and flow.cancel(most_jobs=CANCELLED_IN_REQUEST)
         except WorkflowNotFound:
             return self._not_found(request, workflow_id)
         name = clean_text(progress.name, 100)

@@ -32,6 +32,7 @@ logger = logging.getLogger("django_rtq")
 
 REPAIR_CALLS = 20  # of the script that looks for lost jobs, for 100 records each, while there are some
 START_SECONDS = 0.04  # until the next heartbeat while a process has not signed on yet: then its jobs can be cancelled
+SWEEP_SECONDS = 1.0  # until the next one while a cancelled workflow has jobs that wait
 LiveProcesses = Callable[[], Sequence[tuple[int, SharedState]]]  # process id and shared memory of each
 
 
@@ -101,8 +102,8 @@ class Heartbeat(Loop):
         self._on_cancel_requests(result.cancel_requests)
         for queue, number in result.lost.items():
             self._repair_jobs(queue, number)
-        if result.has_members:
-            self._broker.workflows.sweep(self._queues)
+        if result.has_members and self._broker.workflows.sweep(self._queues):
+            interval = min(interval, SWEEP_SECONDS)
         earliest = self._reclaim(result.expired) if result.expired else result.seconds
         if not self._has_looked_for_projects:
             self._warn_of_other_projects()

@@ -10,14 +10,16 @@ from django.test import override_settings
 
 import django_rtq
 from django_rtq import signals
+from django_rtq.broker import workflows
 from django_rtq.broker.broker import TENDED_IN_A_LEASE, Broker
 from django_rtq.conf.config import get_config
 from django_rtq.incidents.detection import read_incidents
 from django_rtq.worker.shared_memory import SharedState
-from django_rtq.worker.supervisor.heartbeat import START_SECONDS, Heartbeat
+from django_rtq.worker.supervisor.heartbeat import START_SECONDS, SWEEP_SECONDS, Heartbeat
 from tests.support.jobs import QUEUE, WORKER, asked_job, claimed_job, claimed_jobs, let_lapse, new_job, queued_job
 from tests.support.server_clock import server_ms
-from tests.support.snapshots import place_of
+from tests.support.snapshots import live_jobs, place_of
+from tests.support.workflows import FLOW, parts_flow
 
 
 @pytest.fixture
@@ -181,6 +183,18 @@ def test_what_is_left_to_take_back_does_not_wait_for_the_next_beat(redis, broker
 
     assert [heartbeat.tick() <= 0.01 for _ in range(3)] == [True, True, False]
     assert redis.llen("{rtq:default}:lane:0:") == 60
+
+
+def test_while_a_cancelled_workflow_has_jobs_that_wait_ticks_come_soon(redis, broker, heartbeat, monkeypatch):
+    monkeypatch.setattr(workflows, "CANCELLED_IN_HEARTBEAT", 4)
+    broker.workflows.start(broker.workflows.store(parts_flow(6))[2])
+    broker.workflows.cancel(FLOW)
+    redis.zadd(broker.keys.of(QUEUE).unstarted, {FLOW: server_ms(redis) - workflows.STALLED_MS - 1}, xx=True)
+
+    assert heartbeat.tick() == SWEEP_SECONDS
+    assert len(live_jobs(redis)) == 2
+    assert heartbeat.tick() > SWEEP_SECONDS
+    assert live_jobs(redis) == {}
 
 
 def test_jobs_of_a_worker_that_a_torn_log_has_lost_are_taken_back(redis, broker, heartbeat):
