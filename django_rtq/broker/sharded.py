@@ -148,7 +148,7 @@ class ShardBroker(Broker):
     def __init__(self, config: Config, *, role: str = "client", backend: str = "") -> None:
         super().__init__(config, role=role, backend=backend)
         self.shard = shard_of(backend) or 0
-        self._is_checked = False
+        self._losses_checked: int | None = None  # connections lost at the last check; None: there was none
 
     def _register_queues(self, names: Sequence[str]) -> Steps[None]:
         yield from self.check_shard()
@@ -165,13 +165,17 @@ class ShardBroker(Broker):
         return super().heartbeat(*args, **options)
 
     def check_shard(self) -> Steps[None]:
-        """Store the number of this shard and those of all, if Redis has none. Raises BrokerRefused for others."""
-        if self._is_checked:
+        """Store the number of this shard and those of all, if Redis has none. Raises BrokerRefused for others.
+
+        Asks again after a connection was lost: another server may answer now.
+        """
+        losses = self.redis.connections_lost
+        if self._losses_checked == losses:
             return
         commands: list[Command] = [("SET", self.keys.shards, self.stamp, "NX"), ("GET", self.keys.shards)]
         _, stored = checked((yield commands))
         self._check_stamp(_read_stamp(stored))
-        self._is_checked = True
+        self._losses_checked = losses
 
     def check_stored(self) -> None:
         """Store nothing. Raises BrokerRefused if Redis has other numbers than the settings."""

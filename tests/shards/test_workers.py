@@ -184,6 +184,22 @@ def test_another_set_of_shards_is_refused(worker, servers, shards):
     assert "rtq_shards apply" in more.log
 
 
+def test_a_worker_that_another_server_answers_waits_for_its_own(worker, shards, journal):
+    running = worker()
+    assert enqueue(1, 1).get(60) == "1-1"
+    close_brokers()
+    shards[1].flushall()
+    shards[1].set("rtq:shards", "0 0,1")
+    shards[1].client_kill_filter(_type="normal", skipme=True)
+
+    wait_until(lambda: "Its number is for ever" in running.log)
+    assert not has_worker(shards[1])
+    shards[1].delete("rtq:shards")
+
+    assert enqueue(2, 1).get(60) == "1-2"
+    assert enqueue(2, 0).get(60) == "0-2"
+
+
 def test_workflows_are_in_shard_0_and_jobs_with_steps_in_theirs(worker, shards, journal):
     worker(TASK_MODULES=["tasks", "step_tasks", "workflow_steps"])
     with workflow("sum") as flow:
