@@ -47,6 +47,25 @@ def test_what_is_right_stays_as_it_is(redis, broker):
     assert snapshot(redis, times=False) == before
 
 
+@pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])
+def test_turns_of_many_clients_become_skip_lists(redis, broker, clients, encoding):
+    for number in range(clients):
+        queued_job(broker, client=f"c{number}")
+    for number in range(33):
+        queued_job(broker, client=f"c{number}", priority=5)
+    queued_job(broker, client="c1", priority=-5)
+    before = snapshot(redis, times=False)
+
+    assert repair_lanes(broker, QUEUE) == 0
+
+    keys = broker.keys.of(QUEUE)
+    for key, expected in [("ring:0", encoding), ("ring:5", b"skiplist"), ("ring:-5", b"listpack")]:
+        found = redis.object("encoding", keys.ring + key[5:].encode())
+        assert found.replace(b"ziplist", b"listpack") == expected  # Redis before 7
+    assert redis.object("encoding", keys.lanes) == b"skiplist"
+    assert snapshot(redis, times=False) == before
+
+
 def test_a_lane_without_jobs_is_forgotten(redis, broker):
     queued_job(broker, client="x")
     redis.zadd(broker.keys.of(QUEUE).lanes, {"0:gone": 1})

@@ -1,7 +1,7 @@
 -- repair_lanes: repair indexes after a torn log, some lanes and workers in a call: lanes with jobs that are in no ring, and
 -- processing lists of workers without a lease. These get an expired lease, so that their jobs are reclaimed. Counts
--- running jobs again if there are limits, and lets clients go on that may. Compares the number of records with that of ids
--- in all places, from time to time.
+-- running jobs again if there are limits, and lets clients go on that may. Makes skip lists of the turns of many clients.
+-- Compares the number of records with that of ids in all places, from time to time.
 -- uses: prelude lanes blocking recount workers lost_jobs runners
 -- keys: bands turn lanes waiting_since work_signal clock scratch ring lane workers signed_on running_of jobs limits
 --       running_counts blocked rate_times next_starts job_times due_signal scheduled dead cancelled_in_lane runners
@@ -13,17 +13,20 @@
 --         Where to start next is noted for renew.
 -- sent twice: there is nothing left to repair
 
+local MANY_LANES = 32 -- that Redis does not keep as a list any more, which it would search for each claim of one job
+
 local q, start, limit, count_ms = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.clock)
 local lanes = redis.call("ZRANGE", q.lanes, start, start + limit - 1)
 local holders = redis.call("ZRANGE", q.signed_on, start, start + limit - 1)
-local removed, gone = 0, 0
+local removed, gone, sizes = 0, 0, {}
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if start == 0 and redis.call("EXISTS", q.limits) == 1 then recount(q) end
 for _, lane in ipairs(lanes) do
   local band, client = string.match(lane, "^(%-?%d+%+?):(.*)$")
   local first = redis.call("LINDEX", q.lane .. lane, 0)
+  sizes[band] = (sizes[band] or 0) + 1
   if first then
     local turn = redis.call("ZSCORE", q.ring .. band, client)
     if not turn then index_lane(q, band, client, now) end
@@ -38,6 +41,10 @@ for _, lane in ipairs(lanes) do
     redis.call("ZREM", q.lanes, lane)
     removed = removed + 1
   end
+end
+if #lanes > MANY_LANES then use_skip_list(q.lanes) end
+for band, size in pairs(sizes) do
+  if size > MANY_LANES then use_skip_list(q.ring .. band) end
 end
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, 0, "work") end
 for i, deadline in ipairs(#holders > 0 and redis.call("ZMSCORE", q.workers, unpack(holders)) or {}) do

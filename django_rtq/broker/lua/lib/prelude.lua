@@ -55,8 +55,14 @@ local function use_table(hash)
   redis.call("HDEL", hash, "")
 end
 
--- ZADD of entries, which alternate: score, member. Redis keeps a zset of up to 128 members as a list, which it searches for
--- each member, unless one has over 64 bytes; it does not go back to a list when that one is removed.
+-- The same of a zset, to be kept as a skip list; up to 128 members are a list else.
+local function use_skip_list(zset)
+  local long = string.rep("-", 65)
+  redis.call("ZADD", zset, "0", long)
+  redis.call("ZREM", zset, long)
+end
+
+-- ZADD of entries, which alternate: score, member. Many are added to a skip list.
 local function add_entries(key, entries, condition)
   local long = #entries > 64 and string.rep("-", 65)
   if long then redis.call("ZADD", key, "0", long) end
