@@ -8,12 +8,13 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import override_settings
 
-from django_rtq import get_inspector
+from django_rtq import cron, get_inspector, task
 from django_rtq.broker.brokers import close_brokers, get_broker
 from django_rtq.broker.task_backends import config_of, shard_place
 from django_rtq.checks import check_server, check_settings
 from django_rtq.exceptions import BrokerRefused
 from django_rtq.monitoring.prometheus.exposition import metrics_text
+from django_rtq.tasks import registry
 from tests.app import tasks
 from tests.shards.conftest import client_of
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
@@ -139,6 +140,23 @@ def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half):
     text, code = run_to_exit("rtq_check")
     assert code == 2
     assert "shard 1:\ncritical redis_unreachable" in text
+
+
+def test_schedules_of_the_other_shards_are_shown(half, monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})
+    for shard, function in enumerate((tasks.note.func, tasks.sleep.func)):
+        schedule = cron("0 5 * * *", name=f"of {shard}", args=["x"] * (shard + 1))
+        task(client=client_of(shard), schedule=schedule)(function)
+
+    text, code = run_to_exit("rtq_schedule", "list")
+    assert code == 1
+    assert re.findall(r"^of \d|^shard 1: Redis cannot be reached", text, re.MULTILINE) == [
+        "of 0",
+        "shard 1: Redis cannot be reached",
+    ]
+    assert len(run("rtq_schedule", "run", "of 0").strip()) == 32
+    with pytest.raises(CommandError, match="shard 1: Redis cannot be reached"):
+        run("rtq_schedule", "run", "of 1")
 
 
 def start_worker(shard, queue):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured, ValidationError
@@ -9,13 +12,13 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError, router
 
 from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import place_of, shard_places
-from django_rtq.conf.config import get_config
+from django_rtq.broker.task_backends import place_of, shard_of, shard_places
+from django_rtq.exceptions import BrokerError
 from django_rtq.management.command import Action, ActionCommand, Argument, Options
 from django_rtq.management.output import Column, ago, as_json, count, one_line
 from django_rtq.models import Schedule, sync_schedules
-from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, load_schedules, schedules_in
-from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
+from django_rtq.scheduler.registry import ScheduledTask
+from django_rtq.scheduler.status import ScheduleStatus, read_schedules
 from django_rtq.transactions.migrating import with_advice
 from django_rtq.validation import did_you_mean
 
@@ -56,19 +59,22 @@ class Command(ActionCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        schedules = _read(options)
-        statuses = schedule_statuses(schedules.entries)
+        schedules = _read(options, with_jobs=True)
         if options["json"]:
             broken = [{"name": name, "source": "admin", "problem": why} for name, why in schedules.broken.items()]
-            self.stdout.write(as_json([*map(_as_dict, statuses), *broken]))
-        elif statuses or schedules.broken:
-            self.stdout.write(self.table_text(COLUMNS, statuses))
+            self.stdout.write(as_json([*map(_as_dict, schedules.valid), *broken]))
+        elif schedules.valid or schedules.broken:
+            self.stdout.write(self.table_text(COLUMNS, schedules.valid))
             for name, why in schedules.broken.items():
                 self.stdout.write(self.style.WARNING(f"{one_line(name)} cannot run: {one_line(why)}"))
-        else:
+        elif not schedules.silent:
             self.stdout.write('There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.')
             if problem := _problem_of_table():
                 self.stdout.write(self.style.WARNING(f"Those of the admin cannot be read: {problem}"))
+        for place, error in schedules.silent.items():
+            self.stderr.write(f"shard {shard_of(place)}: {one_line(error)}")
+        if schedules.silent:
+            sys.exit(1)
 
     def do_run(self, options: Options) -> None:
         entry = _named(_read(options), options["name"])
@@ -105,17 +111,31 @@ class Command(ActionCommand):
         self.report(options, {"changed": changed}, [sentence])
 
 
-def _read(options: Options) -> ScheduleSet:
-    """The schedules of a Redis, or of all shards."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Schedules:
+    """The schedules of a Redis, or of all shards that answer."""
+
+    valid: Sequence[ScheduleStatus]  # by name
+    broken: Mapping[str, str]  # name -> problem
+    silent: Mapping[str, BrokerError]  # the places of shards that do not answer
+
+
+def _read(options: Options, *, with_jobs: bool = False) -> _Schedules:
+    """Raises BrokerError if nothing answers."""
     place = place_of(options["backend"])
-    found = [
-        load_schedules(schedules_in(each, get_config()), get_broker(each).schedules.read())
-        for each in ([place] if place else shard_places())
-    ]
-    if len(found) == 1:
-        return found[0]
-    entries = sorted((entry for schedules in found for entry in schedules.entries), key=lambda entry: entry.name)
-    return ScheduleSet(entries=entries, broken={name: why for each in found for name, why in each.broken.items()})
+    valid, broken, silent = list[ScheduleStatus](), dict[str, str](), dict[str, BrokerError]()
+    places = [place] if place else shard_places()
+    for each in places:
+        try:
+            schedules = read_schedules(each, with_jobs=with_jobs)
+        except BrokerError as error:
+            silent[each] = error
+        else:
+            valid += schedules.valid
+            broken |= schedules.broken
+    if len(silent) == len(places):
+        raise silent[places[0]]
+    return _Schedules(valid=sorted(valid, key=lambda status: status.entry.name), broken=broken, silent=silent)
 
 
 def _switch_row(name: str, *, on: bool, is_dry_run: bool) -> bool:
@@ -175,11 +195,13 @@ def _as_dict(status: ScheduleStatus) -> dict[str, Any]:
     }
 
 
-def _named(schedules: ScheduleSet, name: str) -> ScheduledTask:
-    by_name = {entry.name: entry for entry in schedules.entries}
+def _named(schedules: _Schedules, name: str) -> ScheduledTask:
+    by_name = {status.entry.name: status.entry for status in schedules.valid}
     if name in by_name:
         return by_name[name]
     if name in schedules.broken:
         raise CommandError(f"{one_line(name)} cannot run: {one_line(schedules.broken[name])}")
+    for place, error in schedules.silent.items():  # it may be there
+        raise CommandError(f"shard {shard_of(place)}: {one_line(error)}")
     hint = did_you_mean(name, by_name, otherwise=" See rtq_schedule list.", quoted=True)
     raise CommandError(f"There is no schedule {one_line(repr(name), 100)}.{hint}")
