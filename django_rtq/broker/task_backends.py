@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 REDIS_OPTIONS = ("REDIS", "DB", "PREFIX")
 
 
+class UnknownPlace(ConfigurationError):
+    """TASKS has no such backend, or RTQ["SHARDS"] no such shard."""
+
+
 _SHARD = "#"  # and its number: the name of the place of a shard
 
 #: What a command or a page of the admin looks at: a backend, "" for RTQ["REDIS"], or _SHARD for all shards at once.
@@ -87,7 +91,7 @@ def place_of(backend: str) -> str:
         return _place_of_shard(backend)
     if backend not in task_backends():
         hint = did_you_mean(backend, task_backends(), quoted=True)
-        raise ConfigurationError(f"TASKS has no backend {backend!r}.{hint}")
+        raise UnknownPlace(f"TASKS has no backend {backend!r}.{hint}")
     if not _own_options(backend) or is_all_in_test_redis():
         return ""
     address = _address(backend)
@@ -102,7 +106,7 @@ def _place_of_shard(name: str) -> str:
         return ""
     if name not in map(shard_place, numbers):
         known = ", ".join(map(str, numbers)) or "none"
-        raise ConfigurationError(f'There is no shard {name[1:]} in RTQ["SHARDS"]. There are: {known}.')
+        raise UnknownPlace(f'There is no shard {name[1:]} in RTQ["SHARDS"]. There are: {known}.')
     return name
 
 

@@ -14,7 +14,15 @@ from typing import Any, ClassVar, TypeAlias
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from django_rtq.broker.task_backends import place_of, place_of_job, shard_of, shard_place, shard_places, view_backend
+from django_rtq.broker.task_backends import (
+    UnknownPlace,
+    place_of,
+    place_of_job,
+    shard_of,
+    shard_place,
+    shard_places,
+    view_backend,
+)
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError, RTQError
 from django_rtq.management.output import Column, as_json, one_line, table
@@ -93,10 +101,8 @@ class RTQCommand(BaseCommand):
     def places(self, options: Options) -> list[str]:
         """What it is about: the Redis of a backend, one shard, those of the jobs that are named, or all shards."""
         backend, shard = options.get("backend", ""), options.get("shard")
-        if shard is not None:
-            return [place_of(f"#{shard}")]
-        if backend:
-            return [backend]
+        if shard is not None or backend:
+            return [named_place(backend if shard is None else f"#{shard}")]
         try:
             ids = options.get("ids")
             return list(dict.fromkeys(map(_place_of, ids))) if ids else shard_places()
@@ -145,6 +151,14 @@ class RTQCommand(BaseCommand):
         """A table with a line for each item."""
         heading, *lines = table(columns, items, self.table_width())
         return "\n".join([self.style.MIGRATE_HEADING(heading), *lines])
+
+
+def named_place(name: str) -> str:
+    """The place of a backend or a shard that somebody has named. Raises CommandError if there is none."""
+    try:
+        return place_of(name)
+    except UnknownPlace as error:
+        raise CommandError(one_line(error), returncode=WRONG_USAGE) from error
 
 
 def _places_of_clients(options: Options) -> list[str]:

@@ -1,5 +1,6 @@
 """A worker serves some of many shards: its name chooses them, and it serves those that nobody else does."""
 
+import time
 from collections import Counter
 
 import pytest
@@ -9,7 +10,7 @@ from django.test import override_settings
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import shard_place
 from django_rtq.management.commands.rtq_worker import Command
-from django_rtq.worker.supervisor.shards import chosen_places
+from django_rtq.worker.supervisor.shards import chosen_places, run_in_each
 from tests.shards.test_workers import enqueue, worker  # noqa: F401
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import wait_until
@@ -72,9 +73,32 @@ def test_one_option_or_the_other():
         options_of("--shard", 1, "--shards", "all")
 
 
-def test_an_unknown_shard_is_refused(shards):
-    with pytest.raises(CommandError, match="There is no shard 7"):
-        Command().execute(**options_of("--shards", "0,7"))
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--shards", "0,7"], "There is no shard 7"),
+        (["--shard", "7"], "There is no shard 7"),
+        (["--backend", "mail"], "TASKS has no backend 'mail'"),
+        (["--queues", "nothing-*"], "No declared queue matches 'nothing-.'"),
+        (["--queues", " , "], "--queues is empty"),
+        (["--queues", "a b"], "a b"),
+    ],
+)
+def test_what_does_not_exist_is_wrong_usage(shards, monkeypatch, arguments, text):
+    monkeypatch.setattr("django_rtq.worker.supervisor.shards.run_in_each", lambda *args, **options: 0)
+    with pytest.raises(CommandError, match=text) as refused:
+        Command().execute(**options_of(*arguments))
+    assert refused.value.returncode == 2
+
+
+def test_the_exit_code_is_that_of_the_shard_that_cannot_start():
+    def serve(place, health_file):
+        if not place:
+            return 2
+        time.sleep(60)  # it starts: signals end it
+        return 0
+
+    assert run_in_each(["", "#1"], serve) == 2
 
 
 def test_whether_nobody_serves_a_shard(shards, servers):

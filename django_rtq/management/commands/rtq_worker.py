@@ -14,8 +14,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from django_rtq.broker.task_backends import place_of
-from django_rtq.management.command import QUEUES, SHARD, Options, RTQCommand
+from django_rtq.management.command import QUEUES, SHARD, Options, RTQCommand, named_place
 from django_rtq.management.prompts import seconds_from
 
 MOST_SLOTS = 10_000
@@ -99,15 +98,17 @@ class Command(RTQCommand):
     def places(self, options: Options) -> list[str]:
         """The Redis of a backend, the shards that it may serve, or those that are named."""
         if isinstance(options["shards"], list):
-            return list(dict.fromkeys(place_of(f"#{number}") for number in options["shards"]))
+            return list(dict.fromkeys(named_place(f"#{number}") for number in options["shards"]))
         return super().places(options)
 
     def _run_all(self, options: Options) -> int:
         """Run a supervisor: of one Redis, or one for each shard."""
         if len(places := self.places(options)) == 1:
             return self._run({**options, "backend": places[0]})
+        from django_rtq.management.worker_setup import queue_names
         from django_rtq.worker.supervisor.shards import chosen_places, run_in_each
 
+        queue_names(options["queues"], places[0])  # wrong ones are told once, and not by each process
         count, others = options["shards"], list[str]()
         if count is None and not options["burst"]:
             count = MOST_SHARDS
