@@ -75,6 +75,7 @@ class _Supervisors:
         self._next_look = time.monotonic() + _about(LOOK_SOON_SECONDS)
         self._wakeup = Wakeup()
         self._passed_on = 0  # stop signals
+        self._sent = set[int]()  # signals that stop supervisors
         self._is_stopping = False
         self._alive: dict[int, str] = {}  # process id -> place
         self._due = dict.fromkeys(places, 0.0)  # when a supervisor is to be forked, on time.monotonic()
@@ -189,11 +190,12 @@ class _Supervisors:
         if code and not self._is_stopping:
             logger.error("the supervisor of %s exited with code %d: all others stop, too", _name(place), code)
             self._stop(signal.SIGTERM)
-        if -code not in self._wakeup.signals:  # else it was stopped while it started
+        if -code not in self._sent:  # else it was stopped while it started
             self._worst = max(self._worst, code if code >= 0 else 128 - code)
 
     def _stop(self, signum: int) -> None:
         self._is_stopping = True
+        self._sent.add(signum)
         self._due.clear()
         for pid in self._alive:
             os.kill(pid, signum)
