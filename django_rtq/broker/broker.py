@@ -35,6 +35,7 @@ from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.stored_format import check_format, format_commands, note_loss
+from django_rtq.broker.task_backends import in_settings
 from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers
 from django_rtq.broker.workflows import Advance, WorkflowStore, read_advance, read_finished
 from django_rtq.conf.config import Config, check_redis_is_allowed
@@ -72,7 +73,9 @@ class Broker:
     def __init__(self, config: Config, *, role: str = "client", backend: str = "") -> None:
         self.backend = backend
         config = check_redis_is_allowed(config)
-        self.connection_settings = read_connection_settings(config)
+        self.connection_settings = replace(
+            read_connection_settings(config), in_settings=partial(in_settings, backend=backend)
+        )
         if role == "client":  # a web request must not wait for as long as a worker may
             self.connection_settings = replace(
                 self.connection_settings,
@@ -237,10 +240,10 @@ class Broker:
         limits = [command for name in names if (command := self.limits.settings_command(name))]
         added: Command = ("SADD", self.keys.queues, *names)
         hello, _, stored_format, *replies = yield [("HELLO",), *format_commands(self.keys), added, *limits]
-        check_server_mode(hello, in_cluster=self.keys.in_cluster)
+        check_server_mode(hello, self.redis.in_settings, in_cluster=self.keys.in_cluster)
         if is_too_old_for(hello):
             (info,) = yield [("INFO", "server")]
-            check_server_version(version_in(info))
+            check_server_version(version_in(info), self.redis.in_settings)
         check_format(stored_format, self.keys)
         checked(replies)
         self._registered_queues.update(names)

@@ -138,9 +138,9 @@ def ask_server(redis: RedisClient, keys: Keys) -> ServerDetails:
     """
     commands = [("TIME",), ("HELLO",), ("INFO",), read_format(keys)]
     time, hello, info, stored_format = redis.execute_each(commands, resend=True)
-    check_server_mode(hello, in_cluster=keys.in_cluster)
+    check_server_mode(hello, redis.in_settings, in_cluster=keys.in_cluster)
     if is_too_old_for(hello):
-        check_server_version(version_in(info))
+        check_server_version(version_in(info), redis.in_settings)
     if isinstance(time, BrokerError):
         raise time
     check_format(stored_format, keys)

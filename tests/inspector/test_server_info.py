@@ -79,7 +79,7 @@ def test_a_cluster_is_refused_when_it_first_answers(cluster):
 
 def test_a_sentinel_is_no_server():
     with pytest.raises(ConfigurationError, match=r'leads to a Sentinel.*"sentinels"'):
-        check_server_mode([b"server", b"redis", b"mode", b"sentinel", b"modules", []])
+        check_server_mode([b"server", b"redis", b"mode", b"sentinel", b"modules", []], str)
 
 
 def test_producers_have_timeouts_of_their_own(redis, proxy):

@@ -1,7 +1,9 @@
 """Commands, pages, metrics and checks of a project with shards."""
 
+import asyncio
 import io
 import re
+from contextlib import closing
 
 import pytest
 from django.core.management import call_command
@@ -9,14 +11,15 @@ from django.core.management.base import CommandError
 from django.test import override_settings
 
 from django_rtq import cron, get_inspector, task
-from django_rtq.broker.brokers import close_brokers, get_broker
+from django_rtq.broker.brokers import close_brokers, get_broker, open_broker
 from django_rtq.broker.task_backends import config_of, shard_place
 from django_rtq.checks import check_server, check_settings
-from django_rtq.exceptions import BrokerRefused
+from django_rtq.exceptions import BrokerError, BrokerRefused
 from django_rtq.monitoring.prometheus.exposition import metrics_text
 from django_rtq.tasks import registry
 from tests.app import tasks
 from tests.shards.conftest import client_of
+from tests.support.jobs import new_job
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 
 
@@ -227,6 +230,24 @@ def test_an_error_in_the_settings_of_a_shard_names_it(servers, shards):
     with override_settings(RTQ={"SHARDS": {0: "nonsense", 1: servers[1].url}}):
         (error,) = check_settings()
         assert error.msg.startswith("RTQ[\"SHARDS\"][0] is 'nonsense'")
+
+
+@pytest.mark.parametrize("role", ["client", "supervisor"])
+def test_errors_of_a_server_name_the_setting_of_its_shard(servers, shards, role):
+    shards[1].execute_command("ACL", "SETUSER", "limited", "on", ">secret", "~other:*", "+@all")
+    for user, text in [
+        ("limited:wrong", 'Redis refused the credentials in RTQ["SHARDS"][1]: '),
+        ("limited:secret", 'Give the user of RTQ["SHARDS"][1] the permissions'),
+    ]:
+        url = servers[1].url.replace("://", f"://{user}@")
+        with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: url}}):
+            with closing(open_broker("#1", role=role)) as broker:
+                with pytest.raises(BrokerError, match=re.escape(text)):
+                    broker.enqueue("default", [new_job()])
+                with pytest.raises(BrokerError, match=re.escape(text)):
+                    asyncio.run(broker.async_redis.execute([("GET", "x")]))
+            close_brokers()
+    shards[1].execute_command("ACL", "DELUSER", "limited")
 
 
 def test_metrics_have_the_shard_as_a_label(shards):

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import redis
 from redis import exceptions as redis_exceptions
 
-from django_rtq.broker.redis.client import connect_error, mended, translate_error, translated
+from django_rtq.broker.redis.client import connect_error, in_settings_of, mended, translate_error, translated
 from django_rtq.broker.redis.commands import Command, Pause, Steps, checked
 from django_rtq.broker.redis.masters import is_current, note_loss
 from django_rtq.broker.redis.nonblocking import aexchange, prepare, resolve
@@ -56,7 +56,7 @@ class AsyncConnections:
         except (redis_exceptions.RedisError, OSError) as error:
             note_loss(connection)
             self._connections.drop(connection)
-            lost = translate_error(error, connection)
+            lost = translate_error(error, connection, in_settings_of(self.pool))
             if isinstance(lost, BrokerUnavailable) and lost.is_connection_lost:
                 self.close()  # the idle ones were closed by the same event
             raise lost from error

@@ -121,7 +121,7 @@ class BlockingReader:
                 return None
             if not isinstance(error, ResponseError) and connection is not None:
                 note_loss(connection)
-            raise translate_error(error, connection) from error
+            raise translate_error(error, connection, self._connection_settings.in_settings) from error
         except BaseException:
             self.close()
             raise

@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -48,6 +48,7 @@ _NOT_CONNECTED = re.compile(r"Error -?\d+ connecting to ")
 _FULL = re.compile(r"(?:^| -)OOM\b")
 # What a node of a Cluster replies to those who take it for a single server.
 _OF_CLUSTER = (redis_exceptions.AskError, redis_exceptions.ClusterCrossSlotError)  # and MovedError
+InSettings = Callable[[str], str]  # makes what is said of RTQ["REDIS"] be said of the setting that takes its place
 LEADS_TO_CLUSTER = (
     'RTQ["REDIS"] leads to a node of a Redis Cluster. Name the Cluster: write {"cluster": ["host:port", …]} with the '
     "addresses of some nodes, or redis+cluster://host:port,host:port."
@@ -161,6 +162,11 @@ class RedisClient:
         self._connections = IdleConnections(pool)
 
     @property
+    def in_settings(self) -> InSettings:
+        """For errors about the server."""
+        return in_settings_of(self._pool)
+
+    @property
     def connections_lost(self) -> int:
         """Another number after each connection that ended. Only compare it with a former value."""
         return self._connections.connections_lost
@@ -256,7 +262,7 @@ class RedisClient:
         note_loss(connection)
         self._connections.drop(connection)
         self._connections.close_idle()  # they are as old: another try needs a new one
-        return translate_error(error, connection)
+        return translate_error(error, connection, self.in_settings)
 
 
 class Sent:
@@ -340,7 +346,7 @@ class BlockingClient(RedisClient):
         commands = (first, *others)
         replies = self._exchange(commands, needs_first=True)
         if isinstance(replies[0], redis_exceptions.NoScriptError):
-            self._send_all(load_scripts([first]))
+            self._send_all(load_scripts([first], self.in_settings))
             replies = self._exchange(commands, needs_first=True)
         if has_moved(self._pool, replies[0]):
             self._send_all(mended([first], replies[:1], self._pool))
@@ -354,40 +360,44 @@ class BlockingClient(RedisClient):
 
 def mended(commands: Sequence[Command], replies: list[Any], pool: redis.ConnectionPool) -> Mending:
     """The replies after what was not executed was sent again: calls of unknown scripts, what met a moving master."""
-    replies = yield from with_scripts(commands, replies)
+    complete = partial(with_scripts, in_settings=in_settings_of(pool))
+    replies = yield from complete(commands, replies)
     if isinstance(pool, MasterPool):
-        replies = yield from pool.master.resend(commands, replies, pool.patience_seconds, with_scripts)
+        replies = yield from pool.master.resend(commands, replies, pool.patience_seconds, complete)
     return replies
 
 
-def with_scripts(commands: Sequence[Command], replies: list[Any]) -> Steps[list[Any]]:
+def with_scripts(commands: Sequence[Command], replies: list[Any], in_settings: InSettings) -> Steps[list[Any]]:
     """The replies after unknown scripts were loaded and called again, in one round trip."""
     unknown = [i for i, reply in enumerate(replies) if isinstance(reply, redis_exceptions.NoScriptError)]
     if unknown:
         again = with_dependent(unknown, commands)
         also = [commands[i] for i in again]
-        for i, reply in zip(again, (yield from load_scripts([commands[i] for i in unknown], also=also)), strict=True):
+        loaded = yield from load_scripts([commands[i] for i in unknown], in_settings, also=also)
+        for i, reply in zip(again, loaded, strict=True):
             replies[i] = reply
     return replies
 
 
-def load_scripts(commands: Sequence[Command], *, also: Sequence[Command] = ()) -> Steps[list[Any]]:
+def load_scripts(
+    commands: Sequence[Command], in_settings: InSettings, *, also: Sequence[Command] = ()
+) -> Steps[list[Any]]:
     """Load the scripts that these commands call. Returns the replies to `also`, sent after them. Raises BrokerError."""
     texts = {script_of(command).text for command in commands}
     replies = yield [*(("SCRIPT", "LOAD", text) for text in texts), *also]
     for reply in replies[: len(texts)]:
         if isinstance(reply, Exception):
-            raise translate_error(reply) from reply
+            raise translate_error(reply, None, in_settings) from reply
     return replies[len(texts) :]
 
 
 def translated(replies: Sequence[Any], connections: IdleConnections) -> list[Any]:
     """The replies with errors as BrokerError. After some of them a new connection may find the new primary."""
-    checked_replies = []
+    checked_replies, in_settings = [], in_settings_of(connections.pool)
     for reply in replies:
         if isinstance(reply, redis_exceptions.RedisError):
             is_moving = has_moved(connections.pool, reply)
-            error = BrokerUnavailable(f"{_MOVING} ({reply})") if is_moving else translate_error(reply)
+            error = BrokerUnavailable(f"{_MOVING} ({reply})") if is_moving else translate_error(reply, None, in_settings)
             error.__cause__ = reply
             checked_replies.append(error)
             if isinstance(error, BrokerUnavailable):
@@ -453,10 +463,16 @@ _SLOW_CONNECT = (
 def connect_error(pool: redis.ConnectionPool, error: Exception) -> BrokerError:
     """An error of redis-py, while it connected, as a BrokerError."""
     reason = wrong_address(pool, error)
-    return BrokerRefused(reason) if reason else translate_error(error, pool.connection_kwargs)
+    in_settings = in_settings_of(pool)
+    return BrokerRefused(in_settings(reason)) if reason else translate_error(error, pool.connection_kwargs, in_settings)
 
 
-def translate_error(error: BaseException, lost: Any = None) -> BrokerError:
+def in_settings_of(pool: Any) -> InSettings:
+    """What ConnectionSettings gave to a pool."""
+    return getattr(pool, "in_settings", str)
+
+
+def translate_error(error: BaseException, lost: Any = None, in_settings: InSettings = str) -> BrokerError:
     """An error of redis-py as a BrokerError.
 
     `lost`: the connection without a reply, or the arguments of the one that was not made. redis-py does not say in all
@@ -473,14 +489,14 @@ def translate_error(error: BaseException, lost: Any = None) -> BrokerError:
     if isinstance(error, _TEMPORARY_ERRORS) or _TEMPORARY.search(text):
         return BrokerUnavailable(f"Redis cannot serve now: {text}")
     if reason := _refusal(error, text):
-        return BrokerRefused(_with_address(reason, lost))
+        return BrokerRefused(_with_address(in_settings(reason), lost))
     if isinstance(error, MasterNotFoundError):  # its text continues with what each Sentinel said, in full
         head, _, errors = text.partition(" : ")
         return _connection_lost(f"No Sentinel names a master: {head}{'. Not all Sentinels answer' if errors else ''}")
     if isinstance(error, redis_exceptions.ConnectionError | OSError):
         what = "Redis cannot be reached" if _NOT_CONNECTED.match(text) else "The connection to Redis was lost"
         return _connection_lost(_with_address(f"{what}: {text}", lost))
-    cure = f". {_PERMISSIONS}" if _NOT_PERMITTED.search(text) else ""
+    cure = f". {in_settings(_PERMISSIONS)}" if _NOT_PERMITTED.search(text) else ""
     return BrokerError(f"Redis refused a command: {type(error).__name__}: {text}{cure}")
 
 

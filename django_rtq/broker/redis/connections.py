@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import redis
 from redis.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 
-from django_rtq.broker.redis.client import LEADS_TO_CLUSTER
+from django_rtq.broker.redis.client import LEADS_TO_CLUSTER, InSettings
 from django_rtq.broker.redis.masters import MasterPool, no_retry
 from django_rtq.broker.redis.sentinel import SentinelService
 from django_rtq.exceptions import BrokerError, ConfigurationError
@@ -73,6 +73,7 @@ class ConnectionSettings:
     cluster: ClusterSlot | None = None
     socket_timeout: float = COMMAND_SECONDS  # seconds until a command raises redis.TimeoutError
     connect_timeout: float = CONNECT_SECONDS
+    in_settings: InSettings = field(default=str, repr=False, compare=False)
 
     @property
     def reconnect_seconds(self) -> float:
@@ -106,7 +107,12 @@ class ConnectionSettings:
             socket_keepalive_options=KEEPALIVE,
         )
 
-    def _pool(self, *, role: str, **options: Any) -> redis.ConnectionPool:
+    def _pool(self, **options: Any) -> redis.ConnectionPool:
+        pool: Any = self._new_pool(**options)
+        pool.in_settings = self.in_settings
+        return cast(redis.ConnectionPool, pool)
+
+    def _new_pool(self, *, role: str, **options: Any) -> redis.ConnectionPool:
         ours = {
             "db": self.db,
             "client_name": f"rtq:{role}",
@@ -225,25 +231,26 @@ def version_in(info: Any) -> str:
     return version[1].decode() if version else ""
 
 
-def check_server_version(version: str) -> None:
+def check_server_version(version: str, in_settings: InSettings) -> None:
     """Raises ConfigurationError for a Redis that is too old. Ignores what is no version."""
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if len(numbers) == 2 and numbers < OLDEST_SERVER:
         raise ConfigurationError(
-            f'RTQ["REDIS"] leads to Redis {version}, which is too old: django_rtq needs Redis '
-            f"{'.'.join(map(str, OLDEST_SERVER))} or newer, or Valkey."
+            in_settings(f'RTQ["REDIS"] leads to Redis {version}, which is too old: django_rtq needs Redis ')
+            + f"{'.'.join(map(str, OLDEST_SERVER))} or newer, or Valkey."
         )
 
 
-def check_server_mode(hello: Any, *, in_cluster: bool = False) -> None:
+def check_server_mode(hello: Any, in_settings: InSettings, *, in_cluster: bool = False) -> None:
     """Raises ConfigurationError if the reply to HELLO is of an unnamed Cluster, a Sentinel or an old server. Ignores
     errors."""
     told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
     if told.get(b"server") == b"redis":  # others have numbers of their own
-        check_server_version(told.get(b"version", b"").decode())
+        check_server_version(told.get(b"version", b"").decode(), in_settings)
     if told.get(b"mode") == b"cluster" and not in_cluster:
-        raise ConfigurationError(LEADS_TO_CLUSTER)
+        raise ConfigurationError(in_settings(LEADS_TO_CLUSTER))
     if told.get(b"mode") == b"sentinel":
         raise ConfigurationError(
-            'RTQ["REDIS"] leads to a Sentinel, which holds no data. Write {"sentinels": [(host, port)], "service": …}.'
+            in_settings('RTQ["REDIS"] leads to a Sentinel, which holds no data. Write ')
+            + '{"sentinels": [(host, port)], "service": …}.'
         )

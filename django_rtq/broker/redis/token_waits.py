@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import redis
 
 from django_rtq.broker.redis.async_client import AsyncConnections, AsyncRedisClient, fail
-from django_rtq.broker.redis.client import translate_error
+from django_rtq.broker.redis.client import in_settings_of, translate_error
 from django_rtq.broker.redis.commands import Token
 from django_rtq.broker.redis.masters import PAUSE_SECONDS, has_moved
 from django_rtq.broker.redis.nonblocking import resolve
@@ -124,7 +124,7 @@ class _Reader:
             await asyncio.sleep(PAUSE_SECONDS)
             return
         if isinstance(reply, Exception):
-            raise translate_error(reply) from reply
+            raise translate_error(reply, None, in_settings_of(self._connections.pool)) from reply
         if reply is not None and reply[0] != self._own.key:
             token = self._read.pop(reply[0])
             self._put(token)
