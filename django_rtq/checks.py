@@ -128,16 +128,14 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
 
 def _check_server_of(place: str) -> list[CheckMessage]:
     from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.sharded import ShardBroker
     from django_rtq.inspector.inspector import get_inspector
     from django_rtq.inspector.server_info import problems_of
 
     shard = shard_of(place)
     whose = f"Shard {shard}: " if shard is not None else f"TASKS[{place!r}]: " if place else ""
     try:
-        server, broker = get_inspector(place).server(), get_broker(place)
-        if isinstance(broker, ShardBroker):
-            broker.check_stored()
+        server = get_inspector(place).server()
+        get_broker(place).check_stored()
     except (ConfigurationError, BrokerRefused) as error:
         return [Error(f"{whose}{error}", id="rtq.E004")]
     except BrokerUnavailable:

@@ -162,6 +162,22 @@ def test_schedules_of_the_other_shards_are_shown(half, monkeypatch):
         run("rtq_schedule", "run", "of 1")
 
 
+def test_a_server_of_another_shard_is_named(servers, shards):
+    for shard in (0, 1):
+        enqueue(shard)
+    close_brokers()
+    with override_settings(RTQ={"SHARDS": {0: servers[1].url, 1: servers[0].url}}):
+        for options in ([], ["--this-host"]):
+            text, code = run_to_exit("rtq_check", *options)
+            assert code == 2
+            assert text.count("critical redis_unreachable: redis://") == 2
+            assert text.count("Its number is for ever: correct the setting.\n") == 2
+        text = run("rtq_status")
+        assert re.findall(r"Warning: redis://.* is shard (\d) of .* is shard (\d) of", text) == [("1", "0"), ("0", "1")]
+        assert "is shard 0 of the shards" in run("rtq_status", "--shard", "1", "--json")
+        close_brokers()
+
+
 def start_worker(shard, queue):
     broker = get_broker(shard_place(shard))
     broker.sign_on([queue], "host:1:x")

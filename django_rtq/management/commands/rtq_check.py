@@ -73,10 +73,11 @@ class Command(RTQCommand):
             incident = {"kind": "redis_unreachable", "severity": "critical", "text": error}
             self.stdout.write(as_json({"status": "critical", "incidents": [incident]}))
         else:
-            self.stdout.write(f"critical redis_unreachable: {one_line(error)}")
+            self.stdout.write(f"critical redis_unreachable: {one_line(error, 2000)}")
 
 
 def _read(*, this_host: bool, max_oldest: float | None) -> tuple[Sequence[Incident], datetime]:
+    get_broker().check_stored()
     overview = get_inspector().overview.read()
     if this_host:
         return host_incidents(overview, socket.gethostname()), overview.now
