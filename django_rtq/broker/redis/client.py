@@ -397,7 +397,9 @@ def translated(replies: Sequence[Any], connections: IdleConnections) -> list[Any
     for reply in replies:
         if isinstance(reply, redis_exceptions.RedisError):
             is_moving = has_moved(connections.pool, reply)
-            error = BrokerUnavailable(f"{_MOVING} ({reply})") if is_moving else translate_error(reply, None, in_settings)
+            error = (
+                BrokerUnavailable(f"{_MOVING} ({reply})") if is_moving else translate_error(reply, None, in_settings)
+            )
             error.__cause__ = reply
             checked_replies.append(error)
             if isinstance(error, BrokerUnavailable):
