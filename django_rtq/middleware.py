@@ -42,6 +42,9 @@ Side = Literal["enqueue", "run"]
 Factory = Callable[[Callable[..., Any]], Any]  # gets the next callable, and returns one
 
 
+_FORM = "has to be a function that gets `run` and returns a callable, or a class with the methods `run` and `enqueue`."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Middleware:
     """An entry of RTQ["MIDDLEWARE"]: its factories."""
@@ -73,6 +76,9 @@ def wrap(paths: Sequence[str], side: Side, innermost: Callable[..., Any]) -> Cal
             outer = factory(wrapped)
         except MiddlewareNotUsed:
             continue
+        except Exception as error:
+            told = f"{_where(middleware.path)}: its factory for {side!r} raised {type(error).__name__}: {error}"
+            raise ConfigurationError(f"{told}. It {_FORM}") from error
         if not callable(outer):
             raise ConfigurationError(
                 f"{_where(middleware.path)}: its factory for {side!r} returned {outer!r}, but has to return a callable."
@@ -105,20 +111,22 @@ def _load(path: str) -> Middleware | None:
         entry = import_string(path)
     except ImportError as error:
         raise ConfigurationError(f"{_where(path)} cannot be imported: {error}") from error
-    if not (hasattr(entry, "enqueue") or hasattr(entry, "run")):
-        if not callable(entry):
-            raise ConfigurationError(
-                f"{_where(path)} is {entry!r}, but has to be a function that gets `run` and returns a callable, or a "
-                "class with the methods `run` and `enqueue`."
-            )
+    except Exception as error:
+        raise ConfigurationError(f"{_where(path)} cannot be imported: {type(error).__name__}: {error}") from error
+    has_sides = hasattr(entry, "enqueue") or hasattr(entry, "run")
+    if hasattr(entry, "delay") or not (has_sides or callable(entry)):  # a task, which would run in each check
+        raise ConfigurationError(f"{_where(path)} is {entry!r}, but {_FORM}")
+    if not has_sides:
         return Middleware(path=path, enqueue=None, run=entry)
     if inspect.isclass(entry):
         try:
             entry = entry()
         except MiddlewareNotUsed:
             return None
-        except TypeError as error:
-            raise ConfigurationError(f"{_where(path)} cannot be created without arguments: {error}") from error
+        except Exception as error:
+            raise ConfigurationError(
+                f"{_where(path)} cannot be created without arguments: {type(error).__name__}: {error}"
+            ) from error
     return Middleware(path=path, enqueue=getattr(entry, "enqueue", None), run=getattr(entry, "run", None))
 
 

@@ -131,6 +131,16 @@ class Forgetful:
         return lambda call: None
 
 
+class Broken:
+    """Its settings are not there."""
+
+    def __init__(self):
+        raise KeyError("TENANTS")
+
+    def run(self, run):
+        """Nothing."""
+
+
 class NeedsArguments:
     def __init__(self, needed):
         pass

@@ -70,6 +70,10 @@ def test_middleware_that_is_not_used_is_left_out():
         ("nodots", "nodots cannot be imported: nodots doesn't look like a module path"),
         (f"{HERE}.number", "is 7, but has to be a function that gets `run`"),
         (f"{HERE}.NeedsArguments", "cannot be created without arguments"),
+        (f"{HERE}.Broken", "cannot be created without arguments: KeyError: 'TENANTS'"),
+        ("tests.app.tasks.note", "note is <Task tests.app.tasks.note>, but has to be a function that gets `run`"),
+        ("json.dumps", "its factory for 'run' raised TypeError: Object of type function is not JSON serializable. It"),
+        ("builtins.int", "raised TypeError: int() argument must be"),
         (f"{HERE}.returns_nothing", "its factory for 'run' returned None, but has to return a callable"),
         (
             f"{HERE}.functions_only",
