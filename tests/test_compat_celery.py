@@ -20,7 +20,7 @@ from django_rtq.compat.celery import (
     signature,
 )
 from django_rtq.exceptions import ConfigurationError, InvalidTask, JobFailed, Retry, WorkflowFailed
-from django_rtq.testing import drain, private_redis
+from django_rtq.testing import drain, eager, private_redis
 from tests.support.waiting import wait_until
 
 SEEN = []
@@ -66,6 +66,18 @@ def other_arguments(self, number):
 @shared_task(autoretry_for=(OSError,), retry_backoff=2, retry_backoff_max=5, retry_jitter=False, max_retries=4)
 def flaky():
     raise OSError
+
+
+@shared_task(autoretry_for=(OSError,), dont_autoretry_for=(TimeoutError,), max_retries=2)
+def unsure(error):
+    SEEN.append(error)
+    raise error
+
+
+@shared_task(bind=True)
+def calls_fetch(self):
+    result = fetch.apply(("https://b",))
+    return [self.request.retries, result.state]
 
 
 @shared_task(acks_late=True, ignore_result=True, soft_time_limit=30, time_limit=60)
@@ -185,6 +197,34 @@ def test_apply_calls_it_here():
     assert (result.failed(), type(result.result)) == (True, ValueError)
     with pytest.raises(ValueError):  # noqa: PT011
         result.get()
+
+
+def test_apply_runs_retries_in_the_same_call(seen):
+    result = fetch.apply(("https://a",))
+    assert seen == [(0, "https://a"), (1, "https://a"), (2, "https://a")]
+    assert (result.state, type(result.result)) == ("FAILURE", OSError)
+
+    seen.clear()
+    assert other_arguments.apply((1,)).get() == 3
+    assert seen == [(1, 0), (2, 1), (3, 2)]
+    with pytest.raises(OSError, match="x"):
+        fetch.apply(("x",), retries=2, throw=True)
+    with pytest.raises(Retry):
+        fetch.apply(("x",), throw=True)
+    assert fetch.apply(("x",), {"throw": False}).get() == "went on"
+
+
+def test_apply_runs_what_autoretry_names_again(seen):
+    for error, times in [(OSError, 3), (TimeoutError, 1), (ValueError, 1)]:
+        seen.clear()
+        assert type(unsure.apply((error,)).result) is error
+        assert seen == [error] * times
+
+
+def test_apply_inside_of_a_job_counts_its_own_retries(seen):
+    with eager():
+        assert calls_fetch.delay().get() == [0, "FAILURE"]
+    assert [retries for retries, _ in seen] == [0, 1, 2]
 
 
 # -- retry()

@@ -15,7 +15,7 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import ModuleType
 from typing import Any, NoReturn
@@ -39,6 +39,7 @@ from django_rtq.compat.celery_canvas import (
 )
 from django_rtq.exceptions import Bury, ConfigurationError, InvalidTask, Retry, RTQError, TimeLimitExceeded
 from django_rtq.jobs.context import current_job
+from django_rtq.jobs.job import new_job_id
 from django_rtq.tasks.decorator import task as rtq_task
 from django_rtq.tasks.other_queues import INSTEAD
 
@@ -81,6 +82,12 @@ class MaxRetriesExceededError(RTQError):
 
 class _Replaced(Retry):
     """Another job was enqueued in place of this one, with other arguments."""
+
+
+class _Again(Retry):
+    """apply() is to call the function again."""
+
+    request: Request
 
 
 # -- tasks
@@ -146,13 +153,43 @@ class Task:
         return signature(self, tuple(args or ()), kwargs).apply_async(**options)
 
     def apply(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
-        """Call the function here. The result has get(); an exception is raised there, unless options say throw."""
-        try:
-            return EagerResult(self(*(args or ()), **(kwargs or {})))
-        except Exception as error:
-            if options.get("throw"):
-                raise
-            return EagerResult(error=error)
+        """Call the function here, and again at once for each retry. The result has get(); an exception is raised there.
+
+        With throw=True it is raised here, by the first call, as Celery does it.
+        """
+        request = Request(
+            id=options.get("task_id") or new_job_id(),
+            retries=options.get("retries", 0),
+            args=tuple(args or ()),
+            kwargs=kwargs or {},
+            headers=options.get("headers") or {},
+            task=self.name,
+            delivery_info={"routing_key": self.rtq_task.queue, "exchange": "", "is_eager": True},
+            called_directly=False,
+            is_eager=True,
+        )
+        while True:
+            token = _applied.set(request)
+            try:
+                return EagerResult(self(*request.args, **request.kwargs))
+            except Exception as error:
+                again = None if options.get("throw") else self._again(error, request)
+                if again is None and options.get("throw"):
+                    raise
+                if again is None:
+                    return EagerResult(error=error)
+                request = again
+            finally:
+                _applied.reset(token)
+
+    def _again(self, error: Exception, request: Request) -> Request | None:
+        """The next run of apply() after an exception; None: there is none."""
+        if isinstance(error, _Again):
+            return error.request
+        is_last = self.max_retries is not None and request.retries >= self.max_retries
+        if is_last or not isinstance(error, self.rtq_task.retry_on) or isinstance(error, self.rtq_task.give_up_on):
+            return None
+        return replace(request, retries=request.retries + 1)
 
     def s(self, *args: Any, **kwargs: Any) -> Signature:
         """A call that is to be made later. A result of an earlier one comes before its arguments."""
@@ -182,8 +219,9 @@ class Task:
 
     @property
     def request(self) -> Request:
-        """The job that runs now."""
-        return Request.current()
+        """The job that runs now, or the call of apply()."""
+        applied = _applied.get()
+        return Request.current() if applied is None or applied.task != self.name else applied
 
     def retry(  # noqa: PLR0913, PLR0917 - as Celery declares it
         self,
@@ -207,6 +245,17 @@ class Task:
         most, wait = _given(max_retries, self.max_retries), _given(countdown, self.default_retry_delay)
         if most is not None and request.retries >= most:
             raise exc or MaxRetriesExceededError(f"{self.name}: no retries are left after {most}.")
+        if request.is_eager and throw:
+            again = _Again(str(exc or ""))
+            again.request = replace(
+                request,
+                retries=request.retries + 1,
+                args=_given(args, request.args),
+                kwargs=_given(kwargs, request.kwargs),
+            )
+            raise again from exc
+        if request.is_eager:
+            return None
         is_member = bool(workflow_of(request.id or ""))
         if is_member and not (args is None and kwargs is None and not options and throw):
             raise Bury(
@@ -303,6 +352,9 @@ def _backoff(task: Task, options: dict[str, Any], countdown: float | None) -> Ca
 # -- the job that runs
 
 _arguments: ContextVar[tuple[Sequence[Any], Mapping[str, Any]]] = ContextVar("rtq_celery_arguments", default=((), {}))
+
+#: The call of Task.apply() that runs.
+_applied: ContextVar[Request | None] = ContextVar("rtq_celery_applied", default=None)
 
 
 def _header() -> dict[str, Any]:
