@@ -22,7 +22,14 @@ from django_rtq.handle import JobHandle
 from django_rtq.tasks.calls import CalledTask, new_job
 from django_rtq.tasks.limits_of import ameet_clients, limit_functions, meet_clients
 from django_rtq.tasks.options.uniqueness import OnConflict, Uniqueness
-from django_rtq.transactions.on_commit import defer, has_block, has_transaction, store_instead, warn_if_in_transaction
+from django_rtq.transactions.on_commit import (
+    defer,
+    has_block,
+    has_transaction,
+    outages,
+    store_instead,
+    warn_if_in_transaction,
+)
 from django_rtq.transactions.rules import OnCommit, database_to_await, ignores_transactions, integrations_wait
 
 if TYPE_CHECKING:
@@ -230,6 +237,8 @@ def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = Fal
         if not store_instead(task.name, EnqueueCall(queue, jobs, backend=backend), error):
             raise
         return [JobHandle(job.id, queue, backend=backend) for job in jobs]
+    if outages.places:
+        outages.end(EnqueueCall(queue, jobs, backend=backend))
     if signals.job_enqueued.receivers:
         _announce(task, queue, _added(jobs, answers))
     return _handles(task, queue, jobs, answers)

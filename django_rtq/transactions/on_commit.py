@@ -15,17 +15,19 @@ Warns while DEBUG is on about jobs that are sent although a transaction is open.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db import connections, transaction
 
-from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.broker.messages import EnqueueCall, is_refusal, queue_full
-from django_rtq.exceptions import BrokerError, QueueFull
+from django_rtq.broker.task_backends import place_of, place_of_job, shard_of, view_backend
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, QueueFull
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.transactions.outbox import delete_or_log, store
+from django_rtq.transactions.outbox import delete_or_log, outbox_lag, store
 from django_rtq.transactions.rules import outbox_database
 
 if TYPE_CHECKING:
@@ -33,6 +35,48 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_rtq")
 _warned: set[str] = set()  # names of tasks for which a warning was logged
+
+
+class Outages:
+    """Redis servers that did not accept jobs when this process last sent some: of each it is logged once.
+
+    Any thread may use it. A call with jobs for several shards does not say which of them failed: it is about all.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.places: set[str] = set()
+
+    def begins_with(self, call: EnqueueCall, error: Exception) -> bool:
+        """Whether this error is to be logged as a warning: it is of no outage, or of one that was not noticed yet."""
+        if not isinstance(error, BrokerUnavailable | BrokerFull):
+            return True
+        with self._lock:
+            places = _places_of(call)
+            is_new = self.places.isdisjoint(places)
+            self.places |= places
+        return is_new
+
+    def end(self, call: EnqueueCall) -> None:
+        """Redis has answered this call. Logs what waits."""
+        with self._lock:
+            ended = sorted(self.places & _places_of(call))
+            self.places -= set(ended)
+        for place in ended:
+            with view_backend(place):
+                alias = outbox_database()
+                lag = None if alias is None or has_transaction(alias) else outbox_lag()
+                waits = f", and {lag.jobs} job(s) wait in the outbox for a relay" if lag and not lag.error else ""
+                where = "Redis" if shard_of(place) is None else f"Shard {shard_of(place)}"
+                logger.info("%s accepts jobs again%s", where, waits)
+
+
+def _places_of(call: EnqueueCall) -> set[str]:
+    return {place_of(place_of_job(call.backend, job.id)) for job in call.jobs}
+
+
+outages = Outages()
+on_brokers_forgotten.append(outages.places.clear)
 
 
 class Finish(Protocol):
@@ -76,8 +120,9 @@ def store_instead(task: str, call: EnqueueCall, error: BrokerError) -> bool:
         return False
     store(alias, task, call)
     extra = about_jobs([job.id for job in call.jobs], task=task, queue=call.queue)
-    text = "Redis did not accept %d job(s) of %s; they wait in the outbox: %s"
-    logger.warning(text, len(call.jobs), task, error, extra=extra)
+    level = logging.WARNING if outages.begins_with(call, error) else logging.DEBUG
+    text = "Redis did not accept %d job(s) of %s; they wait in the outbox, as the next ones do: %s"
+    logger.log(level, text, len(call.jobs), task, error, extra=extra)
     return True
 
 
@@ -142,6 +187,10 @@ def _send(calls: Sequence[_Deferred]) -> None:
             in_redis += [job.id for job, answer in zip(jobs, answers, strict=True) if not is_refusal(answer)]
     if in_redis:
         delete_or_log(calls[0].alias, in_redis)
+    if outages.places:
+        for deferred in calls:
+            if deferred.is_done:
+                outages.end(deferred.call)
     if refused:
         _leave_in_outbox(refused)
 
@@ -155,8 +204,9 @@ def _leave_in_outbox(refused: Sequence[tuple[_Deferred, BrokerError | QueueFull]
             deferred.is_done = True
             deferred.finish(None, is_stored=True)
     extra = about_jobs([job.id for deferred, _ in refused for job in deferred.call.jobs])
-    text = "Redis did not accept the jobs of a transaction; they wait in the outbox: %s"
-    logger.warning(text, refused[0][1], extra=extra)
+    told = [error for deferred, error in refused if outages.begins_with(deferred.call, error)]
+    text = "Redis did not accept the jobs of a transaction; they wait in the outbox, as the next ones do: %s"
+    logger.log(logging.WARNING if told else logging.DEBUG, text, (told or [refused[0][1]])[0], extra=extra)
 
 
 def _answers(calls: Sequence[_Deferred]) -> list[list[str] | BrokerError]:

@@ -1,5 +1,7 @@
 """The outbox: jobs are rows of the transaction, and in Redis right after its commit."""
 
+import logging
+
 import pytest
 from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
@@ -115,6 +117,28 @@ def test_and_without_a_transaction(outbox_options, caplog):
     job, unique = note.delay("a"), once.delay("b")
     assert [row.pk for row in OutboxJob.objects.order_by("due_at")] == [job.id, unique.id]
     assert "they wait in the outbox" in caplog.text
+
+
+@pytest.mark.parametrize("send", [commit, lambda *names: [note.delay(name) for name in names]])
+def test_an_outage_is_told_when_it_begins_and_when_it_ends(redis, names, caplog, send):
+    caplog.set_level(logging.INFO, "django_rtq")
+
+    def told():
+        found = [(record.levelname, record.getMessage().partition(":")[0]) for record in caplog.records]
+        caplog.clear()
+        return [(level, text.partition("; ")[2] or text) for level, text in found]
+
+    send("known queue")
+    for _ in range(2):
+        with redis.full_memory():
+            for name in "abc":
+                send(name)
+        assert told() == [("WARNING", "they wait in the outbox, as the next ones do")]
+        waiting = OutboxJob.objects.count()
+        send("d")
+        send("e")
+        assert told() == [("INFO", f"Redis accepts jobs again, and {waiting} job(s) wait in the outbox for a relay")]
+    assert waiting == 6
 
 
 def test_not_in_a_transaction_that_might_undo_it(outbox_options):
