@@ -61,6 +61,7 @@ class Action:
     at_once: int = 50  # jobs of one round trip; Redis serves nobody else meanwhile
     done: str = ""  # the answer for jobs with which it was done
     also_done: Sequence[str] = ()  # answers that mean the same to the person who asked
+    done_before: str = ""  # the answer for jobs with which it was done before this call
     asks: bool = False  # for confirmation, also of selected jobs
     is_undoable: bool = False
     #: What the answers mean after a lost reply, so many seconds after the first call.
@@ -81,9 +82,13 @@ class Action:
         return {job_id: self.done if job_id in acted else "left" for job_id in job_ids}
 
     def is_done(self, answer: str) -> bool:
-        """Whether the answer says that the job is as it was asked for."""
+        """Whether the answer says that it was done."""
         word = answer.partition(" ")[0]
         return word == self.done or word in self.also_done
+
+    def is_refused(self, answer: str) -> bool:
+        """Whether the answer says that the job is not as it was asked for."""
+        return not self.is_done(answer) and answer != self.done_before
 
     def why_not(self, answer: str, **named: str) -> str:
         """Why nothing was done, in words that follow the id of the job."""
@@ -207,7 +212,8 @@ ACTIONS: dict[Verb, Action] = {
             cancel_call(broker.keys.of(queue), broker.config, job_id, how.running) for job_id in job_ids
         ],
         done="cancelled",
-        also_done=("asked", "already"),
+        also_done=("asked",),
+        done_before="already",
         asks=True,
         lost=lambda broker, queue, answers, seconds: _renamed(answers, "already", "cancelled"),
         tell=_tell_cancelled,

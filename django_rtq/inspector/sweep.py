@@ -453,7 +453,7 @@ class Sweeper:
     def _acted(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How) -> Result:
         answers = self._actions.act(verb, queue, job_ids, how)
         done = [job_id for job_id, answer in answers.items() if ACTIONS[verb].is_done(answer)]
-        return Result(done=done, answers=answers, refused=len(answers) - len(done))
+        return Result(done=done, answers=answers, refused=sum(map(ACTIONS[verb].is_refused, answers.values())))
 
     def _call(self, queue: str, script: str, *arguments: Argument) -> Any:
         return self._redis.execute_one(SCRIPTS[script].call(self._keys.of(queue), arguments), resend=True)

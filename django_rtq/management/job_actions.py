@@ -72,8 +72,8 @@ class JobAction:
         sweep = self._sweep(Selection(queues=selected_queues(self._inspector, options)))
         steps = self._inspector.sweeps.steps_for_ids(self._verb, sweep.selection.queues, job_ids, sweep.how("running"))
         result = run_steps(steps)
-        left = [] if result.stopped_by else [job_id for job_id in job_ids if job_id not in set(result.done)]
-        failed = {job_id: self._why_not(job_id, result.answers.get(job_id, "missing")) for job_id in left}
+        answers = {} if result.stopped_by else {job_id: result.answers.get(job_id, "missing") for job_id in job_ids}
+        failed = self._failed(answers)
         self._report(result, failed, sweep.selection.queues)
         if failed:
             asked = count(len(job_ids), "id" if self._is_of_dead else "job")
@@ -95,10 +95,7 @@ class JobAction:
             confirm(self._command.stderr, f"This {does}. Type 'yes' to continue:", expected="yes")
         with ProgressLine(self._command.stderr, words.done.capitalize(), counted.count, shown=self._shown) as progress:
             result = run_steps(_paced(steps, options["per_second"]), show=progress.show)
-        refused = {} if self._is_of_dead else result.answers
-        failed = {job_id: answer for job_id, answer in refused.items() if not ACTIONS[self._verb].is_done(answer)}
-        why_not = {job_id: self._why_not(job_id, answer) for job_id, answer in failed.items()}
-        self._report(result, why_not, list(counted.by_queue))
+        self._report(result, {} if self._is_of_dead else self._failed(result.answers), list(counted.by_queue))
 
     def _all(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
         """All that match. Jobs that die, or are made, later are left out."""
@@ -132,6 +129,11 @@ class JobAction:
         return Sweep(verb=self._verb, selection=selection, target=target, terminates=terminates, undo=self._undo)
 
     # -- what to say
+
+    def _failed(self, answers: Answers) -> Answers:
+        """The jobs with which it was not done, and why not."""
+        is_refused = ACTIONS[self._verb].is_refused
+        return {job_id: self._why_not(job_id, answer) for job_id, answer in answers.items() if is_refused(answer)}
 
     def _why_not(self, job_id: str, answer: str) -> str:
         """Why nothing was done with a job."""
@@ -174,7 +176,9 @@ class JobAction:
 
     def _report_jobs(self, result: Result, failed: Answers) -> None:
         options, has_ids = self._options, bool(self._options["ids"])
-        answers = {job_id: _shown_answer(result.answers.get(job_id, self._words.done)) for job_id in result.done}
+        before = [job_id for job_id, word in result.answers.items() if word == ACTIONS[self._verb].done_before]
+        told = [*result.done, *before] if has_ids else result.done
+        answers = {job_id: _shown_answer(result.answers.get(job_id, self._words.done)) for job_id in told}
         if options["json"]:
             self._command.stdout.write(as_json({"jobs": answers, "failed": failed}))
             return
@@ -194,6 +198,7 @@ class JobAction:
         return {
             "asked": "Asked to stop: job {}.",
             "cancelled": "Cancelled job {}.",
+            "already": "Was cancelled already: job {}.",
             "queued": "Queued job {}.",
             "moved": f"Moved job {{}} to queue {self._options.get('to')}.",
         }[answer]
@@ -290,5 +295,5 @@ def _paced(steps: Iterable[Result], per_second: int | None) -> Iterator[Result]:
 
 
 def _shown_answer(answer: str) -> str:
-    """Cancelled before, or now: the job is cancelled. And without the worker that was asked."""
-    return {"already": "cancelled"}.get(answer, answer.partition(" ")[0])
+    """Without the worker that was asked."""
+    return answer.partition(" ")[0]

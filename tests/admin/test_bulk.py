@@ -60,6 +60,11 @@ def test_selected_jobs_are_cancelled_after_a_question(broker, jobs, operator, in
     assert inspector.find(jobs.queued.id).state is JobState.CANCELLED
     assert "1 job was cancelled." in said(operator)
 
+    operator.post(f"{BULK}cancel/", hidden_fields(html))
+    told = said(operator)
+    assert "Nothing was done with 1 of them: it is not queued any more" in told
+    assert "1 job was cancelled." not in told
+
 
 def test_running_jobs_are_asked_to_stop(jobs, operator, inspector):
     html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "running"}))

@@ -51,6 +51,28 @@ def test_a_job_that_runs_is_asked_to_stop(redis, broker, arguments, text, how):
     assert redis.hget("{rtq:default}:cancel_requests", running.id).startswith(how + b" ")
 
 
+def test_what_was_cancelled_before_is_not_cancelled_again(broker):
+    jobs = [queued_job(broker, client="acme") for _ in range(2)]
+    stays = queued_job(broker, client="acme")
+    run("rtq_jobs", "cancel", *[job.id for job in jobs])
+
+    ran = run("rtq_jobs", "cancel", jobs[0].id, stays.id)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == f"Cancelled job {stays.id}.\nWas cancelled already: job {jobs[0].id}.\n"
+    assert run("rtq_jobs", "cancel", "--json", jobs[0].id).json == {"jobs": {jobs[0].id: "already"}, "failed": {}}
+
+
+@pytest.mark.parametrize("options", [["--all"], ["--state", "queued"], ["--queue", QUEUE, "-v", "2"]])
+def test_a_selection_counts_only_what_was_not_cancelled_before(broker, options):
+    jobs = [queued_job(broker) for _ in range(3)]
+    run("rtq_jobs", "cancel", jobs[0].id, jobs[1].id)
+
+    ran = run("rtq_jobs", "cancel", *options, "--no-input")
+    assert (ran.code, ran.out.splitlines()[-1], ran.err) == (0, "Cancelled 1 job.", "")
+    again = run("rtq_jobs", "cancel", *options, "--json", "--no-input")
+    assert (again.code, again.json) == (0, {"jobs": {}, "failed": {}})
+
+
 def test_for_programs_there_is_json(broker):
     dead, running, waiting = dead_job(broker), claimed_job(broker), queued_job(broker, queue="other")
 
