@@ -21,7 +21,7 @@ from typing import Any
 
 BASELINE = Path(__file__).with_name("instructions.json")
 MOST_MORE = 0.05  # beyond which a script has become more expensive
-TRIES = 2  # of each call; the least counts
+TRIES = 2  # of each call; the least counts, as the first has to warm up
 MORE_TRIES = 4  # of what seems to take more, each in a new server, because hash tables have a random seed there
 WRAPPER = """#!/bin/sh
 exec valgrind --tool=callgrind --collect-atstart=no --toggle-collect={function} --callgrind-out-file={folder}/out \\

@@ -45,6 +45,12 @@ def person(db):
 
 
 @pytest.fixture
+def admin_user(db):
+    """A superuser without a password: to hash one takes most of a second."""
+    return User.objects.create(username="admin", is_staff=True, is_superuser=True)
+
+
+@pytest.fixture
 def viewer(person):
     """A user who may only view the pages."""
     return person(permissions.VIEW)

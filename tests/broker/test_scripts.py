@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import hiredis
@@ -46,6 +47,7 @@ def header_of(name):
     return "\n".join(re.match(r"(?:--.*\n)+", FILES[name]).group().splitlines())
 
 
+@cache
 def code_of(name):
     """All but comments."""
     return re.sub(r"(?m)\s*--.*$", "", FILES[name])
@@ -78,6 +80,7 @@ def naming_ends(name):
     return [line for line in between if line and not re.fullmatch(naming, line)], "\n".join(lines[last + 1 :])
 
 
+@cache
 def functions_of(part):
     """Each function of a part, with its text."""
     return dict(re.findall(r"^local function (\w+)(\(.*?^end)$", code_of(part), re.MULTILINE | re.DOTALL))
@@ -100,6 +103,7 @@ def direct_parts(name):
     return [f"lib/{part}" for part in found.group(1).split()] if found else []
 
 
+@cache
 def used_parts(name):
     """All parts that a file uses, directly or through others."""
     found, todo = set(), direct_parts(name)
@@ -110,6 +114,7 @@ def used_parts(name):
     return found
 
 
+@cache
 def reach_of(name):
     """The code of a script with that of all functions that it can come to."""
     functions = {}
