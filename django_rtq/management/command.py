@@ -101,6 +101,11 @@ class RTQCommand(BaseCommand):
     def places(self, options: Options) -> list[str]:
         """What it is about: the Redis of a backend, one shard, those of the jobs that are named, or all shards."""
         backend, shard = options.get("backend", ""), options.get("shard")
+        if shard is not None and backend:
+            raise CommandError(
+                'Give either --shard or --backend: shards are of RTQ["SHARDS"], and a backend has a Redis of its own.',
+                returncode=WRONG_USAGE,
+            )
         if shard is not None or backend:
             return [named_place(backend if shard is None else f"#{shard}")]
         try:

@@ -79,6 +79,7 @@ def test_one_option_or_the_other():
         (["--shards", "0,7"], "There is no shard 7"),
         (["--shard", "7"], "There is no shard 7"),
         (["--backend", "mail"], "TASKS has no backend 'mail'"),
+        (["--shard", "1", "--backend", "mail"], "either --shard or --backend"),
         (["--queues", "nothing-*"], "No declared queue matches 'nothing-.'"),
         (["--queues", " , "], "--queues is empty"),
         (["--queues", "a b"], "a b"),
