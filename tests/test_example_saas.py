@@ -12,6 +12,7 @@ from tests.markdown import ROOT
 
 FOLDER = ROOT / "examples/saas"
 DEPLOYED = [*FOLDER.glob("deploy/*.service"), FOLDER / "deploy/compose.yml"]
+WITH_UNITS = [*FOLDER.glob("deploy/*.service"), ROOT / "docs/tutorial.md", ROOT / "docs/how-to/run-workers.md"]
 
 
 def manage(tmp_path, *arguments, **variables):
@@ -72,3 +73,11 @@ def test_it_deploys_workers_for_all_of_its_queues():
         found = [words for path in paths for words in commands(path.read_text()) if words[0] == "rtq_worker"]
         queues = {queue for words in found for queue in words[words.index("--queues") + 1].split(",")}
         assert queues == {"default", "bank", "mail"}
+
+
+@pytest.mark.parametrize("path", WITH_UNITS, ids=lambda path: path.name)
+def test_systemd_starts_its_units_again_for_ever(path):
+    """By default it gives up after five starts in ten seconds."""
+    text = path.read_text()
+    assert text.count("Restart=always") == 1
+    assert int(re.search(r"^RestartSec=(\d+)$", text, re.MULTILINE)[1]) > 10 / 5
