@@ -36,7 +36,7 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.stored_format import check_format, format_commands, note_loss
 from django_rtq.broker.task_backends import in_settings
-from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers
+from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers, worker_info_commands
 from django_rtq.broker.workflows import Advance, WorkflowStore, read_advance, read_finished
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
@@ -255,12 +255,19 @@ class Broker:
 
     # -- for workers
 
-    def sign_on(self, queues: Iterable[str], worker: str) -> None:
-        """Register a worker, under a name that was never used before (rule 5). Raises FormatMismatch."""
-        calls = [SCRIPTS["sign_on"].call(self.keys.of(queue), (self.lease_ms, worker)) for queue in queues]
-        _, stored_format, *replies = self.redis.execute_each([*format_commands(self.keys), *calls], resend=True)
-        check_format(stored_format, self.keys)
-        checked(replies)
+    def sign_on(self, queues: Iterable[str], worker: str, info: WorkerInfo | None = None) -> None:
+        """Register a worker, under a name that was never used before (rule 5). Raises FormatMismatch.
+
+        `info`: what the next heartbeat of its supervisor would store; people need it at once.
+        """
+        packet = Packet()
+        packet.add("format", *format_commands(self.keys))
+        # A full server refuses the info, but no script. It is there when the worker is.
+        packet.add("info", *worker_info_commands(self.keys, {worker: info} if info else {}))
+        packet.add("calls", *[SCRIPTS["sign_on"].call(self.keys.of(q), (self.lease_ms, worker)) for q in queues])
+        replies = packet.replies(self.redis.execute_each(packet.commands, resend=True))
+        check_format(replies["format"][-1], self.keys)
+        checked(replies["calls"])
 
     def sign_off(self, queues: Iterable[str], worker: str) -> bool:
         """Unregister a worker. False: it still holds jobs, and stays registered for these queues."""

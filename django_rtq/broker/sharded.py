@@ -18,6 +18,7 @@ from django_rtq.broker.messages import EnqueueCall, HeartbeatResult, NewJob, Uni
 from django_rtq.broker.redis.client import run_together
 from django_rtq.broker.redis.commands import Command, Steps, checked, raised
 from django_rtq.broker.task_backends import place_of, shard_numbers, shard_of, shard_pinned_in, shard_place
+from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.conf.config import Config, get_config
 from django_rtq.conf.shard_options import read_shards
 from django_rtq.exceptions import BrokerError, BrokerRefused
@@ -154,10 +155,10 @@ class ShardBroker(Broker):
         yield from self.check_shard()
         yield from super()._register_queues(names)
 
-    def sign_on(self, queues: Iterable[str], worker: str) -> None:
+    def sign_on(self, queues: Iterable[str], worker: str, info: WorkerInfo | None = None) -> None:
         """Register a worker, unless the settings have other shards than those that are stored."""
         self.redis.run(self.check_shard())
-        super().sign_on(queues, worker)
+        super().sign_on(queues, worker, info)
 
     def heartbeat(self, *args: Any, **options: Any) -> HeartbeatResult:
         """That of a supervisor, whose first one tells whether it may start."""

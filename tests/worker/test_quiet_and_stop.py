@@ -27,7 +27,7 @@ def is_resting(inspector):
 
 
 def found_workers(inspector, count=1):
-    """The processes of the worker, as soon as all of them are known with their supervisor."""
+    """The processes of the worker, as soon as all of them are known."""
     wait_until(lambda: [bool(worker.supervisor_name) for worker in inspector.workers()] == [True] * count)
     return inspector.workers()
 
@@ -57,6 +57,20 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, 
     wait_until(lambda: is_quiet(inspector) == [False, False])
     worker.stop()
     assert_all_settled(redis)
+
+
+def test_a_process_with_a_new_name_is_known_at_once(rtq_worker, redis, broker, inspector):
+    """So is one that took it because it was told to be quiet: `rtq_workers wake` may be next."""
+    worker = rtq_worker(LEASE_SECONDS=60)  # a long time until the next heartbeat
+    (found,) = found_workers(inspector)
+    redis.delete(broker.keys.of(QUEUE).workers)
+    tasks.note.delay("x").get(PATIENCE)
+    (renamed,) = inspector.workers()
+    assert renamed.name != found.name
+
+    assert (renamed.host, renamed.pid, renamed.supervisor_name) == (found.host, found.pid, found.supervisor_name)
+    assert run("rtq_workers", "quiet", "--all").code == 0
+    wait_until(lambda: "is quiet" in worker.log)
 
 
 def test_a_process_says_when_it_claims_nothing_any_more(rtq_worker, inspector, journal):

@@ -23,6 +23,7 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import ClaimResult
 from django_rtq.broker.redis.blocking_reader import BlockingReader
+from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.exceptions import BrokerError
 from django_rtq.tasks import registry
 from django_rtq.threads import ReconnectDelay, log_trouble
@@ -86,12 +87,20 @@ class _Wake(BaseException):
 class WorkerProcess:
     """Runs jobs until it has to stop. Uses the main thread; the runner and the session have their own threads."""
 
-    def __init__(self, broker: Broker, shared: SharedState, options: WorkerOptions, *, parent: int) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        shared: SharedState,
+        options: WorkerOptions,
+        *,
+        parent: int,
+        info: Callable[[], WorkerInfo] = dict,
+    ) -> None:
         self._broker = broker
         self._shared = shared
         self._options = options
         self._parent = parent
-        self._session = WorkerSession(broker, shared, options.queues, base_name=options.name)
+        self._session = WorkerSession(broker, shared, options.queues, base_name=options.name, info=info)
         self._runner: Runner = make_runner(broker.config, shared, self._session, options.concurrency)
         # Between two signs of life: well within a lease.
         self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)

@@ -16,6 +16,7 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import ClaimResult, LaneClaim
 from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.threads import ReconnectDelay
 from django_rtq.worker.options import EXIT_FORKED
@@ -114,11 +115,20 @@ class WorkerSession:
     A job with max_crashes=0 is settled by itself, and never released once it has started (D26).
     """
 
-    def __init__(self, broker: Broker, shared: SharedState, queues: Sequence[str], *, base_name: str) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        shared: SharedState,
+        queues: Sequence[str],
+        *,
+        base_name: str,
+        info: Callable[[], WorkerInfo] = dict,
+    ) -> None:
         self._broker = broker
         self._shared = shared
         self._queues = list(queues)
         self._base_name = base_name
+        self._info = info  # stored with each new name: a worker that was told to be quiet may be woken right after
         self._lock = threading.Lock()
         self._round_trip = threading.RLock()  # one round trip at a time: outcomes under way are in neither list
         self._settlements: dict[str, Settlement] = {}
@@ -151,7 +161,7 @@ class WorkerSession:
                 self.worker = name[-MAX_NAME_BYTES:]
                 self._held.clear()  # jobs that were claimed under another name belong to other workers now
             self._shared.set_name(self.worker)
-            self._broker.sign_on(self._queues, self.worker)
+            self._broker.sign_on(self._queues, self.worker, self._info())
 
     def sign_off(self) -> None:
         """Sign off. Call it only when no job is held. Raises BrokerUnavailable."""

@@ -68,7 +68,7 @@ class Heartbeat(Loop):
         self.mismatch: FormatMismatch | None = None
         #: Called then.
         self.on_mismatch: Callable[[], None] = lambda: None
-        self._host = socket.gethostname()
+        self._host, self._pid = socket.gethostname(), os.getpid()
         self._has_looked_for_projects = False
         self._keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
 
@@ -121,7 +121,7 @@ class Heartbeat(Loop):
     def _infos(self, processes: Sequence[tuple[int, SharedState]]) -> dict[str, dict[str, Argument]]:
         """By worker: those of the processes that are not frozen, and of the one that stands in for a crash loop."""
         infos = {
-            shared.worker: self._worker_info(pid, shared)
+            shared.worker: self.worker_info(pid, shared)
             for pid, shared in processes
             if shared.worker and not _looks_frozen(shared)
         }
@@ -204,8 +204,8 @@ class Heartbeat(Loop):
     def _common_info(self) -> dict[str, Argument]:
         info: dict[str, Argument] = {
             "host": self._host,
-            "pid": os.getpid(),
-            "supervisor": os.getpid(),
+            "pid": self._pid,
+            "supervisor": self._pid,
             "queues": ",".join(self._queues),
             "version": __version__,
             **self._supervisor_info(),
@@ -218,7 +218,8 @@ class Heartbeat(Loop):
             info["project_version"] = version
         return info
 
-    def _worker_info(self, pid: int, shared: SharedState) -> dict[str, Argument]:
+    def worker_info(self, pid: int, shared: SharedState) -> dict[str, Argument]:
+        """What people see of a process. It calls this itself, too, for each of its names."""
         jobs_done, claimed_at = shared.last_claim()
         info: dict[str, Argument] = {
             **self._common_info(),

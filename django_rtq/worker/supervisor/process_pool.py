@@ -9,15 +9,16 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import NoReturn
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import broker_class
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.conf.config import Config
 from django_rtq.tasks.registry import batch_tasks
 from django_rtq.threads import close_connection_pools, close_database_connections
@@ -78,6 +79,7 @@ class ProcessPool:
         self._options = options
         self.processes: list[ChildProcess] = []
         self.is_quiet = False  # processes are to claim nothing
+        self.worker_info: Callable[[int, SharedState], WorkerInfo] = lambda pid, shared: {}  # for other people
         self.crashing_clients = CrashingClients()
         self._is_subreaper = _adopts_orphans()
 
@@ -171,7 +173,8 @@ class ProcessPool:
             kill_with_parent(signal.SIGKILL)
             if os.getppid() != parent:
                 return EXIT_FAILED  # the parent died before prctl()
-            process = WorkerProcess(self._broker, shared, self._options, parent=parent)
+            info = partial(self.worker_info, os.getpid(), shared)
+            process = WorkerProcess(self._broker, shared, self._options, parent=parent, info=info)
             process.install_handlers()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             return process.run()

@@ -112,6 +112,7 @@ class Supervisor:
             supervisor_info=self._control.info,
         )
         self._heartbeat.on_mismatch = self._wakeup.wake
+        self._process_pool.worker_info = self._heartbeat.worker_info
         self._health_file = HealthFile(
             options.health_file,
             pool=self._process_pool,
