@@ -107,10 +107,21 @@ CRASHES = {
 
 
 @needs_prometheus
-@pytest.mark.parametrize(("crashes", "alerts"), [(1, []), (2, []), (3, [CRASHES])])
-def test_a_task_that_crashes_again_and_again_is_an_alert(tmp_path, crashes, alerts):
-    series = {"series": 'rtq_task_runs_crashed_total{task="shop.resize"}', "values": f"0x10 {crashes}x5"}
-    rule_test = {"eval_time": "15m", "alertname": "RTQTaskCrashes", "exp_alerts": alerts}
+@pytest.mark.parametrize(
+    ("values", "alerts"),
+    [
+        ("0x15 1x5", []),
+        ("0x15 2x5", []),
+        ("0x15 3x5", [CRASHES]),
+        ("_x15 2x5", []),
+        ("_x15 3x5", [CRASHES]),  # a new task: the counter begins with its crashes, so that it does not increase
+        ("3x20", []),
+        ("3x3 _x14 3x2", []),  # nobody scraped meanwhile
+    ],
+)
+def test_a_task_that_crashes_again_and_again_is_an_alert(tmp_path, values, alerts):
+    series = {"series": 'rtq_task_runs_crashed_total{task="shop.resize"}', "values": values}
+    rule_test = {"eval_time": "20m", "alertname": "RTQTaskCrashes", "exp_alerts": alerts}
     shutil.copy(RULES, tmp_path / "alerts.yml")
     whole = {
         "rule_files": ["alerts.yml"],
