@@ -13,7 +13,7 @@
 --         Where to start next is noted for renew.
 -- sent twice: there is nothing left to repair
 
-local MANY_LANES = 32 -- that Redis does not keep as a list any more, which it would search for each claim of one job
+local MANY_LANES = 32 -- more are kept in skip lists: Redis searches lists, in each claim
 
 local q, start, limit, count_ms = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.clock)
