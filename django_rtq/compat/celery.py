@@ -173,9 +173,9 @@ class Task:
             try:
                 return EagerResult(self(*request.args, **request.kwargs))
             except Exception as error:
-                again = None if options.get("throw") else self._again(error, request)
-                if again is None and options.get("throw"):
+                if options.get("throw"):
                     raise
+                again = self._again(error, request)
                 if again is None:
                     return EagerResult(error=error)
                 request = again
@@ -245,7 +245,9 @@ class Task:
         most, wait = _given(max_retries, self.max_retries), _given(countdown, self.default_retry_delay)
         if most is not None and request.retries >= most:
             raise exc or MaxRetriesExceededError(f"{self.name}: no retries are left after {most}.")
-        if request.is_eager and throw:
+        if request.is_eager and not throw:
+            return None
+        if request.is_eager:
             again = _Again(str(exc or ""))
             again.request = replace(
                 request,
@@ -254,8 +256,6 @@ class Task:
                 kwargs=_given(kwargs, request.kwargs),
             )
             raise again from exc
-        if request.is_eager:
-            return None
         is_member = bool(workflow_of(request.id or ""))
         if is_member and not (args is None and kwargs is None and not options and throw):
             raise Bury(
