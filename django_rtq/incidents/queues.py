@@ -20,7 +20,8 @@ from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.redaction import redacted
 
 MIN_RUNS = LEAST_IN_A_ROW  # of a task; with fewer a failure rate means little
-LATEST = 2  # minutes, the present one included: a task whose runs all fail from now on is told before the next is over
+WELL = 0.5  # of the rate at which a task begins to fail: below, it has ceased to
+TELLING_RUNS = 50  # in a minute: with fewer, the one before counts as well
 VERY_HIGH_RATE = 0.5  # failed runs of all runs
 GROWING_SECONDS = 60.0  # shorter waits are not reported, even if they grow
 MOST_FAILURES = 0.9  # a task with this share of its queue's failures began to fail when they began
@@ -32,32 +33,52 @@ MAX_MESSAGE = 160  # characters of an error message
 
 def failing_tasks(overview: Overview) -> Iterator[Incident]:
     """Tasks of whose last runs many failed."""
-    least = get_config().incident_options.failure_rate
     failing = [
         (row, task, runs)
         for row in overview.queues
         for task, failures in row.task_failures.items()
-        if (runs := failing_runs(overview.now, row, task, failures)).rate >= least
+        if (runs := failing_runs(overview.now, row, task, failures)).runs
     ]
     for row, task, runs in sorted(failing, key=lambda entry: -entry[2].failed):
         yield _failing(overview, row, task, runs)
 
 
 def failing_runs(now: datetime, row: QueueRow, task: str, failures: TaskFailures) -> Runs:
-    """The last runs of a task that say whether it is failing: MIN_RUNS or more, or none if it fails no more.
+    """The last runs of a task that is failing; none if it is not.
 
-    If all of the last failed: these, however many succeeded before. Otherwise those of the last minutes: of LATEST or
-    of LATELY, whichever is worse. Of a task that runs seldom, those of this hour and the one before.
+    If all of the last failed: these, however many succeeded before. Otherwise those since it last was well, of LATELY
+    minutes at most. Of a task that runs seldom, those of this hour and the one before.
     """
-    latest, lately = failures.lately(now, LATEST), failures.lately(now, LATELY)
+    lately = failures.lately(now, LATELY)
     if failures.in_a_row >= MIN_RUNS and (lately.failed or row.details.retrying):
         return Runs(failures.in_a_row, failures.in_a_row)
-    if not lately.failed or (latest.runs >= MIN_RUNS and not latest.failed):
-        return Runs()
+    if not lately.failed or lately.runs >= MIN_RUNS:
+        return _since_well(now, failures)
     of_hours = row.tasks.get(task, TaskMetrics())
     seldom = Runs(of_hours.failed, of_hours.done + of_hours.failed)
-    enough = [runs for runs in (latest, lately if lately.runs >= MIN_RUNS else seldom) if runs.runs >= MIN_RUNS]
-    return max(enough, key=lambda runs: runs.rate, default=Runs())
+    return seldom if _fails(seldom, get_config().incident_options.failure_rate) else Runs()
+
+
+def _since_well(now: datetime, failures: TaskFailures) -> Runs:
+    """The runs since the last minute in which a task was well; none if it has not failed since then.
+
+    Two thresholds, or a task some of whose runs always fail would flip: it begins to fail at the rate of the settings,
+    and is well again when less than half of that fail.
+    """
+    threshold, present = get_config().incident_options.failure_rate, int(now.timestamp()) // 60
+    total, before, is_failing = Runs(), Runs(), False
+    for minute in range(present - LATELY + 1, present + 1):
+        runs = failures.minutes.get(minute, Runs())
+        total, latest = total + runs, runs if runs.runs >= TELLING_RUNS else before + runs
+        is_failing = is_failing or _fails(total, threshold)
+        if latest.runs >= MIN_RUNS and not _fails(latest, WELL * threshold):
+            total, is_failing = runs, False
+        before = runs
+    return total if is_failing else Runs()
+
+
+def _fails(runs: Runs, threshold: float) -> bool:
+    return runs.runs >= MIN_RUNS and runs.rate >= threshold
 
 
 def _failing(overview: Overview, row: QueueRow, task: str, runs: Runs) -> Incident:

@@ -1,20 +1,34 @@
 """Incidents of queues."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from django.test import override_settings
 
 from django_rtq.incidents import Action, Severity
 from django_rtq.incidents.incident import worst_of
-from django_rtq.incidents.queues import is_falling_behind
+from django_rtq.incidents.queues import failing_tasks, is_falling_behind
 from django_rtq.inspector.details import ClientPause
 from django_rtq.inspector.metrics.deploys import Deploy
 from django_rtq.inspector.metrics.reader import TaskMetrics
+from django_rtq.inspector.metrics.task_failures import Runs, TaskFailures
 from django_rtq.inspector.overview import BusiestClient
 from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.inspector.workflow_states import BlockedWorkflow
-from tests.incidents.overviews import START, ago, failed, incidents, kinds, last_runs, minutes, row, worker
+from tests.incidents.overviews import (
+    NOW,
+    START,
+    ago,
+    failed,
+    incidents,
+    kinds,
+    last_runs,
+    minutes,
+    overview,
+    row,
+    worker,
+)
 
 CHARGE = "shop.tasks.charge_order"
 FAILS = {"failures": {CHARGE: last_runs((34, 36))}, "tasks": {CHARGE: TaskMetrics(done=2, failed=34)}}
@@ -49,6 +63,37 @@ BUSY, NONE = (0, 5000), (0, 0)
 def test_a_task_whose_last_runs_fail_is_told_when_there_are_enough_of_them(failures, severity):
     found = incidents(row(failures={CHARGE: failures}, tasks={CHARGE: TaskMetrics(done=38_000)}))
     assert [(each.kind, each.severity) for each in found] == ([("task_failing", severity)] if severity else [])
+
+
+@pytest.mark.parametrize("base", [0, 3])  # percent of its runs that always fail
+@pytest.mark.parametrize("begins", [5, 50])  # seconds after a minute has begun
+@pytest.mark.parametrize("seconds", [30, 100, 300])
+@pytest.mark.parametrize("rate", [1, 10, 100])  # runs a second
+def test_a_task_that_was_failing_heals_once(base, begins, seconds, rate):
+    def runs_of(second):
+        """The runs of one second: how many failed, and how many there were."""
+        if begins <= second < begins + seconds:
+            return Runs(rate, rate)
+        before, now = (rate * (second + each) * base // 100 for each in (0, 1))
+        return Runs(now - before, rate)
+
+    counts = dict[int, Runs]()
+    levels = []
+    for second in range(-600, begins + seconds + 400):
+        minute = int(NOW.timestamp()) // 60 + second // 60
+        counts[minute] = counts.get(minute, Runs()) + runs_of(second)
+        if second % 5 == 0:
+            failures = {CHARGE: TaskFailures(minutes={m: runs for m, runs in counts.items() if m > minute - 5})}
+            at = datetime.fromtimestamp(int(NOW.timestamp()) // 60 * 60 + second + 1, timezone.utc)
+            found = list(failing_tasks(replace(overview(row(failures=failures)), now=at)))
+            levels.append((second, found[0].severity if found else None))
+    changes = [(at, level) for (at, level), (_, before) in zip(levels[1:], levels, strict=False) if level is not before]
+    told = [level for _, level in changes]
+    assert None not in told[:-1]
+    assert not told or told[-1] is None
+    healed = told[told.index(Severity.CRITICAL) :] if Severity.CRITICAL in told else told
+    assert Severity.CRITICAL not in healed[1:]
+    assert not changes or changes[-1][0] - begins - seconds < 125
 
 
 @pytest.mark.parametrize(

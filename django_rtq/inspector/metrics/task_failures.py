@@ -27,6 +27,9 @@ class Runs(NamedTuple):
         """The share that failed, 0 to 1."""
         return self.failed / self.runs if self.runs else 0.0
 
+    def __add__(self, other: Any) -> Runs:
+        return Runs(self.failed + other.failed, self.runs + other.runs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFailures:
