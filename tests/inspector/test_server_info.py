@@ -10,8 +10,9 @@ from django_rtq.broker.redis.connections import check_server_mode
 from django_rtq.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.server_info import ask_server
-from testproject.redis_server import PrivateRedis, free_port
+from testproject.redis_server import PrivateRedis
 from tests.app import tasks
+from tests.support.redis_cluster import PrivateCluster
 from tests.support.redis_server import UNREACHABLE
 
 
@@ -26,9 +27,8 @@ def locked():
 
 @pytest.fixture(scope="module")
 def cluster():
-    arguments = ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
-    with PrivateRedis(arguments=arguments) as server:
-        yield server
+    with PrivateCluster(masters=1) as cluster:
+        yield cluster.servers[0]
 
 
 def asked(url):
