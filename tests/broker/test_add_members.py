@@ -49,6 +49,24 @@ def test_what_waits_after_its_step_waits_for_them_too(redis, broker):
     assert fields_of(broker)["state"] == "succeeded"
 
 
+@pytest.mark.parametrize("before", [7, 8, 97])
+def test_members_belong_to_the_step_behind_empty_ones(redis, broker, before):
+    """These begin with the same number. One of them adds a step in its turn, for which what follows waits."""
+    begun_flow(broker, *[{}] * before, {"next": f"{before + 1}"}, {"after": f"{before}"})
+    *_, member = members = claim_members(broker, 200)
+
+    add(broker, member, step(0), step(2))
+    end(broker, "ack", *members)
+    first, second = claim_members(broker)
+    add(broker, first, step())
+    end(broker, "ack", first, second)
+    assert states_of(broker)[before + 1 :] == ["waiting", "succeeded", "succeeded", "started"]
+    end(broker, "ack", *claim_members(broker))
+    end(broker, "ack", *claim_members(broker))
+
+    assert fields_of(broker)["state"] == "succeeded"
+
+
 def test_it_is_known_what_waits_for_what(redis, broker):
     """2 and 3 are new; 1 waits for 3, which waits for 2. 4 and 5 are new, and 6 waits for both."""
     begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})

@@ -1,5 +1,6 @@
 """— -> a workflow, whose first steps are to be enqueued."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import QueueFull
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import MS, changes, snapshot
-from tests.support.workflows import FLOW, begun_flow, new_flow, part, states_of
+from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, part, states_of
 
 
 def test_steps_without_others_before_them_are_to_be_enqueued(redis, broker):
@@ -26,6 +27,7 @@ def test_steps_without_others_before_them_are_to_be_enqueued(redis, broker):
     assert taken[f"starting_parts:{FLOW}"] == {"0:0": 0, "2:0": 3}
     assert taken["workflows"].keys() == taken["unstarted"].keys() == {FLOW}
     assert taken[f"workflow:{FLOW}"]["made"] == MS
+    assert "workflow_keys" not in taken
 
 
 def test_it_is_not_there_before_its_last_part(redis, broker, monkeypatch):
@@ -43,6 +45,19 @@ def test_it_is_not_there_before_its_last_part(redis, broker, monkeypatch):
     broker.workflows.store(new_flow({"size": 2}, {}, {}))
 
     assert states == [b"making", b"making", b"running"]
+
+
+@pytest.mark.parametrize("before", [0, 8, 9, 10, 98, 99, 100])
+@pytest.mark.parametrize("empty", [1, 3])
+def test_members_belong_to_the_step_behind_empty_ones(redis, broker, before, empty):
+    """These begin with the same number."""
+    steps = [{}] * before + [{"size": 0}] * empty + [{"size": 2}]
+    begun_flow(broker, *steps)
+
+    end(broker, "ack", *claim_members(broker, 200))
+
+    assert states_of(broker) == ["succeeded"] * len(steps)
+    assert fields_of(broker)["state"] == "succeeded"
 
 
 def test_an_empty_step_is_over_at_once(redis, broker):
@@ -136,22 +151,59 @@ def test_one_that_does_not_fit_leaves_nothing_of_its_parts(redis, broker):
     broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
     before = snapshot(redis)
     send(broker, key="flow\nmay", fields=fields({}, key="flow\nmay"), parts=("0:0", "0 3    \n{}\n"))
-    assert snapshot(redis)["workflow_keys"] == {"flow\nmay": FLOW}
 
     assert send(broker, key="flow\nmay", is_last="1", rooms=(2, "", 2)) == [b"full queue 0 1", b"2", b""]
 
     assert changes(before, snapshot(redis)) == {}
 
 
-def test_the_key_of_another_stays_with_it(redis, broker):
-    """It has it meanwhile: a workflow of that key was over when this one began."""
-    broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
-    send(broker, key="flow\nmay", fields=fields({}, key="flow\nmay"))
-    redis.hset(broker.keys.of(QUEUE).workflow_keys, "flow\nmay", "c" * 12)
+KEY = "flow\nmay"
+CALL = "0 3    \n{}\n"
 
-    send(broker, key="flow\nmay", is_last="1", rooms=(2, "", 2))
 
-    assert snapshot(redis)["workflow_keys"] == {"flow\nmay": "c" * 12}
+def packets(broker, flow_id):
+    """Calls that send a workflow with KEY in three packets; each returns the first word of the answer."""
+    texts = fields({}, {}, {}, key=KEY)
+    return [
+        lambda: send(broker, flow_id=flow_id, key=KEY, fields=texts, parts=("0:0", CALL))[0],
+        lambda: send(broker, flow_id=flow_id, key=KEY, parts=("1:0", CALL))[0],
+        lambda: send(broker, flow_id=flow_id, key=KEY, parts=("2:0", CALL), is_last="1")[0],
+    ]
+
+
+def begun_of(redis, broker):
+    """The ids of the workflows that have begun."""
+    return {member.split(b" ")[0].decode() for member in redis.zrange(broker.keys.of(QUEUE).workflow_states, 0, -1)}
+
+
+@pytest.mark.parametrize("turns", sorted({*itertools.permutations("aaabbb"), *itertools.permutations("aaabb")}))
+def test_two_makers_of_a_key_begin_one_workflow(redis, broker, turns):
+    """One of them may be killed between any two packets. "duplicate" is said only of a whole one."""
+    makers = {"a": packets(broker, "a" * 12), "b": packets(broker, "b" * 12)}
+    over = set()
+    for maker in turns:
+        if maker in over:
+            continue
+        before, answer = begun_of(redis, broker), makers[maker].pop(0)()
+        if answer == b"duplicate":
+            over.add(maker)
+            assert before == {"".join({"a", "b"} - {maker}) * 12}
+            assert maker * 12 not in snapshot(redis).get("unstarted", {})
+
+    begun = begun_of(redis, broker)
+    assert len(begun) == 1
+    assert snapshot(redis)["workflow_keys"] == {KEY: begun.pop()}
+
+
+def test_of_a_workflow_whose_maker_is_dead_nothing_keeps_another_away(redis, broker, monkeypatch):
+    monkeypatch.setattr(workflows, "MOST_BYTES", 1)
+    monkeypatch.setattr(workflows, "PARTS_IN_FLIGHT", 1)
+    packets(broker, "a" * 12)[0]()
+
+    answer, _, parts = broker.workflows.store(new_flow({}, {}, {}, key=KEY))
+
+    assert (answer, len(parts)) == ("ok", 3)
+    assert begun_of(redis, broker) == {FLOW}
 
 
 def test_a_workflow_of_many_fields_arrives_in_parts(redis, broker, monkeypatch):

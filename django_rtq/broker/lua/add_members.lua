@@ -79,8 +79,8 @@ end
 local function begin(base, added)
   local waiting, starting = read_own_step(), {}
   for step = base, base + added - 1 do
-    local first, after = unpack(redis.call("HMGET", flow.hash, "first:" .. step, "after:" .. step))
-    redis.call("ZADD", q.workflow_steps .. id, first, step)
+    local first, size, after = unpack(redis.call("HMGET", flow.hash, "first:" .. step, "size:" .. step, "after:" .. step))
+    if size ~= "0" then redis.call("ZADD", q.workflow_steps .. id, first, step) end
     redis.call("SADD", flow.open, step)
     for other in string.gmatch(after, "%d+") do redis.call("SADD", q.step_waits .. id .. ":" .. step, other) end
     insert_before(step, waiting)

@@ -14,9 +14,10 @@
 --                     parts and the calls of their members in turn: the first line of each has the band, max_crashes, due,
 --                     expires and front of the job, as in enqueue_many, and its client; the second one the body
 --
--- returns {"ok"}, with "last" then parts and their queues in turn: those to be enqueued; {"duplicate", id} of the workflow with
---         that key that is not over; {"taken"}: another workflow has this id; {"full queue" or "full client" with how many
---         wait and may wait, number of the queue, client}: nothing is stored, nor what was before
+-- returns {"ok"}, with "last" then parts and their queues in turn: those to be enqueued; {"duplicate", id} of the whole workflow
+--         with that key that is not over: the key is taken with the last part; {"taken"}: another workflow has this id; {"full
+--         queue" or "full client" with how many wait and may wait, number of the queue, client}. After these three nothing is
+--         stored, nor what was before
 -- sent twice: nothing changes the second time, and more parts are to be enqueued if there are any left
 
 local q, id, token, is_last, key, list = named(), ARGV[1], ARGV[2], ARGV[3] == "1", ARGV[4], ARGV
@@ -25,12 +26,11 @@ local rooms_end = FIRST_TEXT - 1 + ARGV[5]
 local pairs_end = rooms_end + ARGV[6]
 local now, hash = now_ms(q.clock), q.workflow .. id
 
--- The workflow that keeps this one from being made.
+-- The workflow that keeps this one from being made, as a reply: a whole one that is not over.
 local function find_other()
   local other = key ~= "" and redis.call("HGET", q.workflow_keys, key)
-  if not other or other == id then return nil end
-  local state = redis.call("HGET", q.workflow .. other, "state")
-  return state and not FINAL[state] and other or nil
+  local flow = other and other ~= id and find_workflow(q, other)
+  return flow and not FINAL[flow.state] and { "duplicate", other }
 end
 
 -- Whether those fit that begin. Returns nothing, or the reply that says why they do not.
@@ -49,7 +49,6 @@ end
 
 -- It is not whole, and never will be.
 local function forget()
-  if redis.call("HGET", q.workflow_keys, key) == id then redis.call("HDEL", q.workflow_keys, key) end
   redis.call("UNLINK", q.waiting_members .. id, hash)
   redis.call("ZREM", q.unstarted, id)
 end
@@ -57,22 +56,27 @@ end
 -- It is whole: prepare its steps, and start those that wait for no other. Few commands for many steps.
 local function begin()
   local flow, steps, fields = open_workflow(q, id), redis.call("HGET", hash, "steps") - 1, { "on_death" }
-  for step = 0, steps do fields[2 * step + 2], fields[2 * step + 3] = "first:" .. step, "after:" .. step end
-  local texts = redis.call("HMGET", hash, unpack(fields)) -- of 1,000 steps at most
-  local on_death, numbers, open, first = texts[1], {}, {}, {}
   for step = 0, steps do
-    local after, others = texts[2 * step + 3], {}
-    numbers[2 * step + 1], numbers[2 * step + 2] = texts[2 * step + 2], step
+    local n = #fields
+    fields[n + 1], fields[n + 2], fields[n + 3] = "first:" .. step, "size:" .. step, "after:" .. step
+  end
+  local texts = redis.call("HMGET", hash, unpack(fields)) -- of 1,000 steps at most
+  local on_death, numbers, open, ready = texts[1], {}, {}, {}
+  for step = 0, steps do
+    local first, size, after = unpack(texts, 3 * step + 2, 3 * step + 4)
+    local others, n = {}, #numbers
+    if size ~= "0" then numbers[n + 1], numbers[n + 2] = first, step end -- no member is one of an empty step
     if tostring(step) ~= on_death then
       open[#open + 1] = step
-      if after == "" then first[#first + 1] = step end
+      if after == "" then ready[#ready + 1] = step end
     end
     for other in string.gmatch(after, "%d+") do others[#others + 1] = other end
     if #others > 0 then redis.call("SADD", q.step_waits .. id .. ":" .. step, unpack(others)) end
   end
-  if steps >= 0 then redis.call("ZADD", q.workflow_steps .. id, unpack(numbers)) end
+  if #numbers > 0 then redis.call("ZADD", q.workflow_steps .. id, unpack(numbers)) end
   if #open > 0 then redis.call("SADD", flow.open, unpack(open)) end
-  for _, step in ipairs(first) do finish_step(flow, step, "start", now) end
+  for _, step in ipairs(ready) do finish_step(flow, step, "start", now) end
+  if key ~= "" then redis.call("HSET", q.workflow_keys, key, id) end
   redis.call("ZADD", q.workflows, now, id)
   if redis.call("EXISTS", flow.starting) == 0 then redis.call("ZREM", q.unstarted, id) end
   set_state(flow, "running", now, "made", string.format("%.0f", now)) -- a torn log: it is not whole
@@ -82,17 +86,14 @@ end
 local known = redis.call("HGET", hash, "token")
 if known and known ~= token then return { "taken" } end
 local state = known and redis.call("HGET", hash, "state")
-local other = not known and find_other()
-if other then return { "duplicate", other } end
-if state == false or state == "making" then
-  local lack = find_lack()
+if not state or state == "making" then
+  local lack = find_other() or find_lack()
   if lack then
     forget()
     return lack
   end
   redis.call("ZADD", q.unstarted, now, id)
   redis.call("HSET", hash, "token", token, "state", "making")
-  if key ~= "" then redis.call("HSET", q.workflow_keys, key, id) end
   if pairs_end > rooms_end then redis.call("HSET", hash, unpack(list, rooms_end + 1, pairs_end)) end
   if #list > pairs_end then redis.call("HSET", q.waiting_members .. id, unpack(list, pairs_end + 1)) end
   if is_last then begin() end

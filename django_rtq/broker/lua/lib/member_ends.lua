@@ -10,7 +10,7 @@ local function open_ends(q, id, now)
   return flow and { q = q, flow = flow, now = now, steps = {}, kept_bytes = 0 }
 end
 
--- The step with this member, and the number of its first one.
+-- The step with this member. nil if the workflow has none with this number.
 local function find_step(ends, number)
   local steps, flow, last = ends.steps, ends.flow, ends.last
   if last and number >= last.first and number < last.first + last.size then return last end
@@ -22,7 +22,8 @@ local function find_step(ends, number)
   end
   local order = ends.q.workflow_steps .. flow.id
   local name, first = unpack(redis.call("ZREVRANGEBYSCORE", order, number, "-inf", "WITHSCORES", "LIMIT", 0, 1))
-  local size = tonumber(redis.call("HGET", flow.hash, "size:" .. name))
+  local size = name and tonumber(redis.call("HGET", flow.hash, "size:" .. name)) or 0
+  if size == 0 or number >= first + size then return nil end
   local has_failed = redis.call("EXISTS", bits_of(flow, name, "dead"), bits_of(flow, name, "gone")) > 0
   local step = { name = name, first = tonumber(first), size = size, has_failed = has_failed, set = {}, cleared = {} }
   steps[#steps + 1], ends.last = step, step
@@ -73,6 +74,7 @@ end
 local function add_end(ends, id, how, outcome)
   local number = tonumber(string.sub(id, -6), 16)
   local step = find_step(ends, number)
+  if not step then return end
   local place = number - step.first
   if how ~= "open" then add_bit(step.set, how, place) end
   if step.has_failed then -- else nor had any before this call: there is nothing to clear
