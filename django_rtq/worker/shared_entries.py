@@ -198,9 +198,9 @@ class Entries:
             self._area_users[self._area] += 1
         return True
 
-    def finish_without_result(self, entry: int) -> None:
-        """The job has succeeded, without a result to store."""
-        self._memory[_STATUS + entry] = _DONE
+    def finish_without_result(self, entry: int, *, runs_again: bool = False) -> None:
+        """The job has succeeded, without a result to store. `runs_again`: if Redis does not hear of it from us."""
+        self._memory[_STATUS + entry] = _RELEASED if runs_again else _DONE
         if self._is_concurrent:
             self._over.append((entry, self._area))
             self._area_users[self._area] += 1

@@ -52,7 +52,10 @@ class OutcomeRecorder:
             keep_ms, text = int(run.result_ttl(self._config) * 1000), outcome.result.encode()
             settlement.add_ack(run.job_id, keep_ms, text)
             if not self._shared.finish(run.entry, ACKED, keep_ms, text):
-                self._finish(run, Report(ACKED, keep_ms, drop_result(text)))
+                if run.keeps_result and not run.may_run_once:  # another job takes it, and could never run without
+                    self._shared.finish_without_result(run.entry, runs_again=True)
+                else:
+                    self._finish(run, Report(ACKED, keep_ms, drop_result(text)))
         else:
             settlement.add_ack(run.job_id, TOMBSTONE_MS, b"")
             self._shared.finish_without_result(run.entry)
