@@ -184,11 +184,14 @@ class _Run(Protocol):
     history: str
     interruptible: Interruptible | None
     committed: str | None
+    keeps_result: bool
 
     @property
     def context(self) -> JobContext: ...
 
     def result_ttl(self, config: Config) -> float: ...
+
+    def check_result(self, text: str, config: Config) -> None: ...
 
     def note_commit(self, result: str) -> None: ...
 

@@ -68,9 +68,9 @@ class ExactlyOnce:
                     transaction.on_commit(hooks, using=self._alias)
                 _insert(self._alias, job.job_id, job.queue_name)
                 result = self._func(*args, **kwargs)
-                text = self._as_json(result, config)
-                kept = text if run.result_ttl(config) else _NOT_KEPT
-                if len(kept.encode()) > config.exactly_once_max_result_bytes:
+                text = kept = self._as_json(result, config)
+                is_small = run.result_ttl(config) and len(text.encode()) <= config.exactly_once_max_result_bytes
+                if not is_small and not run.keeps_result:
                     kept = _NOT_KEPT
                 _finish(self._alias, self._task, job.job_id, kept)
                 if hooks is not None:
@@ -80,6 +80,10 @@ class ExactlyOnce:
                 return result
         except _HasCommittedError:
             text = _select(self._alias, job.job_id, "result") or _NOT_KEPT
+            if run.keeps_result and not text:
+                raise Bury(
+                    "Its result, which another step of its workflow takes, was not kept in the database."
+                ) from None
             run.committed = text or "null"
             note = "" if text else f"; {_WHY_NOT_KEPT}"
             message = "job %s has committed in an earlier run: its function was not called again%s"
@@ -92,7 +96,7 @@ class ExactlyOnce:
             return "null"
         try:
             text = serializer.dumps(result, what=f"the result of {self._task}")
-            serializer.check_size(self._task, "the result has", text, config.max_payload_bytes, "")
+            running().check_result(text, config)
         except PayloadError as error:
             raise Bury(str(error)) from error
         return text

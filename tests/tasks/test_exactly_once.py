@@ -12,9 +12,9 @@ from django.db import DatabaseError, IntegrityError, OperationalError, connectio
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_rtq import JobState, task
+from django_rtq import JobState, task, workflow
 from django_rtq.conf.config import Config
-from django_rtq.exceptions import InvalidTask
+from django_rtq.exceptions import Bury, InvalidTask
 from django_rtq.inspector.jobs.undo import new_token
 from django_rtq.internal_tasks import delete_committed_jobs
 from django_rtq.models import CommittedJob
@@ -22,6 +22,7 @@ from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.tasks import registry
 from django_rtq.testing import drain, eager
 from tests.app import journal, once_tasks
+from tests.support.snapshots import live_jobs
 
 
 def pay(order):
@@ -404,6 +405,59 @@ def test_a_result_without_a_time_to_live_is_not_kept(broker, effects):
     run_again(give, result_ttl=0)
 
     assert CommittedJob.objects.get().result == ""
+
+
+@task(queue_name=once_tasks.QUEUE)
+def take(result):
+    taken.append(result)
+
+
+taken = []
+
+
+@pytest.fixture
+def member(redis, broker, effects):
+    """The id of a job whose result the next step of its workflow takes. It has no time to live."""
+    taken.clear()
+    with workflow("flow") as flow:
+        flow.add(take, flow.add(give.using(result_ttl=0)).result)
+    return live_jobs(redis).popitem()[0]
+
+
+def test_a_result_that_another_step_takes_is_kept(broker, member, monkeypatch):
+    """Whatever RESULT_TTL and EXACTLY_ONCE_MAX_RESULT_BYTES say."""
+    config = replace(broker.config, exactly_once_max_result_bytes=0)
+    monkeypatch.setattr("django_rtq.tasks.exactly_once.get_config", lambda: config)
+    results.append("x")
+    drain()
+
+    assert CommittedJob.objects.get(pk=member).result == '"x"'
+    assert taken == ["x"]
+
+
+def test_the_second_run_passes_the_result_of_the_first_on(member):
+    CommittedJob.objects.create(job_id=member, queue="once", committed_at=timezone.now(), result='"x"')
+    drain()
+
+    assert taken == ["x"]
+
+
+def test_one_that_another_step_takes_and_was_not_kept_is_no_none(member):
+    CommittedJob.objects.create(job_id=member, queue="once", committed_at=timezone.now(), result="")
+    with pytest.raises(Bury, match="was not kept in the database"):
+        drain()
+
+    assert taken == []
+
+
+def test_one_that_is_too_large_for_another_step_leaves_no_effect(broker, member, effects, monkeypatch):
+    config = replace(broker.config, max_step_result_bytes=5)
+    monkeypatch.setattr("django_rtq.tasks.exactly_once.get_config", lambda: config)
+    results.append("xxxx")
+    with pytest.raises(Bury, match="MAX_STEP_RESULT_BYTES"):
+        drain()
+
+    assert effects() == []
 
 
 def test_a_row_of_an_earlier_version_has_no_result(broker, effects, caplog):

@@ -15,6 +15,7 @@ from django_rtq.broker.task_backends import alias_of
 from django_rtq.broker.workflows import KEEPS, workflow_of
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, InvalidStep, InvalidTask, InvalidWorkflow, JobSuspended
+from django_rtq.jobs import serializer
 from django_rtq.jobs.context import Interruptible, JobContext
 from django_rtq.jobs.job import Job, is_member
 from django_rtq.jobs.outcome import write_call, write_details
@@ -284,6 +285,15 @@ class Run:
             return ttl
         of_task = self.task.result_ttl
         return config.result_ttl if of_task is None else of_task
+
+    def check_result(self, text: str, config: Config) -> None:
+        """Raise PayloadTooLarge for a result, as JSON, that is too large to be kept."""
+        limit, name = config.max_payload_bytes, "MAX_PAYLOAD_BYTES"
+        advice = "Store it and return a key, or set result_ttl=0."
+        if self.keeps_result and config.max_step_result_bytes < limit:
+            limit, name = config.max_step_result_bytes, "MAX_STEP_RESULT_BYTES"
+            advice = "Another step of its workflow takes it: store it and return a key."
+        serializer.check_size(self.task_name, "the result has", text, limit, advice, name)
 
     def _option(self, name: str, default: Any) -> Any:
         if name in self.options:

@@ -53,7 +53,6 @@ logger = logging.getLogger("django_rtq")
 Limit = Callable[[float | None, bytes], AbstractContextManager[Interruptible | None]]
 
 _NOTHING_KEPT = Acked("")
-_SIZE_ADVICE = "Store it and return a key, or set result_ttl=0."
 
 
 class RunMiddleware:
@@ -268,7 +267,7 @@ class Executor:
         try:
             text = "null" if result is None else serializer.dumps(result, what=f"the result of {run.task_name}")
             if len(text) > self._small_result:
-                self._check_size(run, text)
+                run.check_result(text, self._config)
             if full_workflows and run.keeps_result:
                 _check_room(run)
         except MemoryError:
@@ -278,13 +277,6 @@ class Executor:
                 return self._failed_after_commit(run, run.committed, error)
             return Buried(error)  # another run would return the same result
         return self._acked(run, text)
-
-    def _check_size(self, run: Run, text: str) -> None:
-        limit, name, advice = self._config.max_payload_bytes, "MAX_PAYLOAD_BYTES", _SIZE_ADVICE
-        if run.keeps_result and self._config.max_step_result_bytes < limit:
-            limit, name = self._config.max_step_result_bytes, "MAX_STEP_RESULT_BYTES"
-            advice = "Another step of its workflow takes it: store it and return a key."
-        serializer.check_size(run.task_name, "the result has", text, limit, advice, name)
 
     def _failed_after_commit(self, run: Run, result: str, error: BaseException) -> Outcome:
         """A job of a task with exactly_once has succeeded when it has committed, whatever fails after that."""
