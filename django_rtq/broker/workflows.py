@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, chain, groupby, pairwise
 from typing import Any, NamedTuple
 
 from django_rtq import signals
@@ -102,7 +102,7 @@ def new_workflow_id() -> str:
 
 def workflow_of(job_id: str) -> str:
     """The id of the workflow of a member; "" for other jobs."""
-    return job_id[13:16] + job_id[17:26] if len(job_id) == 32 and is_member(job_id) else ""
+    return job_id[13:16] + job_id[17:26] if is_member(job_id) else ""
 
 
 def member_id(workflow: str, started_ms: int, number: int, *, keeps: bool) -> str:
@@ -215,13 +215,16 @@ class WorkflowStore:
         """The call that tells a workflow which of these members of a queue have ended."""
         return SCRIPTS["advance_workflow"].call_many([self._home, self._keys.of(queue)], (workflow, *job_ids))
 
-    def advance_commands(self, queue: str, job_ids: Iterable[bytes]) -> list[tuple[str, Command]]:
-        """These calls for members of any workflows: the id of a workflow, and the command."""
+    def advance_commands(
+        self, queue: str, job_ids: Iterable[bytes], *, drops_others: bool = False
+    ) -> list[tuple[str, Command]]:
+        """These calls for members of any workflows: the id of a workflow, and the command. `drops_others`: of "", too,
+        which drops what is noted of jobs that are no members."""
         members: dict[str, list[bytes]] = {}
         # No work in Python for each id: a busy worker settles hundreds of members in one call.
         for _, same in groupby(sorted(job_ids, key=WORKFLOW_PART), WORKFLOW_PART):
             ids = list(same)
-            if flow := workflow_of(ids[0].decode()):
+            if (flow := workflow_of(ids[0].decode())) or drops_others:
                 members.setdefault(flow, []).extend(ids)
         return [
             (flow, self.advance_command(flow, queue, ids[start : start + AT_ONCE]))
@@ -287,9 +290,9 @@ class WorkflowStore:
     def _take_notes(self, queues: Sequence[str], notes: Sequence[Sequence[bytes]]) -> None:
         for _ in range(MAX_ROUNDS):
             notes = [ids or () for ids in notes]  # fakeredis has None where there are none
-            self._advance(
-                [call for queue, ids in zip(queues, notes, strict=True) for call in self.advance_commands(queue, ids)]
-            )
+            notes_of = zip(queues, notes, strict=True)
+            calls = [self.advance_commands(queue, ids, drops_others=True) for queue, ids in notes_of]
+            self._advance([*chain.from_iterable(calls)])
             if max(map(len, notes), default=0) < NOTES_AT_ONCE:
                 return
             notes = self._redis.execute(self._notes_commands(queues), resend=True)

@@ -118,8 +118,8 @@ def shard_in(job_id: Any) -> int:
 
 
 def is_member(job_id: bytes | str) -> bool:
-    """Whether a job belongs to a workflow: then its id has version 8, but does not name a shard."""
-    return job_id[12:13] in (b"8", "8") and job_id[16:17] not in (b"b", "b")
+    """Whether a job belongs to a workflow: then its id has version 8, but does not name a shard. As in members.lua."""
+    return len(job_id) == 32 and job_id[12:13] in (b"8", "8") and job_id[16:17] in (b"8", b"9", "8", "9")
 
 
 def made_ms(job_id: str) -> int:

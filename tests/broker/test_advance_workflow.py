@@ -5,8 +5,10 @@ from asgiref.sync import async_to_sync
 
 from django_rtq.broker import workflows
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.workflows import member_id
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.undo import new_token
+from django_rtq.jobs.job import new_job_id, with_shard
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, new_job, settle, settlement
 from tests.support.server_clock import server_ms
@@ -560,3 +562,19 @@ def test_a_worker_of_a_former_version_notes_results(redis, broker):
     assert kept == {b"0": b'{"result":7}', b"1": b'{"result":8}'}
     assert (states_of(broker), ends_of(broker)) == (["succeeded", "started"], ["2 0 0", "0 0 0"])
     assert "ended_members" not in snapshot(redis)
+
+
+def test_notes_that_belong_to_nobody_are_dropped(redis, broker):
+    """Of a job that is no member, of a workflow that is not there, and of a number that it does not have."""
+    begun_flow(broker, {})
+    (member,) = claim_members(broker)
+    notes = [with_shard(new_job_id(), 1), member_id("c" * 12, 1, 0, keeps=False), f"{member.id[:-6]}000001"]
+    redis.hset(broker.keys.of(QUEUE).ended_members, mapping=dict.fromkeys(notes, "gone"))
+
+    assert broker.workflows.sweep([QUEUE]) is False
+
+    assert "ended_members" not in snapshot(redis)
+    end(broker, "ack", member)
+    assert {name: bits for name, bits in snapshot(redis).items() if name.startswith("members:")} == {
+        f"members:{FLOW}:0:done": "\\x80"
+    }

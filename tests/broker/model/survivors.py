@@ -37,7 +37,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "finish_members : [ends == nil -> true]",
         "finish_members : [flows[part] = ends -> nothing]",
         'advance_workflow : [note ~= "done" -> true]',
-        "lib/members move_note: [string.byte(id, 13) ~= 56 -> false]",
+        "lib/members move_note: [not is_member(id) -> false]",
         "suspend : [#mine == 0 -> false]",
         "postpone : [#mine == 0 -> false]",
         "claim_lane : [q.has_limits -> true]",

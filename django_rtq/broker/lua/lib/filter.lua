@@ -1,6 +1,6 @@
 -- filter: read a filter from the arguments of a script, and match jobs against it, by short fields of their records and
 -- failures.
--- uses: prelude failures call_filter
+-- uses: prelude failures call_filter members
 
 -- Whether a string in JSON is this name, or ends with it after a dot; "=" before the name stands for the whole name. Nil if
 -- it contains escapes, which this does not decode.
@@ -113,7 +113,7 @@ end
 local function matches_id(wanted, id)
   if string.sub(id, 1, #wanted.prefix) ~= wanted.prefix then return false end
   if not wanted.flows then return true end
-  return string.byte(id, 13) == 56 and wanted.flows[string.sub(id, 14, 16) .. string.sub(id, 18, 26)] ~= nil
+  return is_member(id) and wanted.flows[string.sub(id, 14, 16) .. string.sub(id, 18, 26)] ~= nil
 end
 
 -- A filter from the arguments of a script: see filter_jobs.lua.

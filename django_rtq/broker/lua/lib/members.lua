@@ -4,12 +4,18 @@
 -- other steps take its result, else "8", 9 digits of the workflow, and 6 of its number.
 -- created when first called
 
+-- Whether a job is a member: `is_member` in jobs/job.py says the same.
+local function is_member(id)
+  local variant = string.byte(id, 17) -- "b" in an id of version 8 that names a shard
+  return #id == 32 and string.byte(id, 13) == 56 and (variant == 56 or variant == 57)
+end
+
 -- Note how those of these jobs that are members have ended, or that they are "open" again. The first of many gets spaces,
 -- because Redis searches short hashes as lists: see assign.lua.
 local function note_members(q, ids, how)
   local notes, n = {}, 0
   for i = 1, #ids do
-    if string.byte(ids[i], 13) == 56 then
+    if is_member(ids[i]) then
       notes[n + 1], notes[n + 2], n = ids[i], how, n + 2
     end
   end
@@ -29,7 +35,7 @@ end
 
 -- A member moves to another queue, where it is "open". What is noted in its own must not be heard of later.
 local function move_note(q, target, id, is_dead)
-  if string.byte(id, 13) ~= 56 then return end
+  if not is_member(id) then return end
   if is_dead or redis.call("HEXISTS", q.ended_members, id) == 1 then note_members(target, { id }, "open") end
   redis.call("HDEL", q.ended_members, id)
 end
