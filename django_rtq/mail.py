@@ -28,7 +28,8 @@ from django.core.mail.backends.base import BaseEmailBackend
 from django.utils.module_loading import import_string
 
 from django_rtq.conf.config import get_config
-from django_rtq.exceptions import BrokerError, Bury, ConfigurationError, QueueFull
+from django_rtq.exceptions import BrokerError, Bury, ConfigurationError, PayloadError, QueueFull
+from django_rtq.tasks.declaration import is_in_installed_app
 from django_rtq.tasks.decorator import task
 from django_rtq.tasks.task import Task
 from django_rtq.transactions.rules import integrations_wait
@@ -39,6 +40,7 @@ DEFAULT_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
 
 # Attributes of EmailMessage that have arguments or entries of their own, or are of no use in a worker.
 _OWN_ENTRIES = {"subject", "body", "from_email", "to", "cc", "bcc", "reply_to", "attachments", "alternatives"}
+_DJANGOS_MODULES = ("django.core.mail", "django.core.mail.message")
 _LEFT_OUT = {"extra_headers", "connection", "_connection", "rtq_options"}
 
 
@@ -95,7 +97,10 @@ def send_email(
     mailer: str = "",
 ) -> None:
     """Send a message. A server that refuses it for good (an SMTP code of 500 or more) makes the job dead at once."""
-    message = read_message(subject, recipients, from_email, secret_content)
+    try:
+        message = read_message(subject, recipients, from_email, secret_content)
+    except PayloadError as error:
+        raise Bury(str(error)) from error
     try:
         _real_backend(mailer).send_messages([message])
     except (SMTPDataError, SMTPSenderRefused, SMTPRecipientsRefused) as error:
@@ -145,10 +150,10 @@ def _options_of_settings() -> dict[str, Any]:
 
 
 def write_message(message: mail.EmailMessage) -> dict[str, Any]:
-    """The arguments of send_email() for a message. Raises Unserializable for what JSON cannot store."""
+    """The arguments of send_email() for a message. Raises PayloadError for what cannot be stored."""
     kind = type(message)
     content = {
-        "class": f"{kind.__module__}.{kind.__qualname__}",
+        "class": _checked_class(f"{kind.__module__}.{kind.__qualname__}"),
         "body": str(message.body),
         "reply_to": list(map(str, message.reply_to)),
         "headers": _write_headers(message),
@@ -185,7 +190,7 @@ def read_message(
     subject: str, recipients: Mapping[str, list[str]], from_email: str, content: Mapping[str, Any]
 ) -> mail.EmailMessage:
     """The message that write_message() was given."""
-    kind = import_string(content["class"])
+    kind = import_string(_checked_class(content["class"]))
     if not (isinstance(kind, type) and issubclass(kind, mail.EmailMessage)):
         raise Bury(f"{content['class']} is no subclass of django.core.mail.EmailMessage.")
     message: mail.EmailMessage = kind.__new__(kind)
@@ -206,6 +211,17 @@ def read_message(
         message.attach_alternative(_read_content(alternative), mimetype)  # type: ignore[attr-defined]
     vars(message).update(content["attributes"])
     return message
+
+
+def _checked_class(path: str) -> str:
+    """Raises PayloadError for a class of a module that a worker does not import because an argument names it."""
+    module = path.rpartition(".")[0]
+    if module not in _DJANGOS_MODULES and not is_in_installed_app(module):
+        raise PayloadError(
+            f"The class of the message, {path}, is in no installed app: workers import no other module that a job "
+            "names. Add the app of the class to INSTALLED_APPS."
+        )
+    return path
 
 
 def _other_attributes(message: mail.EmailMessage) -> dict[str, Any]:

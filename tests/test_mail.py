@@ -1,6 +1,7 @@
 """Django's e-mails in the background."""
 
 import re
+import sys
 from email.message import MIMEPart
 from email.mime.image import MIMEImage
 from smtplib import SMTPDataError, SMTPRecipientsRefused, SMTPServerDisconnected
@@ -110,6 +111,12 @@ class TaggedMessage(mail.EmailMessage):
         self.tags = [tag]
 
 
+@pytest.fixture
+def this_is_an_app(monkeypatch):
+    monkeypatch.setattr("django_rtq.mail.is_in_installed_app", lambda module: module == __name__)
+
+
+@pytest.mark.usefixtures("this_is_an_app")
 def test_a_message_of_another_class_keeps_its_attributes():
     message = TaggedMessage("invoice", subject="Hello", body="<p>Text</p>", to=["ada@example.org"])
     message.content_subtype = "html"
@@ -120,9 +127,17 @@ def test_a_message_of_another_class_keeps_its_attributes():
     assert (type(arrived), arrived.tags, arrived.content_subtype) == (TaggedMessage, ["invoice"], "html")
 
 
+@pytest.mark.usefixtures("this_is_an_app")
 def test_an_attribute_that_is_no_json_is_refused():
     message = TaggedMessage(object(), subject="Hello", to=["ada@example.org"])
     with captured() as jobs, pytest.raises(PayloadError, match=r'\["attributes"\]\["tags"\]'):
+        message.send()
+    assert not jobs
+
+
+def test_a_message_whose_class_is_in_no_installed_app_is_refused():
+    message = TaggedMessage("invoice", subject="Hello", to=["ada@example.org"])
+    with captured() as jobs, pytest.raises(PayloadError, match=r"test_mail\.TaggedMessage, is in no installed app"):
         message.send()
     assert not jobs
 
@@ -228,11 +243,20 @@ def test_the_backend_does_not_send_to_itself():
         mail.send_mail("Hello", "Text", None, ["ada@example.org"])
 
 
-def test_a_class_that_is_no_message_is_refused():
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("django.contrib.auth.models.User", " is no subclass"),
+        ("this.s", ", is in no installed app"),
+        ("subprocess.Popen", ", is in no installed app"),
+    ],
+)
+def test_a_class_that_is_no_message_is_refused(path, why):
     kwargs = write_message(mail.EmailMessage("Hello", "Text", None, ["ada@example.org"]))
-    kwargs["secret_content"]["class"] = "subprocess.Popen"
-    with pytest.raises(django_rtq.Bury, match=r"subprocess\.Popen is no subclass"):
+    kwargs["secret_content"]["class"] = path
+    with pytest.raises(django_rtq.Bury, match=f"{path}{why}"):
         send_email(**kwargs)
+    assert "this" not in sys.modules  # no module that belongs to no app is imported
 
 
 def test_the_content_is_hidden_in_the_admin():
