@@ -17,7 +17,9 @@ from django_rtq.conf.config import get_config, is_ours, task_backends
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
 from django_rtq.tasks.limits_of import check_functions
 from django_rtq.tasks.registry import all_tasks
-from django_rtq.transactions.rules import outbox_database
+from django_rtq.transactions.rules import named_database, outbox_database, written_database
+
+_NO_ENGINE = "django.db.backends.dummy"  # what Django makes of {}
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
@@ -160,9 +162,12 @@ def check_databases(**kwargs: Any) -> list[CheckMessage]:
 
 
 def check_commits(**kwargs: Any) -> list[CheckMessage]:
-    """rtq.W004: jobs of TASKS do not wait for commits. For `check --deploy`."""
+    """rtq.W004: jobs of TASKS do not wait for commits, or the database whose commit jobs await has no ENGINE.
+
+    For `check --deploy`.
+    """
     try:
-        setting = get_config().enqueue_on_commit
+        setting, awaited = get_config().enqueue_on_commit, named_database() or written_database()
     except ConfigurationError:
         return []  # reported as rtq.E001
     rules = {
@@ -170,7 +175,7 @@ def check_commits(**kwargs: Any) -> list[CheckMessage]:
         for alias, backend in task_backends().items()
         if is_ours(backend)
     }
-    return [
+    problems: list[CheckMessage] = [
         Warning(
             f"Jobs of TASKS[{alias!r}] are sent at once, also while a transaction is open: a worker may run them "
             "before the commit and not find the rows they are about, and they run after a rollback, too.",
@@ -181,6 +186,18 @@ def check_commits(**kwargs: Any) -> list[CheckMessage]:
         for alias, rule in rules.items()
         if rule is False
     ]
+    engines = {alias: settings["ENGINE"] for alias, settings in connections.settings.items()}
+    if engines.get(awaited) == _NO_ENGINE and {*engines.values()} != {_NO_ENGINE}:
+        problems.append(
+            Warning(
+                f"Jobs that wait for a commit wait for that of the database {awaited!r}, which has no ENGINE: they are "
+                "sent at once, before the commit of the database that the project writes.",
+                hint='Name that database: RTQ["ENQUEUE_ON_COMMIT"] = "its alias". Or let db_for_write() of a router '
+                "name it for the app django_rtq.",
+                id="rtq.W004",
+            )
+        )
+    return problems
 
 
 def check_tables(databases: Collection[str] | None = None, **kwargs: Any) -> list[CheckMessage]:

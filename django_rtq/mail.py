@@ -32,6 +32,7 @@ from django_rtq.exceptions import BrokerError, Bury, ConfigurationError, Payload
 from django_rtq.tasks.declaration import is_in_installed_app
 from django_rtq.tasks.decorator import task
 from django_rtq.tasks.task import Task
+from django_rtq.transactions.on_commit import open_database
 from django_rtq.transactions.rules import integrations_wait
 
 logger = logging.getLogger("django_rtq")
@@ -112,7 +113,7 @@ def send_email(
 def _task_with(options: dict[str, Any]) -> Task[..., None]:
     """The task with these options. Nobody can edit the code that sends most e-mails, so they await the commit."""
     with_options = send_email.using(**options) if options else send_email
-    return replace(with_options, on_commit=True) if integrations_wait() else with_options
+    return replace(with_options, on_commit=open_database() or True) if integrations_wait() else with_options
 
 
 def _is_permanent(error: SMTPDataError | SMTPSenderRefused | SMTPRecipientsRefused) -> bool:

@@ -189,6 +189,30 @@ def test_jobs_of_tasks_that_do_not_wait_for_commits_are_a_warning(setting, optio
     assert all("TASKS['mail']" in message.msg for message in messages)
 
 
+@pytest.mark.parametrize(
+    ("rule", "engine", "is_found"),
+    [
+        (None, "django.db.backends.dummy", True),
+        (True, "django.db.backends.dummy", True),
+        ("main", "django.db.backends.dummy", False),
+        (None, "django.db.backends.sqlite3", False),
+    ],
+)
+def test_a_database_without_an_engine_whose_commit_jobs_await_is_a_warning(monkeypatch, rule, engine, is_found):
+    databases = {"default": {"ENGINE": engine}, "main": {"ENGINE": "django.db.backends.sqlite3"}}
+    monkeypatch.setattr(connections, "settings", databases)
+    with override_settings(RTQ={"REDIS": UNREACHABLE, "ENQUEUE_ON_COMMIT": rule}, TASKS={}):
+        messages = check_commits()
+
+    assert [message.id for message in messages] == ["rtq.W004"] * is_found
+
+
+def test_a_project_without_databases_gets_no_warning_about_commits(monkeypatch):
+    monkeypatch.setattr(connections, "settings", {"default": {"ENGINE": "django.db.backends.dummy"}})
+    with override_settings(RTQ={"REDIS": UNREACHABLE}, TASKS={}):
+        assert check_commits() == []
+
+
 # -- tables
 
 

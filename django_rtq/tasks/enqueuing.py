@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from asgiref.sync import sync_to_async
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import connections
 
 from django_rtq import signals
 from django_rtq.broker.brokers import broker_of
@@ -26,6 +26,7 @@ from django_rtq.transactions.on_commit import (
     defer,
     has_block,
     has_transaction,
+    open_database,
     outages,
     store_instead,
     warn_if_in_transaction,
@@ -113,7 +114,7 @@ class EnqueueMethods(Generic[P, R_co]):
     def delay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
         """delay() when the open transaction commits; at once if none is open, and not at all after a rollback.
 
-        The database is that of the option on_commit, else that of RTQ["ENQUEUE_ON_COMMIT"], else the default one.
+        The database is that of the option on_commit, else of RTQ["ENQUEUE_ON_COMMIT"], else the one that is written.
         The arguments are checked now. A job that cannot be sent raises BrokerError after the commit. For unique jobs,
         unique_on_conflict="raise" means "return", and the handle is corrected after the commit.
         """
@@ -321,8 +322,8 @@ def waits_by_default(task: EnqueuedTask) -> bool:
 
 def _open_transaction(task: EnqueuedTask) -> str | None:
     """The database whose commit the jobs have to wait for."""
-    if task.backend and waits_by_default(task) and has_block(DEFAULT_DB_ALIAS):
-        return DEFAULT_DB_ALIAS
+    if task.backend and waits_by_default(task) and (block := open_database(has_block)):
+        return block
     option = task.on_commit
     if option is None and ignores_transactions():
         return None

@@ -44,7 +44,7 @@ from django_rtq.tasks.options.uniqueness import (
     UniqueOption,
     Until,
 )
-from django_rtq.transactions.rules import OnCommit, database_to_await, explicit_database, outbox_database
+from django_rtq.transactions.rules import OnCommit, database_to_await, named_database, outbox_database
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -398,7 +398,7 @@ class Task(EnqueueMethods[P, R_co]):
         return moment_argument(self.name, "expires", self.expires)
 
     def _on_commit(self) -> Task[P, R_co]:
-        return self.using(on_commit=explicit_database(self.on_commit))
+        return self.using(on_commit=named_database(self.on_commit) or True)
 
     def _in_transaction(self, func: Callable[..., Any]) -> Callable[..., Any]:
         return ExactlyOnce(func, self.name, str(self.exactly_once)) if self.exactly_once else func

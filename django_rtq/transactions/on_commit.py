@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,7 +28,7 @@ from django_rtq.broker.task_backends import place_of, place_of_job, shard_of, vi
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, QueueFull
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.transactions.outbox import delete_or_log, outbox_lag, store
-from django_rtq.transactions.rules import outbox_database
+from django_rtq.transactions.rules import outbox_database, written_database
 
 if TYPE_CHECKING:
     from django_rtq.broker.broker import Broker
@@ -95,6 +95,12 @@ def has_transaction(alias: str) -> bool:
 def has_block(alias: str) -> bool:
     """Whether a block of atomic() is open, other than those that TestCase opens around a test."""
     return any(not getattr(block, "_from_testcase", False) for block in connections[alias].atomic_blocks)
+
+
+def open_database(is_open: Callable[[str], bool] = has_transaction) -> str | None:
+    """The database with a transaction in this thread: the written one, else another. None: there is none."""
+    others = (connection.alias for connection in connections.all(initialized_only=True))
+    return next(filter(is_open, (written_database(), *others)), None)
 
 
 def defer(alias: str, task: str, call: EnqueueCall, finish: Finish) -> None:

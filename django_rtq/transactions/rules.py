@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from django.apps import apps
 from django.core.signals import setting_changed
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, router
 from django.dispatch import receiver
 
 from django_rtq.conf.config import get_config, is_debug
 
-OnCommit = bool | str | None  # False: at once; True or an alias: after the commit of that database; None: the setting
+#: False: at once; True: after the commit of written_database(); an alias: of that one; None: what the setting says.
+OnCommit = bool | str | None
 
 
 @lru_cache(maxsize=1)
@@ -28,22 +30,30 @@ def integrations_wait() -> bool:
     return config.enqueue_on_commit is None and not config.outbox
 
 
+def written_database() -> str:
+    """The database that True names: "default", or the one in which the routers of the project write our tables."""
+    if not router.routers or not apps.models_ready or not apps.is_installed("django_rtq"):
+        return DEFAULT_DB_ALIAS
+    alias: str = router.db_for_write(apps.get_model("django_rtq", "OutboxJob"))
+    return alias
+
+
 def outbox_database() -> str | None:
     """The database with the outbox; None: there is none."""
     outbox = get_config().outbox
-    return DEFAULT_DB_ALIAS if outbox is True else outbox or None
+    return written_database() if outbox is True else outbox or None
 
 
 def database_to_await(option: OnCommit) -> str | None:
     """The database after whose commit jobs are sent; None: they are sent at once."""
     rule = _rule_of_settings() if option is None else option
-    return DEFAULT_DB_ALIAS if rule is True else rule or None
+    return written_database() if rule is True else rule or None
 
 
-def explicit_database(option: OnCommit) -> str:
-    """The database of delay_on_commit(): the one that the option or the setting names, or the default one."""
+def named_database(option: OnCommit = None) -> str | None:
+    """The database that the option or the setting names by its alias."""
     named = option if isinstance(option, str) else _rule_of_settings()
-    return named if isinstance(named, str) else DEFAULT_DB_ALIAS
+    return named if isinstance(named, str) else None
 
 
 def _rule_of_settings() -> OnCommit:

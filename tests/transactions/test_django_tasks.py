@@ -136,3 +136,32 @@ def test_a_refused_job_is_not_told(told, inspector):
 
     (stored,) = inspector.job_list.page("default", "queued").jobs
     assert told == [stored.id]
+
+
+class ToTheOther:
+    """A router of a project whose database is not the default one."""
+
+    def db_for_write(self, model, **hints):
+        return "other"
+
+
+@pytest.mark.parametrize("enqueue", [tasks.add.enqueue, async_to_sync(tasks.add.aenqueue), tasks.add.delay])
+@pytest.mark.parametrize("has_router", [True, False])
+def test_they_wait_for_the_commit_of_the_database_that_is_written(inspector, other, enqueue, has_router):
+    with override_settings(DATABASE_ROUTERS=[ToTheOther()] if has_router else []):
+        with transaction.atomic(using=other):
+            enqueue(1)
+            assert inspector.job_list.page("default", "queued").jobs == []
+        assert len(inspector.job_list.page("default", "queued").jobs) == 1
+        with transaction.atomic(using=other):
+            enqueue(1)
+            transaction.set_rollback(True, using=other)
+        assert len(inspector.job_list.page("default", "queued").jobs) == 1
+
+
+def test_true_is_the_database_that_routers_name(with_options, inspector, other):
+    with_options(ENQUEUE_ON_COMMIT=True)
+    with override_settings(DATABASE_ROUTERS=[ToTheOther()]), transaction.atomic(using=other):
+        own_tasks.note.delay("waits")
+        assert inspector.job_list.page("default", "queued").jobs == []
+    assert len(inspector.job_list.page("default", "queued").jobs) == 1
