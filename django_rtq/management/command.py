@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, _ActionsContainer
@@ -28,7 +29,7 @@ from django_rtq.exceptions import ConfigurationError, RTQError
 from django_rtq.management.output import Column, as_json, one_line, table
 from django_rtq.management.prompts import NotHere, client_argument, positive
 
-WRONG_USAGE = 2  # as argparse does
+WRONG_USAGE = 64  # EX_USAGE; 2, as argparse does, is what rtq_check says of something critical
 INTERRUPTED = 130  # as shells do: 128 + SIGINT
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 
@@ -49,6 +50,7 @@ class RTQCommand(BaseCommand):
     in_each_shard = True
     takes_shard = True
     verbosity = 1
+    _is_parsed = False
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
@@ -68,6 +70,8 @@ class RTQCommand(BaseCommand):
         try:
             super().run_from_argv(argv)
             sys.stdout.flush()
+        except SystemExit as end:
+            sys.exit(WRONG_USAGE if end.code and not self._is_parsed else end.code)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
         except BrokenPipeError:
@@ -76,11 +80,14 @@ class RTQCommand(BaseCommand):
             sys.exit(PIPE_CLOSED)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        self.verbosity = options.get("verbosity", 1)
+        self._is_parsed, self.verbosity = True, options.get("verbosity", 1)
         try:
             if not self.views_backend:
                 return self._execute(*args, **options)
-            if len(places := self.places(options)) > 1 and self.in_each_shard:
+            places = self.places(options)
+            # With --json it does not depend on where things are whether the answer is one of shards.
+            is_of_shards = options.get("json") and options.get("shard") is None and shard_of(places[0]) is not None
+            if self.in_each_shard and (len(places) > 1 or is_of_shards):
                 self._execute_in_each(places, *args, **options)
                 return None
             with view_backend(places[0]):
@@ -120,22 +127,18 @@ class RTQCommand(BaseCommand):
         The exit code is the worst of all; of those of the clients that are named, if any are. What is in one shard only
         need not be in the others.
         """
-        if options.get("json") or options.get("watch") is not None:
-            text = (
-                f"There are {len(places)} shards, and --json and --watch are about one of them: choose it with --shard."
-            )
+        if options.get("watch") is not None:
+            text = f"There are {len(places)} shards, and --watch is about one of them: choose it with --shard."
             raise CommandError(text, returncode=WRONG_USAGE)
+        out, answers = options.get("stdout") or self.stdout, dict[int, io.StringIO]()
         missing, codes, of_clients = list[NotHere](), [0], _places_of_clients(options)
         for place in places:
             name = f"shard {shard_of(place)}"
-            if self.verbosity:
-                (options.get("stdout") or self.stdout).write(f"{name}:\n")
-            own: Options = {}
-            if options.get("ids"):
-                own["ids"] = [job_id for job_id in options["ids"] if _place_of(job_id) == place]
+            if self.verbosity and not options.get("json"):
+                out.write(f"{name}:\n")
             try:
                 with view_backend(place):
-                    self._execute(*args, **{**options, **own})
+                    self._execute(*args, **_for_shard(place, options, answers))
             except NotHere as error:
                 missing.append(error)
             except CommandError as error:
@@ -145,8 +148,18 @@ class RTQCommand(BaseCommand):
                 codes.append(end.code if isinstance(end.code, int) else 1)
         if len(missing) == len(places):
             raise missing[0]
+        if said := [(shard, json.loads(text)) for shard, answer in answers.items() if (text := answer.getvalue())]:
+            out.write(as_json(self.merged(said)) + "\n")
         if worst := max(codes):
             sys.exit(worst)
+
+    def merged(self, answers: Sequence[tuple[int, Any]]) -> Any:
+        """One answer of those of the shards: all items, or an item for each shard. Each has the number of its shard."""
+        return [
+            {"shard": shard, **item}
+            for shard, answer in answers
+            for item in (answer if isinstance(answer, list) else [answer])
+        ]
 
     def table_width(self) -> int | None:
         """How wide tables may be. None: they are not cut, because this is no terminal, or -v 2 asks for all."""
@@ -164,6 +177,16 @@ def named_place(name: str) -> str:
         return place_of(name)
     except UnknownPlace as error:
         raise CommandError(one_line(error), returncode=WRONG_USAGE) from error
+
+
+def _for_shard(place: str, options: Options, answers: dict[int, io.StringIO]) -> Options:
+    """The options of a command in one of several shards: the ids that are there, and where its JSON goes."""
+    own: Options = {}
+    if options.get("json"):
+        own["stdout"] = answers[shard_of(place) or 0] = io.StringIO()
+    if options.get("ids"):
+        own["ids"] = [job_id for job_id in options["ids"] if _place_of(job_id) == place]
+    return {**options, **own}
 
 
 def _places_of_clients(options: Options) -> list[str]:

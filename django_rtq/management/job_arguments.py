@@ -40,7 +40,7 @@ _HELP = {
 }
 EXIT_CODES = (
     "Exit codes: 0 done, even if there was nothing to do; 1 an id is unknown or its job is not in a state for this, "
-    "not confirmed, unknown queue, or Redis did not answer (what was done before stays done); 2 wrong usage; 130 "
+    "not confirmed, unknown queue, or Redis did not answer (what was done before stays done); 64 wrong usage; 130 "
     "stopped with Ctrl-C."
 )
 #: What each action is called in the table of actions.

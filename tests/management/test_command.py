@@ -87,8 +87,8 @@ def test_messages_of_redis_stay_on_their_line(redis, broker):
 
 
 @pytest.mark.parametrize("call", [("rtq_jobs",), ("rtq_jobs", "bury"), ("rtq_queues", "pause"), ("rtq_status", "x")])
-def test_wrong_usage_is_code_2(call, capsys):
-    assert from_command_line(*call) == 2
+def test_wrong_usage_is_code_64(call, capsys):
+    assert from_command_line(*call) == 64
     assert "usage:" in capsys.readouterr().err
 
 

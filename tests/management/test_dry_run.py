@@ -87,7 +87,7 @@ def test_a_row_of_the_database_stays_as_it_is(broker, used):
 
 def test_what_would_be_refused_is_refused(used):
     assert run("rtq_queues", "forget", "default", "--dry-run").err.startswith("Queue default stays: it has jobs")
-    assert run("rtq_clients", "limit", "default", "--whole-queue", "--weight", "2", "--dry-run").code == 2
+    assert run("rtq_clients", "limit", "default", "--whole-queue", "--weight", "2", "--dry-run").code == 64
     assert run("rtq_schedule", "disable", "oftn", "--dry-run").code == 1
 
 

@@ -133,8 +133,8 @@ def test_for_programs_it_is_json(broker, inspector):
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["limit", "default", "--max-running", "5"], 2),
-        (["limit", "default", "--max-running", "5", "--client", "x", "--whole-queue"], 2),
+        (["limit", "default", "--max-running", "5"], 64),
+        (["limit", "default", "--max-running", "5", "--client", "x", "--whole-queue"], 64),
         (["limit", "default", "--max-running", "-5", "--whole-queue"], 1),
         (["limit", "default", "--max-running", "many", "--whole-queue"], 1),
         (["limit", "default", "--rate", "5", "--whole-queue"], 1),
@@ -144,7 +144,7 @@ def test_for_programs_it_is_json(broker, inspector):
         (["limit", "default", "--weight", "many", "--client", "x"], 1),
         (["limit", "default", "--max-running", "1.5", "--client", "x"], 1),
         (["limit", "default", "--weight", "none", "--client", "x"], 1),
-        (["limit", "default", "--weight", "5", "--whole-queue"], 2),
+        (["limit", "default", "--weight", "5", "--whole-queue"], 64),
         (["limit", "unknown", "--max-running", "5", "--whole-queue"], 1),
         (["limit", "default", "--max-running", "5", "--client", "a\nb"], 1),
         (["list", "unknown"], 1),
@@ -167,7 +167,7 @@ def test_a_wrong_value_is_wrong_usage_of_every_limit(broker, name, capsys):
     with pytest.raises(SystemExit) as exit:
         command.run_from_argv(["manage.py", "rtq_clients", "limit", "mail", f"--{name.replace('_', '-')}", "many"])
 
-    assert exit.value.code == 2
+    assert exit.value.code == 64
     assert f"'many' is not {LIMIT_KINDS[name].allowed}" in " ".join(capsys.readouterr().err.split())
 
 

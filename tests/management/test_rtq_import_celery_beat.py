@@ -180,7 +180,7 @@ def test_rows_are_saved(beat_schedule, broker):
     [
         ("settings", 1, "The settings have no CELERY_BEAT_SCHEDULE."),
         ("database", 1, "django_celery_beat is not in INSTALLED_APPS."),
-        ("no.such.app", 2, "'no.such.app' is not 'settings', 'database' or the path of a Celery app"),
+        ("no.such.app", 64, "'no.such.app' is not 'settings', 'database' or the path of a Celery app"),
     ],
 )
 def test_without_a_source_it_says_what_is_missing(source, code, message):

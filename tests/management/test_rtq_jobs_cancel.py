@@ -172,8 +172,8 @@ def test_where_nobody_can_answer_cancelling_by_filter_does_nothing(jobs, inspect
 def test_a_filter_is_needed(jobs):
     for action in ("cancel", "run"):
         ran = run("rtq_jobs", action)
-        assert (ran.code, ran.error.startswith("Which jobs? Give ids, or a filter (--queue, --task,")) == (2, True)
-        assert run("rtq_jobs", action, "some-id", "--state", "scheduled").code == 2
+        assert (ran.code, ran.error.startswith("Which jobs? Give ids, or a filter (--queue, --task,")) == (64, True)
+        assert run("rtq_jobs", action, "some-id", "--state", "scheduled").code == 64
 
 
 def test_an_outage_in_between_says_what_was_done(jobs, inspector, monkeypatch):

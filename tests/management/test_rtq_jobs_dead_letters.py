@@ -128,14 +128,14 @@ def test_a_letter_without_a_record_can_be_discarded_by_id(broker, inspector, red
 @pytest.mark.parametrize(
     ("options", "message", "code"),
     [
-        ([], "Which jobs?", 2),
-        (["--limit", "5"], "Which jobs?", 2),
-        (["some-id", "--all"], "either ids or --all", 2),
-        (["some-id", "--task", "x"], "either ids or --task", 2),
-        (["some-id", "--limit", "1"], "either ids or --limit", 2),
-        (["--task", ""], "--task is empty", 2),
+        ([], "Which jobs?", 64),
+        (["--limit", "5"], "Which jobs?", 64),
+        (["some-id", "--all"], "either ids or --all", 64),
+        (["some-id", "--task", "x"], "either ids or --task", 64),
+        (["some-id", "--limit", "1"], "either ids or --limit", 64),
+        (["--task", ""], "--task is empty", 64),
         (["--queue", "blk"], "Did you mean 'bulk'?", 1),
-        (["--all", "--limit", "0"], "is not a whole number from 1 to", 1),  # 2 in a shell: Django has argparse say so
+        (["--all", "--limit", "0"], "is not a whole number from 1 to", 1),  # 64 in a shell: Django has argparse say so
     ],
 )
 def test_what_is_not_clear_is_refused(three, inspector, monkeypatch, verb, options, message, code):
@@ -327,4 +327,4 @@ def test_what_was_discarded_can_be_put_back(three, inspector, how):
 def test_what_is_no_token_is_refused(broker):
     ran = run("rtq_jobs", "undo", "abc")
 
-    assert (ran.code, ran.error) == (2, "'abc' is not what --undoable has printed.")
+    assert (ran.code, ran.error) == (64, "'abc' is not what --undoable has printed.")

@@ -118,11 +118,11 @@ def test_an_unknown_queue_is_likely_a_typo(broker):
 def test_both_queues_may_not_be_the_same(broker):
     ran = run("rtq_jobs", "move", "--queue", TARGET, "--to", TARGET, "--no-input")
 
-    assert (ran.code, ran.error) == (2, "--queue and --to are both bulk.")
+    assert (ran.code, ran.error) == (64, "--queue and --to are both bulk.")
 
 
 def test_somebody_has_to_say_which_jobs(broker):
-    assert run("rtq_jobs", "move", "--to", TARGET).code == 2
+    assert run("rtq_jobs", "move", "--to", TARGET).code == 64
 
 
 def test_how_many_of_all_could_not_be_moved_is_told_with_the_reason_of_the_first(broker):

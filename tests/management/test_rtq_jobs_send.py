@@ -38,7 +38,7 @@ def test_what_cannot_be_sent_is_said(broker):
     over = finished_job(broker)
 
     wrong = run("rtq_jobs", "send", over.id, "approved", "yes")
-    assert (wrong.code, wrong.error[:16]) == (2, "'yes' is no JSON")
+    assert (wrong.code, wrong.error[:16]) == (64, "'yes' is no JSON")
     for job_id, words in ((over.id, "is over: it gets no event"), ("nobody", "was not found")):
         ran = run("rtq_jobs", "send", job_id, "approved")
         assert ran.code == 1

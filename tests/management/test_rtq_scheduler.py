@@ -116,7 +116,7 @@ def test_it_starts_periodic_jobs_and_ends_at_ctrl_c(redis, rtq_scheduler):
 def test_queues_that_make_no_sense(broker, arguments, problem):
     ran = run("rtq_scheduler", *arguments)
 
-    assert ran.code == 2
+    assert ran.code == 64
     assert problem in ran.error
 
 

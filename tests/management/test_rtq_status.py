@@ -194,7 +194,7 @@ def test_only_the_queues_that_were_named_are_shown(broker):
     [
         ("hihg", 1, "No queue 'hihg' is declared, or has been used yet. Did you mean 'high'?"),
         ("x", 1, "No queue 'x' is declared, or has been used yet. Known are: "),
-        (",", 2, "--queues is empty: write for example --queues high,default"),
+        (",", 64, "--queues is empty: write for example --queues high,default"),
     ],
 )
 def test_a_queue_that_nobody_used_is_a_slip(broker, named, code, message):

@@ -43,7 +43,7 @@ def test_processes_have_a_limit(started, monkeypatch, capsys, cpus, most):
     run("rtq_worker", "--processes", str(most))
     assert [options.processes for options in started] == [most]
 
-    assert from_command_line("--processes", str(most + 1)) == 2
+    assert from_command_line("--processes", str(most + 1)) == 64
     complaint = capsys.readouterr().err
     assert f"{most + 1} processes are more than the limit of {most}" in complaint
     assert "--concurrency" in complaint
@@ -54,7 +54,7 @@ def test_slots_have_a_limit(started, capsys):
     run("rtq_worker", "--concurrency", "10000")
     assert [options.concurrency for options in started] == [10_000]
 
-    assert from_command_line("--concurrency", "10001") == 2
+    assert from_command_line("--concurrency", "10001") == 64
     complaint = capsys.readouterr().err
     assert "10001 concurrent jobs are more than the limit of 10000" in complaint
     assert "--processes" in complaint
@@ -63,13 +63,13 @@ def test_slots_have_a_limit(started, capsys):
 @pytest.mark.parametrize("option", ["--processes", "--concurrency", "--max-jobs"])
 @pytest.mark.parametrize("value", ["0", "-1", "2.5", "many", ""])
 def test_numbers_that_are_none_are_wrong_usage(started, capsys, option, value):
-    assert from_command_line(f"{option}={value}") == 2
+    assert from_command_line(f"{option}={value}") == 64
     assert "is not a whole number" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("queues", [" , ", "a b"])
 def test_queues_that_make_no_sense_are_wrong_usage(started, capsys, queues):
-    assert from_command_line("--queues", queues) == 2
+    assert from_command_line("--queues", queues) == 64
     assert not started
 
 

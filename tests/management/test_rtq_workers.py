@@ -83,8 +83,8 @@ def test_workers_are_selected_by_name_pattern_or_queue(redis, workers, selection
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
-        (["stop"], "Which workers? Give names, --queue, or --all to stop every one of them.", 2),
-        (["stop", "web1-11", "--all"], "Give either names or --all.", 2),
+        (["stop"], "Which workers? Give names, --queue, or --all to stop every one of them.", 64),
+        (["stop", "web1-11", "--all"], "Give either names or --all.", 64),
         (["stop", "web1-1"], "No worker is named 'web1-1'. Did you mean ", 1),
         (["stop", "db*"], "No worker is named 'db*'.", 1),
         (["stop", "--queue", "mail1"], "Did you mean 'mail'?", 1),

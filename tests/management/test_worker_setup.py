@@ -72,7 +72,7 @@ def test_a_pattern_stands_for_the_declared_queues_that_match(text, names):
 def test_queues_that_make_no_sense_are_wrong_usage(text, message):
     with pytest.raises(CommandError, match=re.escape(message)) as caught:
         queue_names(text)
-    assert caught.value.returncode == 2
+    assert caught.value.returncode == 64
 
 
 @pytest.mark.usefixtures("declared")

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import re
 from contextlib import closing
 
@@ -56,10 +57,39 @@ def test_a_command_runs_in_each_shard_or_in_one(shards):
     assert [int(found) for found in re.findall(r"default +open +(\d+)", text)] == [1, 2]
     assert text.index("shard 0:") < text.index("shard 1:")
     assert re.findall(r"default +open +(\d+)", run("rtq_status", "--shard", "1")) == ["2"]
-    with pytest.raises(CommandError, match="--shard"):
-        run("rtq_status", "--json")
+    with pytest.raises(CommandError, match="--watch is about one of them: choose it with --shard"):
+        run("rtq_status", "--watch")
     with pytest.raises(CommandError, match="There is no shard 7"):
         run("rtq_status", "--shard", "7")
+
+
+def test_json_of_all_shards_is_one_answer(shards):
+    here, there = enqueue(0, "here"), enqueue(1, "there")
+
+    def said(*arguments):
+        return json.loads(run(*arguments, "--json"))
+
+    ids = {(0, here.id), (1, there.id)}
+    assert {(job["shard"], job["id"]) for job in said("rtq_jobs", "list")} == ids
+    assert [(job["shard"], job["id"]) for job in said("rtq_jobs", "show", there.id)] == [(1, there.id)]
+    queues = [each for each in said("rtq_queues", "list") if each["queued"]]
+    assert [(each["shard"], each["name"]) for each in queues] == [(0, "default"), (1, "default")]
+    assert [(each["shard"], each["queues"][0]["queued"]) for each in said("rtq_status")] == [(0, 1), (1, 1)]
+    assert said("rtq_workers", "list") == said("rtq_tasks", "list") == []
+    assert [each["shard"] for each in said("rtq_queues", "pause", "default")] == [0, 1]
+    assert "shard" not in said("rtq_status", "--shard", "1")
+
+
+def test_the_check_of_all_shards_is_one_answer(half):
+    enqueue(0)
+
+    text, code = run_to_exit("rtq_check", "--json")
+
+    answer = json.loads(text)
+    assert (answer["status"], code) == ("critical", 2)
+    assert {(1, "redis_unreachable"), (0, "no_worker")} <= {
+        (each["shard"], each["kind"]) for each in answer["incidents"]
+    }
 
 
 def test_a_queue_is_paused_in_all_shards(shards):
@@ -121,7 +151,7 @@ def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
     assert [limit["max_running"].value for limit in limits] == [3, 2]
     assert [limit["rate"].value for limit in limits] == ["10/2s"] * 2
     text, code = run_to_exit("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1")
-    assert code == 2
+    assert code == 64
     assert "max_running 1 cannot be divided among 2 shards" in text
     run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "none", "--shard", "1")
     assert get_inspector(shard_place(1)).limits.read("default").queue["max_running"].value is None

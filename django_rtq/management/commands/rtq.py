@@ -29,7 +29,7 @@ class Command(RTQCommand):
     help = "Show the queues, the workers and what is wrong, in short, and which command does what."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.epilog = "Exit codes: 0 done; 1 Redis did not answer; 2 wrong usage."
+        parser.epilog = "Exit codes: 0 done; 1 Redis did not answer; 64 wrong usage."
 
     def handle(self, *args: Any, **options: Any) -> None:
         problem: BrokerError | None = None

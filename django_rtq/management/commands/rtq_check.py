@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from django_rtq.inspector.cluster_slot import HiddenKeys
 
 WELL, WARNING, CRITICAL = 0, 1, 2
+_CODES = {"ok": WELL, "warning": WARNING, "critical": CRITICAL}
 
 
 class Command(RTQCommand):
@@ -34,7 +35,7 @@ class Command(RTQCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
             "Exit codes: 0 nothing is wrong; 1 warnings; 2 something is critical, Redis did not answer, or the "
-            "settings or the usage are wrong."
+            "settings are wrong; 64 wrong usage."
         )
         JSON.add_to(parser)
         parser.add_argument(
@@ -65,8 +66,12 @@ class Command(RTQCommand):
                 self.stdout.write(incident_line(incident, now))
         else:
             self.stdout.write("ok")
-        if code := {"ok": WELL, "warning": WARNING, "critical": CRITICAL}[worst_of(incidents)]:
+        if code := _CODES[worst_of(incidents)]:
             sys.exit(code)
+
+    def merged(self, answers: Sequence[tuple[int, Any]]) -> Any:
+        worst = max((answer["status"] for _, answer in answers), key=list(_CODES).index)
+        return {"status": worst, "incidents": super().merged([(shard, each["incidents"]) for shard, each in answers])}
 
     def _show_error(self, error: str, *, json: bool) -> None:
         if json:

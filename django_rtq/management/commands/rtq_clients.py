@@ -107,7 +107,7 @@ class Command(ActionCommand):
         "Show how many jobs a queue and its clients may run at once, change that, and pause, resume and purge clients."
     )
     exit_codes = (
-        "Exit codes: 0 done; 1 the queue is unknown, not confirmed, or Redis did not answer; 2 wrong usage. "
+        "Exit codes: 0 done; 1 the queue is unknown, not confirmed, or Redis did not answer; 64 wrong usage. "
         "A change holds for all workers from their next claim on, and survives restarts."
     )
     actions = {

@@ -17,7 +17,7 @@ from django_rtq.management.output import count
 class Command(ActionCommand):
     help = "Put the slot of a Redis Cluster together whose master died while the slot moved to another one."
     exit_codes = (
-        "Exit codes: 0 done, or there was nothing to do; 1 no Cluster, or a node did not answer; 2 wrong usage."
+        "Exit codes: 0 done, or there was nothing to do; 1 no Cluster, or a node did not answer; 64 wrong usage."
     )
     actions = {
         "recover": Action(

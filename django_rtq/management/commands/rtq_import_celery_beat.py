@@ -28,7 +28,7 @@ class Command(RTQCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
             "Exit codes: 0 done; 1 some schedules could not be converted or saved (the others are), or there is "
-            "nothing to read; 2 wrong usage."
+            "nothing to read; 64 wrong usage."
         )
         parser.add_argument(
             "source",

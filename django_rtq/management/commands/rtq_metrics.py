@@ -20,8 +20,8 @@ class Command(RTQCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
             "Exit codes: 0 printed, or stopped by SIGTERM or Ctrl-C; 1 Redis did not answer, the port is in use, or "
-            "prometheus_client is not installed; 2 wrong usage. While it serves and Redis does not answer, scrapes get "
-            "503."
+            "prometheus_client is not installed; 64 wrong usage. While it serves and Redis does not answer, scrapes "
+            "get 503."
         )
         parser.add_argument("--port", type=_port, help="Serve them on this port until stopped; 0: a free one.")
         parser.add_argument("--address", default="127.0.0.1", help="The address to listen on. Default: 127.0.0.1.")

@@ -55,7 +55,7 @@ class Command(ActionCommand):
     exit_codes = (
         "Exit codes: 0 done, even if there was nothing to do; 1 a queue is unknown (then none is paused or resumed) or "
         "in use (the others are forgotten), not confirmed, or Redis did not answer (some jobs may have been purged "
-        "before); 2 wrong usage; 130 stopped with Ctrl-C."
+        "before); 64 wrong usage; 130 stopped with Ctrl-C."
     )
     actions = {
         "list": Action(

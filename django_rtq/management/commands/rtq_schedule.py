@@ -43,7 +43,7 @@ class Command(ActionCommand):
     in_each_shard = takes_shard = False
     help = "List the schedules of periodic jobs, run one now, or enable or disable one."
     exit_codes = (
-        "Exit codes: 0 done; 1 unknown or invalid schedule, or Redis or the database did not answer; 2 wrong usage."
+        "Exit codes: 0 done; 1 unknown or invalid schedule, or Redis or the database did not answer; 64 wrong usage."
     )
     actions = {
         "list": Action("Show all schedules, with their times and their last jobs.", reads_only=True),

@@ -34,7 +34,7 @@ class Command(ActionCommand):
     help = 'Show the shards in RTQ["SHARDS"], make a change of them known to Redis, or empty a shard that is closed.'
     exit_codes = (
         "Exit codes: 0 done; 1 there are no shards, one did not answer or has another number, or jobs are left; "
-        "2 wrong usage."
+        "64 wrong usage."
     )
     backend_help = ""
     in_each_shard = takes_shard = False

@@ -89,7 +89,7 @@ class Command(RTQCommand):
     help = "Show the queues with their numbers of jobs and the age of the oldest job, and the workers."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.epilog = "Exit codes: 0 done; 1 Redis did not answer, or a queue is unknown; 2 wrong usage."
+        parser.epilog = "Exit codes: 0 done; 1 Redis did not answer, or a queue is unknown; 64 wrong usage."
         JSON.add_to(parser)
         parser.add_argument(
             "--watch",

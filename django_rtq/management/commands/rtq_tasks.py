@@ -44,7 +44,7 @@ class Command(ActionCommand):
     help = "Pause and resume tasks, and list those that are paused."
     exit_codes = (
         "Exit codes: 0 done, even if there was nothing to do; 1 a queue or a task is unknown, a queue has 100 paused "
-        "tasks, or Redis did not answer; 2 wrong usage. A pause holds for all workers from their next claim on, and "
+        "tasks, or Redis did not answer; 64 wrong usage. A pause holds for all workers from their next claim on, and "
         "survives restarts."
     )
     actions = {

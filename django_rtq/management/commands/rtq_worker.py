@@ -27,7 +27,7 @@ class Command(RTQCommand):
 
     help = (
         "Run the jobs of one or more queues. The first Ctrl-C or SIGTERM lets running jobs finish, a second one "
-        "returns them to their queues at once. Exit codes: 0 stopped, or burst finished; 1 cannot start; 2 wrong "
+        "returns them to their queues at once. Exit codes: 0 stopped, or burst finished; 1 cannot start; 64 wrong "
         "usage; 130, 143 or 129 stopped by a second signal."
     )
     requires_system_checks = ["rtq"]

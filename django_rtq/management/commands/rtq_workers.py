@@ -63,7 +63,7 @@ CHOICE_OR_ALL = [*CHOICE, ALL.but(help="Every worker.")]
 class Command(ActionCommand):
     help = "List the workers, and tell them to go quiet, to resume or to stop. A command applies to a whole rtq_worker."
     exit_codes = (
-        "Exit codes: 0 done; 1 there is no such worker, or Redis did not answer; 2 wrong usage. Workers follow within "
+        "Exit codes: 0 done; 1 there is no such worker, or Redis did not answer; 64 wrong usage. Workers follow within "
         "a second; list shows it some seconds later."
     )
     actions = {

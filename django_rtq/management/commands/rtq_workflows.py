@@ -37,7 +37,7 @@ ID = Argument("id", metavar="ID", help="The id of a workflow.")
 class Command(ActionCommand):
     in_each_shard = takes_shard = False
     help = "List workflows, show one with its steps, cancel it, or requeue its dead jobs."
-    exit_codes = "Exit codes: 0 done; 1 there is no such workflow, or Redis did not answer; 2 wrong usage."
+    exit_codes = "Exit codes: 0 done; 1 there is no such workflow, or Redis did not answer; 64 wrong usage."
     actions = {
         "list": Action(
             "Show the workflows in which something happened last.",
