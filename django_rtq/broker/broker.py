@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ from django_rtq.broker.task_backends import in_settings
 from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers, worker_info_commands
 from django_rtq.broker.workflows import Advance, WorkflowStore, read_advance, read_finished
 from django_rtq.conf.config import Config, check_redis_is_allowed
-from django_rtq.exceptions import BrokerError
+from django_rtq.exceptions import BrokerError, BrokerFull
 from django_rtq.jobs.job import PARK_SECONDS, Job, made_ms
 from django_rtq.jobs.outcome import DROPPED
 from django_rtq.jobs.record import Header, read_head, read_record, write_record
@@ -464,12 +465,11 @@ class Broker:
         promote: bool,
         keeper: SettingsKeeper | None = None,
     ) -> HeartbeatResult:
-        """All that a supervisor does every few seconds, in one round trip, or two if there is something to tend.
+        """What a supervisor does every few seconds before anything else, in one round trip.
 
         It renews the leases of its workers, stores what the admin shows of them, reads the version of the stored
-        schedules, notices when Redis has lost its data, and reads what the `keeper` has to know. It tends queues that
-        nobody has tended lately: it promotes due jobs, in case the scheduler that was woken for them is dead, repairs
-        some lanes, and counts jobs that are in no place (D160). Raises FormatMismatch.
+        schedules, notices when Redis has lost its data, reads what the `keeper` has to know, and says what there is to
+        do, such as the queues that nobody has tended lately: see tend(). Raises FormatMismatch.
         """
         # First: a caller that cancels a running job asks the script, then reads here which supervisor to wake. If the
         # info came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
@@ -486,40 +486,44 @@ class Broker:
         replies = packet.replies(self.redis.execute_each(packet.commands, resend=True))
         self._watch_data(check_format(replies["format"][-1], self.keys))
         renewed = [entry for reply in checked(replies["renew"]) for entry in reply]
-        traces, version = checked(replies["traces"] + replies["schedules"])
-        self.schedules.set_version(version)
+        (version,) = replies["schedules"]
+        if not isinstance(version, BrokerError):  # the scheduler says so if it is
+            self.schedules.set_version(version)
         if keeper:
             keeper.read(replies["keeper"])
-        promoted, lost = self._tend(
-            [queue for queue, (*_, has_due, _) in zip(queues, renewed, strict=True) if has_due],
-            {queue: start for queue, (*_, start) in zip(queues, renewed, strict=True) if start >= 0},
-        )
         return HeartbeatResult(
             seconds=earliest_seconds(renewed),
             expired=[queue for queue, (left, *_) in zip(queues, renewed, strict=True) if left == 0],
-            promoted=promoted,
             cancel_requests=read_cancel_requests(renewed),
             unknown={name.decode() for _, names, *_ in renewed for name in names},
-            lost=lost,
-            has_members=bool(traces),
+            due=[queue for queue, (*_, has_due, _) in zip(queues, renewed, strict=True) if has_due],
+            repairs={queue: start for queue, (*_, start) in zip(queues, renewed, strict=True) if start >= 0},
+            has_members=bool(replies["traces"][0]),
         )
 
-    def _tend(self, due: Sequence[str], starts: Mapping[str, int]) -> tuple[dict[str, list[str]], dict[str, int]]:
-        """Promote in some queues, and repair in others, from the lanes on that are given.
+    def tend(self, beat: HeartbeatResult) -> tuple[dict[str, list[str]], dict[str, int], list[BrokerError]]:
+        """Promote due jobs, in case the scheduler that was woken for them is dead, repair some lanes, and count jobs
+        that are in no place (D160), where that heartbeat has found some. Raises BrokerUnavailable.
 
-        Returns, by queue, what was promoted, and how many jobs are in no place.
+        Returns, by queue, what was promoted, and how many jobs are in no place (-1: unknown); and what was refused.
         """
-        commands = [self.maintenance.promote_command(queue) for queue in due]
-        commands += [self.maintenance.repair_command(queue, start) for queue, start in starts.items()]
-        replies = self.redis.execute(commands, resend=True) if commands else []
-        promoted = dict(zip(due, map(promoted_ids, replies), strict=False))
-        lost = {queue: lost for queue, (_, lost) in zip(starts, replies[len(due) :], strict=True) if lost}
-        return promoted, lost
+        commands = [self.maintenance.promote_command(queue) for queue in beat.due]
+        commands += [self.maintenance.repair_command(queue, start) for queue, start in beat.repairs.items()]
+        replies, promoted, lost, refused = self.redis.execute_each(commands, resend=True), {}, {}, []
+        for place, (queue, reply) in enumerate(zip((*beat.due, *beat.repairs), replies, strict=True)):
+            if isinstance(reply, BrokerError):
+                refused.append(reply)
+            elif place < len(beat.due):
+                promoted[queue] = promoted_ids(reply)
+            elif reply[1]:
+                lost[queue] = reply[1]
+        return promoted, lost, refused
 
     def _watch_data(self, data_id: str) -> None:
         """Note when Redis has lost its data since the last heartbeat."""
         if data_id and self._data_id and data_id != self._data_id:
-            note_loss(self.redis, self.keys, data_id)
+            with suppress(BrokerFull):
+                note_loss(self.redis, self.keys, data_id)
         self._data_id = data_id or self._data_id
 
     def renew_commands(self, queues: Sequence[str], workers: Sequence[str], *, tends: str = "") -> list[Command]:

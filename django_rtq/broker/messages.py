@@ -186,10 +186,10 @@ class HeartbeatResult(NamedTuple):
 
     seconds: float | None  # until the next lease of any worker ends, in queues that it tended; None: there is no worker
     expired: list[str]  # queues in which one has ended
-    promoted: dict[str, list[str]]  # queue -> job ids, of queues in which something was due
     cancel_requests: list[CancelRequest]  # for jobs of the workers whose leases were renewed
     unknown: set[str]  # workers whose leases have expired: they were not renewed, and their jobs are others' now
-    lost: dict[str, int]  # queue -> how many jobs are in no place, -1: unknown; only those to be repaired
+    due: list[str]  # queues in which there is something to promote
+    repairs: dict[str, int]  # queue -> the lane from which on its lanes are to be repaired
     has_members: bool = False  # workflows may have to hear of members that have ended, or have parts to start
 
 

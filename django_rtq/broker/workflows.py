@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, pairwise
 from typing import Any, NamedTuple
@@ -27,7 +29,7 @@ from django_rtq.broker.redis.commands import Argument, Command, Token, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.settlement import WORKFLOW_PART
 from django_rtq.conf.config import Config
-from django_rtq.exceptions import BrokerError, QueueFull
+from django_rtq.exceptions import BrokerError, BrokerUnavailable, QueueFull
 from django_rtq.jobs.job import is_member
 
 logger = logging.getLogger("django_rtq")
@@ -42,12 +44,19 @@ CANCELLED_PARTS = 20  # of the steps of a workflow in one go, of as many jobs as
 CANCELLED_AT_DEATH = 500
 CANCELLED_IN_HEARTBEAT = 2_000
 UNFINISHED_MS = 60_000  # without another part; then a workflow that is not whole is forgotten
-STALLED_MS = 2_000  # after that, parts that nobody has started are started by a heartbeat
-MOST_FULL = 1000
+STALLED_MS = 500  # after nobody has started parts of a workflow for so long, a heartbeat starts them
+FOLLOW_SECONDS = 0.5  # of starting parts by who has settled members; who settles others goes on
+FORGET_SECONDS = 0.25  # of one call of forget_old()
+FORGOTTEN_AT_ONCE = 100
+STATE_PLACE = 10**13  # of a score of `workflow_states`: the place of the state; the rest is since when, ms
+FINAL_PLACES = (2, 3, 4)  # of the states in which a workflow is over
+MOST_NOTED = 1000
 STEP_TEXTS = 8  # that describe a step that is added
 
 #: Workflows whose results are too many, as far as this process has heard.
 full_workflows: set[str] = set()
+#: Workflows that cannot go on, or be forgotten: this process has logged why.
+broken_workflows: set[str] = set()
 
 
 class Part(NamedTuple):
@@ -115,6 +124,7 @@ class WorkflowStore:
 
     def __init__(self, redis: RedisClient, keys: Keys, config: Config) -> None:
         self._redis, self._keys, self._config = redis, keys, config
+        self._unforgettable: set[bytes] = set()  # members of `workflow_states` whose workflows are broken
 
     @property
     def _home(self) -> Any:
@@ -193,17 +203,22 @@ class WorkflowStore:
         self.start(_parts(flow, rest))
         return "ok", ""
 
-    def start(self, parts: Iterable[Part]) -> None:
-        """Enqueue the members of these parts, and of those that follow them. Raises BrokerError."""
+    def start(self, parts: Iterable[Part], *, until: float = math.inf) -> bool:
+        """Enqueue the members of these parts, and of those that follow them, until then (time.monotonic()). Returns
+        whether some are left, which heartbeats start. Raises BrokerUnavailable."""
         waiting = list(dict.fromkeys(parts))
         while waiting:
             now, waiting = waiting[:PARTS_IN_FLIGHT], waiting[PARTS_IN_FLIGHT:]
-            flows = {part.workflow for part in now} - {part.workflow for part in waiting}
+            flows = list({part.workflow for part in now} - {part.workflow for part in waiting})
             commands = [self._start_command(part) for part in now]
             commands += [self.advance_command(flow, self._config.default_queue, ()) for flow in flows]
-            replies = self._redis.execute(commands, resend=True)
+            replies = self._redis.execute_each(commands, resend=True)
+            refused = {part.workflow for part, reply in zip(now, replies, strict=False) if _is_refused(part[0], reply)}
             for flow, reply in zip(flows, replies[len(now) :], strict=True):
-                waiting += read_advance(flow, reply).parts
+                waiting += [part for part in read_advance(flow, reply).parts if flow not in refused]
+            if waiting and time.monotonic() > until:
+                return True
+        return False
 
     def _start_command(self, part: Part) -> Command:
         queues = [self._home, self._keys.of(part.queue)]
@@ -232,21 +247,21 @@ class WorkflowStore:
             for start in range(0, len(ids), AT_ONCE)
         ]
 
-    def follow(self, advances: Sequence[Advance]) -> None:
-        """Do what follows: tell receivers, start parts. Raises BrokerError: then the next heartbeat does it."""
+    def follow(self, advances: Sequence[Advance], *, until: float | None = None) -> bool:
+        """Do what follows: tell receivers, start parts, until then (time.monotonic()) or for half a second. Returns
+        whether parts are left. Raises BrokerUnavailable: then the next heartbeat does it."""
         for advance in advances:
             if advance.news in ("ended", "blocked"):
                 signal = signals.workflow_ended if advance.news == "ended" else signals.workflow_blocked
                 signal.send_robust(WorkflowStore, workflow_id=advance.workflow, name=advance.name)
             elif advance.news == "cancel":
-                if self.cancel(advance.workflow) == "cancelled":
-                    self.cancel_members(advance.workflow, most_jobs=CANCELLED_AT_DEATH)  # heartbeats do the others
+                with apart(advance.workflow):
+                    if self.cancel(advance.workflow) == "cancelled":
+                        self.cancel_members(advance.workflow, most_jobs=CANCELLED_AT_DEATH)  # heartbeats do the others
             elif advance.news == "full":
-                if len(full_workflows) == MOST_FULL:
-                    full_workflows.clear()
-                full_workflows.add(advance.workflow)
-        if parts := [part for advance in advances for part in advance.parts]:
-            self.start(parts)
+                _note(full_workflows, advance.workflow)
+        parts = [part for advance in advances for part in advance.parts]
+        return bool(parts) and self.start(parts, until=until or time.monotonic() + FOLLOW_SECONDS)
 
     # -- for heartbeats
 
@@ -254,29 +269,40 @@ class WorkflowStore:
         """The command that says whether sweep() has anything to do."""
         return ("EXISTS", self._home.unstarted, *(self._keys.of(queue).ended_members for queue in queues))
 
-    def sweep(self, queues: Sequence[str]) -> bool:
+    def sweep(self, queues: Sequence[str], *, until: float = math.inf) -> bool:
         """Take the notes that nobody has taken, go on with workflows where whoever began it has died, and forget those
-        that were not sent as a whole. A bounded number of each; returns whether a cancelled workflow has more jobs to
-        cancel. Raises BrokerError."""
+        that were not sent as a whole. A bounded number of each, until then (time.monotonic()), one at least. Returns
+        whether parts are left to start, or jobs to cancel. A workflow that is broken stops no other. Raises
+        BrokerUnavailable."""
         stalled: Command = ("ZRANGE", self._home.unstarted, 0, 99, "WITHSCORES")
         *notes, unstarted, now_ms = self._redis.execute(
             [*self._notes_commands(queues), stalled, ("TIME",)], resend=True
         )
-        self._take_notes(queues, notes)
+        self._take_notes(queues, notes, until)
         now_ms = int(now_ms[0]) * 1000 + int(now_ms[1]) // 1000
         ages_ms = {flow.decode(): now_ms - float(at) for flow, at in zip(unstarted[::2], unstarted[1::2], strict=True)}
         flows = [flow for flow, age_ms in ages_ms.items() if age_ms > STALLED_MS]
         reads: list[Command] = [("HGET", self._home.workflow + flow.encode(), "state") for flow in flows]
-        states = self._redis.execute(reads, resend=True) if reads else []
         has_more = False
-        for flow, state in zip(flows, states, strict=True):
-            if state == b"cancelled":
-                has_more |= self.cancel_members(flow, most_jobs=CANCELLED_IN_HEARTBEAT)
-            if state not in (None, b"making"):
-                self._advance([(flow, self.advance_command(flow, self._config.default_queue, ()))])
-            elif ages_ms[flow] > UNFINISHED_MS:
-                self.forget(flow, latest_ms=now_ms - UNFINISHED_MS)
+        for flow, state in zip(flows, self._redis.execute_each(reads, resend=True), strict=True):
+            with apart(flow):
+                if state not in (None, b"making"):
+                    has_more |= self._go_on(flow, state, now_ms, until)
+                elif ages_ms[flow] > UNFINISHED_MS:
+                    self.forget(flow, latest_ms=now_ms - UNFINISHED_MS)
+            if time.monotonic() > until:
+                return True
         return has_more
+
+    def _go_on(self, flow: str, state: Any, now_ms: int, until: float) -> bool:
+        """Returns whether it has more parts to start, or jobs to cancel. Raises BrokerError."""
+        if state == b"cancelled":
+            has_more = self.cancel_members(flow, most_jobs=CANCELLED_IN_HEARTBEAT)
+        else:  # others come first now, and no other heartbeat has to join in
+            has_more = False
+            self._redis.execute_one(("ZADD", self._home.unstarted, "XX", now_ms, flow), resend=True)
+        checked([state])
+        return self._advance([(flow, self.advance_command(flow, self._config.default_queue, ()))], until) or has_more
 
     def tell(self, queue: str, job_ids: Iterable[str]) -> None:
         """Let workflows hear what somebody did with these jobs of a queue. Without Redis the next heartbeat does it."""
@@ -287,40 +313,64 @@ class WorkflowStore:
     def _notes_commands(self, queues: Iterable[str]) -> list[Command]:
         return [("HRANDFIELD", self._keys.of(queue).ended_members, NOTES_AT_ONCE) for queue in queues]
 
-    def _take_notes(self, queues: Sequence[str], notes: Sequence[Sequence[bytes]]) -> None:
+    def _take_notes(self, queues: Sequence[str], notes: Sequence[Sequence[bytes]], until: float) -> None:
         for _ in range(MAX_ROUNDS):
             notes = [ids or () for ids in notes]  # fakeredis has None where there are none
             notes_of = zip(queues, notes, strict=True)
             calls = [self.advance_commands(queue, ids, drops_others=True) for queue, ids in notes_of]
-            self._advance([*chain.from_iterable(calls)])
-            if max(map(len, notes), default=0) < NOTES_AT_ONCE:
+            self._advance([*chain.from_iterable(calls)], until)
+            if max(map(len, notes), default=0) < NOTES_AT_ONCE or time.monotonic() > until:
                 return
             notes = self._redis.execute(self._notes_commands(queues), resend=True)
 
-    def _advance(self, calls: Sequence[tuple[str, Command]]) -> None:
-        replies = self._redis.execute([command for _, command in calls], resend=True) if calls else []
-        self.follow([read_advance(flow, reply) for (flow, _), reply in zip(calls, replies, strict=True)])
+    def _advance(self, calls: Sequence[tuple[str, Command]], until: float | None = None) -> bool:
+        replies = self._redis.execute_each([command for _, command in calls], resend=True)
+        advances = [
+            read_advance(flow, reply)
+            for (flow, _), reply in zip(calls, replies, strict=True)
+            if not _is_refused(flow, reply)
+        ]
+        return self.follow(advances, until=until)
 
-    def forget_old(self) -> None:
-        """Forget workflows that ended long ago, or that are too many; a bounded number. Raises BrokerError."""
-        config = self._config
-        (seconds, _), number = self._redis.execute([("TIME",), ("ZCARD", self._home.workflows)], resend=True)
-        if not number:
-            return
-        latest_ms = int(seconds) * 1000 - int(config.workflow_ttl * 1000)
-        over = min(1000, number - MOST_WORKFLOWS)
-        reads: list[Command] = [("ZRANGEBYSCORE", self._home.workflows, "-inf", latest_ms, "LIMIT", 0, 1000)]
-        if over > 0:
-            reads.append(("ZRANGE", self._home.workflows, 0, over - 1))
-        old, *surplus = self._redis.execute(reads, resend=True)
-        for flow in old:
-            self.forget(flow.decode(), latest_ms=latest_ms)
-        for flow in surplus[0] if surplus else ():
-            self.forget(flow.decode(), latest_ms=int(seconds) * 1000)
+    def forget_old(self) -> bool:
+        """Forget workflows that ended more than WORKFLOW_TTL ago, or that are too many, for a quarter of a second.
+        Returns whether none of them is left. Raises BrokerUnavailable."""
+        until = time.monotonic() + FORGET_SECONDS
+        while forgotten := self._forget_some():
+            if forgotten < FORGOTTEN_AT_ONCE:
+                break
+            if time.monotonic() > until:
+                return False
+        return True
+
+    def _forget_some(self) -> int:
+        """Those that ended first. Returns how many they were."""
+        key, most = self._home.workflow_states, FORGOTTEN_AT_ONCE + len(self._unforgettable)
+        reads: list[Command] = [
+            ("ZRANGEBYSCORE", key, place * STATE_PLACE, f"({(place + 1) * STATE_PLACE}", "WITHSCORES", "LIMIT", 0, most)
+            for place in FINAL_PLACES
+        ]
+        count: Command = ("ZCOUNT", key, FINAL_PLACES[0] * STATE_PLACE, (FINAL_PLACES[-1] + 1) * STATE_PLACE)
+        (seconds, _), number, *states = self._redis.execute([("TIME",), count, *reads], resend=True)
+        ends = sorted(
+            (int(float(score)) % STATE_PLACE, member)
+            for state in states
+            for member, score in zip(state[::2], state[1::2], strict=True)
+            if member not in self._unforgettable
+        )
+        latest_ms, surplus = int(seconds) * 1000 - int(self._config.workflow_ttl * 1000), number - MOST_WORKFLOWS
+        due = [each for place, each in enumerate(ends) if each[0] <= latest_ms or place < surplus][:FORGOTTEN_AT_ONCE]
+        flows = [member.decode(errors="replace").partition(" ")[0] for _, member in due]
+        script = SCRIPTS["forget_workflow"]
+        calls = [script.call(self._home, (flow, *end)) for flow, end in zip(flows, due, strict=True)]
+        for flow, (_, member), reply in zip(flows, due, self._redis.execute_each(calls, resend=True), strict=True):
+            if _is_refused(flow, reply) or reply == b"open":
+                self._unforgettable.add(member)
+        return len(due)
 
     def forget(self, workflow: str, *, latest_ms: int) -> str:
         """Delete a workflow that is over: the answer of the script forget_workflow."""
-        return self._ask("forget_workflow", workflow, latest_ms)
+        return self._ask("forget_workflow", workflow, latest_ms, "")
 
     # -- by hand
 
@@ -440,11 +490,10 @@ class WorkflowStore:
         return matching
 
     def read_fields(self, workflows: Sequence[str]) -> list[dict[str, str]]:
-        """All fields of these workflows; {} for one that is not there. Raises BrokerError."""
-        replies = (
-            self._redis.execute([self.fields_command(flow) for flow in workflows], resend=True) if workflows else []
-        )
-        return [_as_texts(reply) for reply in checked(replies)]
+        """All fields of these workflows; {} for one that is not there, or broken. Raises BrokerUnavailable."""
+        replies = self._redis.execute_each([self.fields_command(flow) for flow in workflows], resend=True)
+        checked([reply for reply in replies if isinstance(reply, BrokerUnavailable)])
+        return [{} if isinstance(reply, BrokerError) else _as_texts(reply) for reply in replies]
 
     def bitmaps(self, workflow: str, step: int, *hows: str) -> list[bytes]:
         """Which members of a step have ended in these ways: bitmaps, the first member is the highest bit."""
@@ -524,11 +573,39 @@ def _packets(parts: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
 
 
 def _as_texts(reply: Sequence[bytes]) -> dict[str, str]:
-    return {name.decode(): value.decode() for name, value in zip(reply[::2], reply[1::2], strict=True)}
+    texts = [text.decode(errors="replace") for text in reply]
+    return dict(zip(texts[::2], texts[1::2], strict=True))
 
 
 def _parts(workflow: str, reply: Sequence[bytes]) -> list[Part]:
-    return [Part(workflow, name.decode(), queue.decode()) for name, queue in zip(reply[::2], reply[1::2], strict=True)]
+    pairs = zip(reply[::2], reply[1::2], strict=True)
+    return [Part(workflow, name.decode(), queue.decode()) for name, queue in pairs if queue]  # else it is broken
+
+
+def _note(workflows: set[str], workflow: str) -> None:
+    if len(workflows) == MOST_NOTED:
+        workflows.clear()
+    workflows.add(workflow)
+
+
+@contextmanager
+def apart(workflow: str) -> Iterator[None]:
+    """What is wrong with a workflow stops no other one: it is logged, once in this process."""
+    try:
+        yield
+    except BrokerUnavailable:
+        raise
+    except Exception:
+        if workflow not in broken_workflows:
+            _note(broken_workflows, workflow)
+            logger.exception("workflow %s is broken; others go on", workflow)
+
+
+def _is_refused(workflow: str, reply: Any) -> bool:
+    if is_refused := isinstance(reply, BrokerError):
+        with apart(workflow):
+            checked([reply])
+    return is_refused
 
 
 def read_finished(reply: Any) -> tuple[Any, list[Advance]]:

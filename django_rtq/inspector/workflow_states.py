@@ -9,11 +9,11 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.workflows import STATE_PLACE
 from django_rtq.jobs.job import clock_moment
 
 STATES = ("running", "blocked", "succeeded", "failed", "cancelled")  # in the order of their places
 MOST_BLOCKED = 50
-_PLACE = 10**13  # of a score of `workflow_states`: the place of the state; the rest is since when, ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class WorkflowStates:
 def workflow_commands(broker: Broker) -> list[Command]:
     """The commands for read_workflow_states()."""
     key = broker.keys.of(broker.config.default_queue).workflow_states
-    bounds = [(place * _PLACE, f"({(place + 1) * _PLACE}") for place in range(len(STATES))]
+    bounds = [(place * STATE_PLACE, f"({(place + 1) * STATE_PLACE}") for place in range(len(STATES))]
     counts: list[Command] = [("ZCOUNT", key, *each) for each in bounds]
     return [*counts, ("ZRANGEBYSCORE", key, *bounds[1], "WITHSCORES", "LIMIT", 0, MOST_BLOCKED)]
 
@@ -47,5 +47,5 @@ def read_workflow_states(replies: Sequence[Any]) -> WorkflowStates:
     flows = []
     for member, score in zip(blocked[::2], blocked[1::2], strict=True):
         workflow, _, name = member.decode(errors="replace").partition(" ")
-        flows.append(BlockedWorkflow(id=workflow, name=name, since=clock_moment(int(float(score)) - _PLACE)))
+        flows.append(BlockedWorkflow(id=workflow, name=name, since=clock_moment(int(float(score)) - STATE_PLACE)))
     return WorkflowStates(counts=dict(zip(STATES, counts, strict=True)), blocked=flows)

@@ -23,6 +23,7 @@ logger = logging.getLogger("django_rtq")
 
 MAX_CALLS = 4  # of promote, for 100 jobs each, in one round trip: Redis serves nobody else meanwhile
 CHECK_SECONDS = 10.0  # how often wait() checks whether a thread of this process has noticed changed schedules
+FORGET_EACH_SECONDS = 1.0  # how often it searches for workflows that ended long ago, if it has something to do
 CLEANUP_SECONDS = 3600.0  # how often it searches for unused queues
 RESTART_CHECK_SECONDS = 3600.0  # how often it looks whether Redis was restarted; at once if a connection was lost
 MAX_WAIT_SECONDS = 60.0  # if a wake-up signal gets lost, heartbeats promote due jobs as well
@@ -142,6 +143,7 @@ class Scheduler(Loop):
         self._calls = 1
         self._next_task_hours = 0.0  # time.monotonic() when another hour of the counters of tasks is over
         self._next_cleanup = 0.0  # time.monotonic() of the next search for unused queues
+        self._next_forgetting = 0.0  # time.monotonic() of the next search for workflows that ended long ago
         self._next_restart_check = 0.0  # time.monotonic()
         self._has_connected = False
         self._reader = BlockingReader(
@@ -155,6 +157,9 @@ class Scheduler(Loop):
         """Promote, trim and fire, a bounded number of jobs for each queue."""
         seconds, promoted, is_trimmed = self._broker.maintenance.run(self._queues, promote_calls=self._calls)
         signals.send_promoted(Scheduler, promoted)
+        if time.monotonic() >= self._next_forgetting:
+            is_trimmed &= self._broker.workflows.forget_old()
+            self._next_forgetting = time.monotonic() + FORGET_EACH_SECONDS if is_trimmed else 0.0
         # If many jobs are due, the next round trip promotes several batches.
         self._calls = MAX_CALLS if seconds == 0.0 else 1
         # Last, because a Redis server without memory rejects new jobs, but not the rest.
@@ -168,7 +173,6 @@ class Scheduler(Loop):
             return 0.0
         if time.monotonic() >= self._next_cleanup:
             self._forget_unused_queues()
-            self._broker.workflows.forget_old()
         return min(wait for wait in (seconds, until_slot, MAX_WAIT_SECONDS) if wait is not None)
 
     def _on_connect(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -275,12 +276,22 @@ def recent_workflows(limit: int, *, backend: str = "") -> list[WorkflowProgress]
     """The workflows in which something happened last."""
     store = broker_of(backend).workflows
     ids = store.recent(limit)
-    fields_by_id = zip(ids, store.read_fields(ids), strict=True)
-    return [read_progress(flow, fields) for flow, fields in fields_by_id if fields.get("state", "making") != "making"]
+    flows = []
+    for flow, fields in zip(ids, store.read_fields(ids), strict=True):
+        with suppress(WorkflowNotFound):
+            flows.append(read_progress(flow, fields))
+    return flows
 
 
 def read_progress(workflow_id: str, fields: dict[str, str]) -> WorkflowProgress:
-    """What the fields of a workflow say. Raises WorkflowNotFound for {}, and while it is not whole."""
+    """What the fields of a workflow say. Raises WorkflowNotFound for {}, while it is not whole, and if it is broken."""
+    try:
+        return _read_progress(workflow_id, fields)
+    except (KeyError, ValueError) as error:
+        raise WorkflowNotFound(workflow_id, f"cannot be read: its data in Redis is broken ({error!r}).") from error
+
+
+def _read_progress(workflow_id: str, fields: dict[str, str]) -> WorkflowProgress:
     if fields.get("state", "making") == "making":
         raise WorkflowNotFound(workflow_id, "was not found: its id is unknown, or it ended long ago.")
     ended = fields.get("ended")

@@ -9,6 +9,7 @@ from django_rtq.broker.workflows import member_id
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.undo import new_token
 from django_rtq.jobs.job import new_job_id, with_shard
+from django_rtq.workflows.handle import recent_workflows
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, new_job, settle, settlement
 from tests.support.server_clock import server_ms
@@ -279,6 +280,42 @@ def test_a_heartbeat_takes_thousands_of_notes(redis, broker):
     broker.workflows.sweep([QUEUE])
 
     assert "ended_members" not in snapshot(redis)
+
+
+def break_flow(redis, keys, flow, how):
+    """Let somebody have written garbage."""
+    if how == "another type":
+        redis.delete(keys.workflow + flow)
+        redis.set(keys.workflow + flow, "garbage")
+    elif how == "cancelling":
+        redis.hset(keys.workflow + flow, mapping={"state": "cancelled", "cancelling": "garbage"})
+    elif how == "workflow_steps":
+        redis.delete(keys.workflow_steps + flow)
+    else:
+        redis.hdel(keys.workflow + flow, how)
+
+
+@pytest.mark.parametrize("how", ["another type", "steps", "size:0", "queue:0", "workflow_steps", "cancelling"])
+def test_a_broken_workflow_stops_neither_others_nor_the_list(redis, broker, caplog, monkeypatch, how):
+    monkeypatch.setattr(workflows, "broken_workflows", set())
+    keys, broken = broker.keys.of(QUEUE), "c" * 12
+    for flow in (broken, FLOW):
+        begun_flow(broker, {"size": 2}, flow_id=flow)
+        _, member = claim_members(broker)
+        redis.hset(keys.ended_members, member.id, "done")  # whoever settled it has died
+        redis.zadd(keys.starting_parts + flow.encode(), {"0:0": 0})  # the same
+        redis.zadd(keys.unstarted, {flow: 1})
+    break_flow(redis, keys, broken.encode(), how)
+
+    for _ in range(2):
+        broker.workflows.sweep([QUEUE])
+        redis.zadd(keys.unstarted, dict.fromkeys([broken], 1), xx=True)
+
+    assert ends_of(broker) == ["1 0 0"]
+    assert not redis.exists(keys.starting_parts + FLOW.encode())
+    assert FLOW in [progress.id for progress in recent_workflows(10)]
+    assert caplog.text.count(f"workflow {broken} is broken") <= 1
+    assert FLOW not in caplog.text
 
 
 @pytest.mark.parametrize("is_told", [True, False])

@@ -70,6 +70,19 @@ def test_when_the_lane_is_empty_nothing_is_left_of_it(redis, broker):
     assert not left.keys() & {"lane:0:x", "lanes", "ring:0", "bands", "work_signal"}
 
 
+def test_a_limit_that_was_lowered_below_what_runs_leaves_no_room(redis, broker):
+    broker.limits.change(QUEUE, {"run:client:x": "max_running=4"})
+    index_jobs(broker, "abcdef")
+    for _ in range(4):
+        claim(broker, worker=WORKER)
+    broker.limits.change(QUEUE, {"run:client:x": "max_running=1"})
+    before = snapshot(redis)
+
+    assert claim_more(broker, 2).found == 0
+
+    assert changes(before, snapshot(redis)).keys() <= {"clock"}
+
+
 def test_others_come_as_often_before_the_client_is_next(broker):
     index_jobs(broker, "abcdef")
     index_jobs(broker, "123456", client="y")

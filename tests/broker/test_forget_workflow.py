@@ -2,6 +2,8 @@
 
 import pytest
 
+from django_rtq.broker import workflows
+from django_rtq.inspector.workflow_states import STATES
 from tests.support.jobs import QUEUE
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import snapshot
@@ -51,24 +53,82 @@ def test_one_that_ended_just_now_stays(redis, broker):
     assert broker.workflows.forget(FLOW, latest_ms=server_ms(redis) - 60_000) == "open"
 
 
-def test_one_in_which_something_happened_then_is_forgotten(redis, broker):
+def test_its_end_counts_and_not_what_happened_later(redis, broker):
     begun_flow(broker, {})
     broker.workflows.cancel(FLOW)
-    redis.zadd(broker.keys.of(QUEUE).workflows, {FLOW: 5})
+    redis.hset(broker.keys.of(QUEUE).workflow + FLOW.encode(), "ended", 5)
 
     assert broker.workflows.forget(FLOW, latest_ms=4) == "open"
     assert broker.workflows.forget(FLOW, latest_ms=5) == "forgotten"
 
 
-def test_old_ones_are_forgotten(redis, broker):
-    begun_flow(broker, {})
-    broker.workflows.cancel(FLOW)
+def ended_flows(redis, broker, number, *, ended_ms=1, state="succeeded"):
+    """So many workflows that are over since then."""
     keys = broker.keys.of(QUEUE)
-    redis.zadd(keys.workflows, {FLOW: 1})
+    for flow in (f"{number:012x}" for number in range(number)):
+        redis.hset(
+            keys.workflow + flow.encode(),
+            mapping={"state": state, "steps": 0, "name": "many", "ended": ended_ms},
+        )
+        redis.zadd(keys.workflows, {flow: ended_ms})
+        redis.zadd(keys.workflow_states, {f"{flow} many": STATES.index(state) * workflows.STATE_PLACE + ended_ms})
 
-    broker.workflows.forget_old()
 
-    assert "workflows" not in snapshot(redis)
+def kept_flows(redis, broker):
+    keys = broker.keys.of(QUEUE)
+    return redis.zcard(keys.workflows), redis.zcard(keys.workflow_states), len(redis.keys(keys.workflow + b"*"))
+
+
+@pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
+def test_those_that_ended_long_ago_are_forgotten_until_none_is_left(redis, broker, state):
+    ended_flows(redis, broker, 250, state=state)
+    begun_flow(broker, {})
+    redis.zadd(broker.keys.of(QUEUE).workflows, {FLOW: 1})  # open, and nothing happened in it for long
+
+    assert broker.workflows.forget_old()
+
+    assert kept_flows(redis, broker) == (1, 1, 1)
+
+
+def test_who_forgets_many_does_so_in_turns(redis, broker, monkeypatch):
+    ended_flows(redis, broker, 250)
+    monkeypatch.setattr(workflows, "FORGET_SECONDS", 0.0)
+
+    assert [broker.workflows.forget_old() for _ in range(3)] == [False, False, True]
+
+    assert kept_flows(redis, broker) == (0, 0, 0)
+
+
+def test_of_too_many_those_go_that_ended_first(redis, broker, monkeypatch):
+    monkeypatch.setattr(workflows, "MOST_WORKFLOWS", 3)
+    now, keys = server_ms(redis), broker.keys.of(QUEUE)
+    ended_flows(redis, broker, 5, ended_ms=now)
+    redis.zincrby(keys.workflow_states, -1, f"{4:012x} many")
+    redis.zadd(keys.workflow_states, {f"{3:012x} many": 3 * workflows.STATE_PLACE + now - 2})  # failed, before
+    for number in (3, 4):
+        redis.hset(keys.workflow + f"{number:012x}".encode(), "ended", now - 2)
+
+    assert broker.workflows.forget_old()
+
+    assert sorted(redis.zrange(keys.workflows, 0, -1)) == [f"{number:012x}".encode() for number in range(3)]
+
+
+def test_a_broken_one_keeps_none_of_the_others(redis, broker, monkeypatch, caplog):
+    monkeypatch.setattr(workflows, "FORGOTTEN_AT_ONCE", 2)
+    monkeypatch.setattr(workflows, "broken_workflows", set())
+    ended_flows(redis, broker, 6)
+    keys = broker.keys.of(QUEUE)
+    for number in range(2):
+        redis.delete(keys.workflow + f"{number:012x}".encode())
+        redis.set(keys.workflow + f"{number:012x}".encode(), "garbage")
+    redis.hset(keys.workflow + f"{2:012x}".encode(), "state", "running")  # its index says something else
+    redis.zadd(keys.workflow_states, {"garbage": 2 * workflows.STATE_PLACE, "": 4 * workflows.STATE_PLACE})
+
+    assert broker.workflows.forget_old()
+    assert broker.workflows.forget_old()
+
+    assert kept_flows(redis, broker) == (3, 3, 3)
+    assert caplog.text.count("is broken") == 2
 
 
 def test_one_that_was_never_whole_is_forgotten_after_a_minute(redis, broker):

@@ -1,5 +1,7 @@
 """All that a supervisor does each few seconds."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from django_rtq.broker.broker import TENDED_IN_A_LEASE, Broker
@@ -21,8 +23,10 @@ def _worker(broker):
 
 
 def beat(broker, notes=NOTE, *, promote=True):
-    """One beat for two queues."""
-    return broker.heartbeat([QUEUE, "low"], notes, promote=promote)
+    """One beat for two queues, and what it finds to tend."""
+    found = broker.heartbeat([QUEUE, "low"], notes, promote=promote)
+    promoted, lost, refused = broker.tend(found)
+    return SimpleNamespace(**found._asdict(), promoted=promoted, lost=lost, refused=refused)
 
 
 def sent_commands(monkeypatch):
@@ -39,7 +43,7 @@ def sent_commands(monkeypatch):
 
 @pytest.mark.usefixtures("_worker")
 def test_leases_are_renewed_and_queues_are_named(redis, broker):
-    assert beat(broker) == (LEASE_SECONDS, [], {}, [], set(), {}, False)
+    assert broker.heartbeat([QUEUE, "low"], NOTE, promote=True) == (LEASE_SECONDS, [], [], set(), [], {}, False)
 
     assert snapshot(redis)["rtq:queues"] == {QUEUE, "low"}
 
@@ -79,7 +83,8 @@ def test_a_repair_goes_on_whichever_supervisor_comes_next(redis, broker):
     clock = broker.keys.of(QUEUE).clock
 
     for start in (b"100", b"0", b"100"):
-        Broker(broker.config).heartbeat([QUEUE], {}, promote=True)
+        other = Broker(broker.config)
+        other.tend(other.heartbeat([QUEUE], {}, promote=True))
         assert redis.hget(clock, "repaired") == start
         redis.hdel(clock, "tended")
 
@@ -181,7 +186,8 @@ def test_a_full_server_refuses_the_notes_but_not_the_leases(redis, broker):
     let_fall_due(broker, job)
 
     with redis.full_memory():
-        assert beat(broker)[:3] == (LEASE_SECONDS, [], {QUEUE: [job.id]})
+        found = beat(broker)
+    assert (found.seconds, found.expired, found.promoted) == (LEASE_SECONDS, [], {QUEUE: [job.id]})
 
     assert "rtq:worker:w1" not in snapshot(redis)
 

@@ -20,7 +20,6 @@ REFUSED = {
     "fire_schedule",
     "add_members",
     "receive_job",
-    "start_members",
     "store_workflow",
 }  # when the server is full
 SENT_TWICE = [verb for verb, call in ALL.items() if not call.grows]

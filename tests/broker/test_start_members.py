@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
-from django_rtq.broker.workflows import KEEPS, member_id, workflow_of
+from django_rtq.broker import workflows
+from django_rtq.broker.workflows import KEEPS, PARTS_IN_FLIGHT, member_id, workflow_of
 from tests.support.jobs import QUEUE, claim_all
+from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, live_jobs, snapshot
-from tests.support.workflows import FLOW, begun_flow, fields_of, new_flow, part
+from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, part, parts_flow
 
 
 def test_they_are_queued_for_their_clients_in_their_order(redis, broker):
@@ -84,6 +86,43 @@ def test_a_full_queue_takes_them(redis, broker):
     begun_flow(broker, {"size": 5})
 
     assert len(live_jobs(redis)) == 5
+
+
+def test_who_goes_on_with_many_parts_says_so_and_leaves_the_mark_where_it_is_gone(redis, broker):
+    _, _, parts = broker.workflows.store(parts_flow(2))
+    unstarted = broker.keys.of(QUEUE).unstarted
+    redis.zadd(unstarted, {FLOW: 1})
+
+    broker.redis.execute_one(broker.workflows._start_command(parts[0]))
+    assert redis.zscore(unstarted, FLOW) > server_ms(redis) - 10_000
+
+    redis.delete(unstarted)  # as after a torn log
+    broker.redis.execute_one(broker.workflows._start_command(parts[0]))
+    assert not redis.exists(unstarted)
+
+
+def test_many_parts_are_started_until_a_moment_and_the_rest_later(redis, broker):
+    _, _, parts = broker.workflows.store(parts_flow(20))
+
+    assert broker.workflows.start(parts, until=0.0)
+    assert len(live_jobs(redis)) == PARTS_IN_FLIGHT
+
+    assert not broker.workflows.start(parts)
+    assert len(live_jobs(redis)) == 20
+
+
+def test_who_settles_members_starts_for_a_while_and_heartbeats_do_the_rest(redis, broker, monkeypatch):
+    monkeypatch.setattr(workflows, "FOLLOW_SECONDS", 0.0)
+    broker.workflows.start(broker.workflows.store(parts_flow(24))[2], until=0.0)
+    members = claim_members(broker, 8)
+    end(broker, "ack", *members)
+    assert len(live_jobs(redis)) == PARTS_IN_FLIGHT
+    assert not broker.workflows.sweep([QUEUE], until=0.0)  # somebody has gone on just now
+
+    for _ in range(2):
+        redis.zadd(broker.keys.of(QUEUE).unstarted, {FLOW: server_ms(redis) - workflows.STALLED_MS - 1}, xx=True)
+        broker.workflows.sweep([QUEUE], until=0.0)
+        assert len(live_jobs(redis)) == 24 - len(members)
 
 
 def test_twice_is_once(redis, broker):

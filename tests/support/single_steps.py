@@ -28,7 +28,8 @@ def let_heartbeats_tend(broker, queue=QUEUE):
     forget = ("HDEL", clock, "tended", "counted")  # as if a lease had passed
     broker.redis.execute_one(forget)
     while goes_on:
-        if broker.heartbeat([queue], {}, promote=True).lost:
+        _, lost, _ = broker.tend(broker.heartbeat([queue], {}, promote=True))
+        if lost:
             broker.repair_jobs(queue)
         goes_on = int(broker.redis.execute([("HGET", clock, "repaired"), forget])[0] or 0) > 0
 

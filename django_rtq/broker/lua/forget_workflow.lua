@@ -3,20 +3,22 @@
 -- keys: workflow workflows workflow_states workflow_keys workflow_steps open_steps dead_steps step_waits members waiting_members
 --       starting_parts step_results workflow_signal unstarted clock scratch
 -- ARGV[1] id          of the workflow
--- ARGV[2] latest      only if nothing happened in it later, ms
+-- ARGV[2] latest      only if it did not end later, or get another part, ms
+-- ARGV[3] member      "", or its member of `workflow_states`, which goes also if the workflow is missing
 --
--- returns "forgotten", "open" if it is not over, or something happened later, or "missing"
+-- returns "forgotten", "open" if it is not over, or was not by then, or "missing"
 -- sent twice: "missing", and nothing changes
 
-local q, id, latest = named(), ARGV[1], tonumber(ARGV[2])
+local q, id, latest, member = named(), ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local hash, now = q.workflow .. id, now_ms(q.clock)
-local state, steps, key, name = unpack(redis.call("HMGET", hash, "state", "steps", "key", "name"))
-local since = redis.call("ZSCORE", state == "making" and q.unstarted or q.workflows, id)
+local state, steps, key, name, ended = unpack(redis.call("HMGET", hash, "state", "steps", "key", "name", "ended"))
+local since = state == "making" and redis.call("ZSCORE", q.unstarted, id) or ended
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if not state then
   redis.call("ZREM", q.workflows, id)
   redis.call("ZREM", q.unstarted, id)
+  redis.call("ZREM", q.workflow_states, member)
   return "missing"
 end
 if state == "running" or state == "blocked" or tonumber(since or 0) > latest or now < latest then return "open" end
@@ -29,6 +31,6 @@ redis.call("UNLINK", q.workflow_steps .. id, q.open_steps .. id, q.dead_steps ..
   q.starting_parts .. id, q.step_results .. id, q.workflow_signal .. id)
 redis.call("ZREM", q.unstarted, id)
 redis.call("ZREM", q.workflows, id)
-redis.call("ZREM", q.workflow_states, id .. " " .. (name or ""))
-redis.call("UNLINK", hash) -- last: after a torn log it is deleted again
+redis.call("UNLINK", hash)
+redis.call("ZREM", q.workflow_states, id .. " " .. (name or "")) -- last: after a torn log it is deleted again
 return "forgotten"

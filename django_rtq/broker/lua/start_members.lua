@@ -3,7 +3,7 @@
 -- uses: prelude bulk_enqueue known_ids
 -- keys: clock jobs finished finished_before cancelled_in_lane scheduled bands turn lanes waiting_since work_signal
 --       due_signal ring lane stats scheduled_by_client waiting_limits dead running_counts blocked workflow
---       waiting_members starting_parts unstarted
+--       waiting_members starting_parts unstarted scratch
 -- ARGV[1] id          of the workflow
 -- ARGV[2] part        "step:place of its first member"
 --
@@ -37,6 +37,7 @@ local function read_jobs(calls)
 end
 
 local calls, added = redis.call("HGET", q.waiting_members .. id, part), 0
+redis.call("DEL", q.scratch) -- lets a full server be drained
 if calls then
   local jobs = read_jobs(calls)
   local plan = plan_jobs(target, jobs, find_known(target, ids_of(jobs)), now, true)
@@ -45,6 +46,9 @@ if calls then
 end
 redis.call("HDEL", q.waiting_members .. id, part)
 redis.call("ZREM", starting, part)
-local is_cancelled = redis.call("HEXISTS", hash, "cancelling") == 1 -- then a heartbeat goes on with that
-if not is_cancelled and redis.call("EXISTS", starting) == 0 then redis.call("ZREM", q.unstarted, id) end
+if redis.call("EXISTS", starting) == 1 then
+  redis.call("ZADD", q.unstarted, "XX", now, id) -- who goes on with it lives
+elseif redis.call("HEXISTS", hash, "cancelling") == 0 then -- else a heartbeat goes on with that
+  redis.call("ZREM", q.unstarted, id)
+end
 return added

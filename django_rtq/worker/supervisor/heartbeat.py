@@ -13,26 +13,30 @@ import socket
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import TypeVar
 
 from django_rtq import __version__, signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.limits import SettingsKeeper
-from django_rtq.broker.messages import CancelRequest
+from django_rtq.broker.messages import CancelRequest, HeartbeatResult
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.stored_format import check_types
 from django_rtq.conf.config import project_name
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.threads import Loop
+from django_rtq.threads import Loop, log_trouble
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState
 
+T = TypeVar("T")
 logger = logging.getLogger("django_rtq")
 
 REPAIR_CALLS = 20  # of the script that looks for lost jobs, for 100 records each, while there are some
 START_SECONDS = 0.04  # until the next heartbeat while a process has not signed on yet: then its jobs can be cancelled
-SWEEP_SECONDS = 1.0  # until the next one while a cancelled workflow has jobs that wait
+SWEEP_SECONDS = 1.0  # until the next one while a workflow has jobs that wait to be started, or to be cancelled
+MAX_CHORE_SECONDS = 1.0  # after which a heartbeat leaves what remains to the next one; less where leases are short
 LiveProcesses = Callable[[], Sequence[tuple[int, SharedState]]]  # process id and shared memory of each
 
 
@@ -62,6 +66,14 @@ class Heartbeat(Loop):
         self._interval = max(lease / 3, min(lease * 0.4, lease / 2 - 1.5))
         self._on_cancel_requests = on_cancel_requests
         self._supervisor_info = supervisor_info
+        self._chore_seconds = min(MAX_CHORE_SECONDS, lease / 4 - self._interval / 2)
+        #: What comes after the duties, each until a moment (time.monotonic()): True if it goes on soon.
+        self._chores: dict[str, Callable[[HeartbeatResult, float], object]] = {
+            "promotion and repairs": self._tend,
+            "workflows": self._sweep_workflows,
+            "other projects": self._warn_of_other_projects,
+        }
+        self._failing: set[str] = set()  # what has failed the last time, and was logged
         self._crash_loop = ""
         self._stand_in = ""  # the name under which the supervisor has signed on, instead of processes that crash
         #: Redis holds data in another format: the worker has to exit.
@@ -86,10 +98,11 @@ class Heartbeat(Loop):
             return
 
     def tick(self) -> float:
-        """Renew, and tend queues. Reclaim only if a lease has expired."""
+        """Renew, reclaim if a lease has expired, keep the limits; then the chores. What fails stops nothing else."""
         started, processes = time.monotonic(), self._processes()
         # Read before the infos: a process that takes its name during this tick is in the next one, which comes soon.
         interval = self._interval if all(shared.worker for _, shared in processes) else START_SECONDS
+        self._apart("signing on", self._update_stand_in)
         infos = self._infos(processes)
         try:
             result = self._broker.heartbeat(self._queues, infos, promote=self._promotes, keeper=self._keeper)
@@ -98,18 +111,33 @@ class Heartbeat(Loop):
             self.on_mismatch()
             raise
         self._note_renewed([shared for _, shared in processes if shared.worker in infos], result.unknown, started)
-        signals.send_promoted(Heartbeat, result.promoted)
-        self._on_cancel_requests(result.cancel_requests)
-        for queue, number in result.lost.items():
-            self._repair_jobs(queue, number)
-        if result.has_members and self._broker.workflows.sweep(self._queues):
-            interval = min(interval, SWEEP_SECONDS)
-        earliest = self._reclaim(result.expired) if result.expired else result.seconds
-        if not self._has_looked_for_projects:
-            self._warn_of_other_projects()
-            self._has_looked_for_projects = True
-        self._keep_limits()
-        return interval if earliest is None else min(interval, earliest + 0.01)
+        for queue in result.expired:
+            earliest = self._apart(f"reclaiming jobs of queue {queue}", partial(self._reclaim, queue))
+            interval = interval if earliest is None else min(interval, earliest + 0.01)
+        if not result.expired and result.seconds is not None:
+            interval = min(interval, result.seconds + 0.01)
+        self._apart("keeping limits", self._keep_limits)
+        self._apart("cancelling jobs", partial(self._on_cancel_requests, result.cancel_requests))
+        until = time.monotonic() + self._chore_seconds
+        for name, chore in self._chores.items():
+            if self._apart(name, partial(chore, result, until)):
+                interval = min(interval, SWEEP_SECONDS)
+        return interval
+
+    def _apart(self, what: str, act: Callable[[], T]) -> T | None:
+        """Do what must not keep anything else from being done. If it fails, that is logged, until it succeeds again."""
+        try:
+            answer = act()
+        except Exception as error:
+            if what not in self._failing and not self._stopped.is_set():  # else its connection was closed
+                self._failing.add(what)
+                if isinstance(error, BrokerError):
+                    log_trouble(f"{self.name} ({what})", error)
+                else:
+                    logger.exception("%s (%s) failed, continuing", self.name, what)
+            return None
+        self._failing.discard(what)
+        return answer
 
     def _note_renewed(self, asked: Iterable[SharedState], unknown: Collection[str], at: float) -> None:
         for shared in asked:
@@ -125,12 +153,17 @@ class Heartbeat(Loop):
             for pid, shared in processes
             if shared.worker and not _looks_frozen(shared)
         }
-        self._update_stand_in()
         if self._stand_in:
             infos[self._stand_in] = {**self._common_info(), "slots": 0, "crash_loop": self._crash_loop}
         return infos
 
-    def _warn_of_other_projects(self) -> None:
+    def _sweep_workflows(self, result: HeartbeatResult, until: float) -> bool:
+        return result.has_members and self._broker.workflows.sweep(self._queues, until=until)
+
+    def _warn_of_other_projects(self, result: HeartbeatResult, until: float) -> None:
+        if self._has_looked_for_projects:
+            return
+        self._has_looked_for_projects = True
         others = self._broker.other_projects(project_name())
         if others:
             logger.warning(
@@ -150,17 +183,21 @@ class Heartbeat(Loop):
                     queue,
                 )  # fmt: skip
 
-    def _reclaim(self, queues: Iterable[str]) -> float | None:
-        earliest: list[float] = []
-        for queue in queues:
-            seconds, taken = self._broker.reclaim(queue)
-            if taken:
-                signals.send_reclaimed(Heartbeat, queue, "", taken)
-            if seconds is not None:
-                earliest.append(seconds)
-        return min(earliest, default=None)
+    def _reclaim(self, queue: str) -> float | None:
+        seconds, taken = self._broker.reclaim(queue)
+        if taken:
+            signals.send_reclaimed(Heartbeat, queue, "", taken)
+        return seconds
 
-    def _repair_jobs(self, queue: str, number: int) -> None:
+    def _tend(self, result: HeartbeatResult, until: float) -> None:
+        promoted, lost, refused = self._broker.tend(result)
+        signals.send_promoted(Heartbeat, promoted)
+        for queue, number in lost.items():
+            self._apart(f"repairing queue {queue}", partial(self._repair_jobs, queue, number, until))
+        if refused:
+            raise refused[0]
+
+    def _repair_jobs(self, queue: str, number: int, until: float) -> None:
         """Look for jobs that are in no place. If their number is unknown, look at few records each time."""
         for _ in range(REPAIR_CALLS if number > 0 else 1):
             repaired = self._broker.repair_jobs(queue)
@@ -172,7 +209,7 @@ class Heartbeat(Loop):
                     queue, ", ".join(job_id for job_id, _ in repaired), extra=about_jobs([i for i, _ in repaired]),
                 )  # fmt: skip
                 signals.send_reclaimed(Heartbeat, queue, "", [pair for pair in repaired if pair[1] == "cancelled"])
-            if number <= 0:
+            if number <= 0 or time.monotonic() > until:
                 return
 
     def tell_crash_loop(self, reason: str) -> None:

@@ -357,7 +357,7 @@ SCRIPT_CALLS = {
     "trim": ScriptCall(_too_old, lambda broker, jobs: steps.trim(broker, QUEUE), may_vanish=True),
     "register_waiter": ScriptCall(_queued, _register),
     "store_workflow": ScriptCall(_nobody_is_known, workflow_calls.store),
-    "start_members": ScriptCall(workflow_calls.stored, workflow_calls.start),
+    "start_members": ScriptCall(workflow_calls.stored, workflow_calls.start_first),
     "add_members": ScriptCall(workflow_calls.running, workflow_calls.add),
     "finish_members": ScriptCall(workflow_calls.running, workflow_calls.finish, is_resent=False),
     "advance_workflow": ScriptCall(workflow_calls.ended, workflow_calls.advance),

@@ -8,7 +8,7 @@ from unittest import mock
 from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.redis.client import clock_ms
 from tests.support.jobs import QUEUE, WORKER, settlement
-from tests.support.workflows import FLOW, claim_members, new_flow
+from tests.support.workflows import FLOW, claim_members, new_flow, part
 
 CHAIN = ({"size": 2, "client": "x", "next": "1", "keep": True}, {"after": "0", "next": "2"}, {"after": "1"})
 
@@ -26,6 +26,10 @@ def stored(broker: Any) -> list[Any]:
 
 def start(broker: Any, jobs: Any = None) -> None:
     broker.workflows.start(store(broker)[2])
+
+
+def start_first(broker: Any, jobs: Any) -> None:
+    broker.workflows.start([part("0:0")])
 
 
 def running(broker: Any) -> list[Any]:

@@ -13,10 +13,22 @@ from django_rtq import signals
 from django_rtq.broker import workflows
 from django_rtq.broker.broker import TENDED_IN_A_LEASE, Broker
 from django_rtq.conf.config import get_config
+from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 from django_rtq.incidents.detection import read_incidents
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.heartbeat import START_SECONDS, SWEEP_SECONDS, Heartbeat
-from tests.support.jobs import QUEUE, WORKER, asked_job, claimed_job, claimed_jobs, let_lapse, new_job, queued_job
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    asked_job,
+    claimed_job,
+    claimed_jobs,
+    let_fall_due,
+    let_lapse,
+    new_job,
+    queued_job,
+    scheduled_job,
+)
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import live_jobs, place_of
 from tests.support.workflows import FLOW, parts_flow
@@ -51,6 +63,10 @@ def reclaimed():
 def outage_is_long_over(redis):
     for queue in (QUEUE, "low"):
         redis.hdel(f"{{rtq:{queue}}}:clock", "hold")
+
+
+def is_queued(redis, queue, job):
+    return redis.lpos(f"{{rtq:{queue}}}:lane:0:", job.id) is not None
 
 
 def nobody_has_tended_lately(redis):
@@ -217,6 +233,95 @@ def test_a_full_server_keeps_nobody_from_taking_back_jobs(redis, broker, heartbe
         heartbeat.tick()
 
     assert place_of(redis, job) == "lane:0:"
+
+
+CHORES = ["promotion and repairs", "workflows", "other projects"]
+
+
+def test_each_chore_is_tried(heartbeat):
+    assert list(heartbeat._chores) == CHORES
+
+
+@pytest.mark.parametrize("error", [RuntimeError("bug"), BrokerFull("no room"), BrokerUnavailable("too slow")])
+@pytest.mark.parametrize("failing", [*CHORES, "limits", "cancelling", "signing on", "reclaiming"])
+def test_what_fails_stops_nothing_else_and_is_logged_once(
+    redis, broker, heartbeat, shared, monkeypatch, caplog, failing, error
+):
+    done = set()
+
+    def fail(*args):
+        raise error
+
+    for name in ["limits", "cancelling", "signing on", *CHORES]:
+        act = fail if name == failing else (lambda *args, name=name: done.add(name))
+        if name in CHORES:
+            monkeypatch.setitem(heartbeat._chores, name, act)
+        else:
+            attribute = {"limits": "_keep_limits", "cancelling": "_on_cancel_requests"}.get(name, "_update_stand_in")
+            monkeypatch.setattr(heartbeat, attribute, act)
+    reclaim = broker.reclaim
+    if failing == "reclaiming":
+        monkeypatch.setattr(broker, "reclaim", lambda queue: fail() if queue == QUEUE else reclaim(queue))
+    broker.sign_on([QUEUE, "low"], "ours")
+    jobs = {queue: claimed_job(broker, worker="lost", queue=queue) for queue in (QUEUE, "low")}
+    for queue in jobs:
+        let_lapse(broker, "lost", queue=queue)
+    outage_is_long_over(redis)
+
+    for _ in range(3):
+        heartbeat.tick()
+
+    assert shared.renewed_at > 0
+    assert done == {"limits", "cancelling", "signing on", *CHORES} - {failing}
+    assert is_queued(redis, "low", jobs["low"])
+    assert is_queued(redis, QUEUE, jobs[QUEUE]) is (failing != "reclaiming")
+    assert len([record for record in caplog.records if record.levelname in ("ERROR", "WARNING")]) == 1
+
+
+def test_what_failed_is_logged_again_when_it_had_succeeded(heartbeat, monkeypatch, caplog):
+    answers = iter([1 / 2, 0, 1 / 2, 0, 0])
+    monkeypatch.setitem(heartbeat._chores, "workflows", lambda *args: 1 / next(answers) > 9)
+    for _ in range(5):
+        heartbeat.tick()
+
+    assert caplog.text.count("heartbeat (workflows) failed") == 2
+
+
+def test_a_queue_that_cannot_be_promoted_keeps_no_other_from_it(redis, broker, heartbeat, caplog):
+    broker.sign_on([QUEUE, "low"], "ours")
+    job, due = scheduled_job(broker, queue="low"), scheduled_job(broker)
+    redis.zadd(broker.keys.of("low").scheduled, {job.id: 1})
+    let_fall_due(broker, due)
+    redis.set(broker.keys.of(QUEUE).lanes, "another type")
+
+    heartbeat.tick()
+
+    assert is_queued(redis, "low", job)
+    assert "heartbeat (promotion and repairs) was refused by Redis" in caplog.text
+
+
+def test_a_heartbeat_leaves_the_rest_of_a_large_step_to_the_next_one_which_comes_soon(
+    redis, broker, heartbeat, monkeypatch
+):
+    heartbeat._chore_seconds = 0.0
+    broker.workflows.store(parts_flow(20))
+    unstarted = broker.keys.of(QUEUE).unstarted
+
+    intervals = []
+    for _ in range(3):
+        redis.zadd(unstarted, {FLOW: server_ms(redis) - workflows.STALLED_MS - 1}, xx=True)
+        intervals.append(heartbeat.tick())
+
+    assert [interval == SWEEP_SECONDS for interval in intervals[:2]] == [True, True]
+    assert len(live_jobs(redis)) == 20
+
+
+@pytest.mark.parametrize("lease", [1, 2, 5, 12, 15, 60, 3600])
+def test_chores_end_long_before_a_silence_is_an_outage(broker, lease):
+    broker.config = replace(broker.config, lease_seconds=lease)
+    heartbeat = Heartbeat(broker, [QUEUE], list, promotes=True)
+
+    assert 0 < heartbeat._chore_seconds <= (lease / 2 - heartbeat._interval) / 2
 
 
 def test_jobs_that_have_lost_their_place_are_queued_again_and_named(redis, broker, heartbeat, caplog):
