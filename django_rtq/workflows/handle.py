@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -83,6 +84,10 @@ class WorkflowProgress:
     def size(self) -> int:
         """All jobs, also those that have not started."""
         return sum(step.size for step in self.steps)
+
+    def step(self, number: int) -> StepProgress:
+        """The step with this number. Some numbers are missing: of steps that an interrupted job had begun to add."""
+        return self.steps[bisect_left(self.steps, number, key=attrgetter("number"))]
 
     def blocking(self) -> list[StepProgress]:
         """The steps with dead jobs."""

@@ -58,7 +58,7 @@ def why_not_started(progress: WorkflowProgress, step: StepProgress) -> Iterator[
     """What a step waits for, in the language of the user. Nothing for one that has started."""
     if step.state == "waiting":
         for number in step.after:
-            before = progress.steps[number]
+            before = progress.step(number)
             if before.dead:
                 yield dead_text(before)
             elif before.open:

@@ -235,10 +235,12 @@ def test_results_count_from_the_first_one_that_was_added(redis, broker):
     assert broker.workflows.outcomes(f"{FLOW}+0", [0, 1, 2]) == [b'{"result":7}', b'{"result":7}', None]
 
 
-def test_many_calls_arrive_in_parts(redis, broker, monkeypatch):
-    """Before the last one nothing of them is there. Another run of the job goes on, or begins anew with others."""
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+@pytest.mark.parametrize("others", [False, True])
+def test_many_calls_arrive_in_parts(redis, broker, monkeypatch, others):
+    """Before the last one nothing of them is there. Another run of the job begins anew with others, in their place
+    unless another job has added some meanwhile."""
+    begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
+    member, other = claim_members(broker)
     monkeypatch.setattr("django_rtq.broker.workflows.MOST_BYTES", 1)
     execute, calls = broker.redis.execute_one, []
 
@@ -256,10 +258,15 @@ def test_many_calls_arrive_in_parts(redis, broker, monkeypatch):
     assert states_of(broker) == ["started", "waiting", "adding", "adding"]
     assert claim_members(broker) == []
 
+    if others:
+        assert add(broker, other, step()) == ("ok", "")
+        end(broker, "ack", *claim_members(broker))
     assert add(broker, member, step(4), shape="other") == ("ok", "")
 
-    assert states_of(broker) == ["started", "waiting", "adding", "adding", "started"]
-    end(broker, "ack", member, *claim_members(broker))
+    between = ["adding", "adding", "succeeded"] if others else []
+    assert states_of(broker) == ["started", "waiting", *between, "started"]
+    assert snapshot(redis)[f"waiting_members:{FLOW}"].keys() == {"1:0"}
+    end(broker, "ack", other, member, *claim_members(broker))
     end(broker, "ack", *claim_members(broker))
     assert fields_of(broker)["state"] == "succeeded"
 

@@ -127,6 +127,16 @@ def test_a_step_that_has_not_started_says_what_it_waits_for(broker):
     assert reasons() == ["2 of 3 jobs of step t are not over"]
 
 
+def test_steps_that_a_job_had_begun_to_add_are_passed_by(redis, broker):
+    """Their numbers are missing: those behind them keep theirs."""
+    begun_flow(broker, {"next": "3"}, {}, {"size": 0}, {"after": "0"})
+    redis.hset(broker.keys.of(QUEUE).workflow + FLOW.encode(), mapping={"state:1": "adding", "after:3": "2 0"})
+    progress = Workflow(FLOW).progress()
+
+    assert [step.number for step in progress.steps] == [0, 2, 3]
+    assert list(why_not_started(progress, progress.steps[2])) == ["1 of 1 job of step t is not over"]
+
+
 def reasons():
     progress = Workflow(FLOW).progress()
     assert list(why_not_started(progress, progress.steps[0])) == []

@@ -36,6 +36,17 @@ local function read_own_step()
   return redis.call("HGET", flow.hash, "next:" .. own)
 end
 
+-- An earlier run of the job had begun to add other steps: their calls go, and their numbers if those are the last ones.
+local function drop_begun(base, added)
+  for step = base, base + added - 1 do
+    for place in string.gmatch(redis.call("HGET", flow.hash, "parts:" .. step), "%d+") do
+      redis.call("HDEL", q.waiting_members .. id, step .. ":" .. place)
+    end
+  end
+  redis.call("HDEL", flow.hash, note)
+  if redis.call("HGET", flow.hash, "steps") == tostring(base + added) then redis.call("HSET", flow.hash, "steps", base) end
+end
+
 -- Give numbers to new steps and their members, and note what is known of them. Returns a reply if there are too many.
 local function reserve()
   local steps, members, edges = tonumber(redis.call("HGET", flow.hash, "steps")), 0, 0
@@ -93,10 +104,13 @@ end
 
 if not flow or FINAL[flow.state] then return { "over" } end
 if not is_run_of(target, worker, member, claimed) then return { "stale" } end
-local had = string.match(redis.call("HGET", flow.hash, note) or " ", "(%S*)$")
+local begun, many, had = string.match(redis.call("HGET", flow.hash, note) or "", "^%d+ (%d+) (%d+) (%S+)$")
 if had == "whole" then return { "added" } end
-local problem = had ~= shape and reserve()
-if problem then return problem end
+if had ~= shape then
+  if had then drop_begun(tonumber(begun), tonumber(many)) end
+  local problem = reserve()
+  if problem then return problem end
+end
 local first, base, added = string.match(redis.call("HGET", flow.hash, note), "^(%d+) (%d+) (%d+)")
 for place = texts_end + 1, #list, 2 do
   redis.call("HSET", q.waiting_members .. id, string.gsub(list[place], "^%d+", function(n) return n + base end), list[place + 1])
