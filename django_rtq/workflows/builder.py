@@ -187,7 +187,7 @@ class StepCollector(After):
             task = called
             for args, kwargs in calls:
                 for reference in references_in(args, kwargs):
-                    waits.setdefault(self._step_of(reference).number, "")
+                    self._wait_for(reference, waits, task.name)
                 job = new_job(task, args, dict(kwargs))
                 client = job.client or self._client
                 clients[client] += 1
@@ -272,6 +272,16 @@ class StepCollector(After):
                 raise InvalidWorkflow(self.id, "has a step that waits for on_death().")
             self._edges += 1
             self._next.setdefault(other, []).append(f"{number}{how}")
+
+    def _wait_for(self, reference: ResultOf, waits: dict[int, str], task: str) -> None:
+        """A call takes this result, so its step waits for the other one."""
+        before = self._step_of(reference)
+        if waits.setdefault(before.number, "") and reference.size < 0:
+            raise InvalidWorkflow(
+                self.id,
+                f"has a step of {task} that waits for any end of {before.task} and takes its result, which is not "
+                "there if that has failed. Leave out ended=True, or the result.",
+            )
 
     def _step_of(self, reference: ResultOf) -> AnyStep:
         step: AnyStep | None = reference.step
@@ -459,6 +469,7 @@ class AddedSteps(StepCollector):
         super().__init__(flow, f"{flow}+{int(holder.job_id[-6:], 16)}", client="", headers=headers)
         self._holder, self._backend, self._is_open = holder, backend, True
         self._passed_by_later = passed_by_later
+        self.are_sent = False
 
     def _check_step(self, task: Any, number: int) -> None:
         if place := self._passed_by_later():
@@ -484,6 +495,7 @@ class AddedSteps(StepCollector):
         shape = f"{crc32(repr(texts).encode()):x}"
         parts = [(name, "".join(part.lines)) for name, part in self._parts]
         answer, what = broker.workflows.add(self._holder, shape, texts, parts, broker.register_queues)
+        self.are_sent = answer in ("ok", "added")
         if answer == "full":
             raise InvalidWorkflow(self.id, f"would have too many {what}: see docs/workflows.md. Divide the work.")
 

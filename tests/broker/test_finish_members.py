@@ -14,6 +14,7 @@ from tests.support.jobs import QUEUE, WORKER, claim, queued_job, settle, settlem
 from tests.support.snapshots import changes, live_jobs, snapshot
 from tests.support.workflows import FLOW, begun_flow, claim_members, fields_of, states_of
 
+OTHER = "c" * 12
 CHAIN = ({"size": 2, "next": "1"}, {"after": "0"})
 
 
@@ -38,6 +39,39 @@ def test_who_is_settled_is_known_to_the_workflow(redis, broker):
     assert len(live_jobs(redis)) == 1
     assert f"running:{WORKER}" not in after
     assert "ended_members" not in after
+
+
+@pytest.mark.parametrize("lost", ["all", "the end"])
+def test_whose_added_steps_are_not_whole_is_stale(redis, broker, lost):
+    """Redis has lost its last writes. The job stays with the worker, which gives it back; then it adds them again."""
+    begun_flow(broker, *CHAIN, flow_id=OTHER)
+    claim_members(broker)
+    begun_flow(broker, *CHAIN)
+    first, second = claim_members(broker)
+    hash = broker.keys.of(QUEUE).workflow + FLOW.encode()
+    if lost == "the end":
+        redis.hset(hash, "added:0", "3 2 1 digest")
+
+    assert sorted(settle(broker, "ack", first, second, keep_ms=-1 - 60_000)) == [first.id, second.id]
+    assert settle(broker, "ack", second) == []
+    assert ends_of(broker) == "1 0 0"
+    assert redis.hexists(broker.keys.of(QUEUE).running(WORKER), first.id)
+
+    redis.hset(hash, "added:0", "3 2 1 whole")
+    assert settle(broker, "ack", first, keep_ms=-1 - 60_000) == []
+    assert ends_of(broker) == "2 0 0"
+    assert redis.hget(broker.keys.of(QUEUE).results, first.id).split(b" ")[1] == b"60000"
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_whose_workflow_is_over_has_nothing_to_add(redis, broker, is_gone):
+    begun_flow(broker, {})
+    (member,) = claim_members(broker)
+    broker.workflows.cancel(FLOW)
+    if is_gone:
+        redis.delete(broker.keys.of(QUEUE).workflow + FLOW.encode())
+
+    assert settle(broker, "ack", member, keep_ms=-1 - 60_000) == []
 
 
 def test_it_is_one_call_of_a_script(broker, monkeypatch):

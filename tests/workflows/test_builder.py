@@ -221,6 +221,20 @@ def _twice_on_death(flow):
     flow.on_death(tasks.report, "b")
 
 
+def _takes_the_result_of_any_end(flow):
+    step = flow.add(tasks.double, 1)
+    flow.after(step, ended=True).add(tasks.double, step.result)
+
+
+def test_results_of_many_may_be_taken_at_any_end(redis, broker):
+    """Those that did not succeed are left out."""
+    with workflow("flow") as flow:
+        steps = flow.map(tasks.double, [1, 2])
+        flow.after(steps, ended=True).add(tasks.report, steps.results)
+
+    assert len(live_jobs(redis)) == 2
+
+
 def _of_two_servers(flow):
     flow.add(tasks.double, 1)
     flow.add(replace(tasks.double, backend="reports"), 1)
@@ -252,6 +266,7 @@ def _of_two_servers(flow):
         (lambda flow: list(flow.map(tasks.double, [1]).results), InvalidWorkflow, "when its job has run"),
         (lambda flow: flow.map(tasks.double, [1]).result, AttributeError, r"double has \.results"),
         (lambda flow: flow.add(tasks.double, 1).results, AttributeError, r"double has \.result$"),
+        (_takes_the_result_of_any_end, InvalidWorkflow, r"double and takes its result, .* Leave out ended=True"),
         (_of_another, InvalidWorkflow, "cannot take a result"),
         (_waits_for_another, InvalidWorkflow, "belongs to another"),
         (_twice_on_death, InvalidWorkflow, "one on_death"),

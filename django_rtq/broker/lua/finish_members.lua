@@ -11,7 +11,8 @@
 --       workflow workflows workflow_states workflow_steps open_steps dead_steps step_waits members step_results
 --       starting_parts unstarted workflow_signal
 -- ARGV[1] most        outcomes kept in this queue
--- ARGV[...] jobs      of each: id, ms to keep, outcome ("": only the id); at most 500, of few workflows
+-- ARGV[...] jobs      of each: id, ms to keep, outcome ("": only the id); at most 500, of few workflows. Of a job that has added
+--                     steps -1 - ms: it is stale if these are not there, because the log was torn
 --
 -- returns {the ids that were stale: no longer this worker's to settle; then of each workflow its id, and the reply of
 --         advance_workflow}
@@ -19,7 +20,13 @@
 
 local q, most, jobs = named(), tonumber(ARGV[1]), ARGV
 local home = KEYS[3] == KEYS[1] and q or named(3)
-local now, flows, order, n = now_ms(q.clock), {}, {}, 0
+local now, flows, order, n, lacking = now_ms(q.clock), {}, {}, 0, {}
+
+-- Whether what a member has added is there, or its workflow is over.
+local function has_added(flow, id)
+  local note = redis.call("HGET", flow.hash, "added:" .. tonumber(string.sub(id, -6), 16)) or ""
+  return FINAL[flow.state] or string.match(note, "%S*$") == "whole"
+end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local mine, stale, entries = split_held(q.running, jobs, 3, 2)
@@ -40,7 +47,17 @@ for i = 1, #mine do
     end
     flows[part] = ends
   end
-  if ends then add_end(ends, id, "done", string.byte(part, 4) == 57 and jobs[mine[i] + 2] or "") end
+  local is_whole = true
+  if string.byte(jobs[mine[i] + 1]) == 45 then
+    jobs[mine[i] + 1] = string.format("%.0f", -1 - jobs[mine[i] + 1])
+    is_whole = not ends or has_added(ends.flow, id)
+    if not is_whole then table.insert(lacking, 1, i) end
+  end
+  if ends and is_whole then add_end(ends, id, "done", string.byte(part, 4) == 57 and jobs[mine[i] + 2] or "") end
+end
+for _, i in ipairs(lacking) do -- from behind
+  stale[#stale + 1] = jobs[table.remove(mine, i)]
+  table.remove(entries, i)
 end
 -- Before the jobs leave `running`: what a torn log has lost is done again when they run again.
 for i = 1, n do order[i].news = write_ends(order[i]) end

@@ -48,6 +48,9 @@ class OutcomeRecorder:
         if type(outcome) is not Acked:
             self._record_other(settlement, run, outcome)
             return
+        if run.added_steps is not None and run.added_steps.are_sent:
+            self._record_grown(settlement, run, outcome.result.encode())
+            return
         if outcome.result:
             keep_ms, text = int(run.result_ttl(self._config) * 1000), outcome.result.encode()
             settlement.add_ack(run.job_id, keep_ms, text)
@@ -59,6 +62,14 @@ class OutcomeRecorder:
         else:
             settlement.add_ack(run.job_id, TOMBSTONE_MS, b"")
             self._shared.finish_without_result(run.entry)
+        self._metrics.add_done(run, run.wait_ms)
+
+    def _record_grown(self, settlement: Settlement, run: Run, text: bytes) -> None:
+        """Of a job that has added steps to its workflow: Redis takes it only with them. See finish_members.lua."""
+        keep_ms = int(run.result_ttl(self._config) * 1000) if text else TOMBSTONE_MS
+        settlement.add_ack(run.job_id, -1 - keep_ms, text)
+        if not self._shared.finish(run.entry, ACKED, -1 - keep_ms, text):
+            self._shared.finish_without_result(run.entry, runs_again=True)
         self._metrics.add_done(run, run.wait_ms)
 
     def _record_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
