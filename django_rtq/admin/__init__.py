@@ -1,38 +1,43 @@
-"""Django admin pages that show queues, jobs and workers, and act on them."""
+"""Django admin pages that show queues, jobs and workers, and act on them.
+
+Nothing is imported here that needs Django's admin, which not every project has.
+"""
 
 from __future__ import annotations
 
-from django.contrib import admin
-from django.contrib.admin import AdminSite
+from typing import TYPE_CHECKING
 
-from django_rtq.admin.pages.clients import ClientAdmin
-from django_rtq.admin.pages.dead_letters import DeadLetterAdmin
-from django_rtq.admin.pages.jobs import JobAdmin
-from django_rtq.admin.pages.log import LogAdmin
-from django_rtq.admin.pages.queues import QueueAdmin
-from django_rtq.admin.pages.schedules import ScheduleAdmin
-from django_rtq.admin.pages.tasks import TaskAdmin
-from django_rtq.admin.pages.workers import WorkerAdmin
-from django_rtq.admin.pages.workflows import WorkflowAdmin
-from django_rtq.models import Client, DeadLetter, Job, Log, Queue, RegisteredTask, Schedule, Worker, Workflow
+from django.apps import apps
 
-ENTRIES = (
-    (Queue, QueueAdmin),
-    (Job, JobAdmin),
-    (DeadLetter, DeadLetterAdmin),
-    (Client, ClientAdmin),
-    (Worker, WorkerAdmin),
-    (Workflow, WorkflowAdmin),
-    (RegisteredTask, TaskAdmin),
-    (Log, LogAdmin),
-)
+if TYPE_CHECKING:
+    from django.contrib.admin import AdminSite
 
 
 def register(site: AdminSite) -> None:
     """Register all pages on an admin site. Done already for Django's default site."""
-    for model, model_admin in ENTRIES:
-        site.register(model, model_admin)
-    site.register(Schedule, ScheduleAdmin)
+    from django_rtq import models
+    from django_rtq.admin.pages.clients import ClientAdmin
+    from django_rtq.admin.pages.dead_letters import DeadLetterAdmin
+    from django_rtq.admin.pages.jobs import JobAdmin
+    from django_rtq.admin.pages.log import LogAdmin
+    from django_rtq.admin.pages.queues import QueueAdmin
+    from django_rtq.admin.pages.schedules import ScheduleAdmin
+    from django_rtq.admin.pages.tasks import TaskAdmin
+    from django_rtq.admin.pages.workers import WorkerAdmin
+    from django_rtq.admin.pages.workflows import WorkflowAdmin
+
+    site.register(models.Queue, QueueAdmin)
+    site.register(models.Job, JobAdmin)
+    site.register(models.DeadLetter, DeadLetterAdmin)
+    site.register(models.Client, ClientAdmin)
+    site.register(models.Worker, WorkerAdmin)
+    site.register(models.Workflow, WorkflowAdmin)
+    site.register(models.RegisteredTask, TaskAdmin)
+    site.register(models.Log, LogAdmin)
+    site.register(models.Schedule, ScheduleAdmin)
 
 
-register(admin.site)
+if apps.is_installed("django.contrib.admin"):
+    from django.contrib import admin
+
+    register(admin.site)

@@ -9,9 +9,10 @@ from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from django_rtq.admin import ENTRIES, permissions
+from django_rtq.admin import permissions
 from django_rtq.admin.action_log import LogFilter, read_log
 from django_rtq.admin.pages import page_admin
+from django_rtq.admin.pages.page_admin import PageAdmin
 from django_rtq.broker.redis.client import RedisClient
 from tests.broker.model.step_calls import suspend
 from tests.support.jobs import (
@@ -109,8 +110,8 @@ def waiting_job(request):
 
 def every_page():
     """All routes of all admins: (name of the URL, route)."""
-    for model, model_admin in ENTRIES:
-        for page in model_admin(model, admin.site).routes():
+    for model, pages in admin.site._registry.items():
+        for page in pages.routes() if isinstance(pages, PageAdmin) else ():
             yield f"{model._meta.model_name}_{page.name}", page
 
 
