@@ -12,10 +12,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django.apps import apps
-from django.utils import timezone
 
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import pinned_in, place_of_job, places, viewed_backend
+from django_rtq.clocks import database_now
 from django_rtq.conf.config import get_config
 from django_rtq.jobs.context import current_job
 from django_rtq.tasks.exactly_once import STEP_MARK
@@ -115,7 +115,7 @@ def delete_committed_jobs(database: str) -> int:
     checked again after the same time. It may be interrupted anywhere and run again.
     """
     rows = apps.get_model("django_rtq", "CommittedJob")._base_manager.using(database)
-    before = timezone.now() - timedelta(days=get_config().exactly_once_days)
+    before = database_now() - timedelta(days=get_config().exactly_once_days)
     old = rows.filter(committed_at__lt=before).order_by("committed_at")
     deleted, jobs = 0, list(old.values_list("job_id", flat=True)[:ROWS_AT_ONCE])
     while jobs:
@@ -124,7 +124,7 @@ def delete_committed_jobs(database: str) -> int:
         stored = set[str]().union(*(get_broker(place).maintenance.find_stored(wanted) for place in places()))
         gone = [row_id for row_id in jobs if ids[row_id] not in stored]
         rows.filter(pk__in=gone).delete()
-        rows.filter(pk__in=[row_id for row_id in jobs if ids[row_id] in stored]).update(committed_at=timezone.now())
+        rows.filter(pk__in=[row_id for row_id in jobs if ids[row_id] in stored]).update(committed_at=database_now())
         deleted += len(gone)
         jobs = list(old.values_list("job_id", flat=True)[:ROWS_AT_ONCE])
     return deleted

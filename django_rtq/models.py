@@ -17,11 +17,11 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, router, transaction
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
-from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.broker.task_backends import place_of, places
+from django_rtq.clocks import database_now
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
 from django_rtq.schedules import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
@@ -97,7 +97,7 @@ class Schedule(models.Model):
 
     def save(self, **options: Any) -> None:
         """Validates enabled schedules, so that an invalid one is never active. Raises ValidationError."""
-        self.enabled_at = (self.enabled_at or timezone.now()) if self.enabled else None
+        self.enabled_at = (self.enabled_at or database_now()) if self.enabled else None
         if options.get("update_fields") is not None:
             options["update_fields"] = {*options["update_fields"], "enabled_at"}
         if self.enabled:

@@ -21,6 +21,7 @@ from django.http import HttpRequest
 from django.utils.text import Truncator
 
 from django_rtq import models
+from django_rtq.clocks import for_database, from_database
 from django_rtq.formatting import names_text
 from django_rtq.models import AdminEntry
 
@@ -144,9 +145,9 @@ def _conditions(wanted: LogFilter) -> Iterator[Q]:
     if wanted.user:
         yield Q(**{f"user__{get_user_model().USERNAME_FIELD}": wanted.user})
     if wanted.since:
-        yield Q(action_time__gte=wanted.since)
+        yield Q(action_time__gte=for_database(wanted.since))
     if wanted.until:
-        yield Q(action_time__lte=wanted.until)
+        yield Q(action_time__lte=for_database(wanted.until))
 
 
 def _read(entry: LogEntry) -> LoggedAction:
@@ -155,7 +156,7 @@ def _read(entry: LogEntry) -> LoggedAction:
     jobs, count = facts.get("jobs"), facts.get("count")
     return LoggedAction(
         id=entry.pk,
-        at=entry.action_time,
+        at=from_database(entry.action_time),
         user=entry.user.get_username(),
         action=_text(facts.get("action")) or _FLAGS.get(entry.action_flag, ""),
         text=_message_of(entry) if ours is None else _text(facts.get("text")),

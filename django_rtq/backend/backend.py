@@ -11,7 +11,6 @@ from typing import Any
 
 from django.apps import apps
 from django.core.checks import CheckMessage, Error
-from django.utils import timezone
 
 from django_rtq.backend.compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
@@ -29,6 +28,7 @@ from django_rtq.backend.rtq_task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.backend.running import between_signals
 from django_rtq.broker.redis.settings import caches_in
 from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_of
+from django_rtq.clocks import utc_now
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.exceptions import ConfigurationError, JobNotFound, TaskNotFound
@@ -63,7 +63,7 @@ class RTQBackend(BaseTaskBackend):
         run_after: Any = task.run_after
         if isinstance(run_after, int | float | timedelta) and not isinstance(run_after, bool):
             delay = run_after if isinstance(run_after, timedelta) else timedelta(seconds=run_after)
-            object.__setattr__(task, "run_after", timezone.now() + delay)
+            object.__setattr__(task, "run_after", utc_now() + delay)
         super().validate_task(task)
         if problems := self._problems():
             raise InvalidTask(problems[0])

@@ -11,7 +11,6 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.dispatch import receiver
-from django.utils import timezone
 
 from django_rtq import signals
 from django_rtq.backend.compat import (
@@ -26,6 +25,7 @@ from django_rtq.backend.results import result_of, set_fields
 from django_rtq.backend.rtq_task import RTQTask, WorkerTask, task_in
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import alias_of, places
+from django_rtq.clocks import utc_now
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, JobNotFound
 from django_rtq.inspector.details import JobDetails
@@ -89,7 +89,7 @@ def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Run
         errors=read_failures(run.history.encode()),
         worker=job.worker,
         made_at=made_at(job.job_id),
-        claimed_at=timezone.now(),
+        claimed_at=utc_now(),
     )
     result = result_of(task, details)
     task_started.send_robust(type(task.get_backend()), task_result=result)
@@ -108,7 +108,7 @@ def _failures(queue: str, job_id: str) -> bytes:
 
 
 def _send_finished(task: RTQTask, result: DjangoResult, status: Any) -> None:
-    set_fields(result, status=status, finished_at=timezone.now())
+    set_fields(result, status=status, finished_at=utc_now())
     task_finished.send_robust(type(task.get_backend()), task_result=result)
 
 

@@ -20,9 +20,8 @@ from datetime import datetime
 from types import ModuleType
 from typing import Any, NoReturn
 
-from django.utils import timezone
-
 from django_rtq.broker.workflows import workflow_of
+from django_rtq.clocks import utc_now
 from django_rtq.compat.celery_canvas import (
     AsyncResult,
     EagerResult,
@@ -40,8 +39,8 @@ from django_rtq.compat.celery_canvas import (
 from django_rtq.exceptions import Bury, ConfigurationError, InvalidTask, Retry, RTQError, TimeLimitExceeded
 from django_rtq.jobs.context import current_job
 from django_rtq.jobs.job import new_job_id
+from django_rtq.other_queues import INSTEAD
 from django_rtq.tasks.decorator import task as rtq_task
-from django_rtq.tasks.other_queues import INSTEAD
 
 SoftTimeLimitExceeded = TimeLimitExceeded
 DEFAULT_MAX_RETRIES = 3  # of Celery
@@ -263,7 +262,7 @@ class Task:
                 "chain or chord, which would go on without the new job. Call retry() without them."
             ) from exc
         if is_member and eta is not None:
-            wait, eta = max(0.0, eta.timestamp() - timezone.now().timestamp()), None
+            wait, eta = max(0.0, eta.timestamp() - utc_now().timestamp()), None
         is_same_job = all(value is None for value in (args, kwargs, eta, max_retries)) and not options and throw
         if is_same_job or is_member:
             raise Retry(str(exc or ""), after=wait) from exc

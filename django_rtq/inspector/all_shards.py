@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django_rtq.broker.brokers import on_brokers_forgotten
 from django_rtq.broker.task_backends import shard_numbers, shard_place
+from django_rtq.clocks import utc_now
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, RTQError
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
@@ -107,7 +108,7 @@ class _Shards:
 
     def _note(self, number: int, error: str) -> SilentShard:
         before = self._silent.get(number)
-        since = before.since if before else datetime.now(timezone.utc)
+        since = before.since if before else utc_now()
         self._silent[number] = SilentShard(number, since, error or (before.error if before else ""))
         return self._silent[number]
 

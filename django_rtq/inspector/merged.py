@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import shard_numbers, shard_of, shard_place, view_all_shards, view_backend
+from django_rtq.clocks import utc_now
 from django_rtq.exceptions import BrokerError, RTQError, TooManyPausedTasks
 from django_rtq.inspector.actions import PLAINLY, Actions, How, Verb, distinct
 from django_rtq.inspector.all_shards import ShardAnswers, SilentShard, ask_shards, merged_overview
@@ -104,7 +104,7 @@ class AllShards(Inspector):
                 with view_backend(shard_place(number)):
                     done[number] = do(get_inspector(), number)
             except BrokerError as error:
-                self.silent[number] = SilentShard(number, datetime.now(timezone.utc), str(error))
+                self.silent[number] = SilentShard(number, utc_now(), str(error))
             except RTQError as error:
                 refused.append(error)
         return self._checked(ShardAnswers(done, [], refused))

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
 from django.utils.translation import gettext as _
 
+from django_rtq.clocks import utc_now
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.inspector.jobs.job_refs import LISTS
@@ -125,7 +126,7 @@ def past_moment(text: str) -> datetime | None:
     moment: datetime | None
     try:
         if ago := _AGO.fullmatch(text):
-            moment = datetime.now(timezone.utc) - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
+            moment = utc_now() - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
         else:
             moment = parse_datetime(text if len(text) > 10 else f"{text}T00:00")
     except (ValueError, OverflowError):

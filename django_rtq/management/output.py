@@ -10,8 +10,8 @@ from typing import Any
 from unicodedata import category, combining, east_asian_width
 
 from django.core.management.base import OutputWrapper
-from django.utils import timezone
 
+from django_rtq.clocks import utc_now
 from django_rtq.jobs.serializer import DisplayEncoder
 
 LINES_EVERY = 5000  # a log file, where lines cannot be overwritten, gets one line for so many
@@ -69,7 +69,7 @@ def ago(at: datetime | None) -> str:
     """How long ago a moment was, or in how long it is; "-" for None."""
     if at is None:
         return "-"
-    seconds = (timezone.now() - at).total_seconds()
+    seconds = (utc_now() - at).total_seconds()
     return f"{duration(seconds)} ago" if seconds >= 0 else f"in {duration(-seconds)}"
 
 

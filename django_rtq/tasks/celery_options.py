@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
-from django.utils import timezone
-
+from django_rtq.clocks import utc_now
 from django_rtq.exceptions import InvalidTask
 
 
@@ -46,4 +45,4 @@ def _expires(value: Any, *, is_delayed: bool) -> Any:
     """Celery counts from now, and we count from the moment when the job is ready."""
     if not is_delayed or isinstance(value, datetime | bool):
         return value
-    return timezone.now() + (value if isinstance(value, timedelta) else timedelta(seconds=value))
+    return utc_now() + (value if isinstance(value, timedelta) else timedelta(seconds=value))

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, Error, IntegrityError, connections, transaction
-from django.utils import timezone
 
+from django_rtq.clocks import database_now
 from django_rtq.conf.config import Config, get_config
 from django_rtq.exceptions import Bury, InvalidTask, PayloadError
 from django_rtq.jobs import serializer
@@ -166,7 +166,7 @@ def _insert(alias: str, job_id: str, queue: str) -> None:
     connection = connections[alias]
     quote = connection.ops.quote_name
     columns = ", ".join(map(quote, ("job_id", "queue", "committed_at")))
-    now = connection.ops.adapt_datetimefield_value(timezone.now())
+    now = connection.ops.adapt_datetimefield_value(database_now())
     try:
         with connection.cursor() as cursor:
             cursor.execute(f"INSERT INTO {quote(TABLE)} ({columns}) VALUES (%s, %s, %s)", [job_id, queue, now])

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.db import Error, connections, models
-from django.utils import timezone
 
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
 from django_rtq.broker.task_backends import backends_in, place_of, place_of_job, places, viewed_backend
+from django_rtq.clocks import database_now
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.exceptions import InvalidWorkflow
 from django_rtq.jobs.job import made_ms, new_job_id
@@ -82,7 +82,7 @@ def store(alias: str, task: str, call: EnqueueCall) -> list[AnyJob]:
     Raises what the database raises.
     """
     stored = [_with_absolute_times(job) for job in call.jobs]
-    due_at = timezone.now() + timedelta(seconds=GRACE_SECONDS)
+    due_at = database_now() + timedelta(seconds=GRACE_SECONDS)
     rows = [  # relays keep this order
         (
             job.id,
@@ -120,7 +120,7 @@ def store_workflow(alias: str, flow: NewWorkflow, *, backend: str, queue: str) -
             f"has {len(text):,} bytes, but the outbox takes {MOST_WORKFLOW_BYTES:,} at most. Make it in a job, whose "
             "call goes through the outbox.",
         )
-    due_at = timezone.now() + timedelta(seconds=GRACE_SECONDS)
+    due_at = database_now() + timedelta(seconds=GRACE_SECONDS)
     try:
         task = "workflow " + str(flow.fields["name"])
         _insert(alias, (key, place_of(backend), queue, task, text, WORKFLOW_FORMAT, due_at, 0, ""))

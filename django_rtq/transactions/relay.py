@@ -14,13 +14,13 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from django.db import Error, connections, models, transaction
-from django.utils import timezone
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import EnqueueCall, queue_full
 from django_rtq.broker.task_backends import place_of
 from django_rtq.broker.workflows import NewWorkflow
+from django_rtq.clocks import database_now
 from django_rtq.exceptions import (
     BrokerError,
     BrokerFull,
@@ -87,7 +87,7 @@ def relay(broker: Broker, alias: str) -> int:
     A row that Redis refuses waits, each time for longer, and does not block others. Raises BrokerUnavailable and
     BrokerFull, and what the database raises: then rows may be left that were sent.
     """
-    due = rows_of(alias, broker.backend).filter(due_at__lte=timezone.now()).order_by("due_at")
+    due = rows_of(alias, broker.backend).filter(due_at__lte=database_now()).order_by("due_at")
     if not connections[alias].features.has_select_for_update_skip_locked:
         return _move(broker, alias, due)
     with transaction.atomic(using=alias):
@@ -177,7 +177,7 @@ def _postpone(alias: str, row: _Row, error: Exception) -> None:
     text = "job %s of %s stays in the outbox, retrying in %g s: %s"
     logger.log(logging.INFO if is_full else logging.ERROR, text, row.job_id, row.task, seconds, error, extra=extra)
     outbox_rows(alias).filter(pk=row.job_id).update(
-        due_at=timezone.now() + timedelta(seconds=seconds),
+        due_at=database_now() + timedelta(seconds=seconds),
         attempts=row.attempts + 1,
         error=str(error)[:MAX_ERROR_LENGTH],
     )

@@ -9,13 +9,14 @@ from urllib.parse import urlencode
 
 from django.utils.formats import date_format
 from django.utils.timesince import timesince
-from django.utils.timezone import localtime, now
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import STATE_LABELS, schedule_text
 from django_rtq.admin.urls import PageUrl
+from django_rtq.clocks import utc_now
 from django_rtq.incidents.schedules import has_scheduler, is_let_go
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.overview import Overview
@@ -169,7 +170,7 @@ def _local_time(moment: datetime) -> str:
 
 def _time_span(moment: datetime) -> str:
     """The time until or since then. Django's timesince() has no seconds."""
-    present = now()
+    present = utc_now()
     seconds = abs((moment - present).total_seconds())
     if seconds < 60:
         return _("%(number)d s") % {"number": seconds}

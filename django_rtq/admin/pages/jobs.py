@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from datetime import datetime, timezone
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -25,6 +24,7 @@ from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, 
 from django_rtq.admin.pages.bulk.pages import BulkPages, done_before_text, read_token, undo_token
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.admin.pages.searching import JobSearch
+from django_rtq.clocks import utc_now
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
@@ -103,7 +103,7 @@ class JobAdmin(BulkPages):
             "may_move": job.state in MOVABLE,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
-            "time_bar": time_bar(job, datetime.now(timezone.utc)),
+            "time_bar": time_bar(job, utc_now()),
             "waiting_reason": clean_text(waiting_reason(job, position)),
             "member": membership_of(job.id),
             "arguments": named_arguments(job),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.pages.bulk.pages import BulkPages, purge_fields, purge_query
 from django_rtq.admin.pages.page_admin import Route, counts_of
 from django_rtq.admin.refreshing import REFRESH_HEADER
+from django_rtq.clocks import utc_now
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.formatting import format_duration
@@ -231,7 +232,7 @@ def _marks(request: HttpRequest, span: Span) -> list[Event]:
     """The newest actions of people, to be marked in the charts; none without the permission."""
     if not request.user.has_perm(permissions.LOG):
         return []
-    since = datetime.now(timezone.utc) - timedelta(minutes=span.minutes)
+    since = utc_now() - timedelta(minutes=span.minutes)
     actions = read_log(LogFilter(since=since), limit=MAX_MARKS)
     return [Event(action.at, f"{action.user}: {clean_text(action.text, 100)}") for action in actions]
 
