@@ -79,6 +79,9 @@ def metrics_view(request: HttpRequest, backend: str = "") -> HttpResponse:
     return HttpResponse(text, content_type=content_type, headers={"Cache-Control": "no-store"})
 
 
+vars(metrics_view)["login_required"] = False  # as @login_not_required does, which Django has from 5.1 on
+
+
 def metrics_server(address: str, port: int, backend: str = "") -> WSGIServer:
     """A server of the metrics, at any path. Raises OSError if it cannot listen there. Call serve_forever()."""
     return make_server(address, port, partial(_application, backend), ThreadingWSGIServer, _QuietHandler)
