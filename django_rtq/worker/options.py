@@ -24,7 +24,7 @@ class WorkerOptions:
     shuffle: bool = False  # random order of the queues at each claim
     scheduler: bool = True
     backend: str = ""  # in TASKS, whose Redis has the queues
-    health_file: str = ""  # touched while all is well; "": none
+    health_file: str = ""  # touched while the worker lives; "": none
 
     def order(self) -> Sequence[str]:
         """The queues, in the order for the next claim."""

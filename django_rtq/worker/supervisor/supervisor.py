@@ -52,14 +52,14 @@ PAUSE_SECONDS = 0.1  # how long one try to fork waits for the loops to pause; it
 
 
 class HealthFile:
-    """The file that rtq_worker touches while all is well, for probes. Main thread only. Does nothing without a path."""
+    """The file that rtq_worker touches while it lives, for probes. Main thread only. Does nothing without a path.
 
-    def __init__(
-        self, path: str, *, pool: ProcessPool, forks: ForkSchedule, heartbeat: Heartbeat, lease_seconds: float
-    ) -> None:
+    Whether Redis answers does not matter: a probe would restart all workers, and a restart does not mend Redis.
+    """
+
+    def __init__(self, path: str, *, pool: ProcessPool, forks: ForkSchedule) -> None:
         self._path = Path(path) if path else None
-        self._pool, self._forks, self._heartbeat = pool, forks, heartbeat
-        self._lease_seconds = lease_seconds
+        self._pool, self._forks = pool, forks
         self._next_touch = 0.0  # time.monotonic()
         self._has_failed = False
 
@@ -84,12 +84,10 @@ class HealthFile:
 
     @property
     def is_well(self) -> bool:
-        """Whether all processes are there and none is frozen, and Redis has answered within the last lease."""
+        """Whether all processes are there, and none is frozen."""
         processes = self._pool.processes
-        if not processes or self._forks.pending or any(process.shared.revoked is Revoked.ALL for process in processes):
-            return False
-        answered_at = self._heartbeat.last_success_at
-        return answered_at > 0 and time.monotonic() - answered_at < self._lease_seconds
+        is_complete = bool(processes) and not self._forks.pending
+        return is_complete and not any(process.shared.revoked is Revoked.ALL for process in processes)
 
 
 class Supervisor:
@@ -113,13 +111,7 @@ class Supervisor:
         )
         self._heartbeat.on_mismatch = self._wakeup.wake
         self._process_pool.worker_info = self._heartbeat.worker_info
-        self._health_file = HealthFile(
-            options.health_file,
-            pool=self._process_pool,
-            forks=self._fork_schedule,
-            heartbeat=self._heartbeat,
-            lease_seconds=broker.config.lease_seconds,
-        )
+        self._health_file = HealthFile(options.health_file, pool=self._process_pool, forks=self._fork_schedule)
         self._watchdog = Watchdog(broker, options.queues, self._process_pool.shared_states)
         self._loops: list[Loop] = [self._heartbeat, self._control, self._crash_recovery, self._watchdog]
         if options.scheduler:
