@@ -215,6 +215,19 @@ class JobHandle(Generic[T_co]):
             return value
         raise JobFailed(self.id, _why_failed(details))
 
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __getattr__(self, name: str) -> Any:
+            from django_rtq.other_queues import no_handle_attribute
+
+            raise no_handle_attribute(self, name)
+
+        def __await__(self) -> Any:
+            raise TypeError(
+                "A JobHandle cannot be awaited: delay() has sent the job. In coroutines send it with "
+                "job = await task.adelay(…), and wait for its result with await job.aget(timeout=…)."
+            )
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JobHandle) and (self.id, self.queue_name) == (other.id, other.queue_name)
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, timezone
 from functools import lru_cache
 from itertools import count, islice, takewhile
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django_rtq.conf.config import time_zone_name
 from django_rtq.exceptions import InvalidTask
-from django_rtq.validation import is_whole
+from django_rtq.validation import did_you_mean, is_whole
 
 MAX_DAYS = 50 * 366  # an expression that matches none of so many days never will
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -244,6 +244,7 @@ def every(
     `start` moves its slots by seconds or a timedelta: every(hours=1, start=600) is ten minutes past each hour. An aware
     datetime is the first slot. Options as for cron(). Raises InvalidTask.
     """
+    _check_names("every", options)
     try:
         length = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
     except (TypeError, ValueError, OverflowError) as error:
@@ -252,6 +253,16 @@ def every(
     if not 100 <= every_ms <= 366 * 86_400_000:
         raise InvalidTask(f"every: {length.total_seconds():g} s is not between 0.1 s and a year.")
     return _schedule("every", options, every_ms=every_ms, start_ms=_start_ms(start, every_ms))
+
+
+class _Schedules(tuple[Schedule, ...]):
+    """The option `schedule` of a task."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """A task of huey has a method of this name."""
+        raise TypeError("`schedule` is the option of a task. To run a job later, use using(run_after=…).delay(…).")
 
 
 def schedules_option(owner: str, value: Any) -> tuple[Schedule, ...]:
@@ -263,7 +274,7 @@ def schedules_option(owner: str, value: Any) -> tuple[Schedule, ...]:
             raise InvalidTask(f"{owner}: schedule is {entry!r}, but has to be cron(…) or every(…), or a list of them.")
         default = owner if number == 1 else f"{owner}#{number}"
         named.append(entry if entry.name else replace(entry, name=default))
-    return tuple(named)
+    return _Schedules(named)
 
 
 def schedule_from_settings(name: str, options: Mapping[str, Any]) -> Schedule:
@@ -286,10 +297,16 @@ _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 
 def _schedule(maker: str, options: Mapping[str, Any], **moments: Any) -> Schedule:
+    _check_names(maker, options)
+    return Schedule(**moments, **options)
+
+
+def _check_names(maker: str, options: Mapping[str, Any]) -> None:
+    takes = _OWN[maker] + _OPTIONS
     for option in options:
         if option not in _OPTIONS:
-            raise InvalidTask(f"{maker}: unknown option {option!r}. It takes: {', '.join(_OWN[maker] + _OPTIONS)}.")
-    return Schedule(**moments, **options)
+            hint = did_you_mean(option, takes)
+            raise InvalidTask(f"{maker}: unknown option {option!r}.{hint} It takes: {', '.join(takes)}.")
 
 
 def _start_ms(start: Any, every_ms: int) -> int:

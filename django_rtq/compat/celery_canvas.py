@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django_rtq.exceptions import InvalidTask, JobFailed, JobNotFound, WorkflowFailed, WorkflowNotFound
 from django_rtq.handle import JobHandle
 from django_rtq.jobs.job import JobState
+from django_rtq.other_queues import INSTEAD
 from django_rtq.tasks import registry
 from django_rtq.tasks.celery_options import NAMES, using_options
 from django_rtq.tasks.decorator import task as rtq_task
-from django_rtq.tasks.other_queues import INSTEAD
 
 if TYPE_CHECKING:
     from django_rtq.inspector.details import JobDetails

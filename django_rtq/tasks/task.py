@@ -445,7 +445,7 @@ class Task(EnqueueMethods[P, R_co]):
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __getattr__(self, name: str) -> Any:
-            from django_rtq.tasks.other_queues import no_attribute
+            from django_rtq.other_queues import no_attribute
 
             raise no_attribute(self, self.name, name)
 
@@ -461,7 +461,7 @@ class Task(EnqueueMethods[P, R_co]):
 def check_names(owner: str, options: Mapping[str, Any], allowed: Set[str]) -> None:
     """Raises InvalidTask for an option that is not allowed there, with what to write instead."""
     if unknown := options.keys() - allowed:
-        from django_rtq.tasks.other_queues import option_cure
+        from django_rtq.other_queues import option_cure
 
         name = min(unknown & (USING_NAMES | TASK_NAMES), default=min(unknown))
         cure = option_cure(name, allowed, using=USING_NAMES, task=TASK_NAMES)

@@ -31,10 +31,11 @@ def moment_argument(owner: str, name: str, value: Moment | None) -> str:
     if isinstance(value, datetime):
         return str(_milliseconds(owner, name, value))
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if not is_finite(seconds) or seconds > TEN_YEARS:
+    is_negative = name == "expires" and is_finite(seconds) and seconds < 0
+    if not is_finite(seconds) or seconds > TEN_YEARS or is_negative:
         raise InvalidTask(
             f"{owner}: {name} is {value!r}, but has to be seconds or a timedelta, of at most ten years, or an aware "
-            "datetime."
+            f"datetime.{' A job that expires before it is sent would never run.' if is_negative else ''}"
         )
     return f"+{round(max(0, seconds) * 1000)}"
 

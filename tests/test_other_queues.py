@@ -1,14 +1,17 @@
 """Names of other queues are refused with ours: as options of @task, using() and apply_async(), and as attributes."""
 
+import asyncio
 import copy
+import pickle
 import re
 
 import pytest
 
-from django_rtq import task
+import django_rtq
+from django_rtq import JobHandle, every, other_queues, task
 from django_rtq.exceptions import InvalidTask
-from django_rtq.tasks import other_queues
 from django_rtq.tasks.task import OPTIONS
+from django_rtq.testing import captured
 
 
 @task
@@ -82,6 +85,70 @@ def test_a_method_of_another_queue_is_missing_with_ours(name, cure):
     assert getattr(charge, name, 5) == 5
 
 
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("status", "Read `state`"),
+        ("ready", "It is over when `state.is_final` is true."),
+        ("successful", "Read `state`"),
+        ("wait", "Use get(timeout=…)"),
+        ("revoke", "Use cancel()"),
+        ("return_value", "Read `result`"),
+        ("task_id", "Its id is `id`."),
+        ("exc_info", "Call refresh(): its `errors`"),
+    ],
+)
+def test_a_handle_tells_what_the_results_of_other_queues_are_here(name, cure):
+    handle = JobHandle("j1", "default")
+    with pytest.raises(AttributeError) as caught:
+        getattr(handle, name)
+    assert str(caught.value).startswith(f"JobHandle has no {name}. ")
+    assert cure in str(caught.value)
+    assert copy.copy(handle) == handle
+    assert pickle.loads(pickle.dumps(handle)) == handle
+
+
+def test_what_delay_returns_is_not_awaited():
+    async def wrong():
+        await JobHandle("j1", "default")
+
+    with pytest.raises(TypeError, match=re.escape("job = await task.adelay(…)")):
+        asyncio.run(wrong())
+
+
+def test_the_schedule_of_a_task_is_no_method():
+    with pytest.raises(TypeError, match=re.escape("use using(run_after=…).delay(…)")):
+        charge.schedule((1,), delay=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("job", "Import `task`, and write @task."),
+        ("shared_task", "Import `task`, and write @task."),
+        ("enqueue", "call its delay(). A function is made a task by @task."),
+        ("get_queue", "@task(queue_name=…)"),
+        ("crontab", "Import `cron` or `every`"),
+    ],
+)
+def test_what_other_packages_export_is_missing_with_ours(name, cure):
+    with pytest.raises(ImportError) as caught:
+        exec(f"from django_rtq import {name}")
+    assert str(caught.value).startswith(f"django_rtq has no {name}. ")
+    assert cure in str(caught.value)
+
+
+def test_a_slip_is_told_with_the_name_that_was_meant():
+    assert "@task does not take 'max_attempt'. Did you mean max_attempts? It takes: " in refusal(task, max_attempt=3)
+    assert "unknown option 'weeks'. It takes: seconds, minutes, hours, days" in refusal(every, weeks=1)
+    assert "unknown option 'minute'. Did you mean minutes?" in refusal(every, minute=1)
+
+
+def test_a_job_that_would_never_run_is_refused():
+    with captured(), pytest.raises(InvalidTask, match="expires is -1, but has to be"):
+        charge.using(expires=-1).delay(1)
+
+
 def test_any_other_attribute_is_missing_as_always():
     with pytest.raises(AttributeError, match="'Task' object has no attribute 'dealy'") as caught:
         charge.dealy  # noqa: B018
@@ -93,12 +160,12 @@ def test_the_table_names_nothing_that_there_is():
     names = {*other_queues._RENAMED, *other_queues.INSTEAD}
     assert not names & OPTIONS.keys()
     assert not [name for name in other_queues._METHODS if hasattr(charge, name)]
+    assert not [name for name in other_queues._OF_HANDLES if hasattr(JobHandle("j1", "default"), name)]
+    assert not other_queues._IMPORTED.keys() & set(django_rtq.__all__)
     assert not other_queues._RENAMED.keys() & other_queues.INSTEAD.keys()
 
 
 def test_what_the_table_tells_to_write_exists():
-    import django_rtq
-
     texts = [*other_queues._RENAMED.values(), *other_queues.INSTEAD.values(), *other_queues._METHODS.values()]
     for text in texts:
         for name in re.findall(r"\b(\w+)=", text):

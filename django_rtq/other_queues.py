@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
+
+from django_rtq.validation import did_you_mean
 
 _AFTER_FAILURE = "a receiver of the signal job_buried"
 _THEN = "Use a workflow: with workflow(…) as flow: flow.add(second, flow.add(first).result)."
@@ -133,6 +135,35 @@ _METHODS = {
     "message_with_options": _NO_SIGNATURES,
     "fn": "Its function is `func`.",
     "actor_name": "Its name is `name`.",
+    # Procrastinate
+    "defer": "Use delay().",
+    "configure": "Use using(…).delay().",
+}
+_STATE = "Read `state`, such as JobState.SUCCEEDED. It is over when `state.is_final` is true."
+_WAIT = "Use get(timeout=…), which waits for the end and returns the result. In coroutines: await aget(timeout=…)."
+_FAILURES = "Call refresh(): its `errors` has the last failures."
+_CANCEL = "Use cancel(), or cancel(terminate=True) for a job that runs."
+#: Methods and attributes of results and jobs.
+_OF_HANDLES = {
+    **dict.fromkeys(("status", "ready", "successful", "failed", "get_status", "is_finished", "is_failed"), _STATE),
+    **dict.fromkeys(("is_queued", "is_started", "latest_status"), _STATE),
+    **dict.fromkeys(("wait", "join", "collect", "get_result"), _WAIT),
+    **dict.fromkeys(("return_value", "result_value"), "Read `result`, or use get(timeout=…) to wait for it."),
+    **dict.fromkeys(("traceback", "exc_info", "latest_result"), _FAILURES),
+    **dict.fromkeys(("revoke", "abort", "delete", "stop"), _CANCEL),
+    **dict.fromkeys(("task_id", "job_id", "get_id", "message_id"), "Its id is `id`."),
+    "forget": "Results are deleted by themselves, as result_ttl says.",
+    "requeue": "Call get_inspector().requeue(job_id).",
+}
+_DECORATOR = "Import `task`, and write @task."
+_SEND = "Import your task, and call its delay()."
+#: What other packages are imported from.
+_IMPORTED = {
+    **dict.fromkeys(("job", "shared_task", "actor", "db_task", "db_periodic_task", "periodic_task"), _DECORATOR),
+    **dict.fromkeys(("enqueue", "async_task", "send_task"), f"{_SEND} A function is made a task by @task."),
+    **dict.fromkeys(("get_queue", "Queue", "Huey"), f"{_SEND} Its queue is an option: @task(queue_name=…)."),
+    **dict.fromkeys(("chain", "group", "chord", "signature"), f"Import `workflow`. {_THEN}"),
+    **dict.fromkeys(("crontab", "schedule"), "Import `cron` or `every`, and write @task(schedule=cron(…))."),
 }
 
 
@@ -147,12 +178,26 @@ def option_cure(name: str, takes: Set[str], *, using: Set[str] = frozenset(), ta
         return f"Use .using({ours}).{note}"
     if first in task:
         return f"Use @task({ours}).{note}"
-    return INSTEAD.get(name) or f"It takes: {', '.join(sorted(takes))}."
+    return INSTEAD.get(name) or f"{did_you_mean(name, takes)} It takes: {', '.join(sorted(takes))}.".lstrip()
 
 
 def no_attribute(task: object, path: str, name: str) -> AttributeError:
     """The error about an attribute that a task does not have."""
-    text = f"{type(task).__name__!r} object has no attribute {name!r}"
-    if cure := _METHODS.get(name):
+    return _no_attribute(task, path, name, _METHODS)
+
+
+def no_handle_attribute(handle: object, name: str) -> AttributeError:
+    """The error about an attribute that a JobHandle does not have."""
+    return _no_attribute(handle, "JobHandle", name, _OF_HANDLES)
+
+
+def import_cure(name: str) -> str | None:
+    """What to import from django_rtq instead; None: nothing of other queues has that name."""
+    return _IMPORTED.get(name)
+
+
+def _no_attribute(owner: object, path: str, name: str, cures: Mapping[str, str]) -> AttributeError:
+    text = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    if cure := cures.get(name):
         text = f"{path} has no {name}. {cure.format(task=path.rpartition('.')[2])}"
-    return AttributeError(text, name=name, obj=task)
+    return AttributeError(text, name=name, obj=owner)
