@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from django_rtq.jobs.failure import format_error
+from django_rtq.jobs.failure import LONGEST_MESSAGE, format_error
 from django_rtq.tasks.registry import known_task
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ class Secrets:
         """The error; or, if its texts contain secrets, a redacted copy with the same class name and traceback."""
         if not self.texts:
             return error
-        whole = _formatted(error, chain=True)
-        return error if self.hide(whole) == whole else self._redacted_copy(error)
+        clean = self.hide(_formatted(error, chain=True, clean_cut=self.hide))
+        return error if clean == _formatted(error, chain=True) else self._redacted_copy(error)
 
     def _redacted_copy(self, error: BaseException) -> BaseException:
         made: dict[int, BaseException] = {}
@@ -276,8 +276,9 @@ def _like(error: BaseException, secrets: Secrets) -> BaseException:
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__str__": lambda self: self.args[0]}
     notes: Any = vars(error).get("__notes__")
     try:
-        text = _formatted(error, chain=False) if hasattr(error, "exceptions") else str(error)
-        notes = [secrets.hide(str(note)) for note in notes] if isinstance(notes, list) else []
+        is_group = hasattr(error, "exceptions")
+        text = _formatted(error, chain=False, clean_cut=secrets.hide) if is_group else str(error)[:LONGEST_MESSAGE]
+        notes = [secrets.hide(str(note)[:LONGEST_MESSAGE]) for note in notes] if isinstance(notes, list) else []
     except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__, and this process has to continue
         text, notes = f"<its message could not be made: {type(trouble).__name__}>", []
     copy: BaseException = type(kind.__name__, (Exception,), names)(secrets.hide(text))
@@ -287,8 +288,8 @@ def _like(error: BaseException, secrets: Secrets) -> BaseException:
     return copy
 
 
-def _formatted(error: BaseException, *, chain: bool) -> str:
+def _formatted(error: BaseException, *, chain: bool, clean_cut: Callable[[str], str] = str) -> str:
     try:
-        return format_error(error, error.__traceback__, chain=chain)
+        return format_error(error, error.__traceback__, chain=chain, clean_cut=clean_cut)
     except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__ again
         return f"<the traceback could not be made: {type(trouble).__name__}>"

@@ -11,7 +11,7 @@ import linecache
 import re
 import traceback
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
@@ -22,6 +22,7 @@ from django_rtq.jobs.job import moment
 from django_rtq.validation import is_number
 
 LONGEST_SHORT_ERROR = 100
+LONGEST_MESSAGE = 10_000  # characters of the text of an error, and of each of its notes
 _CLASS = re.compile(r'"error_class":"((?:[^"\\]|\\.)*)')
 _MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
 
@@ -102,14 +103,20 @@ def _number(value: Any) -> float | None:
 
 
 def format_error(
-    error: BaseException, entry: TracebackType | None, *, max_frames: int | None = None, chain: bool = True
+    error: BaseException,
+    entry: TracebackType | None,
+    *,
+    max_frames: int | None = None,
+    chain: bool = True,
+    clean_cut: Callable[[str], str] = str,
 ) -> str:
     """The error as text, with its traceback from `entry` on, its notes, and, with `chain`, its causes and contexts.
 
     As Python does it, without the carets below the lines of source. Python compiles a line to find out where its carets
     go: for a job that fails, that took most of the time.
 
-    Of each traceback the last `max_frames` are shown. Raises what the exception's own `__str__` raises.
+    Of each traceback the last `max_frames` are shown, and of each message the first LONGEST_MESSAGE characters: one may
+    hold a whole response. What is cut off goes through `clean_cut`. Raises what the exception's own `__str__` raises.
     """
     # With limit=0 Python reads no frames.
     whole = traceback.TracebackException(type(error), error, entry, limit=0)
@@ -117,10 +124,24 @@ def format_error(
     while open_ends:
         part, of_error, at = open_ends.pop()
         part.stack = _stack(at, max_frames)
+        _cut_messages(part, clean_cut)
         below = list(zip(getattr(part, "exceptions", None) or (), getattr(of_error, "exceptions", ()), strict=False))
         below += [(part.__cause__, of_error.__cause__), (part.__context__, of_error.__context__)] if chain else []
         open_ends += [(one, its_error, its_error.__traceback__) for one, its_error in below if one is not None]
     return "".join(whole.format(chain=chain))
+
+
+def _cut_messages(part: Any, clean_cut: Callable[[str], str]) -> None:
+    def cut(text: Any) -> Any:
+        return (
+            f"{clean_cut(text[:LONGEST_MESSAGE])}…" if isinstance(text, str) and len(text) > LONGEST_MESSAGE else text
+        )
+
+    for name in ("_str", "msg"):  # the second one is a SyntaxError's
+        if hasattr(part, name):
+            setattr(part, name, cut(getattr(part, name)))
+    if isinstance(notes := getattr(part, "__notes__", None), list):
+        part.__notes__ = list(map(cut, notes))
 
 
 def _stack(entry: TracebackType | None, max_frames: int | None) -> traceback.StackSummary:

@@ -10,7 +10,7 @@ from typing import Any
 
 from django_rtq import signals
 from django_rtq.exceptions import Bury, Retry, TaskNotFound
-from django_rtq.jobs.failure import Failure, format_error
+from django_rtq.jobs.failure import LONGEST_MESSAGE, Failure, format_error
 from django_rtq.jobs.job import PARK_SECONDS, Job
 from django_rtq.tasks.options.backoff import delay_seconds, read_json
 from django_rtq.tasks.task import Task
@@ -135,7 +135,7 @@ def send_failed(sender: type, job: Job | None, job_id: str, outcome: Retried | B
 
 def _text(error: BaseException) -> str:
     try:
-        return _clean(str(error))
+        return _clean(str(error)[:LONGEST_MESSAGE])
     except BaseException as trouble:  # noqa: BLE001 - the exception's own __str__
         return f"<its message could not be made: {type(trouble).__name__}>"
 
