@@ -5,19 +5,22 @@ Where log lines are written:
 1. What happens to a job is a signal, and its log line is here: wording and level in one place. Errors are logged with
    the traceback; arguments are never logged, and secret arguments are replaced in error messages (see redaction.py).
    `extra` says which jobs a line is about: see jobs/log_fields.py.
-   Success is logged at DEBUG only; at other levels no receiver is connected, so it costs nothing.
+   Success is logged at DEBUG, where a person looks at INFO; else no receiver is connected, so it costs nothing.
 2. The life of a process (start, stop, fork, kill, lost connection) is logged in the module where it happens.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from django_rtq import signals
+from django_rtq.conf.config import is_debug
 from django_rtq.exceptions import TaskNotFound
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about, about_jobs
@@ -73,13 +76,20 @@ def connect() -> None:
     signals.job_expired.connect(log_expired, dispatch_uid="rtq-log")
     signals.job_reclaimed.connect(log_reclaimed, dispatch_uid="rtq-log")
     signals.job_stale.connect(log_stale, dispatch_uid="rtq-log")
+    level = logging.INFO if is_watched() else logging.DEBUG
+    if logger.isEnabledFor(level):
+        signals.job_succeeded.connect(partial(log_succeeded, level), weak=False, dispatch_uid="rtq-log")
     if logger.isEnabledFor(logging.DEBUG):
         signals.job_started.connect(log_started, dispatch_uid="rtq-log")
-        signals.job_succeeded.connect(log_succeeded, dispatch_uid="rtq-log")
         signals.job_promoted.connect(log_promoted, dispatch_uid="rtq-log")
         signals.job_suspended.connect(log_suspended, dispatch_uid="rtq-log")
         signals.job_released.connect(log_released, dispatch_uid="rtq-log")
         signals.job_enqueued.connect(log_enqueued, dispatch_uid="rtq-log")
+
+
+def is_watched() -> bool:
+    """Whether a person looks at what this process prints: it has a terminal, or the project is under development."""
+    return sys.stderr.isatty() or is_debug()
 
 
 def _jobs(job_ids: Sequence[str]) -> str:
@@ -95,8 +105,8 @@ def log_started(*, job: Job, **kwargs: object) -> None:
     logger.debug("job %s started: %s, attempt %d", job.id, job.task, job.attempt, extra=about(job))
 
 
-def log_succeeded(*, job: Job, seconds: float, **kwargs: object) -> None:
-    logger.debug("job %s succeeded after %.3f s: %s", job.id, seconds, job.task, extra=about(job))
+def log_succeeded(level: int, *, job: Job, seconds: float, **kwargs: object) -> None:
+    logger.log(level, "job %s succeeded after %.3f s: %s", job.id, seconds, job.task, extra=about(job))
 
 
 def log_promoted(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:

@@ -1,10 +1,12 @@
 """Log lines about jobs: wording and levels."""
 
 import logging
+import sys
 
 import pytest
 
 from django_rtq import logs, signals
+from django_rtq.jobs.failure import LONGEST_MESSAGE
 from django_rtq.jobs.job import Job
 from django_rtq.redaction import HIDDEN
 
@@ -117,6 +119,36 @@ def test_what_went_well_is_told_at_debug_only(connected, caplog, signal, values,
     (record,) = caplog.records
     assert (record.levelno, record.getMessage()) == (logging.DEBUG, line)
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("looks", ["terminal", "DEBUG", ""])
+def test_where_a_person_looks_each_job_that_succeeded_is_one_line(connected, caplog, monkeypatch, settings, looks):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: looks == "terminal", raising=False)
+    settings.DEBUG = looks == "DEBUG"
+    for level in (logging.INFO, logging.DEBUG):
+        connected(level)
+        signals.job_succeeded.send_robust(None, job=JOB, seconds=0.25, result="1")
+
+    levels = [logging.INFO, logging.INFO] if looks else [logging.DEBUG]
+    assert [record.levelno for record in caplog.records] == levels
+    connected(logging.WARNING)
+
+
+@pytest.mark.parametrize("is_secret", [False, True])
+def test_the_message_of_an_error_is_cut_before_anything_is_done_with_it(connected, caplog, is_secret):
+    connected(logging.INFO)
+    kwargs = {"password": "e" * 50} if is_secret else {}
+    job = Job(id="j1", task="shop.tasks.mail", queue="mail", kwargs=kwargs)
+    error = RuntimeError("f" * 1_000_000)
+    error.__cause__ = ValueError(f"{'x' * (LONGEST_MESSAGE - 20)}{'e' * 1_000_000}")
+    error.__notes__ = ["n" * 1_000_000]
+
+    signals.job_buried.send_robust(None, job=job, job_id="j1", error=error)
+
+    (record,) = caplog.records
+    assert len(record.exc_text) < 4 * LONGEST_MESSAGE
+    assert "RuntimeError: ffff" in record.exc_text
+    assert ("eeee" in record.exc_text) is not is_secret
 
 
 def test_lines_have_the_job_as_extra(connected, caplog):
