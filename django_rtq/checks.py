@@ -152,8 +152,9 @@ def check_databases(**kwargs: Any) -> list[CheckMessage]:
     return [
         Warning(
             f"Each job that uses the database {alias!r} opens a new connection: its CONN_MAX_AGE is 0.",
-            hint="Set CONN_MAX_AGE to 60 and CONN_HEALTH_CHECKS to True, in the settings of the workers at least; or, "
-            'with psycopg, OPTIONS["pool"] to True. Silence this if no job uses it, or if a pooler runs beside it.',
+            hint="Set CONN_HEALTH_CHECKS to True and CONN_MAX_AGE to 60, in the settings of the workers at least; or, "
+            'with psycopg, CONN_HEALTH_CHECKS to True and OPTIONS["pool"] to {"max_size": …}, as many as the worker\'s '
+            "--concurrency. Silence this if no job uses it, or if a pooler runs beside it.",
             id="rtq.W003",
         )
         for alias, settings in connections.settings.items()

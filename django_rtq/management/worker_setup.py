@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import NoReturn
@@ -31,6 +31,7 @@ from django_rtq.worker.supervisor.wakeup import stop_signals
 
 logger = logging.getLogger("django_rtq")
 
+PSYCOPG_POOL_SIZE = 4  # unless its options say it
 WILDCARDS = "*?["  # "[" only to be refused with the others
 
 
@@ -106,6 +107,20 @@ def warn_about_unserved_queues(broker: Broker, own: Iterable[str]) -> None:
         )  # fmt: skip
 
 
+def warn_about_small_pools(slots: int) -> None:
+    """Warn about pools of psycopg that have fewer connections than a process has slots."""
+    for alias, settings in connections.settings.items():
+        pool = settings.get("OPTIONS", {}).get("pool")
+        options = pool if isinstance(pool, Mapping) else {}
+        size = options.get("max_size") or options.get("min_size", PSYCOPG_POOL_SIZE)
+        if pool and size < slots:
+            logger.warning(
+                "the pool of the database %s has %d connections for %d concurrent jobs of a process: a job that gets "
+                'none waits for up to 30 s, and fails. Set OPTIONS["pool"] to {"max_size": %d}.',
+                alias, size, slots, slots,
+            )  # fmt: skip
+
+
 def tell_other_places() -> None:
     """Log which backends in TASKS have a Redis of their own, which this worker does not serve."""
     if others := [place for place in places() if place and shard_of(place) is None]:
@@ -147,10 +162,16 @@ def copy_schedules(backend: str = "") -> None:
 
 
 def show_logs(verbosity: int) -> None:
-    """Log to stderr if the project does not configure this logger."""
-    if verbosity == 0 or logger.hasHandlers():
+    """Log to stderr if the project does not configure this logger. Else it decides, but for what -v 2 asks for."""
+    if verbosity == 0:
         return
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
+    is_configured = logger.hasHandlers()
+    if not is_configured:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        logger.addHandler(handler)
+    if verbosity > 1 or not is_configured:
+        logger.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
+    if not logger.isEnabledFor(logging.INFO):
+        level = logging.getLevelName(logger.getEffectiveLevel())
+        sys.stderr.write(f'starting: LOGGING has the logger "django_rtq" at {level}; -v 2 shows more than that.\n')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
@@ -10,12 +11,15 @@ import sys
 import pytest
 import redis as redis_py
 from django.core.management.base import CommandError
+from django.db import connections
 
 from django_rtq.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.management.worker_setup import (
     check_server,
     queue_names,
+    show_logs,
+    warn_about_small_pools,
     warn_about_unknown_queues,
     warn_about_unserved_queues,
 )
@@ -33,6 +37,55 @@ def test_a_queue_that_nothing_names_is_likely_a_slip(settings, caplog):
         'queue report is neither used by a task nor named in RTQ["QUEUES"]. Did you mean reports?',
         'queue x is neither used by a task nor named in RTQ["QUEUES"].',
     ]
+
+
+@pytest.mark.parametrize(
+    ("pool", "size"),
+    [
+        (True, 4),
+        ({}, 4),
+        ({"min_size": 2}, 2),
+        ({"max_size": 6}, 6),
+        ({"min_size": 2, "max_size": 5}, 5),
+        (False, None),
+    ],
+)
+def test_a_pool_has_a_connection_for_each_slot(monkeypatch, caplog, pool, size):
+    monkeypatch.setitem(connections.settings["default"], "OPTIONS", {"pool": pool})
+    if size:
+        warn_about_small_pools(size)
+    assert caplog.messages == []
+    warn_about_small_pools(8)
+    assert [message.partition(" for")[0] for message in caplog.messages] == (
+        [f"the pool of the database default has {size} connections"] if size else []
+    )
+
+
+@pytest.fixture
+def our_logger():
+    """The logger, whose handlers and level are as before in the end."""
+    logger = logging.getLogger("django_rtq")
+    handlers, propagate = list(logger.handlers), logger.propagate
+    yield logger
+    logger.handlers[:], logger.propagate = handlers, propagate
+    logger.setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize(("verbosity", "level"), [(0, logging.NOTSET), (1, logging.INFO), (2, logging.DEBUG)])
+def test_a_worker_shows_its_log_if_the_project_has_no_handler(our_logger, capsys, verbosity, level):
+    our_logger.propagate = False
+    show_logs(verbosity)
+    assert (len(our_logger.handlers), our_logger.level) == (int(verbosity > 0), level)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("verbosity", "level"), [(0, "NOTSET"), (1, "NOTSET"), (2, "DEBUG")])
+def test_the_handlers_of_a_project_write_each_line_once(our_logger, capsys, verbosity, level):
+    show_logs(verbosity)
+    assert our_logger.handlers == []
+    assert logging.getLevelName(our_logger.level) == level
+    said = 'starting: LOGGING has the logger "django_rtq" at WARNING; -v 2 shows more than that.\n'
+    assert capsys.readouterr().err == (said if verbosity == 1 else "")
 
 
 @pytest.fixture

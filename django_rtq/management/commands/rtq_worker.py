@@ -64,7 +64,7 @@ class Command(RTQCommand):
             "--health-file",
             default="",
             metavar="PATH",
-            help="touch this file every two seconds while all processes are alive and Redis answers",
+            help="touch this file every two seconds while all processes are alive",
         )
         add(RELOAD, action="store_true", help="restart when code changes; for development")
         shards = parser.add_mutually_exclusive_group()
@@ -145,6 +145,7 @@ class Command(RTQCommand):
             queue_names,
             show_logs,
             tell_other_places,
+            warn_about_small_pools,
             warn_about_unknown_queues,
             warn_about_unserved_queues,
         )
@@ -169,6 +170,7 @@ class Command(RTQCommand):
             )
             show_logs(options["verbosity"])
             check_server(broker)
+            warn_about_small_pools(options["concurrency"])
             warn_about_unknown_queues(queues, broker.backend)
             if not broker.backend:
                 tell_other_places()
