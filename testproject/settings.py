@@ -41,8 +41,8 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "django_rtq",
     "testproject.shop",
+    "django_rtq",
 ]
 
 MIDDLEWARE = [

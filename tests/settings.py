@@ -10,7 +10,7 @@ from testproject.settings import DATABASES, RTQ, TASKS
 if os.environ.get("RTQ_TEST_CLOCK") == "jumping":
     from tests.app import jumping_clock  # noqa: F401 - it takes the place of the true one
 
-INSTALLED_APPS = ["django_rtq", "tests.app"]  # no admin: they start a third faster
+INSTALLED_APPS = ["tests.app", "django_rtq"]  # no admin: they start a third faster
 INSTALLED_APPS += os.environ.get("RTQ_TEST_APPS", "").split()
 RTQ = {
     **RTQ,

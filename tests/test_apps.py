@@ -18,7 +18,7 @@ SETTINGS = """
 SECRET_KEY = "x"
 USE_TZ = True
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
-INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "django_rtq", "shop", "empty"]
+INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "shop", "empty", "django_rtq"]
 """
 FILES = {
     "project_settings.py": SETTINGS,

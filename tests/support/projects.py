@@ -11,7 +11,7 @@ SETTINGS = """
 SECRET_KEY = "for a test"
 USE_TZ = True
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
-INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "django_rtq", "shop"]
+INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "shop", "django_rtq"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 """
 MODELS = """

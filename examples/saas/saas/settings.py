@@ -81,8 +81,8 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "django_rtq",
     "stock",
+    "django_rtq",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

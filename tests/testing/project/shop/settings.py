@@ -6,7 +6,7 @@ SECRET_KEY = "not a secret: for a test"
 USE_TZ = True
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "django_rtq", "shop"]
+INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "shop", "django_rtq"]
 RTQ = {"REDIS": os.environ["PROJECT_REDIS_URL"]}
 if "PROJECT_TEST" in os.environ:
     RTQ["TEST"] = os.environ["PROJECT_TEST"]
