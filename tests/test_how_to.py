@@ -235,6 +235,7 @@ def test_a_wrong_row_is_named(transactional_db, rtq_drain):
     assert not Product.objects.exists()
 """,
     "django-tenants": """
+from asgiref.sync import sync_to_async
 from django.db import connection
 from django_tenants.utils import schema_context
 
@@ -247,11 +248,17 @@ def where():
     return connection.schema_name
 
 
+@task
+async def awhere():
+    return await sync_to_async(lambda: connection.schema_name)()
+
+
 def test_a_job_runs_in_the_schema_in_which_it_was_enqueued(rtq_drain):
     for schema in ("acme", "corner"):
         with schema_context(schema):
             where.delay()
-    assert [run.result for run in rtq_drain()] == ["acme", "corner"]
+            awhere.delay()
+    assert [run.result for run in rtq_drain()] == ["acme", "acme", "corner", "corner"]
     assert connection.schema_name == "public"
 
 
@@ -354,7 +361,7 @@ MORE_SETTINGS["django-tenants"] = """
 # No server is asked: the schema is set in the connection, and the tasks of the test do not query.
 DATABASES = {"default": {"ENGINE": "django_tenants.postgresql_backend", "NAME": "nobody"}}
 DATABASE_ROUTERS = ["django_tenants.routers.TenantSyncRouter"]
-SHARED_APPS = ["django_tenants", "django_rtq", "shop", "django.contrib.contenttypes"]
+SHARED_APPS = ["django_tenants", "shop", "django_rtq", "django.contrib.contenttypes"]
 TENANT_APPS = ["django.contrib.auth"]
 INSTALLED_APPS = [*SHARED_APPS, *TENANT_APPS]
 TENANT_MODEL, TENANT_DOMAIN_MODEL = "shop.Tenant", "shop.Domain"
