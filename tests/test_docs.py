@@ -109,6 +109,13 @@ def test_the_quick_start_works_in_a_new_project(redis, redis_server, tmp_path):
     assert said.splitlines() == promised
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "examples/saas/saas/settings.py"])
+def test_the_package_is_named_behind_the_apps_of_a_project(page):
+    assert re.search(
+        r'"django_rtq",?\s*\]', read(page)
+    )  # manage.py shell imports the models of earlier apps in case of doubt
+
+
 def test_the_quick_start_is_short():
     lines = [
         line for _, code in blocks(QUICK_START, r"(?:python|console)") for line in code.splitlines() if line.strip()

@@ -258,7 +258,7 @@ def test_a_job_runs_in_the_schema_in_which_it_was_enqueued(rtq_drain):
         with schema_context(schema):
             where.delay()
             awhere.delay()
-    assert [run.result for run in rtq_drain()] == ["acme", "acme", "corner", "corner"]
+    assert [run.result for run in rtq_drain()] == ["acme", "corner", "acme", "corner"]
     assert connection.schema_name == "public"
 
 

@@ -1,6 +1,7 @@
 """Tracebacks read as Python writes them, but for the carets."""
 
 import ast
+import builtins
 import json
 import re
 import sys
@@ -115,3 +116,17 @@ def test_no_file_is_looked_up_again(monkeypatch):
     format_error(error, error.__traceback__)
     monkeypatch.setattr(failure.linecache, "checkcache", lambda *names: pytest.fail("it asks the system"))
     format_error(error, error.__traceback__)
+
+
+@pytest.mark.parametrize(
+    "kind", [ValueError, KeyError, SyntaxError, lambda text: builtins.ExceptionGroup(text, [OSError(text)])]
+)
+def test_long_messages_are_cut(kind):
+    if sys.version_info < (3, 11) and kind not in (ValueError, KeyError, SyntaxError):
+        pytest.skip("Python 3.10 has no groups")
+    error = kind("e" * 1_000_000)
+    error.__context__ = ValueError("f" * 1_000_000)
+    text = format_error(error, None)
+    assert 2 * failure.LONGEST_MESSAGE < len(text) < 4 * failure.LONGEST_MESSAGE
+    assert "e…" in text
+    assert "…" not in format_error(kind("e" * (failure.LONGEST_MESSAGE - 100)), None)

@@ -76,7 +76,10 @@ def test_it_may_expire_at_a_moment(broker, inspector):
         ({"chord": 1}, "does not take 'chord'. Use a workflow"),
         ({"task_id": "x"}, "does not take 'task_id'. Ids are made by delay()."),
         ({"routing_key": "x"}, "does not take 'routing_key'. Use .using(queue_name=…)."),
-        ({"cuontdown": 1}, "does not take 'cuontdown'. It takes: countdown, eta, expires, headers, priority, queue"),
+        (
+            {"cuontdown": 1},
+            "Did you mean countdown? It takes: countdown, eta, expires, headers, priority, queue",
+        ),
         ({"countdown": 1, "eta": timezone.now()}, "takes countdown or eta, not both"),
         ({"priority": 255}, "priority is 255, but has to be a whole number from -100 to 100"),
     ],

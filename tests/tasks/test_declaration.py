@@ -233,7 +233,9 @@ def test_options_that_belong_to_one_task_are_refused():
             f"with_options() does not take {name!r}. Use @task({name}=…)."
         )
     assert refusal(task.with_options, run_after=3).endswith("Use .using(run_after=…).")
-    assert refusal(task.with_options, uniq=True).startswith("with_options() does not take 'uniq'. It takes: at_front,")
+    assert refusal(task.with_options, uniq=True).startswith(
+        "with_options() does not take 'uniq'. Did you mean unique? "
+    )
     assert refusal(task.with_options(priority="x"), send).startswith(f"{__name__}.send: priority is 'x'")
 
 
