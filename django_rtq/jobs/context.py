@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -195,6 +196,8 @@ class _Run(Protocol):
 
     def note_commit(self, result: str) -> None: ...
 
+    def noting_outage(self) -> AbstractContextManager[None]: ...
+
 
 class CurrentRun:
     """A thread or coroutine that runs jobs one after another, and the run that it is at."""
@@ -214,6 +217,12 @@ def running() -> _Run:
     assert here is not None
     assert here.run is not None
     return here.run
+
+
+def noting_outage() -> AbstractContextManager[None]:
+    """Within this, the package itself asks Redis: an outage is no failure of the current job, if there is one."""
+    here = current_run.get()
+    return nullcontext() if here is None or here.run is None else here.run.noting_outage()
 
 
 def current_job() -> JobContext | None:

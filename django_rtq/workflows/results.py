@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from django_rtq.broker.brokers import get_broker
 from django_rtq.exceptions import WrongState
 from django_rtq.jobs import serializer
+from django_rtq.jobs.context import noting_outage
 from django_rtq.jobs.serializer import ResultOf
 
 PAGE = 500  # results that are read at once
@@ -29,7 +30,9 @@ class StepResults(Generic[R]):
     def __iter__(self) -> Iterator[R]:
         numbers = chain.from_iterable(self._members)
         while page := list(islice(numbers, PAGE)):
-            for result in read_results(self._backend, self._workflow, page):
+            with noting_outage():
+                results = read_results(self._backend, self._workflow, page)
+            for result in results:
                 if result is not _LOST:
                     yield result
 

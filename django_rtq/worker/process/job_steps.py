@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
+import threading
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from itertools import islice
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple, NoReturn
 
 from asgiref.sync import sync_to_async
 from django.db import connections
@@ -62,16 +64,16 @@ class _Loop:
         known = serializer.loads(stored) if stored else {}
         self.field = field
         self.number: int = known.get("number", 0)  # items that are finished
-        self.key: Any = known.get("key")  # the primary key of the last one
+        self.key: Any = known.get("key")  # the primary key of the last one, before its body could change or delete it
         self.is_done: bool = known.get("is_done", False)
         # The next run begins behind these items, so their sleeps and waits have to count there.
         self.counts = _Counts(*known["counts"]) if known else counts
         self.counted = -1  # so many items were finished when the job slept or waited last, and counted `counts` before
-        self.last: Any = None  # the last item that was finished in this run
         self.stored = self.number  # so many finished items are stored
-        self.is_by_key = False
+        self.key_of: Callable[[Any], Any] | None = None  # the primary key of an item
         self.is_open = True  # its body may be running
         self.save_at = time.monotonic() + SAVE_SECONDS
+        self.look_at = 0  # with so many finished items, it looks at the clock
 
     def before_change(self, counts: _Counts) -> None:
         """The job sleeps or waits: what it has counted before. Sleeps of an item that is not finished come again."""
@@ -80,8 +82,6 @@ class _Loop:
 
     def text(self, counts: _Counts) -> str:
         """What is stored of it. `counts`: what the job has counted until now."""
-        if self.is_by_key and self.number > self.stored:
-            self.key = self.last.pk
         self.save_at, self.stored = time.monotonic() + SAVE_SECONDS, self.number
         if self.is_done or self.counted != self.number:
             self.counts = counts
@@ -91,7 +91,7 @@ class _Loop:
 
 async def _async_rest(items: Any, loop: _Loop) -> AsyncIterator[Any]:
     """The rest of an iterable of any kind. Others than querysets are skipped up to the place of the loop."""
-    left = 0 if loop.is_by_key else loop.number
+    left = 0 if loop.key_of else loop.number
     if isinstance(items, AsyncIterable):
         async for item in items:
             if left <= 0:
@@ -106,12 +106,24 @@ class JobSteps:
     """What one run knows of its job's earlier runs, and adds to it."""
 
     def __init__(
-        self, store: StepStore, holder: Holder, task: str, *, is_exactly_once: bool, patience_seconds: float
+        self,
+        store: StepStore,
+        holder: Holder,
+        task: str,
+        *,
+        is_exactly_once: bool,
+        patience_seconds: float,
+        noting_outage: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._store = store
         self._holder = holder
         self._task = task
         self._patience_seconds = patience_seconds  # how long a step that is done waits for Redis
+        self._noting_outage = noting_outage
+        #: What ends the run, whatever its function makes of it: swallows it, or wraps it in an exception group.
+        self.left_by: JobSuspended | InvalidStep | None = None
+        self._left_in: object = None  # the coroutine or thread that sleeps or waits
+        self.has_progressed = False  # this run has stored something
         self._began = time.monotonic()
         self._remembered: Remembered | None = None
         self._used: set[str] = set()  # names of this run
@@ -203,23 +215,24 @@ class JobSteps:
         self._use(name)
         loop = self._begin_loop(name, self._fields())
         rest, clock = () if loop.is_done else self._rest(name, items, loop), time.monotonic
-        number, look_at, looked_at = loop.number, 0, 0.0
+        number, looked_at, key_of = loop.number, 0.0, loop.key_of
         try:
             for item in rest:  # as little as can be: it is done for each row
+                key = key_of(item) if key_of else None
                 yield item
                 number += 1
                 loop.number = number
-                loop.last = item
-                if number >= look_at:
+                loop.key = key
+                if number >= loop.look_at:
                     now = clock()
                     if now >= loop.save_at:
-                        self._save(loop.field, loop.text(self._counts))
-                    look_at = number + (LOOK_EVERY if now - looked_at < LOOK_SECONDS else 1)
+                        self._save_loop(loop)
+                    loop.look_at = number + (LOOK_EVERY if now - looked_at < LOOK_SECONDS else 1)
                     looked_at = now
         finally:
             loop.is_open = False
         loop.is_done = True
-        self._save(loop.field, loop.text(self._counts))
+        self._save_loop(loop)
 
     async def aeach(self, name: str, items: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Any]:
         """each() for coroutines."""
@@ -229,15 +242,16 @@ class JobSteps:
         try:
             if not loop.is_done:
                 async for item in _async_rest(self._rest(name, items, loop, is_async=True), loop):
+                    key = loop.key_of(item) if loop.key_of else None
                     yield item
                     number += 1
-                    loop.number, loop.last = number, item
+                    loop.number, loop.key = number, key
                     if time.monotonic() >= loop.save_at:
-                        await self._asave(loop.field, loop.text(self._counts))
+                        await self._asave_loop(loop)
         finally:
             loop.is_open = False
         loop.is_done = True
-        await self._asave(loop.field, loop.text(self._counts))
+        await self._asave_loop(loop)
 
     def leave(self) -> None:
         """The run is over: store how far its loops are, without waiting for a Redis that is away.
@@ -245,12 +259,14 @@ class JobSteps:
         Raises BrokerError, and JobSuspended if another run holds the job.
         """
         self._patience_seconds = 0.0
-        self._save_loops()
+        if self.left_by is None:
+            self._save_loops()
 
     async def aleave(self) -> None:
         """leave() for coroutines."""
         self._patience_seconds = 0.0
-        await self._asave_loops()
+        if self.left_by is None:
+            await self._asave_loops()
 
     def _save_loops(self) -> None:
         for loop in self._loops:
@@ -261,6 +277,14 @@ class JobSteps:
         for loop in self._loops:
             if loop.number > loop.stored:
                 await self._asave(loop.field, loop.text(self._counts))
+
+    def _save_loop(self, loop: _Loop) -> None:
+        self._check_left()  # an item that slept is not finished, though its body has swallowed that
+        self._save(loop.field, loop.text(self._counts))
+
+    async def _asave_loop(self, loop: _Loop) -> None:
+        self._check_left()
+        await self._asave(loop.field, loop.text(self._counts))
 
     def _begin_loop(self, name: str, fields: Mapping[str, bytes]) -> _Loop:
         self._check_room(fields)
@@ -279,7 +303,7 @@ class JobSteps:
                 f"{self._task}: each({name!r}) takes a queryset of objects that is neither sliced nor a union, because "
                 "it goes on behind a primary key. Filter it, or give it another iterable."
             )
-        loop.is_by_key = True
+        loop.key_of = attrgetter(query.get_meta().pk.attname)
         rest = items.order_by("pk") if loop.key is None else items.order_by("pk").filter(pk__gt=loop.key)
         return rest.aiterator(chunk_size=CHUNK) if is_async else rest.iterator(chunk_size=CHUNK)
 
@@ -291,7 +315,7 @@ class JobSteps:
         self._fields()
         if suspended := self._sleep(wanted):
             self._save_loops()
-            raise suspended
+            self._suspend("sleep()", suspended)
 
     async def asleep(self, seconds: float | timedelta) -> None:
         """sleep() for coroutines."""
@@ -299,7 +323,7 @@ class JobSteps:
         await self._afields()
         if suspended := self._sleep(wanted):
             await self._asave_loops()
-            raise suspended
+            self._suspend("sleep()", suspended)
 
     def wait(self, event: str, timeout: float | timedelta | None) -> Any:
         """The value of an event. Leaves the run if it has not come yet."""
@@ -308,7 +332,7 @@ class JobSteps:
         found = self._wait(event, number, wanted)
         if isinstance(found, JobSuspended):
             self._save_loops()
-            raise found
+            self._suspend(f"wait({event!r})", found)
         return found
 
     async def await_(self, event: str, timeout: float | timedelta | None) -> Any:
@@ -318,8 +342,26 @@ class JobSteps:
         found = self._wait(event, number, wanted)
         if isinstance(found, JobSuspended):
             await self._asave_loops()
-            raise found
+            self._suspend(f"wait({event!r})", found)
         return found
+
+    def _suspend(self, what: str, suspended: JobSuspended) -> NoReturn:
+        self._check_left(what)  # another one came first, while this one asked Redis
+        self.left_by, self._left_in = suspended, _here()
+        for loop in self._loops:
+            loop.look_at, loop.save_at = 0, 0.0
+        raise suspended
+
+    def _check_left(self, wait: str = "") -> None:
+        """Raises what the run was left by. `wait`: what is to begin now, beside which no other one may be open."""
+        if self.left_by is None:
+            return
+        if wait and self._left_in != _here():
+            self.left_by = InvalidStep(
+                f"{self._task}: {wait} begins beside another sleep or wait, and a job has one at a time: nobody would "
+                "hear of the second. Let one event say what has happened, by its value, or let one job wait for each."
+            )
+        raise self.left_by
 
     def _set_counts(self, counts: _Counts) -> None:
         for loop in self._loops:
@@ -365,7 +407,8 @@ class JobSteps:
         return self._remembered is not None and wait.due_ms <= self._remembered.now_ms
 
     def _check_may_suspend(self, what: str) -> None:
-        """Raises InvalidStep where a transaction would be left, or kept open for days."""
+        """Raises InvalidStep where a transaction would be left, or kept open for days, and beside another wait."""
+        self._check_left(what)
         if self._is_exactly_once:
             raise InvalidStep(
                 f"{self._task}: {what} cannot be called in a task with exactly_once: its transaction would be rolled "
@@ -393,7 +436,8 @@ class JobSteps:
     # -- names and sizes
 
     def _use(self, name: object) -> None:
-        """Check the name of a step. Raises InvalidStep and DuplicateStep."""
+        """Check the name of a step. Raises InvalidStep and DuplicateStep, and what the run was left by."""
+        self._check_left()
         if not is_step_name(name):
             raise InvalidStep(
                 f"{self._task}: the name of a step is {str(name)[:200]!r}, but has to be a str of 1 to {MAX_STEP_NAME} "
@@ -440,7 +484,8 @@ class JobSteps:
 
     def _fields(self) -> dict[str, bytes]:
         if self._remembered is None:
-            self._remembered = _held(self._store.read(self._holder))
+            with self._noting_outage():
+                self._remembered = _held(self._store.read(self._holder))
         return self._remembered.fields
 
     def _fields_read(self) -> dict[str, bytes]:
@@ -448,7 +493,8 @@ class JobSteps:
 
     async def _afields(self) -> dict[str, bytes]:
         if self._remembered is None:
-            self._remembered = _held(await self._store.aread(self._holder))
+            with self._noting_outage():
+                self._remembered = _held(await self._store.aread(self._holder))
         return self._remembered.fields
 
     def _save(self, field: str, text: str) -> None:
@@ -482,6 +528,7 @@ class JobSteps:
     def _note(self, field: str, text: str, *, is_held: bool) -> None:
         remembered = _held(self._remembered if is_held else None)
         remembered.fields[field] = text.encode()
+        self.has_progressed = True
 
 
 def _held(remembered: Remembered | None) -> Remembered:
@@ -503,6 +550,14 @@ def _check_event(task: str, name: object) -> None:
             f"{task}: the name of an event is {str(name)[:200]!r}, but has to be a str of 1 to {MAX_STEP_NAME} "
             "printable characters."
         )
+
+
+def _here() -> object:
+    """The coroutine that runs, as a task of its event loop; else the thread."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return threading.get_ident()
 
 
 def _field(name: str) -> str:

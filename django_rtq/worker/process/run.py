@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import Context
 from dataclasses import replace
 from functools import cached_property
@@ -14,10 +15,18 @@ from django_rtq.broker.messages import Claimed
 from django_rtq.broker.task_backends import alias_of
 from django_rtq.broker.workflows import KEEPS, workflow_of
 from django_rtq.conf.config import Config
-from django_rtq.exceptions import BrokerError, InvalidStep, InvalidTask, InvalidWorkflow, JobSuspended
+from django_rtq.exceptions import (
+    BrokerError,
+    BrokerUnavailable,
+    InvalidStep,
+    InvalidTask,
+    InvalidWorkflow,
+    JobSuspended,
+)
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import Interruptible, JobContext
 from django_rtq.jobs.job import Job, is_member
+from django_rtq.jobs.log_fields import about
 from django_rtq.jobs.outcome import write_call, write_details
 from django_rtq.jobs.record import read_call, read_record
 from django_rtq.jobs.serializer import RESULT_TAG
@@ -31,6 +40,8 @@ from django_rtq.worker.shared_memory import SharedState
 if TYPE_CHECKING:
     from django_rtq.worker.process.job_steps import JobSteps
     from django_rtq.workflows.builder import AddedSteps
+
+logger = logging.getLogger("django_rtq")
 
 
 class Run:
@@ -52,7 +63,9 @@ class Run:
     takes_results = False  # its arguments have results of other steps of its workflow
     keeps_result = False  # other steps of its workflow take its result
     added_steps: AddedSteps | None = None  # which it adds to its workflow
-    _steps: JobSteps | None = None  # what it knows of earlier runs, once it has asked
+    steps: JobSteps | None = None  # what it knows of earlier runs, once it has asked
+    has_asked = False  # for steps, or for steps that it adds
+    outage: BrokerUnavailable | None = None  # what this package asked Redis for it, and got no answer
     log_secrets: Any = None  # what is redacted in its lines, once it was needed
 
     def __init__(
@@ -105,7 +118,8 @@ class Run:
         if self.takes_results:
             from django_rtq.workflows.results import resolve
 
-            self.args, self.kwargs = resolve(self.progress.backend if self.progress else "", self.args, self.kwargs)
+            with self.noting_outage():
+                self.args, self.kwargs = resolve(self.progress.backend if self.progress else "", self.args, self.kwargs)
             self.takes_results = False
         return (self.context, *self.args) if self.task.takes_context else self.args
 
@@ -193,6 +207,7 @@ class Run:
             raise InvalidWorkflow(
                 workflow_of(self.id), "gets no steps from a task with exactly_once: its transaction has committed then."
             )
+        self.has_asked = True
         if self.added_steps is None:
             from django_rtq.broker.job_steps import Holder
             from django_rtq.workflows.builder import AddedSteps
@@ -206,7 +221,7 @@ class Run:
         return self.added_steps
 
     def _passed_by_later(self) -> str:
-        return self._steps.passed_by_later() if self._steps is not None else ""
+        return self.steps.passed_by_later() if self.steps is not None else ""
 
     def _open_steps(self) -> JobSteps:
         """What it knows of earlier runs. Raises InvalidStep."""
@@ -215,33 +230,56 @@ class Run:
                 f"{self.task_name} gets many jobs at once, so it cannot remember steps, sleep or wait for events. Let "
                 "it enqueue a job of another task."
             )
-        if self._steps is None:
+        self.has_asked = True
+        if self.steps is None:
             from django_rtq.broker.brokers import get_broker
             from django_rtq.broker.job_steps import Holder
             from django_rtq.worker.process.job_steps import JobSteps  # few jobs have steps
 
             broker = get_broker(self.progress.backend if self.progress is not None else "")
             holder = Holder(self.queue, self.id, self.worker, self.now_ms)
-            self._steps = JobSteps(
+            self.steps = JobSteps(
                 broker.steps,
                 holder,
                 self.task_name,
                 is_exactly_once=bool(self.task.exactly_once),
                 patience_seconds=broker.config.lease_seconds,
+                noting_outage=self.noting_outage,
             )
-        return self._steps
+        return self.steps
+
+    @contextmanager
+    def noting_outage(self) -> Iterator[None]:
+        """Within this, the package itself asks Redis: an outage is no failure of the job."""
+        try:
+            yield
+        except BrokerUnavailable as error:
+            self.outage = error
+            raise
+
+    def end(self) -> None:
+        """Its function has returned: send what it adds to its workflow. Raises BrokerError and InvalidWorkflow; and
+        what the function was left by, if it has swallowed that.
+        """
+        if self.steps is not None and (left_by := self.steps.left_by) is not None:
+            text = "job %s: %s returned although it had to be left, so that is ignored: %s. Let JobSuspended pass."
+            logger.warning(text, self.id, self.task_name, left_by, extra=about(self.job))
+            raise left_by
+        if self.added_steps is not None:
+            with self.noting_outage():
+                self.added_steps.send()
 
     def leave(self) -> None:
         """Its function has raised something: store how far its loops are. Raises nothing."""
-        if self._steps is not None:
+        if self.steps is not None:
             with suppress(BrokerError, JobSuspended):
-                self._steps.leave()
+                self.steps.leave()
 
     async def aleave(self) -> None:
         """leave() for coroutines."""
-        if self._steps is not None:
+        if self.steps is not None:
             with suppress(BrokerError, JobSuspended):
-                await self._steps.aleave()
+                await self.steps.aleave()
 
     @property
     def body(self) -> str:

@@ -1,10 +1,12 @@
 """Loops that go on where they were, and steps that commit with their result, in this process."""
 
 import asyncio
+from contextlib import nullcontext
 from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.utils import timezone
@@ -113,6 +115,55 @@ def test_a_loop_over_a_queryset_goes_on_behind_the_last_key(over):
     assert done == ["c", "b", "a", "d"]
 
 
+def delete(group):
+    group.delete()
+
+
+def copy(group):
+    if group.name.isalpha():
+        group.pk = None
+        group.name += "2"
+        group.save()
+
+
+def change_key(group):
+    group.pk += 1_000
+
+
+@task(takes_context=True, max_attempts=2, backoff=0)
+def changes_items(context, body):
+    """Fails once at its third item."""
+    for group in context.each("groups", Group.objects.all()):
+        if len(done) == 2 and context.attempt == 1:
+            raise Broken
+        done.append(group.name)
+        BODIES[body](group)
+
+
+@task(takes_context=True, max_attempts=2, backoff=0)
+async def achanges_items(context, body):
+    async for group in context.aeach("groups", Group.objects.all()):
+        if len(done) == 2 and context.attempt == 1:
+            raise Broken
+        done.append(group.name)
+        await sync_to_async(BODIES[body])(group)
+
+
+BODIES = {function.__name__: function for function in (delete, copy, change_key)}
+
+
+@pytest.mark.parametrize("over", [changes_items, achanges_items])
+@pytest.mark.parametrize("body", BODIES)
+def test_a_body_may_delete_copy_and_change_its_item(over, body):
+    groups(*"abcde")
+    over.delay(body)
+
+    drain(raise_errors=False)
+
+    assert done[:5] == [*"abcde"]
+    assert len(set(done)) == len(done)
+
+
 @pytest.mark.parametrize(
     ("over", "options"), [(over_numbers, {}), (aover_numbers, {}), (aover_numbers, {"is_async": False})]
 )
@@ -152,7 +203,9 @@ def test_it_looks_at_the_clock_less_often_the_faster_the_items_are(broker, monke
     monkeypatch.setattr(job_steps, "time", SimpleNamespace(monotonic=lambda: moment[0]))
     monkeypatch.setattr(job_steps, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(type(broker.steps), "write", lambda self, holder, field, text: written.append(text) or True)
-    steps = job_steps.JobSteps(broker.steps, None, "t", is_exactly_once=False, patience_seconds=0.0)
+    steps = job_steps.JobSteps(
+        broker.steps, None, "t", is_exactly_once=False, patience_seconds=0.0, noting_outage=nullcontext
+    )
     steps._remembered = job_steps.Remembered(fields={})
     for _ in steps.each("numbers", range(100)):
         moment[0] += seconds

@@ -37,6 +37,7 @@ from django_rtq.worker.outcome import (
     Cancelled,
     Expired,
     Outcome,
+    Retried,
     Suspended,
     UnknownTask,
     decide,
@@ -52,6 +53,7 @@ logger = logging.getLogger("django_rtq")
 
 Limit = Callable[[float | None, bytes], AbstractContextManager[Interruptible | None]]
 
+OUTAGE_SECONDS = 1.0  # before a job runs again that could not read what it needs
 _NOTHING_KEPT = Acked("")
 
 
@@ -156,8 +158,8 @@ class Executor:
                     if around is None or task.internal
                     else self._isolation.call_with(run, around, run.job_for_middleware())
                 )
-            if run.added_steps is not None:
-                run.added_steps.send()
+            if run.has_asked:
+                run.end()
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its failure, SystemExit as well
@@ -227,8 +229,8 @@ class Executor:
             around = self._middleware
             called = around.acall(run.job_for_middleware()) if around else run.task.body(*args, **run.kwargs)
             result = await self.coroutines.limited(called, limit, run.job_id)
-            if run.added_steps is not None:
-                await sync_to_async(run.added_steps.send)()
+            if run.has_asked:
+                await sync_to_async(run.end)()
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - a CancelledError of the job itself as well
@@ -255,11 +257,17 @@ class Executor:
             return self._failed_after_commit(run, run.committed, error)
         if isinstance(error, JobCancelled) or self._shared.is_cancel_requested(run.job_id, run.entry):
             return Cancelled()  # whatever it raised when it was interrupted
+        failures = run.failures
+        if run.steps is not None:
+            error = run.steps.left_by or error  # whatever its function has made of it
+            failures = 0 if run.steps.has_progressed else failures
         if isinstance(error, JobSuspended) and error.waits_for:
             return Suspended(error.seconds, error.waits_for)
         error.__traceback__ = task_traceback(error)
+        if run.outage is not None:
+            return Retried(error, OUTAGE_SECONDS, is_counted=False)
         most = run.max_attempts(self._config)
-        return decide(run.task, error, failures=run.failures, max_attempts=most, options=run.options)
+        return decide(run.task, error, failures=failures, max_attempts=most, options=run.options)
 
     def _succeeded(self, run: Run, result: Any) -> Outcome:
         if not run.result_ttl(self._config) and not run.keeps_result:
