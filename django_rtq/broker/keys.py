@@ -183,6 +183,7 @@ class QueueKeys:
         "zset",
         "id and name -> since when it is in its state, ms, and 10^13 times 0 to 4: running, blocked, succeeded, …",
     )
+    stuck_workflows = Key("zset", "id and name -> when something happened in it last, ms; nobody knows how jobs ended")
     workflow_keys = Key("hash", "name, newline, key -> id of the latest workflow with that key")
     workflow_steps = Key("zset", "step -> number of its first member", per="id")
     open_steps = Key("set", "steps that are not over", per="id")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import random
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from django_rtq.broker.settlement import WORKFLOW_PART
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, QueueFull
 from django_rtq.jobs.job import is_member
+from django_rtq.jobs.outcome import read_outcome
 
 logger = logging.getLogger("django_rtq")
 
@@ -50,6 +52,10 @@ FORGET_SECONDS = 0.25  # of one call of forget_old()
 FORGOTTEN_AT_ONCE = 100
 STATE_PLACE = 10**13  # of a score of `workflow_states`: the place of the state; the rest is since when, ms
 FINAL_PLACES = (2, 3, 4)  # of the states in which a workflow is over
+QUIET_LEASES = 4  # in which nothing happened: then a running workflow is compared with its jobs
+COMPARED_AT_ONCE = 20  # workflows
+COMPARED_MEMBERS = 500  # of each, by chance
+MOST_STUCK = 50  # that are looked at each time, and shown
 MOST_NOTED = 1000
 STEP_TEXTS = 8  # that describe a step that is added
 
@@ -124,6 +130,7 @@ class WorkflowStore:
 
     def __init__(self, redis: RedisClient, keys: Keys, config: Config) -> None:
         self._redis, self._keys, self._config = redis, keys, config
+        self._compared = 0  # how many of the running ones compare() has passed
         self._unforgettable: set[bytes] = set()  # members of `workflow_states` whose workflows are broken
 
     @property
@@ -304,6 +311,100 @@ class WorkflowStore:
         checked([state])
         return self._advance([(flow, self.advance_command(flow, self._config.default_queue, ()))], until) or has_more
 
+    def compare(self, *, until: float = math.inf) -> None:
+        """Compare some running workflows, in which nothing has happened for some leases, with their jobs, until then
+        (time.monotonic()). Of members that have ended unheard it is noted how. A workflow is stuck, which is noted and
+        logged, if nobody knows how a member has ended. Raises BrokerUnavailable."""
+        home = self._home
+        page = ("LIMIT", self._compared, COMPARED_AT_ONCE)
+        running, stuck, (seconds, _) = self._redis.execute(
+            [
+                ("ZRANGEBYSCORE", home.workflow_states, 0, f"({STATE_PLACE}", *page),
+                ("ZRANGE", home.stuck_workflows, 0, MOST_STUCK - 1),
+                ("TIME",),
+            ],
+            resend=True,
+        )
+        self._compared = self._compared + len(running) if len(running) == COMPARED_AT_ONCE else 0
+        flows = {member: member.partition(b" ")[0].decode() for member in (*stuck, *running)}
+        if not flows:
+            return
+        quiet_ms = int(seconds) * 1000 - QUIET_LEASES * self._config.lease_seconds * 1000
+        times = self._redis.execute_one(("ZMSCORE", home.workflows, *flows.values()), resend=True)
+        for (member, flow), at in zip(flows.items(), times, strict=True):
+            if member in stuck or float(at or 0) < quiet_ms:
+                with apart(flow):
+                    self._compare(member, flow)
+            if time.monotonic() > until:
+                return
+
+    def _compare(self, member: bytes, flow: str) -> None:
+        """Raises BrokerError."""
+        (fields,) = self.read_fields([flow])
+        stuck, is_running = self._home.stuck_workflows, fields.get("state") == "running"
+        if not (is_running and self._lost_members(flow, fields)):
+            self._redis.execute_one(("ZREM", stuck, member), resend=True)
+            return
+        since_ms = self._redis.execute_one(("ZSCORE", self._home.workflows, flow), resend=True)
+        if self._redis.execute_one(("ZADD", stuck, "NX", since_ms or 0, member), resend=True):
+            logger.error(
+                "workflow %s (%s) is stuck: nobody knows how some of its jobs have ended. Cancel it, make it again.",
+                flow, fields["name"],
+            )  # fmt: skip
+
+    def _lost_members(self, flow: str, fields: Mapping[str, str]) -> bool:
+        """Note how members have ended of which the workflow has not heard. Returns whether nobody knows it of some."""
+        parts = [part for part in started_parts(flow, fields) if not _is_over(part.step, fields)]
+        random.shuffle(parts)
+        members = 0
+        for part in parts:
+            open_ids = dict(self._open_ids(part))
+            lost: list[str] = [*open_ids.values()]
+            for queue in dict.fromkeys([part.queue, *self._queue_names()]) if lost else ():
+                lost = self._lost_in(queue, lost, part) if lost else []
+            if lost and set(lost) & {job_id for _, job_id in self._open_ids(part)}:  # else they ended meanwhile
+                return True
+            members += len(open_ids)
+            if members > COMPARED_MEMBERS:
+                return False
+        if parts:
+            return False
+        # No job is open: parts have to start, or else it ends now.
+        has_parts = self._redis.execute_one(("EXISTS", self._home.starting_parts + flow.encode()), resend=True)
+        self._advance([(flow, self.advance_command(flow, self._config.default_queue, ()))])
+        (fields,) = self.read_fields([flow])
+        return not has_parts and fields.get("state") == "running"
+
+    def _open_ids(self, part: StartedPart) -> Iterator[tuple[int, str]]:
+        ended = self.bitmaps(part.workflow, part.step, "done", "dead", "gone")
+        over = {place for bits in ended for place in set_bits(bits)}
+        return ((place, job_id) for place, job_id in part.ids() if place not in over)
+
+    def _lost_in(self, queue: str, job_ids: Sequence[str], part: StartedPart) -> list[str]:
+        """Note how these members have ended, as far as this queue knows. Returns the others, but for its live jobs."""
+        keys = self._keys.of(queue)
+        reads: list[Command] = [("HEXISTS", keys.jobs, job_id) for job_id in job_ids]
+        reads += [("HMGET", keys.ended_members, *job_ids), ("HMGET", keys.results, *job_ids)]
+        *live, noted, outcomes = self._redis.execute(reads, resend=True)
+        lost: list[str] = []
+        told: list[tuple[str, bytes]] = []
+        for place, job_id in enumerate(job_ids):
+            if live[place] or noted[place]:
+                continue
+            how = _how_it_ended(outcomes[place] or b"", keeps=part.keeps)
+            if how:
+                told.append((job_id, how))
+            else:
+                lost.append(job_id)
+        if told:
+            self._redis.execute([("HSETNX", keys.ended_members, *note) for note in told], resend=True)
+            self._advance(self.advance_commands(queue, [job_id.encode() for job_id, _ in told]))
+            logger.warning("workflow %s had not heard how jobs ended: %d", part.workflow, len(told))
+        return lost
+
+    def _queue_names(self) -> list[str]:
+        return read_queue_names(self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True))
+
     def tell(self, queue: str, job_ids: Iterable[str]) -> None:
         """Let workflows hear what somebody did with these jobs of a queue. Without Redis the next heartbeat does it."""
         if calls := self.advance_commands(queue, [job_id.encode() for job_id in job_ids]):
@@ -406,8 +507,7 @@ class WorkflowStore:
         """Cancel members in a queue, and those that somebody has moved, where they are."""
         gone = self._cancel_in(queue, job_ids)
         if gone:
-            names = read_queue_names(self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True))
-            for other in names:
+            for other in self._queue_names():
                 gone = self._cancel_in(other, gone) if other != queue and gone else gone
 
     def _cancel_in(self, queue: str, job_ids: Sequence[str]) -> list[str]:
@@ -537,6 +637,19 @@ def started_parts(workflow: str, fields: Mapping[str, str]) -> list[StartedPart]
             number, size = int(fields[f"first:{step}"]) + place, ends[step][place] - place
             parts.append(StartedPart(workflow, int(step), queue, place, number, size, int(started_ms), keeps))
     return sorted(parts, key=lambda part: part.first)
+
+
+def _is_over(step: int, fields: Mapping[str, str]) -> bool:
+    return sum(map(int, fields[f"ends:{step}"].split())) >= int(fields[f"size:{step}"])
+
+
+def _how_it_ended(outcome: bytes, *, keeps: bool) -> bytes:
+    """What is noted of a member with this outcome; b"" if it does not say it, or has no result, which others take."""
+    values = read_outcome(outcome)[2]
+    if values.get("state") == "succeeded":
+        text = outcome.split(b" ", 2)[2]
+        return (b"done " + text if "result" in values else b"") if keeps else b"done"
+    return b"gone" if values.get("state") in ("cancelled", "expired") else b""
 
 
 def _first_parts(parts: Sequence[StartedPart], most_jobs: int) -> Sequence[StartedPart]:

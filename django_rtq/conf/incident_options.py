@@ -46,6 +46,7 @@ KINDS = (
     "redis_snapshot_failed",
     "redis_replica",
     "workflow_blocked",
+    "workflow_stuck",
     "clock_behind",
     "data_lost",
     "slot_in_two_places",

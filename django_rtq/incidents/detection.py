@@ -21,6 +21,7 @@ from django_rtq.incidents.queues import (
     paused_clients,
     paused_queues,
     paused_tasks,
+    stuck_workflows,
 )
 from django_rtq.incidents.schedules import invalid_schedules, known_schedules, missed_schedules
 from django_rtq.incidents.workers import (
@@ -68,6 +69,7 @@ _DETECTORS = (
     paused_tasks,
     paused_clients,
     blocked_workflows,
+    stuck_workflows,
 )
 
 

@@ -122,6 +122,10 @@ TEXTS: dict[str, Any] = {
     "workflow_blocked": gettext_lazy(
         "Workflow %(name)s has been blocked by dead jobs for %(duration)s. Requeue them, or discard them:"
     ),
+    "workflow_stuck": gettext_lazy(
+        "Workflow %(name)s can never go on: nobody knows how some of its jobs have ended, because Redis lost data, or "
+        "a worker of an old version ran them. Cancel it, and make it again:"
+    ),
     "clock_behind": gettext_lazy(
         "The clock of the Redis server was set back and is %(duration)s behind. Until it has caught up, time passes 10 "
         "percent more slowly for jobs."

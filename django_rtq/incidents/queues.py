@@ -262,6 +262,20 @@ def blocked_workflows(overview: Overview) -> Iterator[Incident]:
             )
 
 
+def stuck_workflows(overview: Overview) -> Iterator[Incident]:
+    """Running workflows that can never go on."""
+    for flow in overview.workflows.stuck:
+        yield Incident(
+            kind="workflow_stuck",
+            severity=Severity.WARNING,
+            since=flow.since,
+            workflow=flow.id,
+            values={"name": flow.name[:80]},
+            actions=(Action.SHOW_WORKFLOW,),
+            command=f"python manage.py rtq_workflows cancel {flow.id}",
+        )
+
+
 def _paused(overview: Overview, pauses: Sequence[tuple[str, TaskPause | ClientPause]], **rest: Any) -> Incident:
     """An incident of a task or client that is paused in some queues."""
     longest = max((pause for _, pause in pauses), key=lambda pause: pause.seconds or 0)

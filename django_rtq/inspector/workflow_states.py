@@ -9,7 +9,7 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.workflows import STATE_PLACE
+from django_rtq.broker.workflows import MOST_STUCK, STATE_PLACE
 from django_rtq.jobs.job import clock_moment
 
 STATES = ("running", "blocked", "succeeded", "failed", "cancelled")  # in the order of their places
@@ -31,21 +31,30 @@ class WorkflowStates:
 
     counts: Mapping[str, int] = field(default_factory=dict)  # state -> how many
     blocked: Sequence[BlockedWorkflow] = ()  # the longest first
+    stuck: Sequence[BlockedWorkflow] = ()  # nobody knows how some of their jobs have ended
 
 
 def workflow_commands(broker: Broker) -> list[Command]:
     """The commands for read_workflow_states()."""
-    key = broker.keys.of(broker.config.default_queue).workflow_states
+    keys = broker.keys.of(broker.config.default_queue)
+    key = keys.workflow_states
     bounds = [(place * STATE_PLACE, f"({(place + 1) * STATE_PLACE}") for place in range(len(STATES))]
     counts: list[Command] = [("ZCOUNT", key, *each) for each in bounds]
-    return [*counts, ("ZRANGEBYSCORE", key, *bounds[1], "WITHSCORES", "LIMIT", 0, MOST_BLOCKED)]
+    blocked: Command = ("ZRANGEBYSCORE", key, *bounds[1], "WITHSCORES", "LIMIT", 0, MOST_BLOCKED)
+    return [*counts, blocked, ("ZRANGE", keys.stuck_workflows, 0, MOST_STUCK - 1, "WITHSCORES")]
 
 
 def read_workflow_states(replies: Sequence[Any]) -> WorkflowStates:
     """What the replies to workflow_commands() say."""
-    *counts, blocked = replies
+    *counts, blocked, stuck = replies
+    return WorkflowStates(
+        counts=dict(zip(STATES, counts, strict=True)), blocked=_read(blocked, STATE_PLACE), stuck=_read(stuck, 0)
+    )
+
+
+def _read(members: Sequence[bytes], place: int) -> list[BlockedWorkflow]:
     flows = []
-    for member, score in zip(blocked[::2], blocked[1::2], strict=True):
+    for member, score in zip(members[::2], members[1::2], strict=True):
         workflow, _, name = member.decode(errors="replace").partition(" ")
-        flows.append(BlockedWorkflow(id=workflow, name=name, since=clock_moment(int(float(score)) - STATE_PLACE)))
-    return WorkflowStates(counts=dict(zip(STATES, counts, strict=True)), blocked=flows)
+        flows.append(BlockedWorkflow(id=workflow, name=name, since=clock_moment(int(float(score)) - place)))
+    return flows

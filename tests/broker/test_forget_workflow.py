@@ -14,6 +14,7 @@ def test_nothing_of_it_is_left(redis, broker):
     begun_flow(broker, {"keep": True, "next": "1"}, {"after": "0"}, key="flow\nmay")
     for _ in range(2):
         end(broker, "ack", *claim_members(broker))
+    redis.zadd(broker.keys.of(QUEUE).stuck_workflows, {f"{FLOW} flow": 1})
     before = snapshot(redis).keys()
 
     assert broker.workflows.forget(FLOW, latest_ms=server_ms(redis)) == "forgotten"
@@ -24,6 +25,7 @@ def test_nothing_of_it_is_left(redis, broker):
             "workflow",
             "workflows",
             "workflow_states",
+            "stuck_workflows",
             "workflow_keys",
             "workflow_steps",
             "members",

@@ -161,6 +161,10 @@ def a_workflow_was_blocked_lately(project):
     seed_blocked(project.redis, project.broker, seconds=3500)
 
 
+def a_workflow_is_stuck(project):
+    project.redis.zadd(project.keys.stuck_workflows, {"0123456789ab flow": project.now_ms() - 120_000})
+
+
 def all_is_well(project):
     project.report(done=500)
     queued_job(project.broker)
@@ -209,6 +213,11 @@ STATES = [
         ["Workflow flow has been blocked by dead jobs for 2 h"],
     ),
     (a_workflow_was_blocked_lately, {}, ()),
+    (
+        a_workflow_is_stuck,
+        {"workflow_stuck": "warning"},
+        ["Workflow flow can never go on: nobody knows how some of its jobs have ended"],
+    ),
     (a_process_crashed, {"dead_letters": "warning"}, ["Queue default: 1 job died in the last hour."]),
 ]
 

@@ -1,7 +1,7 @@
 -- forget_workflow: delete a workflow that is over, or that was never sent as a whole. Its jobs stay.
 -- uses: prelude
--- keys: workflow workflows workflow_states workflow_keys workflow_steps open_steps dead_steps step_waits members waiting_members
---       starting_parts step_results workflow_signal unstarted clock scratch
+-- keys: workflow workflows workflow_states stuck_workflows workflow_keys workflow_steps open_steps dead_steps step_waits members
+--       waiting_members starting_parts step_results workflow_signal unstarted clock scratch
 -- ARGV[1] id          of the workflow
 -- ARGV[2] latest      only if it did not end later, or get another part, ms
 -- ARGV[3] member      "", or its member of `workflow_states`, which goes also if the workflow is missing
@@ -31,6 +31,7 @@ redis.call("UNLINK", q.workflow_steps .. id, q.open_steps .. id, q.dead_steps ..
   q.starting_parts .. id, q.step_results .. id, q.workflow_signal .. id)
 redis.call("ZREM", q.unstarted, id)
 redis.call("ZREM", q.workflows, id)
+redis.call("ZREM", q.stuck_workflows, id .. " " .. (name or ""))
 redis.call("UNLINK", hash)
 redis.call("ZREM", q.workflow_states, id .. " " .. (name or "")) -- last: after a torn log it is deleted again
 return "forgotten"

@@ -71,6 +71,7 @@ class Heartbeat(Loop):
         self._chores: dict[str, Callable[[HeartbeatResult, float], object]] = {
             "promotion and repairs": self._tend,
             "workflows": self._sweep_workflows,
+            "lost jobs of workflows": self._compare_workflows,
             "other projects": self._warn_of_other_projects,
         }
         self._failing: set[str] = set()  # what has failed the last time, and was logged
@@ -82,6 +83,7 @@ class Heartbeat(Loop):
         self.on_mismatch: Callable[[], None] = lambda: None
         self._host, self._pid = socket.gethostname(), os.getpid()
         self._has_looked_for_projects = False
+        self._compared_at = time.monotonic()
         self._keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
 
     def begin(self) -> None:
@@ -159,6 +161,11 @@ class Heartbeat(Loop):
 
     def _sweep_workflows(self, result: HeartbeatResult, until: float) -> bool:
         return result.has_members and self._broker.workflows.sweep(self._queues, until=until)
+
+    def _compare_workflows(self, result: HeartbeatResult, until: float) -> None:
+        if time.monotonic() - self._compared_at >= self._broker.config.lease_seconds:
+            self._compared_at = time.monotonic()
+            self._broker.workflows.compare(until=until)
 
     def _warn_of_other_projects(self, result: HeartbeatResult, until: float) -> None:
         if self._has_looked_for_projects:

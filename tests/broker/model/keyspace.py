@@ -72,7 +72,7 @@ _KINDS = {
         *("bands", "ring", "lanes", "scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),
         *("result_times", "result_expiry"),
         *("work_signal", "due_signal", "rate_times", "next_starts", "asked_limits", "paused_clients"),
-        *("workflows", "workflow_states", "workflow_steps", "starting_parts", "unstarted"),
+        *("workflows", "workflow_states", "stuck_workflows", "workflow_steps", "starting_parts", "unstarted"),
     },
 }
 

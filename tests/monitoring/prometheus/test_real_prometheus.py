@@ -84,6 +84,7 @@ def test_each_kind_of_incident_has_one_rule_and_the_rules_have_no_thresholds_of_
         "task_paused",
         "client_paused",
         "workflow_blocked",
+        "workflow_stuck",
     }
     for text in (*of_incidents.values(), others):
         assert re.fullmatch(r"rtq_incidents\{[^}]*\} > 0", text), text

@@ -235,11 +235,21 @@ def test_a_full_server_keeps_nobody_from_taking_back_jobs(redis, broker, heartbe
     assert place_of(redis, job) == "lane:0:"
 
 
-CHORES = ["promotion and repairs", "workflows", "other projects"]
+CHORES = ["promotion and repairs", "workflows", "lost jobs of workflows", "other projects"]
 
 
 def test_each_chore_is_tried(heartbeat):
     assert list(heartbeat._chores) == CHORES
+
+
+def test_workflows_are_compared_with_their_jobs_once_in_a_lease(broker, heartbeat, monkeypatch):
+    compared = []
+    monkeypatch.setattr(broker.workflows, "compare", lambda **options: compared.append(options))
+    for seconds in (0, broker.config.lease_seconds, 0):
+        heartbeat._compared_at -= seconds
+        heartbeat.tick()
+
+    assert len(compared) == 1
 
 
 @pytest.mark.parametrize("error", [RuntimeError("bug"), BrokerFull("no room"), BrokerUnavailable("too slow")])
