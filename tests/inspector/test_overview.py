@@ -58,7 +58,8 @@ def test_queues_workers_and_server_are_told(redis, broker, inspector):
     assert (row.slots, row.utilisation, row.done_per_minute, row.failed_per_minute) == (4, 0.0, 0.2, 0.4)
     assert sum(row.series.of("succeeded")[-2:]) == 1  # a minute may have begun since
     assert [(worker.name, worker.host, len(worker.running)) for worker in front.workers] == [(WORKER, "web1", 1)]
-    assert front.server.version == redis.info("server")["redis_version"]
+    told = redis.info("server")
+    assert front.server.version == told.get("valkey_version", told["redis_version"])
     assert front.unscheduled == []
     assert 0 <= front.contact_seconds < 5
     assert snapshot(redis) == before
