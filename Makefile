@@ -62,7 +62,7 @@ coverage: $(VENV)/.dev redis  ## Run all tests and report their line coverage
 lint: $(VENV)/.dev  ## Check style, imports, spelling and Lua
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/codespell . .ci/run
+	$(BIN)/codespell . .ci/*
 	@if command -v luacheck >/dev/null; then luacheck --no-color --quiet django_rtq/broker/lua; \
 	else echo "luacheck not found: the Lua files were not checked"; fi
 

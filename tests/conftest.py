@@ -51,9 +51,17 @@ A_FEW_WORKERS = (
 )
 
 
+# They depend on the server. CI runs them on two: the bundled one, and that of the system.
+OF_SERVERS = ("tests/broker/", "tests/inspector/", "tests/test_private_redis.py", "tests/worker/")
+OF_ONE_SERVER = ("tests/broker/test_mutants.py::", "tests/broker/test_state_machine.py::")  # half of their time
+
+
 def pytest_collection_modifyitems(items):
-    """Mark tests in a browser or with real workers as long, as slow modules mark themselves, and those of databases."""
+    """Mark tests in a browser or with real workers as long, as slow modules mark themselves; those of servers and of
+    databases."""
     for item in items:
+        if item.nodeid.startswith(OF_SERVERS) and not item.nodeid.startswith(OF_ONE_SERVER):
+            item.add_marker("server")
         is_long = item.nodeid.startswith("tests/browser/") or "rtq_worker" in item.fixturenames
         if is_long and not item.nodeid.startswith(A_FEW_WORKERS):
             item.add_marker("long")
