@@ -1,6 +1,7 @@
 """The supervisor settles what a dead process had finished, as the process would have done."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,7 @@ from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import settle_finished
 from tests.support.jobs import QUEUE, let_fall_due, queued_job
 from tests.support.snapshots import place_of, places_of, snapshot
-from tests.support.workflows import FLOW, begun_flow
+from tests.support.workflows import FLOW, begun_flow, fields_of
 
 BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
 DONE = Acked('{"state":"succeeded","task":"tests.app.tasks.note","attempt":1,"seconds":0.1,"kept":60,"result":"x"}')
@@ -174,6 +175,31 @@ def test_a_result_that_another_step_takes_is_never_dropped(redis, broker, slots)
     outcomes = broker.workflows.outcomes(FLOW, [0, 1])
     assert [outcome.endswith(b'x"}') for outcome in outcomes] == [False, True]
     session.close()
+
+
+@pytest.mark.parametrize("by", ["process", "supervisor"])
+@pytest.mark.parametrize("result", ["", DONE.result])
+def test_a_job_whose_added_steps_redis_has_lost_runs_again(redis, broker, child, by, result):
+    session, shared = child
+    begun_flow(broker, {"next": "1"}, {"after": "0"})
+    (claimed,) = session.fetch(1, idle=True).claimed
+    record = claimed.records[0].replace(b"{}", BODY.encode())
+    run = Run(QUEUE, claimed.ids[0], record, worker=session.worker, now_ms=claimed.now_ms)
+    run.open()
+    run.added_steps = SimpleNamespace(are_sent=True)
+    shared.start_batch([run.job_id])
+    shared.start(0)
+    session.add(run, Acked(result))
+
+    if by == "supervisor":
+        tell(broker, session, shared)
+        assert broker.reclaim_child(QUEUE, session.worker, []) == [(run.id, "queued")]
+    else:
+        session.settle()
+        session.reconcile()
+
+    assert place_of(redis, run) == "lane:0:"
+    assert fields_of(broker)["ends:0"] == "0 0 0"
 
 
 def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, broker, child, inspector):
