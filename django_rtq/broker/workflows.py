@@ -48,7 +48,7 @@ CANCELLED_IN_HEARTBEAT = 2_000
 UNFINISHED_MS = 60_000  # without another part; then a workflow that is not whole is forgotten
 STALLED_MS = 500  # after nobody has started parts of a workflow for so long, a heartbeat starts them
 FOLLOW_SECONDS = 0.5  # of starting parts by who has settled members; who settles others goes on
-FORGET_SECONDS = 0.25  # of one call of forget_old()
+FORGET_SECONDS = 0.5  # of one call of forget_old()
 FORGOTTEN_AT_ONCE = 100
 STATE_PLACE = 10**13  # of a score of `workflow_states`: the place of the state; the rest is since when, ms
 FINAL_PLACES = (2, 3, 4)  # of the states in which a workflow is over
@@ -434,7 +434,7 @@ class WorkflowStore:
         return self.follow(advances, until=until)
 
     def forget_old(self) -> bool:
-        """Forget workflows that ended more than WORKFLOW_TTL ago, or that are too many, for a quarter of a second.
+        """Forget workflows that ended more than WORKFLOW_TTL ago, or that are too many, for half a second.
         Returns whether none of them is left. Raises BrokerUnavailable."""
         until = time.monotonic() + FORGET_SECONDS
         while forgotten := self._forget_some():
