@@ -4,7 +4,8 @@ A process that dies costs the time of a fork, which others must not pay again an
 claims further jobs of that client for a moment, which doubles while the crashes continue; and until it has not crashed
 for a while, few processes do. None of this holds while nobody else has jobs: then its own jobs do not wait.
 
-The supervisor writes, and its processes read it before each claim, in memory that they share.
+The supervisor writes, and its processes read it before each claim, in memory that they share. Each process has a list
+of its own, too, of clients whose jobs have run into time limits there: such a job costs others the time of its limit.
 """
 
 from __future__ import annotations

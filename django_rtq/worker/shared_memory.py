@@ -12,7 +12,8 @@ lock: each field has one writer.
     107  tries crashing        1: claim jobs of crashing clients after their pauses; written by the supervisor
     108  dozing                1: the supervisor wants to be woken when jobs are claimed; written by it
     134  resting               1: it claims nothing, because it is to be quiet; written by the process
-    120  lease renewed         time.monotonic() just before the lease was renewed last, double; by the supervisor
+    120  lease renewed         time.monotonic() just before the lease was renewed last, double; by the supervisor.
+                               Negative: just before the supervisor heard that it had expired
     88, 96, 104, 106 and on    see shared_entries.py
 """
 
@@ -37,6 +38,7 @@ class SharedState(Entries):
         super().__init__(slots, together)
         self.slots = slots
         self._crashing_clients = crashing_clients or CrashingClients()  # of all processes of the supervisor
+        self._timeouts: CrashingClients | None = None  # the clients whose jobs ran into time limits in this process
         self.made_at = time.monotonic()
 
     # -- written by the process
@@ -69,7 +71,15 @@ class SharedState(Entries):
 
     def clients_aside(self) -> list[ClientOfQueue]:
         """The clients of which it claims no jobs while others have some, in the order in which that ends."""
-        return self._crashing_clients.aside(is_trial=self._memory[_TRIES] == 1)
+        is_trial = self._memory[_TRIES] == 1
+        aside = self._crashing_clients.aside(is_trial=is_trial)
+        return aside if self._timeouts is None else [*aside, *self._timeouts.aside(is_trial=is_trial)]
+
+    def note_timeout(self, client: ClientOfQueue) -> None:
+        """A job of this client has run into its time limit: here they step aside as if one had crashed the process."""
+        if self._timeouts is None:
+            self._timeouts = CrashingClients()
+        self._timeouts.note_crash([client])
 
     def set_tries_crashing(self, *, tries_crashing: bool) -> None:
         """Say whether this process is one of the few that claim jobs of crashing clients while others have jobs."""
@@ -95,7 +105,8 @@ class SharedState(Entries):
 
     @property
     def renewed_at(self) -> float:
-        """Since this time.monotonic() the lease has been valid, for one lease at least. 0: it was not renewed yet."""
+        """Since this time.monotonic() the lease has been valid, for one lease at least. 0: it was not renewed yet.
+        Negative: it had expired by then."""
         (renewed_at,) = _TIME.unpack_from(self._memory, _RENEWED)
         return float(renewed_at)
 

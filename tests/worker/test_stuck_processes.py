@@ -77,3 +77,18 @@ def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redi
     wait_until(lambda: workers_of(redis, frozen) not in ([], [name]))
     worker.stop()
     assert_nothing_left(redis)
+
+
+def test_a_worker_that_was_stopped_for_longer_than_a_lease_is_listed_again_without_a_job(rtq_worker, redis):
+    worker = rtq_worker("--processes", 2, LEASE_SECONDS=1)
+    wait_until(lambda: len(redis.zrange("{rtq:default}:workers", 0, -1)) == 2)
+    before = set(redis.zrange("{rtq:default}:workers", 0, -1))
+    worker.kill_group(signal.SIGSTOP)
+    other = rtq_worker("--processes", 1, LEASE_SECONDS=1)
+    wait_until(lambda: not before & set(redis.zrange("{rtq:default}:workers", 0, -1)))
+    worker.kill_group(signal.SIGCONT)
+
+    wait_until(lambda: all(workers_of(redis, pid) for pid in worker.children))
+    worker.stop()
+    other.stop()
+    assert_nothing_left(redis)

@@ -296,7 +296,7 @@ class WorkerProcess:
 
     def _must_not_wait(self) -> bool:
         stops = self._is_stopping or self._shared.is_quiet or self._is_orphan()
-        return stops or self._session.needs_reconcile
+        return stops or self._session.needs_reconcile or self._session.has_lost_lease
 
     def _report_while_idle(self) -> None:
         """Show that this process is alive, and send the metrics of its last jobs."""

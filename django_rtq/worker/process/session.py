@@ -17,10 +17,10 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import ClaimResult, LaneClaim
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import WorkerInfo
-from django_rtq.exceptions import BrokerError, BrokerUnavailable
+from django_rtq.exceptions import BrokerError, BrokerUnavailable, TimeLimitExceeded
 from django_rtq.threads import ReconnectDelay
 from django_rtq.worker.options import EXIT_FORKED
-from django_rtq.worker.outcome import Acked, Outcome, UnknownTask
+from django_rtq.worker.outcome import Acked, Buried, Outcome, Retried, UnknownTask
 from django_rtq.worker.process.metrics import RunMetrics
 from django_rtq.worker.process.outcome_recorder import (
     OutcomeRecorder,
@@ -30,7 +30,7 @@ from django_rtq.worker.process.outcome_recorder import (
 )
 from django_rtq.worker.process.progress import ProgressReports
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.shared_entries import MAX_ID_BYTES
+from django_rtq.worker.shared_entries import MAX_ID_BYTES, Revoked
 from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ class WorkerSession:
             self.reconcile_held, lambda: bool(self._held), lease_seconds=broker.config.lease_seconds
         )
         self._pid = os.getpid()
+        self._signed_on_at = 0.0
         self.worker = ""
 
     # -- sign on, sign off
@@ -160,6 +161,7 @@ class WorkerSession:
             with self._lock:
                 self.worker = name[-MAX_NAME_BYTES:]
                 self._held.clear()  # jobs that were claimed under another name belong to other workers now
+            self._signed_on_at = time.monotonic()
             self._shared.set_name(self.worker)
             self._broker.sign_on(self._queues, self.worker, self._info())
 
@@ -204,6 +206,9 @@ class WorkerSession:
         if type(outcome) is not Acked or signals.job_succeeded.receivers:
             variables = contextvars.copy_context() if run.variables is None else run.variables
             variables.run(send_outcome, WorkerSession, run, outcome)
+            if isinstance(outcome, Retried | Buried) and isinstance(outcome.error, TimeLimitExceeded):
+                with self._lock:
+                    self._shared.note_timeout((run.queue, run.client.decode()))
 
     def release(self, job_ids: Iterable[bytes]) -> None:
         """Give these jobs back without having run them. The attempt is not counted."""
@@ -421,6 +426,11 @@ class WorkerSession:
         self.settle()
 
     # -- reconciling
+
+    @property
+    def has_lost_lease(self) -> bool:
+        """Whether our supervisor has found since we signed on that the lease has expired, or that we were frozen."""
+        return self._shared.revoked is Revoked.ALL or -self._shared.renewed_at > self._signed_on_at
 
     def mark_uncertain(self) -> None:
         """A reply got lost: the processing list in Redis may have more or fewer jobs than we know of."""

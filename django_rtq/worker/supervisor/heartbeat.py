@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -75,6 +75,7 @@ class Heartbeat(Loop):
             "other projects": self._warn_of_other_projects,
         }
         self._failing: set[str] = set()  # what has failed the last time, and was logged
+        self._renewed: set[str] = set()  # the workers whose leases the last heartbeat has renewed
         self._crash_loop = ""
         self._stand_in = ""  # the name under which the supervisor has signed on, instead of processes that crash
         #: Redis holds data in another format: the worker has to exit.
@@ -141,10 +142,13 @@ class Heartbeat(Loop):
         self._failing.discard(what)
         return answer
 
-    def _note_renewed(self, asked: Iterable[SharedState], unknown: Collection[str], at: float) -> None:
+    def _note_renewed(self, asked: Sequence[SharedState], unknown: Collection[str], at: float) -> None:
         for shared in asked:
             if shared.worker not in unknown:
                 shared.renewed_at = at
+            elif shared.worker in self._renewed:  # else it has not signed on yet
+                shared.renewed_at = -at
+        self._renewed = {shared.worker for shared in asked} - set(unknown)
         if self._stand_in in unknown:
             self._stand_in = ""
 

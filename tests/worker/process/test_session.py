@@ -7,13 +7,14 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.broker.messages import ClaimResult
-from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
 from django_rtq.worker.outcome import Buried, Cancelled, Expired, Retried
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
-from tests.support.jobs import QUEUE
+from django_rtq.worker.supervisor.heartbeat import Heartbeat
+from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import places_of, snapshot
-from tests.worker.claimed_runs import DONE, claim, enqueue
+from tests.worker.claimed_runs import BODY, DONE, claim, enqueue
 from tests.worker.conservation import places
 
 
@@ -270,3 +271,40 @@ def test_how_far_a_job_is_is_told_under_the_name_that_claimed_it(redis, broker, 
 
     assert inspector.find(first.job_id.decode()).progress.done == 1
     assert inspector.find(second.job_id.decode()).progress is None
+
+
+@pytest.mark.parametrize("kind", [Retried, Buried])
+def test_a_client_whose_job_runs_into_its_time_limit_steps_aside_in_this_process(broker, session, kind):
+    for _ in range(4):
+        queued_job(broker, body=BODY, client="slow")
+    first, second, third = claim(session, 3)
+    session.add(first, Retried(ValueError("other errors do not count"), 1.0))
+    session.add(third, DONE)
+    assert session._shared.clients_aside() == []
+
+    session.add(second, kind(TimeLimitExceeded("too long"), **({"delay_seconds": 1.0} if kind is Retried else {})))
+    assert session._shared.clients_aside() == [(QUEUE, "slow")]
+
+    queued_job(broker, body=BODY, client="other")
+    assert [run.client for run in claim(session, 1)] == [b"other"]
+    assert [run.client for run in claim(session, 1)] == [b"slow"]  # nobody else has a job
+
+
+def test_a_lease_that_has_expired_is_lost_until_there_is_a_new_name(broker, session):
+    shared = session._shared
+    heartbeat = Heartbeat(broker, [QUEUE], lambda: [(os.getpid(), shared)], promotes=False)
+    broker.sign_off([QUEUE], session.worker)
+    heartbeat.tick()
+    assert not session.has_lost_lease  # it has not signed on yet, as far as the heartbeat knows
+
+    session.sign_on()
+    heartbeat.tick()
+    assert not session.has_lost_lease
+    broker.sign_off([QUEUE], session.worker)  # as if it had expired
+    heartbeat.tick()
+    assert session.has_lost_lease
+
+    session.sign_on()
+    assert not session.has_lost_lease
+    heartbeat.tick()
+    assert not session.has_lost_lease
