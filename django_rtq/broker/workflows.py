@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, chain, groupby, pairwise
 from typing import Any, NamedTuple
 
@@ -56,13 +57,11 @@ QUIET_LEASES = 4  # in which nothing happened: then a running workflow is compar
 COMPARED_AT_ONCE = 20  # workflows
 COMPARED_MEMBERS = 500  # of each, by chance
 MOST_STUCK = 50  # that are looked at each time, and shown
-MOST_NOTED = 1000
+MOST_FULL = 1000
 STEP_TEXTS = 8  # that describe a step that is added
 
 #: Workflows whose results are too many, as far as this process has heard.
 full_workflows: set[str] = set()
-#: Workflows that cannot go on, or be forgotten: this process has logged why.
-broken_workflows: set[str] = set()
 
 
 class Part(NamedTuple):
@@ -266,7 +265,9 @@ class WorkflowStore:
                     if self.cancel(advance.workflow) == "cancelled":
                         self.cancel_members(advance.workflow, most_jobs=CANCELLED_AT_DEATH)  # heartbeats do the others
             elif advance.news == "full":
-                _note(full_workflows, advance.workflow)
+                if len(full_workflows) == MOST_FULL:
+                    full_workflows.clear()
+                full_workflows.add(advance.workflow)
         parts = [part for advance in advances for part in advance.parts]
         return bool(parts) and self.start(parts, until=until or time.monotonic() + FOLLOW_SECONDS)
 
@@ -303,10 +304,8 @@ class WorkflowStore:
 
     def _go_on(self, flow: str, state: Any, now_ms: int, until: float) -> bool:
         """Returns whether it has more parts to start, or jobs to cancel. Raises BrokerError."""
-        if state == b"cancelled":
-            has_more = self.cancel_members(flow, most_jobs=CANCELLED_IN_HEARTBEAT)
-        else:  # others come first now, and no other heartbeat has to join in
-            has_more = False
+        has_more = state == b"cancelled" and self.cancel_members(flow, most_jobs=CANCELLED_IN_HEARTBEAT)
+        if state != b"cancelled":  # others come first now, and no other heartbeat has to join in
             self._redis.execute_one(("ZADD", self._home.unstarted, "XX", now_ms, flow), resend=True)
         checked([state])
         return self._advance([(flow, self.advance_command(flow, self._config.default_queue, ()))], until) or has_more
@@ -426,20 +425,14 @@ class WorkflowStore:
 
     def _advance(self, calls: Sequence[tuple[str, Command]], until: float | None = None) -> bool:
         replies = self._redis.execute_each([command for _, command in calls], resend=True)
-        advances = [
-            read_advance(flow, reply)
-            for (flow, _), reply in zip(calls, replies, strict=True)
-            if not _is_refused(flow, reply)
-        ]
-        return self.follow(advances, until=until)
+        told = [(flow, reply) for (flow, _), reply in zip(calls, replies, strict=True) if not _is_refused(flow, reply)]
+        return self.follow([read_advance(flow, reply) for flow, reply in told], until=until)
 
     def forget_old(self) -> bool:
         """Forget workflows that ended more than WORKFLOW_TTL ago, or that are too many, for half a second.
         Returns whether none of them is left. Raises BrokerUnavailable."""
         until = time.monotonic() + FORGET_SECONDS
-        while forgotten := self._forget_some():
-            if forgotten < FORGOTTEN_AT_ONCE:
-                break
+        while self._forget_some() == FORGOTTEN_AT_ONCE:
             if time.monotonic() > until:
                 return False
         return True
@@ -447,24 +440,20 @@ class WorkflowStore:
     def _forget_some(self) -> int:
         """Those that ended first. Returns how many they were."""
         key, most = self._home.workflow_states, FORGOTTEN_AT_ONCE + len(self._unforgettable)
-        reads: list[Command] = [
-            ("ZRANGEBYSCORE", key, place * STATE_PLACE, f"({(place + 1) * STATE_PLACE}", "WITHSCORES", "LIMIT", 0, most)
-            for place in FINAL_PLACES
-        ]
-        count: Command = ("ZCOUNT", key, FINAL_PLACES[0] * STATE_PLACE, (FINAL_PLACES[-1] + 1) * STATE_PLACE)
-        (seconds, _), number, *states = self._redis.execute([("TIME",), count, *reads], resend=True)
-        ends = sorted(
-            (int(float(score)) % STATE_PLACE, member)
-            for state in states
-            for member, score in zip(state[::2], state[1::2], strict=True)
-            if member not in self._unforgettable
-        )
-        latest_ms, surplus = int(seconds) * 1000 - int(self._config.workflow_ttl * 1000), number - MOST_WORKFLOWS
-        due = [each for place, each in enumerate(ends) if each[0] <= latest_ms or place < surplus][:FORGOTTEN_AT_ONCE]
-        flows = [member.decode(errors="replace").partition(" ")[0] for _, member in due]
+        bounds = [(place * STATE_PLACE, f"({(place + 1) * STATE_PLACE}") for place in FINAL_PLACES]
+        reads: list[Command] = [("ZRANGEBYSCORE", key, *each, "WITHSCORES", "LIMIT", 0, most) for each in bounds]
+        reads += [("ZCOUNT", key, *each) for each in bounds]
+        (seconds, _), *replies = self._redis.execute([("TIME",), *reads], resend=True)
+        pairs = [*chain.from_iterable(replies[: len(bounds)])]
+        ends = {member: int(float(score)) % STATE_PLACE for member, score in zip(pairs[::2], pairs[1::2], strict=True)}
+        oldest = sorted(ends.keys() - self._unforgettable, key=ends.__getitem__)
+        latest_ms = int(seconds) * 1000 - int(self._config.workflow_ttl * 1000)
+        surplus = sum(replies[len(bounds) :]) - MOST_WORKFLOWS
+        due = [m for place, m in enumerate(oldest) if ends[m] <= latest_ms or place < surplus][:FORGOTTEN_AT_ONCE]
+        flows = [member.decode(errors="replace").partition(" ")[0] for member in due]
         script = SCRIPTS["forget_workflow"]
-        calls = [script.call(self._home, (flow, *end)) for flow, end in zip(flows, due, strict=True)]
-        for flow, (_, member), reply in zip(flows, due, self._redis.execute_each(calls, resend=True), strict=True):
+        calls = [script.call(self._home, (flow, ends[m], m)) for flow, m in zip(flows, due, strict=True)]
+        for flow, member, reply in zip(flows, due, self._redis.execute_each(calls, resend=True), strict=True):
             if _is_refused(flow, reply) or reply == b"open":
                 self._unforgettable.add(member)
         return len(due)
@@ -695,23 +684,20 @@ def _parts(workflow: str, reply: Sequence[bytes]) -> list[Part]:
     return [Part(workflow, name.decode(), queue.decode()) for name, queue in pairs if queue]  # else it is broken
 
 
-def _note(workflows: set[str], workflow: str) -> None:
-    if len(workflows) == MOST_NOTED:
-        workflows.clear()
-    workflows.add(workflow)
+@lru_cache(MOST_FULL)  # once in this process
+def _log_broken(workflow: str) -> None:
+    logger.exception("workflow %s is broken; others go on", workflow)
 
 
 @contextmanager
 def apart(workflow: str) -> Iterator[None]:
-    """What is wrong with a workflow stops no other one: it is logged, once in this process."""
+    """What is wrong with a workflow stops no other one: it is logged."""
     try:
         yield
     except BrokerUnavailable:
         raise
-    except Exception:
-        if workflow not in broken_workflows:
-            _note(broken_workflows, workflow)
-            logger.exception("workflow %s is broken; others go on", workflow)
+    except Exception:  # noqa: BLE001 - whatever somebody has written into Redis
+        _log_broken(workflow)
 
 
 def _is_refused(workflow: str, reply: Any) -> bool:

@@ -290,29 +290,25 @@ def recent_workflows(limit: int, *, backend: str = "") -> list[WorkflowProgress]
 
 def read_progress(workflow_id: str, fields: dict[str, str]) -> WorkflowProgress:
     """What the fields of a workflow say. Raises WorkflowNotFound for {}, while it is not whole, and if it is broken."""
-    try:
-        return _read_progress(workflow_id, fields)
-    except (KeyError, ValueError) as error:
-        raise WorkflowNotFound(workflow_id, f"cannot be read: its data in Redis is broken ({error!r}).") from error
-
-
-def _read_progress(workflow_id: str, fields: dict[str, str]) -> WorkflowProgress:
     if fields.get("state", "making") == "making":
         raise WorkflowNotFound(workflow_id, "was not found: its id is unknown, or it ended long ago.")
-    ended = fields.get("ended")
-    return WorkflowProgress(
-        id=workflow_id,
-        name=fields["name"],
-        client=fields["client"],
-        key=fields.get("key", "").partition("\n")[2],
-        state=WorkflowState(fields["state"]),
-        made_ms=int(fields["made"]),
-        ended_ms=int(ended) if ended else None,
-        steps=tuple(
-            _step(fields, number) for number in range(int(fields["steps"])) if fields[f"state:{number}"] != "adding"
-        ),
-        fields=fields,
-    )
+    try:
+        ended = fields.get("ended")
+        return WorkflowProgress(
+            id=workflow_id,
+            name=fields["name"],
+            client=fields["client"],
+            key=fields.get("key", "").partition("\n")[2],
+            state=WorkflowState(fields["state"]),
+            made_ms=int(fields["made"]),
+            ended_ms=int(ended) if ended else None,
+            steps=tuple(
+                _step(fields, number) for number in range(int(fields["steps"])) if fields[f"state:{number}"] != "adding"
+            ),
+            fields=fields,
+        )
+    except (KeyError, ValueError) as error:
+        raise WorkflowNotFound(workflow_id, f"cannot be read: its data in Redis is broken ({error!r}).") from error
 
 
 def _step_state(fields: dict[str, str], number: int) -> str:

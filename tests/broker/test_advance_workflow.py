@@ -296,8 +296,8 @@ def break_flow(redis, keys, flow, how):
 
 
 @pytest.mark.parametrize("how", ["another type", "steps", "size:0", "queue:0", "workflow_steps", "cancelling"])
-def test_a_broken_workflow_stops_neither_others_nor_the_list(redis, broker, caplog, monkeypatch, how):
-    monkeypatch.setattr(workflows, "broken_workflows", set())
+def test_a_broken_workflow_stops_neither_others_nor_the_list(redis, broker, caplog, how):
+    workflows._log_broken.cache_clear()
     keys, broken = broker.keys.of(QUEUE), "c" * 12
     for flow in (broken, FLOW):
         begun_flow(broker, {"size": 2}, flow_id=flow)

@@ -117,7 +117,7 @@ def test_of_too_many_those_go_that_ended_first(redis, broker, monkeypatch):
 
 def test_a_broken_one_keeps_none_of_the_others(redis, broker, monkeypatch, caplog):
     monkeypatch.setattr(workflows, "FORGOTTEN_AT_ONCE", 2)
-    monkeypatch.setattr(workflows, "broken_workflows", set())
+    workflows._log_broken.cache_clear()
     ended_flows(redis, broker, 6)
     keys = broker.keys.of(QUEUE)
     for number in range(2):
@@ -145,6 +145,15 @@ def test_one_that_was_never_whole_is_forgotten_after_a_minute(redis, broker):
 
     assert not {"unstarted", f"workflow:{FLOW}"} & snapshot(redis).keys()
     assert broker.workflows.store(flow)[0] == "ok"
+
+
+def test_one_that_is_being_made_stays_for_a_while_after_its_last_part(redis, broker):
+    keys = broker.keys.of(QUEUE)
+    redis.hset(keys.workflow + FLOW.encode(), mapping={"state": "making", "token": "x"})
+    redis.zadd(keys.unstarted, {FLOW: 5})
+
+    assert broker.workflows.forget(FLOW, latest_ms=4) == "open"
+    assert broker.workflows.forget(FLOW, latest_ms=5) == "forgotten"
 
 
 def test_of_one_that_is_gone_no_list_knows(redis, broker):

@@ -44,7 +44,7 @@ q.runner = exists(q.runners) and worker
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local room = q.has_limits and open_limits(q) or wanted
 local turn = redis.call("ZSCORE", ring, client)
-if room <= 0 or (exists(q.paused) and open_pauses(q)) or not turn or turn == "inf" then return reply end
+if (exists(q.paused) and open_pauses(q)) or not turn or turn == "inf" then return reply end
 if q.has_limits then room = math.min(room, read_rooms(q, { client })[1]) end
 if room <= 0 then return reply end -- below 0: a limit was lowered
 local ids, line = read_ids(math.min(wanted, room))

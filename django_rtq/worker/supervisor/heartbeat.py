@@ -25,7 +25,7 @@ from django_rtq.broker.stored_format import check_types
 from django_rtq.conf.config import project_name
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.threads import Loop, log_trouble
+from django_rtq.threads import Loop
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState
@@ -133,11 +133,9 @@ class Heartbeat(Loop):
             answer = act()
         except Exception as error:
             if what not in self._failing and not self._stopped.is_set():  # else its connection was closed
+                trace = None if isinstance(error, BrokerError) else error
+                logger.error("%s (%s) failed, others go on: %s", self.name, what, error, exc_info=trace)
                 self._failing.add(what)
-                if isinstance(error, BrokerError):
-                    log_trouble(f"{self.name} ({what})", error)
-                else:
-                    logger.exception("%s (%s) failed, continuing", self.name, what)
             return None
         self._failing.discard(what)
         return answer

@@ -307,7 +307,7 @@ def test_a_queue_that_cannot_be_promoted_keeps_no_other_from_it(redis, broker, h
     heartbeat.tick()
 
     assert is_queued(redis, "low", job)
-    assert "heartbeat (promotion and repairs) was refused by Redis" in caplog.text
+    assert "heartbeat (promotion and repairs) failed" in caplog.text
 
 
 def test_a_heartbeat_leaves_the_rest_of_a_large_step_to_the_next_one_which_comes_soon(
