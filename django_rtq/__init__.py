@@ -143,8 +143,8 @@ def __getattr__(name: str) -> Any:
         from django_rtq.inspector.details import JobDetails
 
         return JobDetails
-    from django_rtq.other_queues import import_cure
+    from django_rtq.other_queues import IMPORTED
 
-    if cure := import_cure(name):  # an AttributeError would lose its text in `from django_rtq import …`
+    if cure := IMPORTED.get(name):  # an AttributeError would lose its text in `from django_rtq import …`
         raise ImportError(f"django_rtq has no {name}. {cure}", name=__name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

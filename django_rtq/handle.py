@@ -218,9 +218,9 @@ class JobHandle(Generic[T_co]):
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __getattr__(self, name: str) -> Any:
-            from django_rtq.other_queues import no_handle_attribute
+            from django_rtq.other_queues import OF_HANDLES, no_attribute
 
-            raise no_handle_attribute(self, name)
+            raise no_attribute(self, "JobHandle", name, OF_HANDLES)
 
         def __await__(self) -> Any:
             raise TypeError(

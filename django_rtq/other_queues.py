@@ -144,7 +144,7 @@ _WAIT = "Use get(timeout=…), which waits for the end and returns the result. I
 _FAILURES = "Call refresh(): its `errors` has the last failures."
 _CANCEL = "Use cancel(), or cancel(terminate=True) for a job that runs."
 #: Methods and attributes of results and jobs.
-_OF_HANDLES = {
+OF_HANDLES = {
     **dict.fromkeys(("status", "ready", "successful", "failed", "get_status", "is_finished", "is_failed"), _STATE),
     **dict.fromkeys(("is_queued", "is_started", "latest_status"), _STATE),
     **dict.fromkeys(("wait", "join", "collect", "get_result"), _WAIT),
@@ -158,7 +158,7 @@ _OF_HANDLES = {
 _DECORATOR = "Import `task`, and write @task."
 _SEND = "Import your task, and call its delay()."
 #: What other packages are imported from.
-_IMPORTED = {
+IMPORTED = {
     **dict.fromkeys(("job", "shared_task", "actor", "db_task", "db_periodic_task", "periodic_task"), _DECORATOR),
     **dict.fromkeys(("enqueue", "async_task", "send_task"), f"{_SEND} A function is made a task by @task."),
     **dict.fromkeys(("get_queue", "Queue", "Huey"), f"{_SEND} Its queue is an option: @task(queue_name=…)."),
@@ -181,22 +181,8 @@ def option_cure(name: str, takes: Set[str], *, using: Set[str] = frozenset(), ta
     return INSTEAD.get(name) or f"{did_you_mean(name, takes)} It takes: {', '.join(sorted(takes))}.".lstrip()
 
 
-def no_attribute(task: object, path: str, name: str) -> AttributeError:
-    """The error about an attribute that a task does not have."""
-    return _no_attribute(task, path, name, _METHODS)
-
-
-def no_handle_attribute(handle: object, name: str) -> AttributeError:
-    """The error about an attribute that a JobHandle does not have."""
-    return _no_attribute(handle, "JobHandle", name, _OF_HANDLES)
-
-
-def import_cure(name: str) -> str | None:
-    """What to import from django_rtq instead; None: nothing of other queues has that name."""
-    return _IMPORTED.get(name)
-
-
-def _no_attribute(owner: object, path: str, name: str, cures: Mapping[str, str]) -> AttributeError:
+def no_attribute(owner: object, path: str, name: str, cures: Mapping[str, str] = _METHODS) -> AttributeError:
+    """The error about an attribute that a task, or what `cures` is about, does not have."""
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
     if cure := cures.get(name):
         text = f"{path} has no {name}. {cure.format(task=path.rpartition('.')[2])}"

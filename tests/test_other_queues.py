@@ -160,8 +160,8 @@ def test_the_table_names_nothing_that_there_is():
     names = {*other_queues._RENAMED, *other_queues.INSTEAD}
     assert not names & OPTIONS.keys()
     assert not [name for name in other_queues._METHODS if hasattr(charge, name)]
-    assert not [name for name in other_queues._OF_HANDLES if hasattr(JobHandle("j1", "default"), name)]
-    assert not other_queues._IMPORTED.keys() & set(django_rtq.__all__)
+    assert not [name for name in other_queues.OF_HANDLES if hasattr(JobHandle("j1", "default"), name)]
+    assert not other_queues.IMPORTED.keys() & set(django_rtq.__all__)
     assert not other_queues._RENAMED.keys() & other_queues.INSTEAD.keys()
 
 
