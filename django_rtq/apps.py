@@ -1,6 +1,7 @@
 """The app configuration: imports the task modules of a project at startup."""
 
 import os
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -53,6 +54,8 @@ class RTQConfig(AppConfig):
             import_module("django_rtq.backend")  # for the tasks of django.tasks in modules that are not imported here
         finders_in_tests.append(_find_in_tests)
         autodiscover_modules(*task_modules())
+        if sys.argv[1:2] == ["shell"]:
+            import_module("django_rtq.models").leave_out_of_shell()
         if "_ARGCOMPLETE" in os.environ:
             import_module("django_rtq.management.completion").answer()
 

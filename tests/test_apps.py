@@ -13,6 +13,7 @@ pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parent.parent
 
+MODELS = "from django.db import models\nclass {0}(models.Model): ...\nclass Schedule(models.Model): ...\n"
 TASKS = "from django_rtq import task\n@task\ndef {0}(): ...\n"
 SETTINGS = """
 SECRET_KEY = "x"
@@ -112,6 +113,19 @@ def test_check_without_settings_reports_what_is_missing(project):
     assert done.returncode == 1
     assert '?: (rtq.E001) RTQ["REDIS"] is not set. Write for example RTQ = {"REDIS":' in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("place", [0, 4])
+def test_the_shell_hides_no_model_of_the_project(project, place):
+    (project.path / "shop/models.py").write_text(MODELS.format("Client"))
+    order = f'INSTALLED_APPS.remove("django_rtq")\nINSTALLED_APPS.insert({place}, "django_rtq")\nUSE_TZ = True\n'
+    auto = "DEFAULT_AUTO_FIELD = 'django.db.models.BigAutoField'"
+    command = "print(Client.__module__, Schedule.__module__)"
+
+    done = project(f'RTQ = {{"REDIS": "redis://localhost:1/0"}}\n{order}{auto}', "-m", "django", "shell", "-c", command)
+
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == f"shop.models {'shop' if place else 'django_rtq'}.models"
 
 
 WITHOUT_DJANGO_REDIS = """
