@@ -299,6 +299,8 @@ class Retry(RTQError):
     Raises ValueError if ``after`` is not a number of seconds or a timedelta of at most ten years.
     """
 
+    max_attempts: int | None = None  # if not those of the task count, for tasks that were written for Celery
+
     def __init__(self, reason: str = "", *, after: float | timedelta | None = None) -> None:
         super().__init__(reason or "the task asked to be retried")
         self.after_seconds = after.total_seconds() if isinstance(after, timedelta) else after

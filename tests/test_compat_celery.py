@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import transaction
 from django.test import override_settings
 
+from django_rtq import workflow
 from django_rtq.compat import celery as compat
 from django_rtq.compat.celery import (
     AsyncResult,
@@ -19,7 +20,8 @@ from django_rtq.compat.celery import (
     shared_task,
     signature,
 )
-from django_rtq.exceptions import ConfigurationError, InvalidTask, JobFailed, Retry, WorkflowFailed
+from django_rtq.exceptions import Bury, ConfigurationError, InvalidTask, JobFailed, Retry, WorkflowFailed
+from django_rtq.schedules import cron
 from django_rtq.testing import drain, eager, private_redis
 from tests.support.waiting import wait_until
 
@@ -174,6 +176,10 @@ def test_what_views_ask_of_the_result_of_a_workflow(redis):
     drain()
 
     assert (result.info, result.traceback) == (4, None)
+    assert AsyncResult(result.id).result == 4
+    many = chord([add.s(1), add.s(2)], total_of_all.s()).delay()
+    drain()
+    assert AsyncResult(many.id).result == [2, 3]
 
 
 def test_a_failure_without_autoretry_is_final(redis):
@@ -317,8 +323,12 @@ def test_a_chord_gets_the_list_of_results_once(redis, seen):
     assert seen[-1] == ("total", [1, 2, 3])
     assert (result.state, result.ready(), result.successful()) == ("SUCCESS", True, True)
     assert [each.state for each in (AsyncResult(result.id), AsyncResult("f" * 12))] == ["SUCCESS", "PENDING"]
-    with pytest.raises(InvalidTask, match="an id does not say it"):
-        AsyncResult(result.id).get(timeout=1)
+    assert AsyncResult(result.id).get(timeout=1) == 6
+    with workflow("w") as flow:
+        flow.add(total.rtq_task, [1])
+    drain()
+    with pytest.raises(InvalidTask, match="says of no step that it is its result"):
+        AsyncResult(flow.id).get(timeout=1)
 
 
 def test_canvases_are_nested(redis, seen):
@@ -399,6 +409,59 @@ def test_retry_in_a_chain(redis, seen):
     assert ("add", 2, 1) not in seen
 
 
+@shared_task(bind=True)
+def again(self, most):
+    SEEN.append(self.request.retries)
+    self.retry(max_retries=most, countdown=0)
+
+
+@pytest.mark.parametrize("most", [1, 6])
+def test_retry_says_how_often_in_a_chain_and_alone(redis, seen, most):
+    (ignore.si() | again.si(most)).delay()
+    again.delay(most)
+    drain(raise_errors=False)
+    assert sorted(seen) == sorted([*range(most + 1)] * 2)
+
+
+def test_options_are_set_in_place():
+    signature = add.s(1, 2)
+    assert signature.set(queue="high", immutable=True) is signature
+    assert (signature.options, signature.immutable) == ({"queue": "high"}, True)
+
+
+@pytest.mark.parametrize("canvas", [add.s(1), add.s(1) | add.s(2), group(add.s(1), add.s(2))])
+def test_copies_have_lists_of_their_own(canvas):
+    copy = canvas.clone()
+    copy.link(add.s(3))
+    copy.link_error(add.si(3))
+    for one in getattr(copy, "tasks", [copy]):
+        one.set(queue="high").link(add.s(4))
+
+    assert (canvas.links, canvas.errors) == ([], [])
+    assert all((one.links, one.options) == ([], {}) for one in getattr(canvas, "tasks", [canvas]))
+    assert add.s(2).clone((1,), queue="high") == signature(add, (1, 2), queue="high")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_is_enqueued_on_commit(redis):
+    with transaction.atomic():
+        assert add.delay_on_commit(1, 2) is None
+        assert add.apply_async_on_commit((1,), {"second": 2}, queue="default") is None
+        assert drain() == []
+    assert [run.result for run in drain()] == [3, 3]
+
+
+@shared_task(bind=True)
+def replaces(self):
+    self.replace(add.s(1, 2))
+
+
+def test_a_job_that_replaces_itself_is_told_what_to_do(redis):
+    replaces.delay()
+    with pytest.raises(Bury, match=r"replaces: self\.replace\(\) is not possible"):
+        drain()
+
+
 def test_a_workflow_is_revoked(redis, seen):
     result = (add.s(1, 1) | add.s(1)).delay()
     result.revoke()
@@ -448,6 +511,13 @@ def test_the_package_is_replaced(no_celery):
         from celery import Bootstep  # noqa: F401
     with pytest.raises(ImportError):
         import celery.beat
+    with pytest.raises(ImportError, match=r"Connect to django_rtq\.signals"):
+        from celery.signals import task_prerun  # noqa: F401
+    from celery.contrib.django.task import DjangoTask
+    from celery.schedules import crontab
+
+    assert isinstance(add, DjangoTask)
+    assert crontab(minute=30, day_of_week="mon-fri") == cron("30 * * * mon-fri")
 
 
 def test_a_package_that_is_imported_is_not_replaced(no_celery, monkeypatch):

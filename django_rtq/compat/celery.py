@@ -20,6 +20,8 @@ from datetime import datetime
 from types import ModuleType
 from typing import Any, NoReturn
 
+from django.db import transaction
+
 from django_rtq.broker.workflows import workflow_of
 from django_rtq.clocks import utc_now
 from django_rtq.compat.celery_canvas import (
@@ -40,6 +42,7 @@ from django_rtq.exceptions import Bury, ConfigurationError, InvalidTask, Retry, 
 from django_rtq.jobs.context import current_job
 from django_rtq.jobs.job import new_job_id
 from django_rtq.other_queues import INSTEAD
+from django_rtq.schedules import Schedule, cron
 from django_rtq.tasks.decorator import task as rtq_task
 
 SoftTimeLimitExceeded = TimeLimitExceeded
@@ -150,6 +153,21 @@ class Task:
         """
         options = {name: value for name, value in options.items() if name not in _WITHOUT_EFFECT}
         return signature(self, tuple(args or ()), kwargs).apply_async(**options)
+
+    def delay_on_commit(self, *args: Any, **kwargs: Any) -> None:
+        """Enqueue a job when the transaction commits."""
+        self.apply_async_on_commit(args, kwargs)
+
+    def apply_async_on_commit(self, *args: Any, **options: Any) -> None:
+        """apply_async() when the transaction commits."""
+        transaction.on_commit(functools.partial(self.apply_async, *args, **options))
+
+    def replace(self, sig: Any) -> NoReturn:
+        """Refused."""
+        raise Bury(
+            f"{self.name}: self.replace() is not possible, as no job takes the place of another one in its workflow. "
+            "Call the function of the other task and return its result, or enqueue it and return."
+        )
 
     def apply(self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
         """Call the function here, and again at once for each retry. The result has get(); an exception is raised there.
@@ -263,9 +281,11 @@ class Task:
             ) from exc
         if is_member and eta is not None:
             wait, eta = max(0.0, eta.timestamp() - utc_now().timestamp()), None
-        is_same_job = all(value is None for value in (args, kwargs, eta, max_retries)) and not options and throw
+        is_same_job = all(value is None for value in (args, kwargs, eta)) and not options and throw
         if is_same_job or is_member:
-            raise Retry(str(exc or ""), after=wait) from exc
+            retry = Retry(str(exc or ""), after=wait)
+            retry.max_attempts = request.retries + 2  # there is one more, as seen above
+            raise retry from exc
         header = {**_header(), "retries": request.retries + 1}
         self.apply_async(
             _given(args, request.args),
@@ -419,6 +439,17 @@ class Celery:
         """Does nothing: RTQ["TASK_MODULES"] says which modules are imported."""
 
 
+def crontab(
+    minute: int | str = "*",
+    hour: int | str = "*",
+    day_of_week: int | str = "*",
+    day_of_month: int | str = "*",
+    month_of_year: int | str = "*",
+) -> Schedule:
+    """As cron(), with the fields of Celery."""
+    return cron(f"{minute} {hour} {day_of_month} {month_of_year} {day_of_week}")
+
+
 def get_task_logger(name: str) -> logging.Logger:
     """A logger."""
     return logging.getLogger(name)
@@ -436,11 +467,16 @@ _MODULES: dict[str, dict[str, Any]] = {
         "Signature": Signature, "chain": chain, "chord": chord, "chunks": chunks, "group": group,
         "signature": signature, "subtask": signature, "xmap": xmap, "xstarmap": xstarmap,
     },
+    "celery.contrib": {},
+    "celery.contrib.django": {},
+    "celery.contrib.django.task": {"DjangoTask": Task},
     "celery.exceptions": {
         "Ignore": Ignore, "MaxRetriesExceededError": MaxRetriesExceededError, "Reject": Reject, "Retry": Retry,
         "SoftTimeLimitExceeded": SoftTimeLimitExceeded, "TimeLimitExceeded": TimeLimitExceeded,
     },
     "celery.result": {"AsyncResult": AsyncResult, "EagerResult": EagerResult, "GroupResult": GroupResult},
+    "celery.schedules": {"crontab": crontab},
+    "celery.signals": {},
     "celery.utils": {},
     "celery.utils.log": {"get_task_logger": get_task_logger, "get_logger": get_task_logger},
 }  # fmt: skip
@@ -466,4 +502,6 @@ def stand_in() -> None:
 
 
 def _missing(module: str, name: str) -> NoReturn:
+    if module == "celery.signals" and not name.startswith("_"):
+        raise ImportError(f"{module}.{name} has no counterpart in django_rtq. Connect to django_rtq.signals instead.")
     raise AttributeError(f"{module}.{name} has no counterpart in django_rtq.compat.celery, which stands in for celery.")

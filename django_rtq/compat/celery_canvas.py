@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from django_rtq.broker.brokers import broker_of
 from django_rtq.exceptions import InvalidTask, JobFailed, JobNotFound, WorkflowFailed, WorkflowNotFound
 from django_rtq.handle import JobHandle
+from django_rtq.jobs import serializer
 from django_rtq.jobs.job import JobState
 from django_rtq.other_queues import INSTEAD
 from django_rtq.tasks import registry
@@ -77,9 +79,11 @@ class Canvas:
         self.link_error(errback)
         return self
 
-    def clone(self) -> Canvas:
-        """A copy."""
-        return self
+    def clone(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Canvas:
+        """A copy with lists of its own, with more arguments and options."""
+        return self._with(tuple(args or ()), dict(kwargs or {}), options)
 
     def add_to(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
         """Add its steps, which wait for those before and get what `given` makes; and what is linked to it."""
@@ -112,7 +116,7 @@ class Signature(Canvas):
     task: str
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     immutable: bool = False
     links: list[Canvas] = field(default_factory=list)
     errors: list[Canvas] = field(default_factory=list)
@@ -122,8 +126,8 @@ class Signature(Canvas):
     ) -> AsyncResult:
         """Enqueue a job; with `link` or `link_error` make a workflow. Raises what Task.apply_async() raises."""
         signature = self._with(tuple(args or ()), dict(kwargs or {}), options)
-        links = [*signature.links, *_as_list(signature.options.pop("link", None))]  # type: ignore[attr-defined]
-        errors = [*signature.errors, *_as_list(signature.options.pop("link_error", None))]  # type: ignore[attr-defined]
+        links = [*signature.links, *_as_list(signature.options.pop("link", None))]
+        errors = [*signature.errors, *_as_list(signature.options.pop("link_error", None))]
         if links or errors:
             result: AsyncResult = _send(replace(signature, links=[], errors=[]), links, errors)
             return result
@@ -146,15 +150,17 @@ class Signature(Canvas):
         return registry.get_task(self.task)(*args, *self.args, **{**self.kwargs, **kwargs})
 
     def set(self, *, immutable: bool | None = None, **options: Any) -> Signature:
-        """A copy with other options of apply_async()."""
-        immutable = self.immutable if immutable is None else immutable
-        return replace(self, options={**self.options, **options}, immutable=immutable)
+        """Change its options of apply_async(). Returns itself."""
+        self.immutable = self.immutable if immutable is None else immutable
+        self.options.update(options)
+        return self
 
     def _with(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Signature:
         if self.immutable:
             args, kwargs = (), {}
         options = {**self.options, **options}
-        return replace(self, args=(*args, *self.args), kwargs={**self.kwargs, **kwargs}, options=options)
+        args, kwargs = (*args, *self.args), {**self.kwargs, **kwargs}
+        return Signature(self.task, args, kwargs, options, self.immutable, [*self.links], [*self.errors])
 
     def _add(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
         step = flow.after(*before).add(self.as_task(), *self.args_after(given), **self.kwargs)
@@ -183,7 +189,7 @@ class _Several(Canvas):
 
     def _made(self, tasks: list[Canvas]) -> Canvas:
         made = _KINDS[self.kind](tasks)
-        made.links, made.errors = self.links, self.errors
+        made.links, made.errors = [*self.links], [*self.errors]
         return made
 
 
@@ -208,7 +214,8 @@ class chain(_Several):
         return added
 
     def _with(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Canvas:
-        return self._made([self.tasks[0]._with(args, kwargs, options), *self.tasks[1:]])
+        first, *others = self.tasks
+        return self._made([first._with(args, kwargs, options), *(one.clone() for one in others)])
 
 
 class group(_Several):
@@ -319,6 +326,7 @@ def _send(canvas: Canvas, links: Iterable[Canvas], errors: Iterable[Canvas]) -> 
         for link in links:
             link.add_to(flow, *added)
         output = added.output() if added.output else None
+        flow._fields["output"] = serializer.dumps(output, what="the result of the workflow")  # for AsyncResult(id)
         if errback := _errback(all_errors):
             flow.on_death(errback.as_task(), *errback.args, **errback.kwargs)
     assert flow.handle is not None
@@ -484,7 +492,12 @@ class WorkflowResult(AsyncResult):
                 raise
             return error
         if self._output is _UNKNOWN:
-            raise InvalidTask(f"Workflow {self.id}: what apply_async() returned has its result, an id does not say it.")
+            (fields,) = broker_of(self._flow.backend).workflows.read_fields([self.id])
+            if "output" not in fields:
+                raise InvalidTask(
+                    f"Workflow {self.id} was made by workflow(), which says of no step that it is its result."
+                )
+            self._output = serializer.loads(fields["output"])
         return as_lists(resolve(self._flow.backend, [self._output], {})[0][0])
 
     wait = join = get

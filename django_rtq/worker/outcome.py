@@ -77,6 +77,8 @@ def decide(
     task: Task[Any, Any], error: BaseException, *, failures: int, max_attempts: int, options: Mapping[str, Any]
 ) -> Retried | Buried:
     """Decide what follows from a failed run, after so many earlier failures. `options`: of its record. Pure."""
+    if isinstance(error, Retry) and error.max_attempts is not None:
+        max_attempts = error.max_attempts
     if isinstance(error, Bury) or failures + 1 >= max_attempts:
         return Buried(error)
     if isinstance(error, Retry) and error.after_seconds is not None:
