@@ -2,7 +2,7 @@
 
 The choice is in the address: `?shard=1`. Links and forms of our pages do not say it. A page that is opened from another
 one is about the same, which the header Referer tells, and gets its address by a redirect. So two tabs may show two
-shards. A page of a job is about the shard that has it, and one of a workflow about shard 0.
+shards. A page of a job or of a workflow is about the shard that has it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.inspector.all_shards import ask_shards
 from django_rtq.inspector.carrying import current_place
 from django_rtq.inspector.merged import view_merged
-from django_rtq.inspector.places import shard_numbers, shard_of, shard_place, view_backend
+from django_rtq.inspector.places import place_of_job, shard_numbers, shard_of, shard_place, view_backend
 
 ALL = "all"
 _OF_LISTS = ("shard", "after", "before", "page", "seen", "stop")  # parameters that are of one choice only
@@ -54,7 +54,7 @@ def _are_of_one(names: Mapping[str, str]) -> bool:
 
 
 def _own_place(names: Mapping[str, str]) -> str:
-    return current_place("", names["job_id"]) if "job_id" in names else shard_place(0)
+    return current_place("", names["job_id"]) if "job_id" in names else place_of_job("", names["workflow_id"])
 
 
 def _in_all(request: HttpRequest, view: View, *, is_read: bool) -> HttpResponse:

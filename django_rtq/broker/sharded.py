@@ -31,9 +31,8 @@ NewId = Callable[..., str]  # of the client of a job, and the digest of a unique
 
 def new_ids(backend: str, queue: str) -> NewId | None:
     """What makes ids that name the shards of jobs. None: no shards, or the backend has a Redis of its own."""
-    numbers = open_shards()
     pinned = shard_pinned_in(backend) if backend else None
-    if pinned is None and (not numbers or (backend and place_of(backend))):
+    if pinned is None and not has_shards(backend):
         return None
     return _new_ids(queue, pinned)
 
@@ -44,13 +43,24 @@ def _new_ids(queue: str, pinned: int | None) -> NewId:
     numbers = open_shards()
 
     def new_id(client: str, digest: str = "") -> str:
-        shard = _shard_of_client(queue, client) if pinned is None else pinned
+        shard = shard_of_client(queue, client) if pinned is None else pinned
         if shard is not None:
             return new_job_id(shard)
         job_id = new_job_id()
         return with_shard(job_id, _shard_without_client(digest, job_id, numbers))
 
     return new_id
+
+
+def has_shards(backend: str) -> bool:
+    """Whether jobs of this backend go to shards: the backend has no Redis of its own."""
+    return bool(open_shards()) and not (backend and place_of(backend))
+
+
+def new_workflow_home(client: str, key: str) -> int:
+    """The shard of a new workflow: of its client, else of its key, else any."""
+    numbers = open_shards()
+    return shard_for(f"client {client}" if client else f"workflow {key or new_job_id()}", numbers) if numbers else 0
 
 
 def check_together(jobs: Sequence[AnyJob]) -> None:
@@ -69,7 +79,7 @@ def open_shards() -> tuple[int, ...]:
         shards = read_shards(config.shards).values() if config.shards is not None and shard_numbers() else ()
         _open.config, _open.numbers = config, tuple(shard.number for shard in shards if not shard.closed)
         _new_ids.cache_clear()
-        _shard_of_client.cache_clear()
+        shard_of_client.cache_clear()
     return _open.numbers
 
 
@@ -86,7 +96,7 @@ _open = _Open()
 def shard_for_job(queue: str, client: str, digest: str, job_id: str, numbers: tuple[int, ...]) -> int:
     """The shard of the queue, if it is in one; else of the client; without one of the digest of a unique job, or of
     the id."""
-    shard = _shard_of_client(queue, client)
+    shard = shard_of_client(queue, client)
     return _shard_without_client(digest, job_id, numbers) if shard is None else shard
 
 
@@ -97,7 +107,7 @@ def _shard_without_client(digest: str, job_id: str, numbers: tuple[int, ...]) ->
 
 
 @lru_cache(maxsize=20_000)
-def _shard_of_client(queue: str, client: str) -> int | None:
+def shard_of_client(queue: str, client: str) -> int | None:
     """Of the queue, if it is in one, else of the client; None without a client. open_shards() forgets it with the
     settings."""
     numbers = open_shards()

@@ -150,7 +150,7 @@ def shard_numbers() -> list[int]:
 
 
 def place_of_job(backend: str, job_id: str) -> str:
-    """Where a job of a backend is: the place of the backend, or that of the shard that the id names."""
+    """Where a job, or a workflow, of a backend is: the place of the backend, or of the shard that the id names."""
     if get_config().shards is None or place_of(backend):
         return backend
     number = shard_in(job_id)

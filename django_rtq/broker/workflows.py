@@ -109,11 +109,6 @@ class NewWorkflow:
 ANY_CLIENT = "\n"
 
 
-def new_workflow_id() -> str:
-    """A new id: 48 random bits."""
-    return secrets.token_hex(6)
-
-
 def workflow_of(job_id: str) -> str:
     """The id of the workflow of a member; "" for other jobs."""
     return job_id[13:16] + job_id[17:26] if is_member(job_id) else ""

@@ -33,9 +33,7 @@ def check_shards(shards: Any) -> None:
                 )
             _check_place(number, place)
         if 0 not in shards:
-            raise ConfigurationError(
-                'RTQ["SHARDS"] has no shard 0, which has the workflows and all jobs from before there were shards.'
-            )
+            raise ConfigurationError('RTQ["SHARDS"] has no shard 0, which has all jobs from before there were shards.')
         if all(shard.closed for shard in read_shards(shards).values()):
             raise ConfigurationError('RTQ["SHARDS"]: all shards are closed. New jobs have no place to go.')
     elif isinstance(shards, bool) or not isinstance(shards, int) or not 1 <= shards <= MAX_SHARDS:

@@ -21,6 +21,7 @@ from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import Overview, QueueRow
 from django_rtq.inspector.task_pauses import TaskPause
+from django_rtq.inspector.workflow_states import WorkflowStates
 
 ANSWER_SECONDS = 1.0  # for so long a page waits for a shard
 T = TypeVar("T")
@@ -147,7 +148,16 @@ def merged_overview(overviews: Mapping[int, Overview]) -> Overview:
         contact_seconds=least(overview.contact_seconds for overview in every),
         scheduler_seconds=most(overview.scheduler_seconds for overview in every),
         unscheduled=sorted({name for overview in every for name in overview.unscheduled}),
+        workflows=_merged_workflows([overview.workflows for overview in every]),
     )
+
+
+def _merged_workflows(every: Sequence[WorkflowStates]) -> WorkflowStates:
+    counts: Counter[str] = Counter()
+    for states in every:
+        counts.update(states.counts)
+    blocked = [flow for states in every for flow in states.blocked]
+    return WorkflowStates(counts=counts, blocked=sorted(blocked, key=lambda flow: flow.since))
 
 
 def _merged_row(rows: Sequence[QueueRow]) -> QueueRow:

@@ -44,7 +44,7 @@ REASONS = {
     "running": "are running: call this again when they have ended",
     "after": "wait for the end of a job with the same unique key: call this again when it has ended",
     "changed": "were changed meanwhile: call this again",
-    "member": "belong to workflows, which stay in shard 0",
+    "member": "belong to workflows, which stay in their shard",
     "internal": "are parts of actions on this shard: let a worker run them here",
 }
 

@@ -278,10 +278,6 @@ class Inspector:
         """What is in these places. Where a page is about all shards, one that does not answer is left out."""
         return {place: read(place) for place in places}
 
-    def of_workflows(self, read: Callable[[str], T]) -> T | None:
-        """What the place says that has the workflows. None: it is silent, and the page of all shards says so."""
-        return read(self._broker.backend)
-
     # -- act on queues
 
     def pause(self, queue: str) -> bool:

@@ -6,7 +6,7 @@ All shards are asked at once. One that does not answer is left out, and is named
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -114,12 +114,6 @@ class AllShards(Inspector):
         found = self.ask(lambda _, number: read(shards[number]), shards) if shards else {}
         others = {place: read(place) for place in places if shard_of(place) is None}
         return {**{shards[number]: answer for number, answer in found.items()}, **others}
-
-    def of_workflows(self, read: Callable[[str], T]) -> T | None:
-        """Of shard 0."""
-        with suppress(BrokerError):  # then it is in `silent`
-            return self.ask(lambda _, number: read(shard_place(number)), [0])[0]
-        return None
 
     def pages(
         self, cursor: str, limit: int, read: Page, list_of: Callable[[Sequence[Any]], int] = lambda place: 0

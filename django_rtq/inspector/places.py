@@ -2,6 +2,7 @@
 
 from django_rtq.broker.task_backends import (
     alias_of,
+    place_of_job,
     shard_numbers,
     shard_of,
     shard_place,
@@ -13,6 +14,7 @@ from django_rtq.broker.task_backends import (
 
 __all__ = [
     "alias_of",
+    "place_of_job",
     "shard_numbers",
     "shard_of",
     "shard_place",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import threading
 import time
@@ -107,14 +108,27 @@ def _shard_digits(shard: int) -> str:
     return f"{_IN_SHARD}{shard:03x}"
 
 
-def shard_in(job_id: Any) -> int:
-    """The shard that an id leads to; 0 for ids that name none."""
-    if not isinstance(job_id, str) or len(job_id) != 32 or job_id[12] != "8" or job_id[16] != _IN_SHARD:
+def shard_in(id: Any) -> int:
+    """The shard that the id of a job or of a workflow leads to; 0 for ids that name none."""
+    if not isinstance(id, str):
+        return 0
+    if len(id) == 32 and id[12] == "8":
+        digits = id[17:20] if id[16] == _IN_SHARD else id[13:16]  # those of a member begin with those of its workflow
+    elif len(id) == 12:
+        digits = id[:3]
+    else:
         return 0
     try:
-        return int(job_id[17:20], 16)
+        number = int(digits, 16)
     except ValueError:
         return 0
+    return number if number < _NO_SHARD else 0
+
+
+def new_workflow_id(shard: int = 0) -> str:
+    """A new id of 12 random hexadecimal digits, of which the first three name a shard other than 0."""
+    digits = secrets.token_hex(6)
+    return f"{shard:03x}{digits[3:]}" if shard else f"{int(digits[0], 16) | 8:x}{digits[1:]}"
 
 
 def is_member(job_id: bytes | str) -> bool:
@@ -187,6 +201,7 @@ def clock_moment(ms: float) -> datetime:
     return at
 
 
+_NO_SHARD = 0x800  # ids of workflows of shard 0 begin with it, or more
 _IN_SHARD = "b"  # the variant of ids with a shard; those of members of workflows, of version 8 too, have "8" or "9"
 _ENDS_AT_ONCE = 100
 _random_ends: list[str] = []  # each for one id to come: one system call for a hundred ids

@@ -266,15 +266,15 @@ def _new_jobs(task: EnqueuedTask, queue: str, calls: Iterable[Arguments], all_or
     make = new_job if task.uniqueness is None else new_unique_job
     if get_config().shards is None:
         return [make(task, args, kwargs) for args, kwargs in calls]
-    new_id = _sharded().new_ids(task.backend, queue)
+    new_id = sharded().new_ids(task.backend, queue)
     jobs = [make(task, args, kwargs, new_id) for args, kwargs in calls]
     if all_or_none:
-        _sharded().check_together(jobs)
+        sharded().check_together(jobs)
     return jobs
 
 
 @cache
-def _sharded() -> Any:
+def sharded() -> Any:
     """With it comes redis-py. An import in each call would take longer than to find the shard of a job."""
     from django_rtq.broker import sharded
 

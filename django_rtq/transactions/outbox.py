@@ -123,7 +123,9 @@ def store_workflow(alias: str, flow: NewWorkflow, *, backend: str, queue: str) -
     due_at = database_now() + timedelta(seconds=GRACE_SECONDS)
     try:
         task = "workflow " + str(flow.fields["name"])
-        _insert(alias, (key, place_of(backend), queue, task, text, WORKFLOW_FORMAT, due_at, 0, ""))
+        _insert(
+            alias, (key, place_of(place_of_job(backend, flow.id)), queue, task, text, WORKFLOW_FORMAT, due_at, 0, "")
+        )
     except Error as error:
         raise advised(error, alias) from error
     return key

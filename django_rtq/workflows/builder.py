@@ -22,12 +22,14 @@ from django_rtq.broker.brokers import broker_of
 from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.messages import NewJob
 from django_rtq.broker.redis.commands import Argument
-from django_rtq.broker.workflows import ANY_CLIENT, NewWorkflow, new_workflow_id, workflow_of
-from django_rtq.conf.config import DATABASE
+from django_rtq.broker.task_backends import place_of_job
+from django_rtq.broker.workflows import ANY_CLIENT, NewWorkflow, workflow_of
+from django_rtq.conf.config import DATABASE, get_config
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
+from django_rtq.jobs.job import new_workflow_id, shard_in
 from django_rtq.jobs.serializer import ResultOf
 from django_rtq.tasks.calls import client_name, new_job
-from django_rtq.tasks.enqueuing import Calls, checked_calls, is_in_transaction, pauses
+from django_rtq.tasks.enqueuing import Calls, checked_calls, is_in_transaction, pauses, sharded
 from django_rtq.tasks.task import CalledWorkflow, Task, send_through_middleware, uses_middleware
 from django_rtq.transactions.on_commit import has_transaction
 from django_rtq.transactions.outbox import delete_or_log, store_workflow
@@ -74,7 +76,7 @@ class AnyStep:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{cure}", name=name, obj=self)
 
     def __repr__(self) -> str:
-        return f"<step {self.number} of workflow {self.flow.id}: {self.task}, {self.size}>"
+        return f"<step {self.number} of workflow {self.flow.reference}: {self.task}, {self.size}>"
 
 
 class Step(AnyStep, Generic[R_co]):
@@ -153,7 +155,7 @@ class StepCollector(After):
 
     def __init__(self, workflow_id: str, reference: str, *, client: str, headers: Mapping[str, Any]) -> None:
         super().__init__(self, {})
-        self.id = workflow_id
+        self._id = workflow_id
         self.reference = reference  # how results name it
         self._client, self._headers = client, dict(headers)
         self._fields: dict[str, Argument] = {}
@@ -163,8 +165,14 @@ class StepCollector(After):
         self._clients: dict[int, Counter[str]] = {}  # of the jobs of a step
         self._backend: str | None = None
         self._edges = self._members = 0
-        self._is_open = False
+        self._is_open = self._has_shards = False
+        self._is_settled = True  # its id, which says in which shard it is
         self._called = CalledWorkflow(id=workflow_id)
+
+    @property
+    def id(self) -> str:
+        """The id of the workflow."""
+        return self._id
 
     def after(self, *steps: AnyStep, ended: bool = False) -> After:
         """Add steps that wait until all jobs of these have succeeded, or with `ended` are over in any way.
@@ -189,7 +197,7 @@ class StepCollector(After):
                 for reference in references_in(args, kwargs):
                     self._wait_for(reference, waits, task.name)
                 job = new_job(task, args, dict(kwargs))
-                client = job.client or self._client
+                client = self._client_of(task, job)
                 clients[client] += 1
                 line = _line(job, client)
                 if parts[-1].lines and (len(parts[-1].lines) == PART or parts[-1].size + len(line) > PART_BYTES):
@@ -240,7 +248,7 @@ class StepCollector(After):
             self._check_step(changed, len(self._steps))
             added = list(calls)
             collect(changed, added)
-            return [Workflow(self.id, backend=changed.backend)] * len(added)  # the jobs have no ids yet
+            return [Workflow(self._id, backend=changed.backend)] * len(added)  # the jobs have no ids yet
 
         while some := list(islice(calls, MIDDLEWARE_AT_ONCE)):
             send_through_middleware(task, some, add, workflow=self._called)
@@ -261,6 +269,28 @@ class StepCollector(After):
         if self._backend not in (None, task.backend):
             raise InvalidWorkflow(self.id, f"has tasks of several Redis servers, {task.name} among them.")
         self._backend = task.backend
+        self._has_shards = get_config().shards is not None and sharded().has_shards(task.backend)
+
+    def _client_of(self, task: Task[Any, Any], job: NewJob) -> str:
+        """The client of a job, which is where delay() would send it, so that limits hold, and where its workflow is.
+
+        The first job that has to be in some shard decides that, unless it is settled. Raises InvalidWorkflow.
+        """
+        client = job.client or self._client
+        shard = sharded().shard_of_client(task.queue, client) if self._has_shards else None
+        if shard is None:
+            return client
+        if shard != shard_in(self._id):
+            if self._is_settled:
+                raise InvalidWorkflow(
+                    self._id,
+                    f"is in shard {shard_in(self._id)}, and jobs of {task.name} in queue {task.queue!r} for client "
+                    f"{client!r} are in shard {shard}. Make a workflow for each client, with workflow(…, client=…), or "
+                    "send these jobs with delay().",
+                )
+            self._id = self._called.id = new_workflow_id(shard)
+        self._is_settled = True
+        return client
 
     def _connect(self, number: int, waits: Mapping[int, str]) -> None:
         if self._edges + len(waits) > MAX_EDGES:
@@ -321,11 +351,23 @@ class WorkflowBuilder(StepCollector):
             raise ValueError(f"headers are {headers!r}, but have to be a dictionary.")
         DATABASE.checked(f"workflow {name}: on_commit", on_commit, InvalidTask)
         owner = client_name(f"workflow {name}: client", client) if client is not None else ""
-        workflow_id = new_workflow_id()
+        has_shards = get_config().shards is not None
+        workflow_id = new_workflow_id(sharded().new_workflow_home(owner, self._unique_key) if has_shards else 0)
         super().__init__(workflow_id, workflow_id, client=owner, headers=headers)
+        self._is_settled = bool(self.key and not owner)
         self._on_commit, self._on_dead = on_commit, on_dead
         self._has_begun = False
         self.handle: Workflow | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the workflow. Who knows it may tell others, so it stays."""
+        self._is_settled = True
+        return self._id
+
+    @property
+    def _unique_key(self) -> str:
+        return f"{self.name}\n{self.key}" if self.key else ""
 
     # -- the block
 
@@ -418,17 +460,18 @@ class WorkflowBuilder(StepCollector):
             **self._fields,
             **{f"next:{step.number}": " ".join(self._next.get(step.number, ())) for step in self._steps},
         }
-        key = f"{self.name}\n{self.key}" if self.key else ""
+        key = self._unique_key
         if key:
             fields["key"] = key
-        parts = [(name, "".join(part.lines)) for name, part in self._parts]
+        # References to results have the first id.
+        parts = [(name, "".join(part.lines).replace(self.reference, self._id)) for name, part in self._parts]
         return NewWorkflow(
             id=self.id, key=key, fields=fields, parts=parts, rooms=self._rooms(), token=secrets.token_hex(8)
         )
 
     def _store(self, new: NewWorkflow) -> None:
         assert self.handle is not None
-        broker = broker_of(self._backend or "")
+        broker = self.handle.broker
         answer, other = _make_in_time(partial(broker.workflows.make, new, broker.register_queues))
         if answer == "taken":
             raise InvalidWorkflow(self.id, "has an id that another workflow has, by chance. Make it again.")
@@ -491,7 +534,7 @@ class AddedSteps(StepCollector):
         for step in self._steps:
             texts += [self._fields.get(f"{name}:{step.number}", "") for name in fields]
             texts.append(" ".join(self._next.get(step.number, ())))
-        broker = broker_of(self._backend or "")
+        broker = broker_of(place_of_job(self._backend or "", self._id))
         shape = f"{crc32(repr(texts).encode()):x}"
         parts = [(name, "".join(part.lines)) for name, part in self._parts]
         answer, what = broker.workflows.add(self._holder, shape, texts, parts, broker.register_queues)

@@ -13,6 +13,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from django_rtq.broker.brokers import broker_of
+from django_rtq.broker.task_backends import place_of_job
 from django_rtq.broker.wait import await_workflow
 from django_rtq.broker.workflows import set_bits, started_parts
 from django_rtq.exceptions import WorkflowFailed, WorkflowNotFound, WorkflowTimeout
@@ -146,7 +147,7 @@ class Workflow:
         until = None if timeout is None else time.monotonic() + timeout
         progress = self.progress()
         while seconds := self._seconds_left(progress, until, timeout):
-            progress = read_progress(self.id, self._store.wait(self._broker.waits, self.id, seconds))
+            progress = read_progress(self.id, self._store.wait(self.broker.waits, self.id, seconds))
         self._check_success(progress)
 
     async def aget(self, timeout: float | None = None) -> None:
@@ -155,7 +156,7 @@ class Workflow:
         until = None if timeout is None else time.monotonic() + timeout
         progress = await self.aprogress()
         while seconds := self._seconds_left(progress, until, timeout):
-            await await_workflow(self._broker, self.id, seconds)
+            await await_workflow(self.broker, self.id, seconds)
             progress = await self.aprogress()
         if progress.state is not WorkflowState.SUCCEEDED:
             await sync_to_async(self._check_success)(progress)
@@ -202,7 +203,7 @@ class Workflow:
         """Requeue all dead jobs, with all their attempts. Returns how many. Raises WorkflowNotFound."""
         from django_rtq.inspector.inspector import get_inspector
 
-        inspector, number = get_inspector(self.backend), 0
+        inspector, number = get_inspector(self.place), 0
         by_queue: dict[str, list[str]] = {}
         for job_id, queue in self.dead():
             by_queue.setdefault(queue, []).append(job_id)
@@ -217,19 +218,25 @@ class Workflow:
     # -- inside
 
     @property
-    def _broker(self) -> Any:
-        return broker_of(self.backend)
+    def place(self) -> str:
+        """Where it is: the place of its backend, or of the shard that its id names."""
+        return place_of_job(self.backend, self.id)
+
+    @property
+    def broker(self) -> Any:
+        """The broker of that place."""
+        return broker_of(self.place)
 
     @property
     def _store(self) -> Any:
-        return self._broker.workflows
+        return self.broker.workflows
 
     def _requeue_moved(self, job_id: str) -> bool:
         """Requeue a job that is not dead in the queue of its step, if it is in another one."""
         from django_rtq.exceptions import JobNotFound
         from django_rtq.inspector.inspector import get_inspector
 
-        inspector = get_inspector(self.backend)
+        inspector = get_inspector(self.place)
         try:
             return bool(inspector.requeue(inspector.find(job_id).queue, [job_id]))
         except JobNotFound:
@@ -245,7 +252,7 @@ class Workflow:
             if len(lines) > SHOWN_ERRORS:
                 break
             try:
-                details = get_inspector(self.backend).find(job_id, queue)
+                details = get_inspector(self.place).find(job_id, queue)
             except JobNotFound:
                 continue
             last = details.errors[-1] if details.errors else {}

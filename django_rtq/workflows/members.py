@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.utils.translation import ngettext
 
 from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.task_backends import shard_places, viewed_backend, views_all_shards
 from django_rtq.broker.workflows import MOST_WORKFLOWS, workflow_of
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.formatting import format_number
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress
+from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
 
 _ID = re.compile("[0-9a-f]{12}")
 
@@ -48,10 +49,27 @@ def membership_of(job_id: str) -> Membership | None:
 
 
 def workflow_ids_of(text: str) -> list[str] | None:
-    """The ids of the workflows with this name, or this id. None: their shard is silent. Raises BrokerError."""
+    """The ids of the workflows with this name, or this id. None: a silent shard may have some. Raises BrokerError."""
     if _ID.fullmatch(text):
         return [text]
-    return get_inspector().of_workflows(lambda place: get_broker(place).workflows.named(text, MOST_WORKFLOWS))
+    places = viewed_places()
+    answers = get_inspector().in_places(places, lambda place: get_broker(place).workflows.named(text, MOST_WORKFLOWS))
+    ids = [workflow for named in answers.values() for workflow in named]
+    return ids if ids or len(answers) == len(places) else None
+
+
+def recent_in(places: Sequence[str], limit: int) -> list[WorkflowProgress]:
+    """recent_workflows() of several shards. Of one that does not answer a page shows none. Raises BrokerError."""
+    answers = get_inspector().in_places(places, lambda place: recent_workflows(limit, backend=place))
+    flows = [flow for recent in answers.values() for flow in recent]
+    if len(places) > 1:
+        flows.sort(key=lambda flow: flow.ended_ms or flow.made_ms, reverse=True)
+    return flows[:limit]
+
+
+def viewed_places() -> list[str]:
+    """The shard or backend that is looked at, or all shards."""
+    return shard_places() if views_all_shards() else [viewed_backend()]
 
 
 def why_not_started(progress: WorkflowProgress, step: StepProgress) -> Iterator[str]:

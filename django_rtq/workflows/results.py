@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
-from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.brokers import broker_of
+from django_rtq.broker.task_backends import place_of_job
 from django_rtq.exceptions import WrongState
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import noting_outage
@@ -42,7 +43,8 @@ class StepResults(Generic[R]):
 
 def read_results(backend: str, workflow: str, numbers: list[int]) -> list[Any]:
     """The results of these members. What did not succeed is _LOST. Raises BrokerError and WrongState."""
-    outcomes = get_broker(backend).workflows.outcomes(workflow, numbers) if numbers else []
+    store = broker_of(place_of_job(backend, workflow.partition("+")[0])).workflows
+    outcomes = store.outcomes(workflow, numbers) if numbers else []
     return [_result(workflow, number, outcome) for number, outcome in zip(numbers, outcomes, strict=True)]
 
 

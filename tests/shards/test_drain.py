@@ -357,8 +357,8 @@ def test_parts_of_actions_stay(settings_with, shards):
     assert "Carried 0 jobs and 1 outcome" in run("rtq_shards", "drain", OLD)
 
 
-def test_workflows_stay_in_shard_0(servers, shards, settings_with):
-    with workflow("sum") as flow:
+def test_workflows_stay_in_their_shard(servers, shards, settings_with):
+    with workflow("sum", client=client_of(0)) as flow:
         flow.map(double, [1, 2, 3])
     other = tasks.note.using(client=client_of(0)).delay("x")
     places = {0: {"redis": servers[0].url, "closed": True}, 1: servers[1].url}
@@ -366,7 +366,7 @@ def test_workflows_stay_in_shard_0(servers, shards, settings_with):
         output = io.StringIO()
         with pytest.raises(CommandError, match="Shard 0 is not empty"):
             call_command("rtq_shards", "drain", 0, stdout=output, stderr=output)
-        assert "3 belong to workflows, which stay in shard 0" in output.getvalue()
+        assert "3 belong to workflows, which stay in their shard" in output.getvalue()
         assert "Carried 1 job" in output.getvalue()
         assert other.state == "queued"
         assert waiting(shards[1]) == 1

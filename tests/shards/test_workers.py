@@ -1,5 +1,6 @@
 """One rtq_worker serves all shards, and one that is down holds up no other."""
 
+import asyncio
 import itertools
 import json
 import os
@@ -15,7 +16,7 @@ from django_rtq.broker.brokers import close_brokers
 from django_rtq.jobs.job import shard_in
 from tests.app import tasks
 from tests.app.step_tasks import walk
-from tests.app.workflow_steps import add_up, double, report
+from tests.app.workflow_steps import add_up, double, double_more, report
 from tests.shards.conftest import client_of, waiting
 from tests.support.forked_commands import ForkedCommand
 from tests.support.waiting import wait_until
@@ -200,16 +201,25 @@ def test_a_worker_that_another_server_answers_waits_for_its_own(worker, shards, 
     assert enqueue(2, 0).get(60) == "0-2"
 
 
-def test_workflows_are_in_shard_0_and_jobs_with_steps_in_theirs(worker, shards, journal):
+@pytest.mark.parametrize("shard", [0, 1])
+def test_workflows_and_jobs_with_steps_are_in_the_shards_of_their_clients(worker, shards, journal, shard):
     worker(TASK_MODULES=["tasks", "step_tasks", "workflow_steps"])
-    with workflow("sum") as flow:
+    with workflow("sum") as flow:  # its shard is known when the last step is added
         doubles = flow.map(double, [1, 2, 3])
         total = flow.add(add_up, doubles.results)
-        flow.add(report, "total", total.result)
+        more = flow.add(double_more, [4, 5])
+        flow.after(more).add(report.using(client=client_of(shard)), "total", total.result)
     walked = [walk.using(client=client_of(shard)).delay(f"walk {shard}") for shard in (0, 1)]
 
     flow.handle.get(60)
-    assert list(flow.handle.results("add_up")) == [12]
+    assert asyncio.run(flow.handle.aget(60)) is None
+    assert list(flow.handle.results("add_up")) == [12, 18]
+    assert [len(client.keys("*:workflow:*")) for client in shards] == [1 - shard, shard]
+    assert [step.task.rpartition(".")[2] for step in flow.handle.progress().steps if step.number > 3] == [
+        "double",
+        "add_up",
+        "report",
+    ]
     assert [shard_in(job.id) for job in walked] == [0, 1]
     assert [[step["name"] for step in job.get(60)] for job in walked] == [
         [f"walk {shard} {number}" for number in range(3)] for shard in (0, 1)

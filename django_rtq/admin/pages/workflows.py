@@ -18,10 +18,10 @@ from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.formatting import format_number
-from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.places import viewed_backend
 from django_rtq.jobs.job import moment
-from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
-from django_rtq.workflows.members import why_not_started
+from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress
+from django_rtq.workflows.members import recent_in, viewed_places, why_not_started
 
 SHOWN = 100
 CANCELLED_IN_REQUEST = 2_000  # jobs; heartbeats cancel the others
@@ -40,14 +40,13 @@ class WorkflowAdmin(PageAdmin):
 
     def workflows(self, request: HttpRequest) -> HttpResponse:
         """Those in which something happened last."""
-        recent = get_inspector().of_workflows(lambda place: recent_workflows(SHOWN, backend=place))
-        rows = [_row(progress) for progress in recent or ()]
+        rows = [_row(progress) for progress in recent_in(viewed_places(), SHOWN)]
         return self.render(request, "workflows.html", {"title": _("Workflows"), "rows": rows})
 
     def workflow(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
         """Its steps, as a graph and as a table."""
         try:
-            progress = Workflow(workflow_id).progress()
+            progress = _flow(workflow_id).progress()
         except WorkflowNotFound:
             return self._not_found(request, workflow_id)
         dead_url = partial(self._dead_url, workflow_id)
@@ -65,7 +64,7 @@ class WorkflowAdmin(PageAdmin):
 
     def cancel(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
         """End it, after confirmation."""
-        flow = Workflow(workflow_id)
+        flow = _flow(workflow_id)
         try:
             progress = flow.progress()
             is_cancelled = request.method == "POST" and flow.cancel(most_jobs=CANCELLED_IN_REQUEST)
@@ -94,7 +93,7 @@ class WorkflowAdmin(PageAdmin):
     def requeue(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
         """Requeue its dead jobs."""
         try:
-            number = Workflow(workflow_id).requeue_dead()
+            number = _flow(workflow_id).requeue_dead()
         except WorkflowNotFound:
             return self._not_found(request, workflow_id)
         text = ngettext(
@@ -117,6 +116,10 @@ class WorkflowAdmin(PageAdmin):
         return self._render_problem(
             request, _("Workflow not found"), why % {"id": clean_text(workflow_id, 40)}, status=404
         )
+
+
+def _flow(workflow_id: str) -> Workflow:
+    return Workflow(workflow_id, backend=viewed_backend())
 
 
 def _row(progress: WorkflowProgress) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.task_backends import shard_places
 from django_rtq.jobs.job import moment
 from django_rtq.management.command import LIMIT, Action, ActionCommand, Argument, Options
 from django_rtq.management.output import Column, ago, count, facts
-from django_rtq.workflows.handle import Workflow, WorkflowProgress, get_workflow, recent_workflows
-from django_rtq.workflows.members import why_not_started
+from django_rtq.workflows.handle import Workflow, WorkflowProgress, get_workflow
+from django_rtq.workflows.members import recent_in, why_not_started
 
 COLUMNS = [
     Column("ID", lambda flow: flow.id),
@@ -56,7 +57,8 @@ class Command(ActionCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        flows = recent_workflows(options["limit"], backend=get_broker().backend)
+        place = get_broker().backend
+        flows = recent_in([place] if place else shard_places(), options["limit"])
         self.print_list(options, COLUMNS, flows, _as_dict, if_none="There is no workflow.")
 
     def do_show(self, options: Options) -> None:

@@ -212,7 +212,7 @@ class Run:
             from django_rtq.broker.job_steps import Holder
             from django_rtq.workflows.builder import AddedSteps
 
-            backend = self.progress.backend if self.progress is not None else ""
+            backend = alias_of(self.progress.backend) if self.progress is not None else ""
             holder = Holder(self.queue, self.id, self.worker, self.now_ms)
             headers = self.options.get("headers", {})
             self.added_steps = AddedSteps(
