@@ -56,6 +56,8 @@ class RTQConfig(AppConfig):
         autodiscover_modules(*task_modules())
         if sys.argv[1:2] == ["shell"]:
             import_module("django_rtq.models").leave_out_of_shell()
+        if "django.core.wsgi" in sys.modules or "django.core.asgi" in sys.modules:
+            import_module("django_rtq.broker.broker")  # this process serves requests: none of them waits for imports
         if "_ARGCOMPLETE" in os.environ:
             import_module("django_rtq.management.completion").answer()
 

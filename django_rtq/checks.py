@@ -5,20 +5,27 @@ Every process of a project imports this module, and few run the checks: what onl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from django.core.cache import caches
 from django.core.checks import ERROR, CheckMessage, Error, Warning
 from django.db import Error as DatabaseFailure
 from django.db import connections
 
 from django_rtq.broker.task_backends import check_shards, connection_settings_of, places, shard_of, shard_places
-from django_rtq.conf.config import get_config, is_ours, task_backends
+from django_rtq.conf.config import Config, get_config, is_ours, task_backends
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
 from django_rtq.tasks.limits_of import check_functions
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.transactions.rules import named_database, outbox_database, written_database
 
+if TYPE_CHECKING:
+    from django_rtq.broker.redis.connections import ConnectionSettings
+
+_PLAIN_URL = re.compile(r"redis://[a-z0-9.-]+(:\d{1,4})?(/\d{1,3})?")
+_DJANGOS_CACHES = "django.core.cache.backends."
 _NO_ENGINE = "django.db.backends.dummy"  # what Django makes of {}
 
 
@@ -27,15 +34,13 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
 
     rtq.W001: the lease is very short.
     """
-    from django_rtq.broker.redis.settings import caches_in
-
     try:
         config = get_config()
         check_shards()
-        places = [connection_settings_of(place) for place in shard_places()]
+        places = [] if _is_plain(config) else [connection_settings_of(place) for place in shard_places()]
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E001")]
-    for where, alias in ((place, alias) for place in places for alias in caches_in(place)):
+    for where, alias in _shared_with_caches(places):
         return [
             Error(
                 f"The queues are in {where}, which the cache {alias!r} uses too. cache.clear() runs FLUSHDB: "
@@ -53,6 +58,21 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
             )
         ]
     return []
+
+
+def _is_plain(config: Config) -> bool:
+    """Whether nothing can be wrong with RTQ["REDIS"]: then redis-py, whose import takes long, need not read it."""
+    if config.shards is not None or config.db is not None or not _PLAIN_URL.fullmatch(str(config.redis)):
+        return False
+    backends = [str(cache.get("BACKEND")) for cache in caches.settings.values()]
+    return all(name.startswith(_DJANGOS_CACHES) and "redis" not in name for name in backends)
+
+
+def _shared_with_caches(places: Sequence[ConnectionSettings]) -> Iterator[tuple[ConnectionSettings, str]]:
+    if places:
+        from django_rtq.broker.redis.settings import caches_in
+
+        yield from ((place, alias) for place in places for alias in caches_in(place))
 
 
 def check_schedules(**kwargs: Any) -> list[CheckMessage]:

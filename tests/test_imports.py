@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 SETTINGS = """
 import sys
 import django
@@ -62,9 +64,9 @@ os.dup2(out, 1)
 """
 
 
-def printed(program, url):
+def printed(program, url, before=""):
     """By a new process."""
-    program = SETTINGS.format(url=url) + program
+    program = f"{before}\n{SETTINGS.format(url=url)}{program}"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
     return done.stdout
 
@@ -104,6 +106,38 @@ def test_a_web_process_imports_what_declares_tasks():
     assert of_packages(modules, "redis", "hiredis", "opentelemetry", "cronsim") == []
     assert of_packages(modules, "django_rtq.worker", "django_rtq.scheduler", "django_rtq.management") == []
     assert len(ours(modules)) <= 46
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        "from django_rtq import Workflow, WorkflowState, get_workflow, workflow",
+        "from django.core.checks import run_checks; assert not run_checks()",
+    ],
+)
+def test_what_needs_no_server_imports_no_client_of_it(does):
+    modules = imported(f"{does}\nprint(*sys.modules)", "redis://localhost:1/0")
+
+    assert of_packages(modules, "redis", "hiredis", "django_rtq.worker", *PEOPLE) == []
+
+
+@pytest.mark.parametrize("serves", ["wsgi", "asgi"])
+def test_a_process_that_serves_requests_imports_the_broker_before_the_first_one(redis, redis_server, serves):
+    program = """
+from django_rtq import task
+
+@task(name="probe")
+def probe():
+    pass
+
+before = set(sys.modules)
+probe.delay()
+print(*set(sys.modules) - before, "end")
+"""
+    done = printed(program, redis_server.url, before=f"import django.core.{serves}")
+
+    assert ours(done.split()) == set()
+    assert of_packages(done.split(), "redis") == []
 
 
 def test_a_web_process_that_enqueues_imports_the_broker(redis, redis_server):

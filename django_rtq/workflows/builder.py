@@ -19,11 +19,8 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 
 from django_rtq.broker.brokers import broker_of
-from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.messages import NewJob
-from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.task_backends import place_of_job
-from django_rtq.broker.workflows import ANY_CLIENT, NewWorkflow, workflow_of
 from django_rtq.conf.config import DATABASE, get_config
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
 from django_rtq.jobs.job import new_workflow_id, shard_in
@@ -36,6 +33,11 @@ from django_rtq.transactions.outbox import delete_or_log, store_workflow
 from django_rtq.transactions.rules import OnCommit, database_to_await, outbox_database
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.results import StepResults, references_in
+
+if TYPE_CHECKING:
+    from django_rtq.broker.job_steps import Holder
+    from django_rtq.broker.redis.commands import Argument
+    from django_rtq.broker.workflows import NewWorkflow
 
 logger = logging.getLogger("django_rtq")
 
@@ -439,6 +441,8 @@ class WorkflowBuilder(StepCollector):
 
     def _rooms(self) -> list[tuple[str, str, int]]:
         """How many jobs begin at once in each queue, for each client."""
+        from django_rtq.broker.workflows import ANY_CLIENT
+
         rooms: Counter[tuple[str, str]] = Counter()
         for number, clients in self._clients.items():
             if not self._fields[f"after:{number}"] and self._fields.get("on_death") != number:
@@ -452,6 +456,8 @@ class WorkflowBuilder(StepCollector):
         return [(queue, client, members) for (queue, client), members in rooms.items()]
 
     def _made(self) -> NewWorkflow:
+        from django_rtq.broker.workflows import NewWorkflow  # with it comes redis-py
+
         fields: dict[str, Argument] = {
             "name": self.name,
             "client": self._client,
@@ -508,6 +514,8 @@ class AddedSteps(StepCollector):
     def __init__(
         self, holder: Holder, *, headers: Mapping[str, Any], backend: str, passed_by_later: Callable[[], str]
     ) -> None:
+        from django_rtq.broker.workflows import workflow_of
+
         flow = workflow_of(holder.job_id)
         super().__init__(flow, f"{flow}+{int(holder.job_id[-6:], 16)}", client="", headers=headers)
         self._holder, self._backend, self._is_open = holder, backend, True

@@ -14,8 +14,6 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.broker.brokers import broker_of
 from django_rtq.broker.task_backends import place_of_job
-from django_rtq.broker.wait import await_workflow
-from django_rtq.broker.workflows import set_bits, started_parts
 from django_rtq.exceptions import WorkflowFailed, WorkflowNotFound, WorkflowTimeout
 from django_rtq.handle import check_timeout
 from django_rtq.jobs.job import StrEnum
@@ -152,6 +150,8 @@ class Workflow:
 
     async def aget(self, timeout: float | None = None) -> None:
         """get() for coroutines. Any number of them share a few connections while they wait."""
+        from django_rtq.broker.wait import await_workflow  # with it comes redis-py
+
         check_timeout(timeout)
         until = None if timeout is None else time.monotonic() + timeout
         progress = await self.aprogress()
@@ -178,6 +178,8 @@ class Workflow:
 
     def dead(self) -> Iterator[tuple[str, str]]:
         """The dead jobs: id, and queue of their step, where they are unless somebody has moved them."""
+        from django_rtq.broker.workflows import set_bits, started_parts
+
         progress = self.progress()
         started = started_parts(self.id, progress.fields)
         for step in progress.blocking():

@@ -205,7 +205,7 @@ def _named_by(*classes: type) -> frozenset[str]:
     return frozenset(
         name
         for base in classes
-        if "__init__" in vars(base)
+        if base is not object and "__init__" in vars(base)  # to read a signature in C takes long
         for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items()
         if name != "self" and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     )
