@@ -601,6 +601,15 @@ def test_a_worker_of_a_former_version_notes_results(redis, broker):
     assert "ended_members" not in snapshot(redis)
 
 
+def test_an_empty_step_leaves_nothing_to_start(redis, broker):
+    begun_flow(broker, {"next": "1"}, {"size": 0, "after": "0"})
+
+    end(broker, "ack", *claim_members(broker))
+
+    assert states_of(broker) == ["succeeded", "succeeded"]
+    assert "unstarted" not in snapshot(redis)
+
+
 def test_notes_that_belong_to_nobody_are_dropped(redis, broker):
     """Of a job that is no member, of a workflow that is not there, and of a number that it does not have."""
     begun_flow(broker, {})

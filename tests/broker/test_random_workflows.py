@@ -22,14 +22,16 @@ from tests.support.nightly import IS_NIGHTLY
 from tests.support.workflows import FLOW, begun_flow, fields_of
 
 QUEUES = (QUEUE, "low")
-# 1 and 2 wait for 0, 2 only for its end; 3 for both, 4 for the end of 3, and 5 for nobody.
+# 1 and 2 wait for 0, 2 only for its end; 3 for both, 4 for the end of 3, 5 for nobody, and 9 for 5. Some are empty.
 STEPS = (
     {"size": 3, "next": "1 2e"},
     {"size": 2, "after": "0", "next": "3", "queue": "low"},
     {"size": 1, "after": "0e", "next": "3"},
     {"size": 2, "after": "1 2", "next": "4e"},
     {"size": 1, "after": "3e", "queue": "low"},
-    {"size": 1},
+    {"size": 1, "next": "9"},
+    *({"size": 0} for _ in range(3)),  # so that those that are added begin with the same number, and are the tenth
+    {"size": 0, "after": "5"},
 )
 ACTS = 60
 ROUNDS = 50  # in which all jobs come to their ends

@@ -53,7 +53,7 @@ local function finish_step(flow, step, how, now)
     for place in string.gmatch(parts, "%d+") do
       redis.call("ZADD", flow.starting, first + place, next .. ":" .. place)
     end
-    redis.call("ZADD", flow.q.unstarted, now, flow.id)
+    if parts ~= "" then redis.call("ZADD", flow.q.unstarted, now, flow.id) end
     redis.call("HSET", flow.hash, "state:" .. next, "started")
     if size == "0" then todo[#todo + 1] = { next, "succeeded" } end
   end
