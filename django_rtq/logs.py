@@ -89,7 +89,7 @@ def connect() -> None:
 
 def is_watched() -> bool:
     """Whether a person looks at what this process prints: it has a terminal, or the project is under development."""
-    return sys.stderr.isatty() or is_debug()
+    return getattr(sys.stderr, "isatty", bool)() or is_debug()  # a daemon may have no stderr
 
 
 def _jobs(job_ids: Sequence[str]) -> str:

@@ -134,6 +134,11 @@ def test_where_a_person_looks_each_job_that_succeeded_is_one_line(connected, cap
     connected(logging.WARNING)
 
 
+def test_nobody_looks_at_a_process_without_a_stderr(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert not logs.is_watched()
+
+
 @pytest.mark.parametrize("is_secret", [False, True])
 def test_the_message_of_an_error_is_cut_before_anything_is_done_with_it(connected, caplog, is_secret):
     connected(logging.INFO)

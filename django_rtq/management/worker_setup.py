@@ -6,7 +6,7 @@ import logging
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from typing import NoReturn
 
@@ -174,4 +174,5 @@ def show_logs(verbosity: int) -> None:
         logger.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
     if not logger.isEnabledFor(logging.INFO):
         level = logging.getLevelName(logger.getEffectiveLevel())
-        sys.stderr.write(f'starting: LOGGING has the logger "django_rtq" at {level}; -v 2 shows more than that.\n')
+        with suppress(AttributeError):  # a daemon may have no stderr
+            sys.stderr.write(f'starting: LOGGING has the logger "django_rtq" at {level}; -v 2 shows more than that.\n')
