@@ -47,6 +47,7 @@ MAX_RUNNING_SHOWN = 1000  # running jobs of a queue
 USUAL_HOURS = 6  # hours before the current one that say how long tasks usually run
 USUAL_SECONDS = 60.0  # for so long that is not read again
 UNSCHEDULED = 120.0  # seconds without a look for due jobs; a scheduler looks at least once a minute
+REFUSED_MS = 60_000  # for so long after it refused commands a server is full, whatever it uses now
 _HEAD_BYTES = 400  # read of a record: enough for its header and the name of its task
 _FAILURE_BYTES = 4000  # the same, of the newest failures: their arguments are needed to hide secrets in messages
 Replies = Mapping[str, Sequence[Any]]  # kind -> a reply for each queue
@@ -117,6 +118,10 @@ class OverviewReader:
         self.series = TimeSeriesReader(broker)
         self._hours = TaskHours(broker)
         self._usual: tuple[float, dict[str, TaskMetrics]] = (-math.inf, {})  # time.monotonic(), by task
+        self._refused: tuple[int, int] = (
+            -1,
+            -REFUSED_MS,
+        )  # what the server refused, and when that was seen to grow, ms
         self._last_hour: tuple[int, dict[str, dict[str, TaskCounts]]] = (0, {})  # the hour before: queue -> counters
 
     def read(self, minutes: int = 60, *, step: int | None = None, with_totals: bool = False) -> Overview:
@@ -254,9 +259,20 @@ class OverviewReader:
         now_ms = clock_ms(time)
         text = info[0] if info and not isinstance(info[0], BrokerError) else b""
         server = replace(read_server(text, now_ms), data_lost_ms=int(lost) if lost else None)
-        return read_queue_names(queues), [w.decode() for w in workers], server, of_others
+        return read_queue_names(queues), [w.decode() for w in workers], self._with_refusals(server), of_others
 
     # -- inside
+
+    def _with_refusals(self, server: ServerDetails) -> ServerDetails:
+        """With the warning "full" if it has refused commands since this reader last looked."""
+        if not server.is_known:
+            return server
+        known, grew_ms = self._refused
+        grew_ms = server.now_ms if 0 <= known < server.refused else grew_ms
+        self._refused = (server.refused, grew_ms)
+        if server.now_ms - grew_ms >= REFUSED_MS or "full" in server.warnings:
+            return server
+        return replace(server, warnings=["full", *(name for name in server.warnings if name != "nearly_full")])
 
     def _usual_metrics(self, queues: Sequence[str]) -> Mapping[str, TaskMetrics]:
         """How long tasks run, by their names, in all queues together; up to a minute old."""

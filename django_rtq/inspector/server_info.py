@@ -11,7 +11,7 @@ from django_rtq.broker.redis.connections import check_server_mode, check_server_
 from django_rtq.broker.stored_format import check_format, read_format
 from django_rtq.exceptions import BrokerError
 
-_NEARLY_FULL = 0.9  # of maxmemory
+_NEARLY_FULL, _FULL = 0.9, 0.98  # of maxmemory; a command that was refused gives its memory back
 _MANY_CONNECTIONS = 0.8  # of maxclients: a deploy starts new processes before the old ones are gone
 
 
@@ -32,6 +32,7 @@ class ServerDetails:
     #: "full" (it refuses jobs), "nearly_full", "connections" (nearly as many as it accepts), "log_failed",
     #: "snapshot_failed" (it could not write to its disk), "replica" (read only).
     warnings: list[str] = field(default_factory=list)
+    refused: int = 0  # commands for which there was no memory, since the server started
     data_lost_ms: int | None = None  # when workers noticed that it has lost its data; None: not in the last day
 
 
@@ -52,14 +53,17 @@ def read_server(info: bytes, now_ms: int) -> ServerDetails:
         connections=_number(told, "connected_clients"),
         max_connections=_number(told, "maxclients"),
         warnings=_warnings(told),
+        refused=int(told.get("errorstat_OOM", "").removeprefix("count=") or 0),
     )
 
 
 def _warnings(told: dict[str, str]) -> list[str]:
+    refused = told.get("errorstat_OOM")  # since the server started: it was full, and is until there is room again
     used, most = _number(told, "used_memory") or 0, _number(told, "maxmemory") or 0
     connections, max_connections = _number(told, "connected_clients") or 0, _number(told, "maxclients") or 0
     # With a policy for all keys it deletes some instead, and "evicts" says so.
-    is_full = 0 < most <= used and not told.get("maxmemory_policy", "").startswith("allkeys")
+    may_refuse = most > 0 and not told.get("maxmemory_policy", "").startswith("allkeys")
+    is_full = may_refuse and (used >= most * _FULL or (refused and used > most * _NEARLY_FULL))
     wrong = {
         "evicts": told.get("maxmemory_policy", "noeviction") != "noeviction",
         "volatile": told.get("aof_enabled") == "0",

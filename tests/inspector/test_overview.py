@@ -3,6 +3,7 @@
 import pytest
 
 from django_rtq.broker.redis import client
+from django_rtq.exceptions import BrokerFull
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.inspector.jobs.job_refs import LISTS
 from django_rtq.inspector.server_info import read_server
@@ -185,6 +186,10 @@ def test_there_is_no_list_of_that_name(redis, inspector):
         (b"aof_enabled:0\r\nmaxmemory_policy:allkeys-lru\r\n", ["evicts", "volatile"]),
         (b"used_memory:95\r\nmaxmemory:100\r\n", ["nearly_full"]),
         (b"used_memory:100\r\nmaxmemory:100\r\n", ["full"]),
+        # a refused command has given its memory back
+        (b"used_memory:98\r\nmaxmemory:100\r\n", ["full"]),
+        (b"used_memory:91\r\nmaxmemory:100\r\nerrorstat_OOM:count=3\r\n", ["full"]),
+        (b"used_memory:89\r\nmaxmemory:100\r\nerrorstat_OOM:count=3\r\n", []),
         (b"used_memory:101\r\nmaxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n", ["evicts", "nearly_full"]),
         (b"used_memory:95\r\nmaxmemory:0\r\n", []),
         (b"connected_clients:801\r\nmaxclients:1000\r\n", ["connections"]),
@@ -197,6 +202,17 @@ def test_there_is_no_list_of_that_name(redis, inspector):
 )
 def test_what_endangers_jobs_is_told(info, warnings):
     assert read_server(info, 1).warnings == warnings
+
+
+def test_a_server_that_refuses_is_full_however_little_it_uses(redis, broker, inspector):
+    broker.register_queues(["default"])
+    redis.config_resetstat()
+    assert "full" not in inspector.overview.read().server.warnings
+    with redis.full_memory(), pytest.raises(BrokerFull):
+        queued_job(broker)
+
+    for _ in range(2):
+        assert "full" in inspector.overview.read().server.warnings
 
 
 def test_a_server_that_does_not_tell_is_no_trouble():
