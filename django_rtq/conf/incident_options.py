@@ -25,6 +25,7 @@ KINDS = (
     "job_hung",
     "long_wait",
     "falling_behind",
+    "limit_zero",
     "busy_client",
     "no_scheduler",
     "jobs_lost_place",

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from django_rtq.conf.config import get_config
-from django_rtq.incidents.incident import Incident, Severity
+from django_rtq.incidents.incident import Action, Incident, Severity
 from django_rtq.incidents.queues import (
     blocked_workflows,
     busy_clients,
@@ -22,6 +22,7 @@ from django_rtq.incidents.queues import (
     paused_queues,
     paused_tasks,
     stuck_workflows,
+    zero_limits,
 )
 from django_rtq.incidents.schedules import invalid_schedules, known_schedules, missed_schedules
 from django_rtq.incidents.workers import (
@@ -64,6 +65,7 @@ _DETECTORS = (
     silent_workers,
     missing_schedulers,
     lost_places,
+    zero_limits,
     busy_clients,
     paused_queues,
     paused_tasks,
@@ -164,5 +166,8 @@ def _outbox(overview: Overview, lag: OutboxLag | None) -> Iterator[Incident]:
             kind="outbox_lag",
             severity=Severity.CRITICAL,
             since=overview.ago(lag.oldest_seconds),
-            values={"count": lag.jobs, "duration": lag.oldest_seconds},
+            values={"count": lag.jobs, "duration": lag.oldest_seconds, "error": lag.oldest_error[:500]},
+            also=("outbox_error",) if lag.oldest_error else ("outbox_stands",),
+            queue=lag.oldest_queue if lag.oldest_error else "",
+            actions=(Action.SHOW_QUEUE,) if lag.oldest_error else (Action.SHOW_WORKERS,),
         )

@@ -65,6 +65,7 @@ TEXTS: dict[str, Any] = {
     "falling_behind": gettext_lazy(
         "Queue %(name)s is falling behind: its oldest job has been waiting for %(duration)s, and waits are growing."
     ),
+    "limit_zero": gettext_lazy("Queue %(name)s: jobs wait that no worker may start."),
     "busy_client": gettext_lazy(
         "Queue %(name)s: client %(client)s took %(share)s %% of the work of the last hour, and others wait. The oldest "
         "job has been waiting for %(duration)s."
@@ -112,10 +113,8 @@ TEXTS: dict[str, Any] = {
         "number",
     ),
     "outbox_lag": ngettext_lazy(
-        "%(count)s job waits in the outbox, for %(duration)s. Is a worker or scheduler running with this database, and "
-        "does its log name an error?",
-        "%(count)s jobs wait in the outbox, the oldest for %(duration)s. Is a worker or scheduler running with this "
-        "database, and does its log name an error?",
+        "%(count)s job waits in the outbox, for %(duration)s.",
+        "%(count)s jobs wait in the outbox, the oldest for %(duration)s.",
         "number",
     ),
     "outbox_unknown": gettext_lazy("The database did not say how many jobs wait in the outbox: %(error)s"),
@@ -144,6 +143,21 @@ TEXTS: dict[str, Any] = {
     # Beside the sentence of a kind
     "missing_here": gettext_lazy("Its jobs are missing here."),
     "redis_said": "%(error)s",
+    "outbox_error": gettext_lazy("The oldest was refused: %(error)s"),
+    "outbox_stands": gettext_lazy(
+        "Is a worker or scheduler running with this database, and does its log name an error?"
+    ),
+    "zero_of_queue": gettext_lazy("The limit max_running of the queue is 0."),
+    "zero_of_clients": ngettext_lazy(
+        "The limit max_running of each client is 0: %(count)s waits for it.",
+        "The limit max_running of each client is 0: %(count)s wait for it.",
+        "number",
+    ),
+    "zero_of_client": gettext_lazy("The limit max_running of client %(client)s is 0."),
+    "set_at_run_time": gettext_lazy("It was set at run time. Take it back:"),
+    "set_in_settings": gettext_lazy('It is set in RTQ["QUEUES"].'),
+    "at_limit": gettext_lazy("The queue runs as many jobs as its limit max_running allows."),
+    "at_rate": gettext_lazy("Its rate lets no job start at this moment."),
     "declare_task": gettext_lazy(
         "Start workers with the code that declares the task, in an app of INSTALLED_APPS or in a module of "
         'RTQ["TASK_MODULES"]. Jobs that have waited for %(duration)s are dead.'

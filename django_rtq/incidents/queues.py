@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from shlex import quote
 from typing import Any
 
 from django_rtq.conf.config import get_config
@@ -169,8 +170,35 @@ def long_waits(overview: Overview, oldest_seconds: float | None = None) -> Itera
                 Severity.WARNING,
                 since=overview.ago(seconds),
                 values={"duration": seconds, "waiting": row.details.queued, "clients": row.details.clients},
-                also=("jobs_waiting",),
+                also=(*_holds(row.details), "jobs_waiting"),
                 actions=(Action.SHOW_QUEUE,),
+            )
+
+
+def _holds(queue: QueueDetails) -> list[str]:
+    """The sentences that say why a queue starts no job now."""
+    holds = {"at_limit": queue.is_at_limit, "at_rate": queue.is_at_rate}
+    return [name for name, is_held in holds.items() if is_held]
+
+
+def zero_limits(overview: Overview) -> Iterator[Incident]:
+    """Limits of 0 running jobs for which jobs wait: nothing but another limit lets them start."""
+    for queue in (row.details for row in overview.queues):
+        stopped = sum(zero.lanes for zero in queue.zero_limits if zero.field != "queue")
+        for zero in queue.zero_limits:
+            kind, is_client, client = zero.field.partition(":")
+            option = {"queue": "--whole-queue", "clients": "--each-client"}.get(kind, f"--client {quote(client)}")
+            yield _of_queue(
+                queue,
+                "limit_zero",
+                Severity.CRITICAL if kind == "queue" or stopped >= min(queue.clients, 100) else Severity.WARNING,
+                client=client if is_client else None,
+                values={"client": _client_name(client), "count": zero.lanes},
+                also=(f"zero_of_{kind}", "set_at_run_time" if zero.is_set_here else "set_in_settings"),
+                actions=(Action.SHOW_CLIENT if is_client else Action.SHOW_QUEUE,),
+                command=f"python manage.py rtq_clients limit {queue.name} {option} --max-running settings"
+                if zero.is_set_here
+                else "",
             )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from django_rtq.broker.job_steps import Wait
 from django_rtq.broker.messages import HeldEntry
@@ -19,6 +19,8 @@ from django_rtq.jobs.outcome import read_outcome
 from django_rtq.jobs.record import Header, read_leniently
 
 MAX_RECORD_SHOWN = 65_536  # bytes of a record that are shown as stored
+#: A time that is later than another one by no more than this need not be later: each machine has its own clock.
+CLOCKS_DIFFER = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,14 @@ class ClientPause:
     seconds: float  # for how long
     by: str  # who paused it; "": not known
     held: int  # its queued jobs
+
+
+class ZeroLimit(NamedTuple):
+    """A limit of 0 running jobs: jobs wait for ever."""
+
+    field: str  # "queue", "clients" for each client without a limit of its own, or "client:<name>"
+    lanes: int  # that wait for it, among the 100 that wait longest
+    is_set_here: bool  # at run time; or else the settings say so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +65,9 @@ class QueueDetails:
     lost: int = 0  # jobs of `queued` that are in no place in Redis; workers queue them again
     lost_seconds: float | None = None  # since a worker has noticed them; None: there are none
     paused_clients: tuple[ClientPause, ...] = ()  # 50 at most, those that are paused for longest
+    is_at_limit: bool = False  # it runs as many jobs as it may
+    is_at_rate: bool = False  # its rate lets no job start at this moment
+    zero_limits: tuple[ZeroLimit, ...] = ()  # for which jobs wait
 
     @property
     def needs_scheduler(self) -> bool:
@@ -233,7 +246,7 @@ class JobDetails:
     #: It is cancelled, because its queue was full and a later job took its place (on_full="drop_oldest").
     is_dropped: bool = False
     seconds: float | None = None  # how long the last run took, for a job that succeeded
-    ready_at: datetime | None = None  # when it first became ready
+    ready_at: datetime | None = None  # when it first became ready, or was requeued
     due_at: datetime | None = None  # when a scheduled or retrying job becomes due
     is_held: bool = False  # it is scheduled, and waits because its task is, or was, paused: it is never due
     is_asleep: bool = False  # it is scheduled, and sleeps until then
@@ -265,6 +278,13 @@ class JobDetails:
     def attempts(self) -> list[Attempt]:
         """The failed runs that are kept, the newest last."""
         return [Attempt.read(error) for error in self.errors]
+
+    @property
+    def requeued_at(self) -> datetime | None:
+        """When it was last requeued, after the first of the failed runs that are kept; None: it was not."""
+        ended = next((attempt.ended_at for attempt in self.attempts if attempt.ended_at is not None), None)
+        is_later = ended is not None and self.ready_at is not None and self.ready_at - ended > CLOCKS_DIFFER
+        return self.ready_at if is_later else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

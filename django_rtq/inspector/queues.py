@@ -7,9 +7,10 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.keys import read_queue_names
+from django_rtq.broker.limits import limit_values
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.clients.holds import read_holds
-from django_rtq.inspector.details import ClientPause, QueueDetails, WorkerDetails
+from django_rtq.inspector.details import ClientPause, QueueDetails, WorkerDetails, ZeroLimit
 from django_rtq.inspector.task_pauses import read_pauses
 
 
@@ -39,7 +40,7 @@ class QueueReader:
 def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
     """Read the reply of the script `queue_overview`."""
     now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, *seen = reply
-    contact, promoted, behind, tasks, lost, clients = seen
+    contact, promoted, behind, tasks, lost, clients, limits, starts, zeros = seen
     lost_number, _, lost_since = lost.partition(b" ")
     return QueueDetails(
         name=name,
@@ -60,6 +61,12 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
         lost=int(lost_number or 0),
         lost_seconds=_seconds_since(lost_since, now_ms),
         paused_clients=tuple(_client_pauses(clients, now_ms)),
+        is_at_limit=running >= float(limit_values(limits.decode()).get("max_running", "none").replace("none", "inf")),
+        is_at_rate=starts != b"" and float(starts) > now_ms,
+        zero_limits=tuple(
+            ZeroLimit(field.decode(errors="replace"), lanes, "max_running" in limit_values(text.decode()))
+            for field, lanes, text in zip(zeros[::3], zeros[1::3], zeros[2::3], strict=True)
+        ),
     )
 
 

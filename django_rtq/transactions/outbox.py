@@ -202,6 +202,7 @@ class OutboxLag:
     oldest_seconds: float  # since the call; 0.0 if there is none
     error: str = ""  # why the database did not say
     oldest_error: str = ""  # why the oldest could not be sent, if a relay has tried
+    oldest_queue: str = ""
 
 
 def outbox_lag() -> OutboxLag | None:
@@ -214,9 +215,10 @@ def outbox_lag() -> OutboxLag | None:
         return None
     try:
         rows = rows_of(alias, viewed_backend())
-        oldest, why = rows.order_by("pk").values_list("pk", "error").first() or ("", "")  # ids begin with their time
+        first = rows.order_by("pk").values_list("pk", "error", "queue").first()  # ids begin with their time
         jobs = rows.values("pk")[:MOST_COUNTED].count()
     except Error as error:
         return OutboxLag(jobs=0, oldest_seconds=0.0, error=with_advice(error, alias))
+    oldest, why, queue = first or ("", "", "")
     seconds = max(0.0, time.time_ns() / 1e9 - made_ms(oldest) / 1000) if oldest else 0.0
-    return OutboxLag(jobs=jobs, oldest_seconds=seconds, oldest_error=why)
+    return OutboxLag(jobs=jobs, oldest_seconds=seconds, oldest_error=why, oldest_queue=queue)

@@ -27,6 +27,11 @@ def test_every_kind_has_a_text():
         (OutboxLag(jobs=5, oldest_seconds=59.0), "", None),
         (OutboxLag(jobs=1, oldest_seconds=60.0), "1 job waits in the outbox, for 60 s.", ago(60)),
         (OutboxLag(jobs=5000, oldest_seconds=120.0), "5,000 jobs wait in the outbox, the oldest for 2 min.", ago(120)),
+        (
+            OutboxLag(jobs=1, oldest_seconds=60.0, oldest_error="Queue mail is full.", oldest_queue="mail"),
+            "1 job waits in the outbox, for 60 s. The oldest was refused: Queue mail is full.",
+            ago(60),
+        ),
         (OutboxLag(jobs=0, oldest_seconds=0.0, error="no table"), "The database did not say how many jobs", None),
     ],
 )

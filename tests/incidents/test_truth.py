@@ -110,6 +110,28 @@ def a_client_is_at_its_limit(project):
     project.wait("north", 900)
 
 
+def no_client_may_run_a_job(project):
+    for client in ("north", "south"):
+        project.wait(client, 10)
+    project.inspector.limits.set_default(QUEUE, max_running=0)
+
+
+def one_client_may_run_no_job(project):
+    for client in ("north", "south"):
+        project.wait(client, 10)
+    project.inspector.limits.set_client(QUEUE, "north", max_running=0)
+
+
+def the_queue_may_run_no_job(project):
+    project.wait("north", 900)
+    project.inspector.limits.set_queue(QUEUE, max_running=0)
+
+
+def a_limit_of_0_stops_nobody(project):
+    project.inspector.limits.set_client(QUEUE, "north", max_running=0)
+    project.wait("south", 10)
+
+
 def jobs_wait_long(project):
     project.wait("south", 900)
 
@@ -187,6 +209,18 @@ STATES = [
     (all_workers_are_quiet_and_nothing_waits, {"workers_quiet": "warning"}, ["All workers of default are quiet"]),
     (a_client_is_paused, {"client_paused": "info"}, ["north is paused in default, and holds 1 job. Paused by ada."]),
     (a_client_is_at_its_limit, {}, ()),
+    (
+        no_client_may_run_a_job,
+        {"limit_zero": "critical"},
+        ["max_running of each client is 0: 2 wait for it. It was set at run time."],
+    ),
+    (one_client_may_run_no_job, {"limit_zero": "warning"}, ["The limit max_running of client north is 0."]),
+    (
+        the_queue_may_run_no_job,
+        {"limit_zero": "critical", "long_wait": "warning"},
+        ["max_running of the queue is 0.", "15 min. The queue runs as many jobs as its limit max_running allows."],
+    ),
+    (a_limit_of_0_stops_nobody, {}, ()),
     (jobs_wait_long, {"long_wait": "warning"}, ["Queue default: the oldest job has been waiting for 15 min."]),
     (a_queue_is_paused, {"queue_paused": "warning"}, ["Queue default is paused."]),
     (a_task_is_paused, {"task_paused": "warning"}, ["Task send_reminder is paused in default"]),

@@ -77,7 +77,8 @@ def test_json_has_these_names_and_no_others(redis, busy, began):
                 **{"dead": 1, "clients": 2},
                 **{"finished": 0, "scheduler_seconds": None, "clock_behind_seconds": 0.0, "paused_seconds": None},
                 **{"lost": 0, "lost_seconds": None},
-                **{"paused_tasks": [], "paused_clients": []},
+                **{"paused_tasks": [], "paused_clients": [], "zero_limits": []},
+                **{"is_at_limit": False, "is_at_rate": False},
             }
         ],
         "unserved": [],

@@ -1,15 +1,18 @@
 -- queue_overview: numbers of jobs in a queue, and its state. Reads only. Its cost does not depend on the length of the queue.
--- uses: prelude startable task_pauses waiting runners
+-- uses: prelude startable task_pauses waiting runners rates
 -- keys: jobs scheduled retrying dead workers lanes paused clock results running_of waiting_since
---       cancelled_in_lane lane limits blocked bands ring paused_clients runners signed_on
+--       cancelled_in_lane lane limits limit_sources next_starts blocked bands ring paused_clients runners signed_on
 -- returns {now, live jobs, scheduled, retrying, dead, running, lanes with work, since when the oldest waits of the jobs that
 --         might start, paused since, outcomes kept, last sign of life of a worker, last run of promote, by how many ms
 --         the server's clock is behind, {task, its entry, how many jobs its pause holds, ...}, the number of jobs in no
---         place and since when, {client, its pause, its queued jobs, ...}}; "" for a missing time or number
+--         place and since when, {client, its pause, its queued jobs, ...}, the limits of the queue, when it may start a job
+--         if only its rate stops it, {field of `limits` that lets nothing run, of how many of the lanes that wait longest,
+--         what was set there at run time, ...}}; "" for a missing time or number
 -- sent twice: changes nothing
 
 local q = named()
 local CLIENTS = 50 -- paused clients that are told
+local LANES = 100 -- that wait longest, of which it is told whether they may start a job at all
 
 -- Tasks that are paused, or whose jobs are on their way back.
 local function paused_tasks()
@@ -34,6 +37,36 @@ local function paused_clients()
   return clients
 end
 
+local function most_of(text)
+  return text and value_of(" " .. text, "max_running")
+end
+
+-- Limits of 0: of the queue, of each client, and own ones of clients, for which jobs wait.
+local function zero_limits()
+  if redis.call("EXISTS", q.limits) == 0 then return {} end
+  local of_queue, default = unpack(redis.call("HMGET", q.limits, "queue", "clients"))
+  local fields, counts, zeros = {}, {}, {}
+  local function note(field)
+    if not counts[field] then zeros[#zeros + 1] = field end
+    counts[field] = (counts[field] or 0) + 1
+  end
+  if most_of(of_queue) == "0" then note("queue") end
+  for i, lane in ipairs(redis.call("ZRANGE", q.lanes, 0, LANES - 1)) do
+    fields[i] = "client:" .. string.match(lane, "^[^:]*:(.*)$")
+  end
+  for i, own in ipairs(#fields > 0 and redis.call("HMGET", q.limits, unpack(fields)) or {}) do
+    local most = most_of(own)
+    if (most or most_of(default)) == "0" then note(most and fields[i] or "clients") end
+  end
+  local answer = {}
+  for _, field in ipairs(zeros) do
+    local n = #answer
+    answer[n + 1], answer[n + 2] = field, counts[field]
+    answer[n + 3] = redis.call("HGET", q.limit_sources, "run:" .. field) or ""
+  end
+  return answer
+end
+
 local now, _, clock = now_ms(q.clock)
 local running = count_running(q)
 local retrying = redis.call("ZCARD", q.retrying)
@@ -56,4 +89,7 @@ return {
   paused_tasks(),
   redis.call("HGET", q.clock, "lost") or "",
   paused_clients(),
+  redis.call("HGET", q.limits, "queue") or "",
+  redis.call("ZSCORE", q.next_starts, "queue") or "",
+  queued > 0 and zero_limits() or {},
 }
