@@ -5,6 +5,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from django_rtq.admin.display.charts.time_bar import parts_of, time_bar
+from django_rtq.admin.display.jobs import steps
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.job import JobState
 
@@ -48,6 +49,19 @@ def failure(ended, seconds):
             job("running", errors=[failure(20, 5)], claimed_at=at(90)),
             [("wait", 15), ("failed", 5), ("retry", 70), ("run", 10)],
         ),
+        # requeued
+        (
+            job("dead", errors=[failure(20, 5), failure(70, 10)], ready_at=at(50), died_at=at(70)),
+            [("wait", 15), ("failed", 5), ("dead", 30), ("wait", 10), ("failed", 10)],
+        ),
+        (
+            job("queued", errors=[failure(20, 5)], ready_at=at(50)),
+            [("wait", 15), ("failed", 5), ("dead", 30), ("wait", 50)],
+        ),
+        (
+            job("running", errors=[failure(80, 5)], ready_at=at(50), claimed_at=at(95)),
+            [("delay", 50), ("wait", 25), ("failed", 5), ("retry", 15), ("run", 5)],
+        ),
         (job("dead", errors=[{"at": "x"}, {}, {"at": -1e30, "seconds": 1}]), []),
         (job("dead", errors=[failure(-50, 5), failure(10, 500)]), [("failed", 10)]),
     ],
@@ -56,6 +70,12 @@ def test_the_time_is_divided(details, parts):
     found = parts_of(details, at(100))
     assert [(part.kind, pytest.approx(part.seconds)) for part in found] == parts
     assert (time_bar(details, at(100)) is None) == (not parts)
+
+
+def test_a_requeued_job_says_so_in_its_place():
+    details = job("dead", errors=[failure(20, 5), failure(70, 10)], ready_at=at(50), died_at=at(70))
+    titles = [step.title for step in steps(details)]
+    assert titles == ["enqueued", "attempt ? failed", "requeued", "attempt ? failed", "dead"]
 
 
 def test_the_parts_are_drawn_in_proportion_and_short_ones_can_be_seen():

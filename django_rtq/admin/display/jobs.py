@@ -20,7 +20,7 @@ from django_rtq.conf.config import get_config
 from django_rtq.formatting import format_duration, format_number
 from django_rtq.incidents.workers import is_hung, time_limit_of
 from django_rtq.inspector.actions import VERBS
-from django_rtq.inspector.details import JobDetails, QueueDetails, RunningJob, WorkerDetails
+from django_rtq.inspector.details import CLOCKS_DIFFER, JobDetails, QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.inspector.jobs.job_refs import LISTS, JobPage
@@ -201,25 +201,31 @@ class Step:
 
 
 def steps(job: JobDetails) -> list[Step]:
-    """Enqueued, ready, each stored failure, and the current state."""
+    """Enqueued, ready, each stored failure, requeued, and the current state."""
     return [*_beginning(job), *_failures(job), _present(job)]
 
 
 def _beginning(job: JobDetails) -> Iterator[Step]:
     if job.made_at is not None:
         yield Step(title=_("enqueued"), at=job.made_at)
-    if job.ready_at and job.made_at and (job.ready_at - job.made_at).total_seconds() > 1:
+    if not job.requeued_at and job.ready_at and job.made_at and job.ready_at - job.made_at > CLOCKS_DIFFER:
         yield Step(title=_("scheduled start"), at=job.ready_at)
 
 
 def _failures(job: JobDetails) -> Iterator[Step]:
+    requeued = job.requeued_at
     for attempt in job.attempts:
+        if requeued and attempt.ended_at is not None and attempt.ended_at > requeued:
+            yield Step(title=_("requeued"), at=requeued)
+            requeued = None
         yield Step(
             title=_("attempt %(number)s failed") % {"number": attempt.number or "?"},
             at=attempt.ended_at,
             text=clean_text(attempt.error_class, 200).rpartition(".")[2],
             css="rtq-bad",
         )
+    if requeued:
+        yield Step(title=_("requeued"), at=requeued)
 
 
 def _present(job: JobDetails) -> Step:

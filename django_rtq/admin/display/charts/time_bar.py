@@ -11,18 +11,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.formatting import format_duration
-from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.details import CLOCKS_DIFFER, JobDetails
 from django_rtq.jobs.job import JobState
 
 WIDTH, HEIGHT, LEAST = 1000.0, 14, 3.0  # units of the drawing; a part is never narrower than LEAST
 LONGEST = 10.0**9  # seconds
-CLOCKS_DIFFER = timedelta(seconds=1)  # a start that is later than the enqueue by no more than this is no delay
 _TITLES = {
     "delay": gettext_lazy("delay"),
     "wait": gettext_lazy("wait"),
     "before": gettext_lazy("until the last run"),  # of a job whose outcome does not say more
     "failed": gettext_lazy("failed runs"),
     "retry": gettext_lazy("waits for retries"),
+    "dead": gettext_lazy("dead"),
     "run": gettext_lazy("run"),
 }
 
@@ -67,14 +67,21 @@ def time_bar(job: JobDetails, now: datetime) -> dict[str, Any] | None:
 
 def _marks(job: JobDetails, now: datetime) -> Iterator[tuple[str, datetime]]:
     """Kinds of parts and where each ends."""
-    if job.ready_at and job.made_at and job.ready_at - job.made_at > CLOCKS_DIFFER:
+    requeued = job.requeued_at
+    if not requeued and job.ready_at and job.made_at and job.ready_at - job.made_at > CLOCKS_DIFFER:
         yield "delay", min(job.ready_at, now)
     waits = "wait"
     for attempt in job.attempts:
+        if requeued and attempt.ended_at is not None and attempt.ended_at > requeued:
+            yield "dead", requeued
+            waits, requeued = "wait", None
         if attempt.started_at is not None and attempt.ended_at is not None:
             yield waits, attempt.started_at
             yield "failed", attempt.ended_at
             waits = "retry"
+    if requeued:
+        yield "dead", requeued
+        waits = "wait"
     yield from _last_marks(job, now, waits)
 
 
