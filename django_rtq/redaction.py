@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,6 +56,16 @@ def hidden_args(task: str, args: Any, *, shows_unknown: bool = False) -> list[An
         return [hidden(value) if shows_unknown else HIDDEN for value in given]
     names = registered.parameter_names
     return [hidden(value, names[i] if i < len(names) else "") for i, value in enumerate(given)]
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function, with its defaults redacted by the names of its parameters."""
+    signature = inspect.signature(function)
+    shown = [
+        each if each.default is each.empty else each.replace(default=hidden(each.default, each.name))
+        for each in signature.parameters.values()
+    ]
+    return signature.replace(parameters=shown)
 
 
 def _shows_plain(task: str) -> bool:
@@ -179,7 +190,7 @@ def redacted(job: JobDetails, *, shows_unknown: bool = False) -> JobDetails:
         kwargs=secrets.hide_in(hidden(job.kwargs)),
         headers=secrets.hide_in(hidden(job.headers)),
         result=hidden(job.result),
-        steps=[replace(step, result=secrets.hide_in(hidden(step.result))) for step in job.steps],
+        steps=[replace(step, result=secrets.hide_in(hidden(step.result, step.name))) for step in job.steps],
         errors=[{k: secrets.hide(str(v)) if k in texts and v else v for k, v in error.items()} for error in job.errors],
         log=[replace(line, logger=secrets.hide(line.logger), text=secrets.hide(line.text)) for line in job.log],
         progress=job.progress and replace(job.progress, text=secrets.hide(str(job.progress.text))),

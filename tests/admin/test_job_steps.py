@@ -15,6 +15,7 @@ def test_finished_steps_are_shown_with_their_results(redis, broker, operator):
     broker.steps.write(holder(broker, job), "step charge <b>", '1795205063204 1500000 {"id":7,"password":"swordfish"}')
     send_event(broker, job, "other", value='{"x":1}')
     broker.steps.write(holder(broker, job), "each lines", "{}")
+    broker.steps.write(holder(broker, job), "step api_token", '1795205063204 1500000 "mackerel"')
     suspend(broker, job)
 
     html = text(operator.get(f"{PAGE}{job.id}/"))
@@ -23,6 +24,7 @@ def test_finished_steps_are_shown_with_their_results(redis, broker, operator):
     assert "charge &lt;b&gt;" in html
     assert "&quot;id&quot;: 7" in html
     assert "swordfish" not in html
+    assert "mackerel" not in html
     assert "It waits for event approved, for" in html
     assert "Finished steps" not in text(operator.get(f"{PAGE}{queued_job(broker).id}/"))
 

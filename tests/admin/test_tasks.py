@@ -1,10 +1,13 @@
 """The page of one task."""
 
+from html import unescape
+
 import pytest
 from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.test import override_settings
 
+from django_rtq import task
 from django_rtq.admin import permissions
 from django_rtq.admin.display.paged_list import ListParams
 from django_rtq.admin.pages import tasks
@@ -13,6 +16,7 @@ from django_rtq.broker.histogram import bucket_of
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.jobs.job import JobState
+from django_rtq.tasks import registry
 from tests.admin.conftest import MAIL, body, text
 from tests.admin.test_clients import confirm_form
 from tests.admin.test_dead_letters import said
@@ -24,6 +28,10 @@ from tests.support.single_steps import report_version
 LIST = "/admin/django_rtq/registeredtask/"
 PAGE = f"{LIST}{MAIL.replace('_', '_5F')}/"
 OTHER = f"{LIST}ship/"
+
+
+def charge(order_id, api_token="swordfish", amount=5):
+    """Charge an order."""
 
 
 def test_it_shows_runs_charts_and_histograms(broker, operator):
@@ -120,6 +128,18 @@ def test_a_task_is_paused_and_resumed_in_a_row_of_the_table(broker, inspector, o
     assert '<button form="rtq-pause" name="queue" value="high">Pause here</button>' in html
     resume = f'<button form="rtq-pause" name="queue" value="low" formaction="{PAGE}resume/">Resume here</button>'
     assert resume in html
+
+
+def test_its_signature_and_options_are_shown_without_secrets(broker, viewer):
+    task(name="shop.charge", unique=["order_id"], retry_on=(OSError, KeyError), max_attempts=2)(charge)
+    try:
+        html = unescape(text(viewer.get(f"{LIST}shop.charge/")))
+    finally:
+        registry._tasks.pop("shop.charge")
+
+    assert "(order_id, api_token='********************', amount=5)" in html
+    assert "swordfish" not in html
+    assert "max_attempts=2, retry_on=OSError, KeyError, unique=order_id" in html
 
 
 def test_its_dead_letters_are_grouped_by_error(broker, operator):

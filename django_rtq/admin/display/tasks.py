@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from django.utils.html import format_html, format_html_join
@@ -24,7 +24,7 @@ from django_rtq.inspector.metrics.histograms import Bar, bars
 from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.task_details import TaskDetails, TaskInQueue
 from django_rtq.jobs.aliases import names_of
-from django_rtq.tasks.task import Task
+from django_rtq.tasks.task import TASK_NAMES, Task
 
 WIDTH, HEIGHT = 600, 120  # of a histogram
 _SVG = (
@@ -143,19 +143,20 @@ def paused_tasks(queues: Iterable[QueueDetails]) -> dict[str, PausedTask]:
 
 
 def task_options(task: Task[Any, Any]) -> Iterator[str]:
-    """The options that differ from the defaults."""
-    for name in ("priority", "max_attempts", "max_crashes", "time_limit", "expires", "result_ttl"):
+    """The options that differ from the defaults; functions and classes by their names."""
+    declared = {field.name: field.default for field in fields(task) if field.name in TASK_NAMES}
+    for name, default in declared.items():
         value = getattr(task, name)
-        if value:
-            yield f"{name}={value}"
-    if callable(task.client):
-        yield "client=…"
-    elif task.client:
-        yield f"client={task.client}"
-    if task.aliases:
-        yield f"aliases={', '.join(task.aliases)}"
+        if value != default and name not in ("queue_name", "name", "schedule"):
+            yield f"{name}={_value_text(value)}"
     for schedule in task.schedule:
         yield schedule_text(schedule)
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_value_text, value))
+    return value.__name__ if hasattr(value, "__name__") else str(value)
 
 
 def metrics_cells(metrics: TaskMetrics | None) -> list[dict[str, str]]:

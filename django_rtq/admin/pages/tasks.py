@@ -47,6 +47,7 @@ from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.task_details import TaskDetails
+from django_rtq.redaction import signature_of
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.tasks.task import Task
 
@@ -189,7 +190,7 @@ class TaskAdmin(BulkPages):
         context = {
             "title": _("Enqueue %(task)s") % {"task": name.rpartition(".")[2]},
             "name": name,
-            "signature": f"{name}{inspect.signature(task.func)}",
+            "signature": f"{name}{signature_of(task.func)}",
             "description": inspect.getdoc(task.func) or "",
             "form": form,
             "job": query_params.get_text(request.GET, "job"),
@@ -255,7 +256,7 @@ def _code_facts(task: Task[Any, Any] | None) -> dict[str, Any]:
         "is_registered": task is not None,
         "may_be_enqueued": task is not None and not task.internal,
         "may_be_paused": task is None or not task.internal,
-        "signature": inspect.signature(task.func) if task else "",
+        "signature": signature_of(task.func) if task else "",
         "description": inspect.getdoc(task.func) or "" if task else "",
         "options": ", ".join(task_options(task)) if task else "",
     }
