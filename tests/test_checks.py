@@ -1,5 +1,7 @@
 """`manage.py check` reports settings that cannot work; with --deploy it asks the Redis server too."""
 
+import sys
+
 import pytest
 from django.core.checks import ERROR, WARNING, run_checks
 from django.core.management import call_command
@@ -225,6 +227,13 @@ def test_missing_tables_are_a_warning(database):
 
     assert (message.level, message.id) == (WARNING, "rtq.W005")
     assert message.hint == "Run: manage.py migrate django_rtq --database default"
+
+
+def test_migrate_is_not_told_to_migrate(database, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["manage.py", "migrate"])
+    with override_settings(RTQ={"REDIS": UNREACHABLE, "OUTBOX": True}):
+        database.query("DELETE FROM django_migrations WHERE app = 'django_rtq'")
+        assert check_tables(databases=["default"]) == []
 
 
 def test_tables_that_nothing_needs_are_not_looked_for(database, monkeypatch):
