@@ -48,6 +48,7 @@ def quiet_workers(overview: Overview) -> Iterator[Incident]:
     jobs = sum(waiting_jobs(row.details) for row in overview.queues if row.details.name in names)
     longest = max((_last_to_be_quiet(overview, name) for name in names), key=_quiet_seconds)
     are_all = all(worker.is_quiet for worker in overview.living)
+    choice = "--all" if are_all else " ".join(f"--queue {name}" for name in names)
     yield Incident(
         kind="workers_quiet",
         severity=Severity.CRITICAL if jobs else Severity.WARNING,
@@ -59,7 +60,7 @@ def quiet_workers(overview: Overview) -> Iterator[Incident]:
         },
         also=(*(("asked_by",) if longest.quiet_by else ()), "wake_them"),
         actions=(Action.SHOW_WORKERS,),
-        command=f"python manage.py rtq_workers wake {'--all' if are_all else f'--queue {names[0]}'}",
+        command=f"python manage.py rtq_workers wake {choice}",
     )
 
 

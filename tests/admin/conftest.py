@@ -123,6 +123,8 @@ def url_of(name, jobs=None):
     wants = args.get(model, []) if action not in ("changelist", "search") and "bulk" not in action else []
     if name == "queue_forget":
         wants = ["mail"]  # which has no jobs
+    if name == "worker_wake_all":
+        wants = []
     if name in ("job_run_now", "job_cancel") and jobs:
         wants = [jobs.scheduled.id]
     if name in ("job_terminate", "job_send") and jobs:

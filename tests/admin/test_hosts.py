@@ -88,6 +88,17 @@ def test_all_workers_of_a_host_are_told_what_to_do(action, becomes, words, redis
     assert logged()[0].endswith(" s1")
 
 
+def test_all_quiet_workers_are_woken(redis, broker, operator):
+    assert "Wake all" not in text(operator.get(WORKERS))
+    note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE, quiet="1")
+
+    assert f'action="{WORKERS}wake/"' in text(operator.get(WORKERS))
+    answer = operator.post(f"{WORKERS}wake/")
+
+    assert "All workers were asked to start new jobs again." in said(answer)
+    assert order(redis, broker) is WorkerCommand.WORK
+
+
 def test_a_host_is_not_stopped_before_it_was_asked_for_twice(redis, broker, operator):
     assert "This stops 1 rtq_worker of host here and all its processes." in text(operator.get(f"{HOST}stop/"))
     assert order(redis, broker) is None

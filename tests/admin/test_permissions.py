@@ -31,6 +31,7 @@ def given(name, jobs):
         "job_move": {"queue": QUEUE, "target": "mail"},
         "queue_purge": {"name": QUEUE},
         **{f"client_{action}": {"queue": QUEUE, "client": "florist"} for action in ("pause", "purge", "resume")},
+        "workflow_requeue": {"until_ms": 10**15},
         "client_cancel": {"client": "florist", "until_ms": 10**14},
         "client_requeue": {"client": "bakery", "until_ms": 10**15},
         "client_limits": {"queue": QUEUE, "client": "florist", "max_running": "3"},

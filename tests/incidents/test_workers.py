@@ -133,7 +133,7 @@ def test_a_lost_worker_does_not_claim_for_quiet_ones():
     other = worker(queues=["other"])
     found = incidents(row(queued=1), workers=[worker(is_quiet=True), worker(lease_left_seconds=-1.0), other])
     assert [(each.kind, each.command) for each in found] == [
-        ("workers_quiet", "python manage.py rtq_workers wake --queue low"),
+        ("workers_quiet", "python manage.py rtq_workers wake --queue low --queue mail"),
         ("worker_lost", ""),
     ]
 

@@ -73,6 +73,7 @@ def test_a_command_goes_once_to_the_rtq_worker_of_a_process(redis, workers, acti
         (["web?-1*"], ["web1-10"]),
         (["web2-20"], ["web2-20"]),
         (["--queue", "mail"], ["web2-20"]),
+        (["--queue", "mail", "--queue", "default"], ["web1-10", "web2-20"]),
     ],
 )
 def test_workers_are_selected_by_name_pattern_or_queue(redis, workers, selection, asked):

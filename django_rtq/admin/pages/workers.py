@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from django.contrib import messages
@@ -40,6 +41,7 @@ class WorkerAdmin(PageAdmin):
             Route("host/<str:name>/stop/", "host_stop", self.stop_host, permissions.CONTROL, "BOTH"),
             Route("<str:name>/reclaim/", "reclaim", self.reclaim, permissions.REQUEUE, "POST"),
             Route("<str:name>/quiet/", "quiet", self.quiet, permissions.CONTROL, "POST"),
+            Route("wake/", "wake_all", self.wake_all, permissions.CONTROL, "POST"),
             Route("<str:name>/wake/", "wake", self.wake, permissions.CONTROL, "POST"),
             Route("<str:name>/stop/", "stop", self.stop, permissions.CONTROL, "BOTH"),
         ]
@@ -51,6 +53,7 @@ class WorkerAdmin(PageAdmin):
         context = {
             "title": _("Workers"),
             "sections": host_sections(shown),
+            "is_quiet": any(host.quiet for host in hosts),
             **paged_context(params, len(shown), len(hosts), lambda query: self.url("worker_changelist", query=query)),
         }
         return self.render(request, "workers.html", context)
@@ -93,6 +96,16 @@ class WorkerAdmin(PageAdmin):
         return self._send_command(
             request, name, get_inspector().wake_worker, _("Asked to start new jobs again."), message
         )
+
+    def wake_all(self, request: HttpRequest) -> HttpResponse:
+        """Ask all rtq_worker to start jobs again."""
+        inspector = get_inspector()
+        for name in {worker.supervisor_name: worker.name for worker in inspector.workers()}.values():
+            with suppress(WorkerNotFound):  # it has exited since
+                inspector.wake_worker(name)
+        log_action(request, models.Worker(name="*"), _("Asked to start new jobs again."))
+        messages.success(request, _("All workers were asked to start new jobs again."))
+        return self._back(request)
 
     def stop(self, request: HttpRequest, name: str) -> HttpResponse:
         """Ask the rtq_worker of a process to exit, after confirmation."""

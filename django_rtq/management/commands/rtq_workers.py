@@ -56,7 +56,7 @@ NAMES = Argument(
     metavar="NAME",
     help="A worker's name, or that of its rtq_worker; * and ? are wildcards: 'web1:*'.",
 )
-CHOICE = [NAMES, QUEUE.but(help="Only workers that serve this queue.")]
+CHOICE = [NAMES, QUEUE.but(action="append", help="Only workers that serve this queue; may be repeated.")]
 CHOICE_OR_ALL = [*CHOICE, ALL.but(help="Every worker.")]
 
 
@@ -127,8 +127,8 @@ def _ask(workers: Iterable[WorkerDetails], action: str, *, is_dry_run: bool) -> 
 
 def _selected(options: Options) -> list[WorkerDetails]:
     """The workers that the options name. Raises CommandError."""
-    inspector, queue = get_inspector(), options["queue"]
-    workers = inspector.workers(None if queue is None else known_queues(inspector, [queue]))
+    inspector, queues = get_inspector(), options["queue"]
+    workers = inspector.workers(None if queues is None else known_queues(inspector, queues))
     return _named(workers, options["names"]) if options["names"] else workers
 
 
