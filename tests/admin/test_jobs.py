@@ -327,3 +327,20 @@ def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, inspector, 
 def test_what_runs_gives_no_reason(jobs, viewer):
     assert reason(viewer, jobs.running) is None
     assert reason(viewer, jobs.dead) is None
+
+
+def test_a_dead_letter_that_runs_exactly_once_says_what_it_has_written(broker, viewer):
+    job = dead_job(broker, body=json.dumps({"task": once_tasks.wait.name}))
+
+    before = text(viewer.get(f"{PAGE}{job.id}/"))
+    CommittedJob.objects.create(job_id=job.id, queue=QUEUE, committed_at=timezone.now())
+
+    assert "Nothing was written: no run has committed." in before
+    assert "A run has committed." in text(viewer.get(f"{PAGE}{job.id}/"))
+
+
+def test_a_job_of_a_batch_says_so(broker, viewer, monkeypatch):
+    job = dead_job(broker, body=json.dumps({"task": once_tasks.wait.name}))
+    monkeypatch.setitem(vars(once_tasks.wait), "batch", 50)
+
+    assert "one call of up to 50 jobs" in text(viewer.get(f"{PAGE}{job.id}/"))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
@@ -113,6 +114,8 @@ class JobAdmin(BulkPages):
             "call": python_call(job.task, job.args, job.kwargs) if job.has_call else "",
             "is_known": not is_unknown(job.task),
             "is_internal": is_internal(job.task),
+            "exactly_once": _exactly_once_text(job),
+            "batch": getattr(known_task(job.task), "batch", None),
             **self.recent_actions(request, LogFilter(job=job_id)),
         }
         return self.render(request, "job.html", context)
@@ -337,6 +340,20 @@ def why_unchanged(job_id: str, queue: str) -> str:
         "id": shown,
         "state": str(STATE_LABELS[job.state]),
     }
+
+
+def _exactly_once_text(job: JobDetails) -> str:
+    """What a dead letter has written, if its task runs exactly once. "" for other jobs."""
+    task = known_task(job.task)
+    if job.state is not JobState.DEAD or task is None or not task.exactly_once:
+        return ""
+    try:
+        is_written = has_committed(task.exactly_once, job.id)
+    except DatabaseError:
+        return _("The database did not say whether a run has committed.")
+    if is_written:
+        return _("A run has committed. After a requeue the job succeeds, and its function is not called again.")
+    return _("Nothing was written: no run has committed.")
 
 
 def _requeue_changed(job: JobDetails, form: CallForm) -> bool:
