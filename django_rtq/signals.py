@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from django.dispatch import Signal
 
-job_enqueued = Signal()  # job_ids, queue, task: stored in Redis, delay() returns
+job_enqueued = Signal()  # job_ids, queue, task: new jobs, stored in Redis
 job_promoted = Signal()  # job_ids, queue: scheduled or retrying jobs are due and queued now
 job_started = Signal()  # job: claimed, and about to run
 job_succeeded = Signal()  # job, seconds, result: the task returned
@@ -33,6 +33,12 @@ job_stale = Signal()  # job_ids, worker: finished after other workers had got th
 incident_opened = Signal()  # incident: something has been wrong for two views, some seconds apart
 incident_closed = Signal()  # incident: as it was when it opened
 worker_process_shutdown = Signal()  # worker: its process has settled all jobs and is about to exit
+
+
+def send_enqueued(sender: type, queue: str, task: str, job_ids: Sequence[str]) -> None:
+    """Send job_enqueued for jobs that were stored: every way in calls this."""
+    if job_ids and job_enqueued.receivers:
+        job_enqueued.send_robust(sender, job_ids=job_ids, queue=queue, task=task)
 
 
 def send_promoted(sender: type, promoted: Mapping[str, Sequence[str]]) -> None:

@@ -217,9 +217,26 @@ class WorkflowStore:
             refused = {part.workflow for part, reply in zip(now, replies, strict=False) if _is_refused(part[0], reply)}
             for flow, reply in zip(flows, replies[len(now) :], strict=True):
                 waiting += [part for part in read_advance(flow, reply).parts if flow not in refused]
+            if signals.job_enqueued.receivers:
+                started = [part for part, added in zip(now, replies, strict=False) if isinstance(added, int) and added]
+                self._tell_started(started)
             if waiting and time.monotonic() > until:
                 return True
         return False
+
+    def _tell_started(self, parts: Sequence[Part]) -> None:
+        """Tell receivers of the jobs of these parts, as delay() does."""
+        for part in parts:
+            step = part.name.partition(":")[0]
+            names = [f"at:{part.name}"]
+            names += [f"{what}:{step}" for what in ("task", "queue", "first", "size", "parts", "keep")]
+            read: Command = ("HMGET", self._home.workflow + part.workflow.encode(), *names)
+            with suppress(BrokerError):  # then nobody can be told
+                values = self._redis.execute_one(read, resend=True)
+                fields = {name: text.decode() for name, text in zip(names, values, strict=True) if text is not None}
+                for started in started_parts(part.workflow, fields):
+                    ids = [job_id for _, job_id in started.ids()]
+                    signals.send_enqueued(WorkflowStore, part.queue, fields[f"task:{step}"], ids)
 
     def _start_command(self, part: Part) -> Command:
         queues = [self._home, self._keys.of(part.queue)]

@@ -100,8 +100,8 @@ class ScheduledTask:
         if is_refusal(answer):
             full = queue_full(queue, [job], [answer])
             logger.warning("schedule %s: the job of this slot is skipped: %s", self.name, full)
-        if answer == "fired" and signals.job_enqueued.receivers:
-            signals.job_enqueued.send_robust(ScheduledTask, job_ids=[job.id], queue=queue, task=task.name)
+        if answer == "fired":
+            signals.send_enqueued(ScheduledTask, queue, task.name, [job.id])
         return answer
 
     def job_id(self, slot_ms: int) -> str:

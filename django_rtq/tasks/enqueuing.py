@@ -241,7 +241,7 @@ def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = Fal
     if outages.places:
         outages.end(EnqueueCall(queue, jobs, backend=backend))
     if signals.job_enqueued.receivers:
-        _announce(task, queue, _added(jobs, answers))
+        signals.send_enqueued(type(task), queue, task.name, _added(jobs, answers))
     return _handles(task, queue, jobs, answers)
 
 
@@ -257,7 +257,9 @@ async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: boo
     if not STORED.issuperset(answers):
         answers = await _await_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
     if signals.job_enqueued.receivers:
-        await _aannounce(task, queue, _added(jobs, answers))
+        ids = _added(jobs, answers)
+        if ids:
+            await signals.job_enqueued.asend_robust(type(task), job_ids=ids, queue=queue, task=task.name)
     return _handles(task, queue, jobs, answers)
 
 
@@ -324,12 +326,16 @@ def _open_transaction(task: EnqueuedTask) -> str | None:
     """The database whose commit the jobs have to wait for."""
     if task.backend and waits_by_default(task) and (block := open_database(has_block)):
         return block
-    option = task.on_commit
+    return awaited_transaction(task.name, task.on_commit)
+
+
+def awaited_transaction(name: str, option: OnCommit) -> str | None:
+    """The database with a transaction whose commit a task or a workflow of this name waits for."""
     if option is None and ignores_transactions():
         return None
     alias = database_to_await(option)
     if alias is None and option is None:
-        warn_if_in_transaction(task.name)  # the setting is not set, and DEBUG is on
+        warn_if_in_transaction(name)  # the setting is not set, and DEBUG is on
     return alias if alias and has_transaction(alias) else None
 
 
@@ -349,7 +355,7 @@ def _enqueue_on_commit(
                 elif not is_stored:
                     handle.tell_refused()
             if signals.job_enqueued.receivers:
-                _announce(task, queue, _added(jobs, answers))
+                signals.send_enqueued(type(task), queue, task.name, _added(jobs, answers))
         for handle in handles:
             handle.tell_sent()
 
@@ -359,21 +365,10 @@ def _enqueue_on_commit(
     return handles
 
 
-def _added(jobs: Sequence[Job], answers: Sequence[str]) -> list[Job]:
-    """The jobs that are neither duplicates nor refused."""
+def _added(jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str]) -> list[str]:
+    """The ids of the jobs that are neither duplicates nor refused."""
     pairs = zip(jobs, answers, strict=True)
-    return [job for job, answer in pairs if not (is_refusal(answer) or answer.startswith("duplicate"))]
-
-
-def _announce(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:
-    if jobs:
-        signals.job_enqueued.send_robust(type(task), job_ids=[job.id for job in jobs], queue=queue, task=task.name)
-
-
-async def _aannounce(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:
-    if jobs:
-        ids = [job.id for job in jobs]
-        await signals.job_enqueued.asend_robust(type(task), job_ids=ids, queue=queue, task=task.name)
+    return [job.id for job, answer in pairs if not (is_refusal(answer) or answer.startswith("duplicate"))]
 
 
 def checked_calls(task: str, calls: Iterable[Any]) -> Iterator[tuple[Sequence[Any], dict[Any, Any]]]:

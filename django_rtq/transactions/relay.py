@@ -184,7 +184,5 @@ def _postpone(alias: str, row: _Row, error: Exception) -> None:
 
 
 def _announce(rows: Iterable[_Row]) -> None:
-    if not signals.job_enqueued.receivers:
-        return
     for (queue, task), group in groupby(rows, lambda row: (row.queue, row.task)):
-        signals.job_enqueued.send_robust(OutboxRelay, job_ids=[row.job_id for row in group], queue=queue, task=task)
+        signals.send_enqueued(OutboxRelay, queue, task, [row.job_id for row in group])

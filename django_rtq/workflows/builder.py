@@ -26,11 +26,11 @@ from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, Que
 from django_rtq.jobs.job import new_workflow_id, shard_in
 from django_rtq.jobs.serializer import ResultOf
 from django_rtq.tasks.calls import client_name, new_job
-from django_rtq.tasks.enqueuing import Calls, checked_calls, is_in_transaction, pauses, sharded
+from django_rtq.tasks.enqueuing import Calls, awaited_transaction, checked_calls, is_in_transaction, pauses, sharded
 from django_rtq.tasks.task import CalledWorkflow, Task, send_through_middleware, uses_middleware
 from django_rtq.transactions.on_commit import has_transaction
 from django_rtq.transactions.outbox import delete_or_log, store_workflow
-from django_rtq.transactions.rules import OnCommit, database_to_await, outbox_database
+from django_rtq.transactions.rules import OnCommit, outbox_database
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.results import StepResults, references_in
 
@@ -410,8 +410,8 @@ class WorkflowBuilder(StepCollector):
     def _send(self) -> None:
         backend = self._backend or ""
         self.handle, new = Workflow(self.id, self.name, backend=backend), self._made()
-        alias, outbox = database_to_await(self._on_commit), outbox_database()
-        if alias is not None and has_transaction(alias):
+        alias, outbox = awaited_transaction(f"workflow {self.name}", self._on_commit), outbox_database()
+        if alias is not None:
             row = self._insert(alias, new) if alias == outbox else ""
             transaction.on_commit(partial(self._store_committed, alias, new, row), using=alias)
             return
