@@ -503,10 +503,8 @@ class Broker:
 
     def tend(self, beat: HeartbeatResult) -> tuple[dict[str, list[str]], dict[str, int], list[BrokerError]]:
         """Promote due jobs, in case the scheduler that was woken for them is dead, repair some lanes, and count jobs
-        that are in no place (D160), where that heartbeat has found some. Raises BrokerUnavailable.
-
-        Returns, by queue, what was promoted, and how many jobs are in no place (-1: unknown); and what was refused.
-        """
+        in no place (D160), in the queues of this heartbeat. Returns, by queue, what was promoted, and how many jobs are
+        in no place (-1: unknown); and what was refused. Raises BrokerUnavailable."""
         commands = [self.maintenance.promote_command(queue) for queue in beat.due]
         commands += [self.maintenance.repair_command(queue, start) for queue, start in beat.repairs.items()]
         replies, promoted, lost, refused = self.redis.execute_each(commands, resend=True), {}, {}, []

@@ -83,7 +83,6 @@ class Heartbeat(Loop):
         #: Called then.
         self.on_mismatch: Callable[[], None] = lambda: None
         self._host, self._pid = socket.gethostname(), os.getpid()
-        self._has_looked_for_projects = False
         self._compared_at = time.monotonic()
         self._keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
 
@@ -122,7 +121,7 @@ class Heartbeat(Loop):
         self._apart("keeping limits", self._keep_limits)
         self._apart("cancelling jobs", partial(self._on_cancel_requests, result.cancel_requests))
         until = time.monotonic() + self._chore_seconds
-        for name, chore in self._chores.items():
+        for name, chore in [*self._chores.items()]:
             if self._apart(name, partial(chore, result, until)):
                 interval = min(interval, SWEEP_SECONDS)
         return interval
@@ -170,9 +169,7 @@ class Heartbeat(Loop):
             self._broker.workflows.compare(until=until)
 
     def _warn_of_other_projects(self, result: HeartbeatResult, until: float) -> None:
-        if self._has_looked_for_projects:
-            return
-        self._has_looked_for_projects = True
+        del self._chores["other projects"]  # once
         others = self._broker.other_projects(project_name())
         if others:
             logger.warning(
