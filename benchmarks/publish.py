@@ -34,6 +34,10 @@ GROUPS = {
     "observers": ("observers",),
 }
 README_FIGURES = ("fairness.last_place", "drain.results", "latency.p50")
+README_SENTENCE = (
+    "On {} cores, the last of 10 jobs behind 20,000 of another client starts as number {}, one process runs {} no-op"
+    " jobs a second, and an idle worker begins a job {} ms after `delay()`."
+)
 # What one Redis carries: a figure whose Redis CPU is known -> the kind of job.
 CAPACITY = {
     "drain.one_client": "no-op jobs in batches, results off",
@@ -87,7 +91,9 @@ def fill(text: str, tables: Mapping[str, str]) -> str:
 
 def _own_tables(run: Run, awake: Run | None) -> dict[str, str]:
     """By the names of their marks."""
-    tables = {"machine": _machine(run), "readme": _readme(run), "advice": _advice(run)}
+    tables = {"machine": _machine(run), "advice": _advice(run)}
+    if run["figures"].keys() >= set(README_FIGURES):
+        tables["readme"] = _readme(run)
     tables["capacity"] = _capacity(run, awake)
     tables["missed"] = _missed(run, awake)
     pages = re.compile(r"admin\.(click$|page_(?!\w+_(trips|kb|script)$))")
@@ -116,12 +122,8 @@ def _figures(run: Run, awake: Run | None, names: list[str]) -> str:
 
 
 def _readme(run: Run) -> str:
-    rows = [["figure", "median", "unit", "what it is", "measured by"]]
-    for name in README_FIGURES:
-        if figure := run["figures"].get(name):
-            command = f'`make bench ARGS="--only {name.partition(".")[0]}"`'
-            rows.append([f"`{name}`", number(figure["median"]), figure["unit"], FIGURES[name].description, command])
-    return f"{_machine(run)} Ratios hold on other machines, too; absolute figures do not.\n\n{_table(rows)}"
+    values = [number(run["figures"][name]["median"]) for name in README_FIGURES]
+    return README_SENTENCE.format(run["machine"]["cores"], *values)
 
 
 def _machine(run: Run) -> str:

@@ -16,6 +16,7 @@ from django.dispatch import Signal
 from django.test import override_settings
 
 from benchmarks.figures import FIGURES
+from benchmarks.publish import README_FIGURES, README_SENTENCE
 from django_rtq import JobState, signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.keys import QUEUE_KEYS
@@ -75,6 +76,7 @@ def modules(monkeypatch):
 
 
 QUICK_START = section(read("README.md"), "## Quick start")
+FIRST_TASKS = [code for file, code in blocks(read("README.md")) if file == "shop/tasks.py"]
 
 
 def manage(folder, *arguments):
@@ -94,12 +96,12 @@ def manage(folder, *arguments):
 
 
 def test_the_quick_start_works_in_a_new_project(redis, redis_server, tmp_path):
-    (_, our_settings), (_, tasks), (_, enqueue), (_, later) = blocks(QUICK_START)
+    (_, our_settings), (_, enqueue), (_, later) = blocks(QUICK_START)
     manage(tmp_path, "-m", "django", "startproject", "mysite", ".")
     with (tmp_path / "mysite/settings.py").open("a") as file:
         file.write(our_settings.replace("redis://localhost:6379/0", redis_server.url))
     (tmp_path / "shop").mkdir()
-    (tmp_path / "shop/tasks.py").write_text(tasks)
+    (tmp_path / "shop/tasks.py").write_text("".join(FIRST_TASKS))
     work = 'import subprocess, sys\nsubprocess.run([sys.executable, "manage.py", "rtq_worker", "--burst", "-v0"])\n'
 
     said = manage(tmp_path, "-c", f"import django\ndjango.setup()\n{enqueue}\n{work}\n{later}")
@@ -114,6 +116,13 @@ def test_the_package_is_named_behind_the_apps_of_a_project(page):
     assert re.search(
         r'"django_rtq",?\s*\]', read(page)
     )  # manage.py shell imports the models of earlier apps in case of doubt
+
+
+def test_the_readme_begins_with_a_plain_task():
+    before = read("README.md").partition("```python")[0]
+    assert len(before.split()) <= 90
+    assert "@task\ndef ship(order_id):" in FIRST_TASKS[0]
+    assert len(FIRST_TASKS) == 2
 
 
 def test_the_quick_start_is_short():
@@ -356,8 +365,9 @@ def test_links_lead_somewhere(page):
 def test_the_index_and_the_menu_of_the_site_lead_to_every_page():
     pages = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")]
     index, menu = read("docs/index.md"), read("docs/site/conf.py")
+    index += re.sub(r"\]\((?=[\w-]+\.md)", "](how-to/", read("docs/how-to/index.md"))
     for page in sorted(page for page in pages if not page.startswith(("contributing/", "index"))):
-        assert re.search(rf"\]\({page}[)#]", index), f"docs/index.md has no link to {page}"
+        assert re.search(rf"\]\({page}[)#]", index), f"no page named index.md has a link to {page}"
         assert f'"{page.removesuffix(".md")}"' in menu, f"{page} is in no list of docs/site/conf.py"
 
 
@@ -390,8 +400,9 @@ def test_every_decision_is_named_from_the_code_that_it_governs():
 
 def test_the_readme_names_figures_and_make_targets_that_exist():
     text = read("README.md")
-    table = re.search(r"<!-- bench.*?-->(.*?)<!-- /bench -->", text, re.S)
-    assert cells(table[1]).keys() <= FIGURES.keys()
+    assert set(README_FIGURES) <= FIGURES.keys()
+    words = [re.escape(part) for part in README_SENTENCE.split("{}")]
+    assert re.search(r"[\d.,]+".join(words), text), "benchmarks/publish.py writes another sentence"
     assert set(re.findall(r"`make ([a-z-]+)`", text)) <= set(re.findall(r"^([a-z-]+):", read("Makefile"), re.M))
 
 

@@ -22,31 +22,7 @@ from docs.site import reference  # noqa: E402
 # The pages in the order of the menu. A page that is in none of these lists is a warning, and warnings are errors.
 NAVIGATION = {
     "Tutorial": ["tutorial"],
-    "How-to": [
-        "troubleshooting",
-        "how-to/which-client",
-        "how-to/mail-after-commit",
-        "how-to/api-limits",
-        "how-to/import-rows",
-        "how-to/one-job-for-many-saves",
-        "how-to/many-jobs-in-one-call",
-        "how-to/polling-view",
-        "how-to/import-export",
-        "how-to/wagtail",
-        "how-to/django-tenants",
-        "how-to/test-it",
-        "how-to/rename-a-task",
-        "how-to/upgrade",
-        "how-to/run-workers",
-        "how-to/how-many-workers",
-        "how-to/autoscale",
-        "how-to/get-paged",
-        "how-to/when-redis-dies",
-        "how-to/size-redis",
-        "how-to/several-projects",
-        "how-to/secrets",
-        "coming-from",
-    ],
+    "How to": ["troubleshooting", "how-to/index", "coming-from"],
     "Using it": [
         "tasks", "workflows", "steps", "limits", "middleware", "transactions", "async", "testing", "periodic",
         "exactly-once", "mail", "django-tasks", "admin",
@@ -58,6 +34,15 @@ NAVIGATION = {
     "Public API": ["api", "site/signatures", "site/exceptions", "site/testing"],
     "Explanation": ["why", "guarantees", "lifecycle", "architecture", "performance"],
 }  # fmt: skip
+
+# Below "How to", folded in the menu.
+HOW_TO = [
+    "how-to/which-client", "how-to/mail-after-commit", "how-to/api-limits", "how-to/import-rows",
+    "how-to/one-job-for-many-saves", "how-to/many-jobs-in-one-call", "how-to/polling-view", "how-to/import-export",
+    "how-to/wagtail", "how-to/django-tenants", "how-to/test-it", "how-to/rename-a-task", "how-to/upgrade",
+    "how-to/run-workers", "how-to/how-many-workers", "how-to/autoscale", "how-to/get-paged",
+    "how-to/when-redis-dies", "how-to/size-redis", "how-to/several-projects", "how-to/secrets",
+]  # fmt: skip
 
 # Pages that are made of the code.
 REFERENCE = {"site/commands": reference.commands, "site/metrics": reference.metrics, "site/keys": reference.keys}
@@ -99,10 +84,24 @@ def with_reference(docname, text):
 
 
 def add_navigation(app, docname, source):
-    """Give the first page its menu. In the Markdown file a menu would be read as code."""
+    """Give two pages their parts of the menu. In the Markdown file a menu would be read as code."""
+    menus = {root_doc: NAVIGATION, "how-to/index": {"": HOW_TO}}
+    for caption, pages in menus.get(docname, {}).items():
+        options = f":hidden:\n:caption: {caption}\n\n" if caption else ":hidden:\n\n"
+        source[0] += f"\n\n```{{toctree}}\n{options}" + "\n".join(f"/{page}" for page in pages) + "\n```\n"
+
+
+def begin_with_readme(app, docname, source):
+    """Begin the site as the README begins: what it is, the first example, and where to read on. docs/index.md lists all
+    pages, as the menu does here."""
     if docname == root_doc:
-        for caption, pages in NAVIGATION.items():
-            source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n"
+        text = (DOCS.parent / "README.md").read_text()
+        places = text[text.index("## Where to read on") : text.index("[All pages]")]
+        text = text[: text.index("## With django.tasks")] + places
+        for image in re.findall(r'"docs/(images/[^"]+)"', text):
+            (app.outdir / image).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(DOCS / image, app.outdir / image)
+        source[0] = text.replace('"docs/', '"').replace("](docs/", "](")
 
 
 def hide_fields(app, what, name, obj, options, signature, return_annotation):
@@ -172,7 +171,7 @@ def write_markdown(app, error):
     if error:
         return
     lines = ["# django_rtq", "", f"> {first_sentence('index')}", ""]
-    for caption, pages in {"Start": [root_doc], **NAVIGATION}.items():
+    for caption, pages in {"Start": [root_doc], **NAVIGATION, "How to …": HOW_TO}.items():
         lines += [f"## {caption}", ""]
         for page in pages:
             if (DOCS / f"{page}.md").exists():
@@ -200,6 +199,7 @@ def first_sentence(page):
 
 
 def setup(app):
+    app.connect("source-read", begin_with_readme)
     app.connect("source-read", add_reference)
     app.connect("source-read", add_navigation)
     app.connect("source-read", link_sources)
