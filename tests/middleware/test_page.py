@@ -72,7 +72,7 @@ def test_callbacks():
 
 
 def test_the_examples_pass(tmp_path):
-    files = {"settings.py": SETTINGS, "conftest.py": "import shop.receivers\n"}
+    files = {"settings.py": SETTINGS + "MIDDLEWARE = []\n", "conftest.py": "import shop.receivers\n"}
     for name, code in [*PAGE, *TESTS.items()]:
         files[name] = files.get(name, "") + code
     files["settings.py"] = files["settings.py"].replace("redis://localhost:6379/0", "redis://localhost:1/0")
