@@ -6,33 +6,70 @@ Signals about one run in a worker have `job` (a Job). Signals about many jobs, m
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.dispatch import Signal
 
-job_enqueued = Signal()  # job_ids, queue, task: new jobs, stored in Redis
-job_promoted = Signal()  # job_ids, queue: scheduled or retrying jobs are due and queued now
-job_started = Signal()  # job: claimed, and about to run
-job_succeeded = Signal()  # job, seconds, result: the task returned
-job_retried = Signal()  # job (None: unreadable record), job_id, error, delay_seconds: failed, will run again
-job_buried = Signal()  # job (None: unreadable record), job_id, error: a dead letter now
-job_suspended = Signal()  # job, job_id, seconds: it sleeps or waits so long at the most, and goes on in another run
-job_expired = Signal()  # job: not started before it expired
-job_released = Signal()  # job_ids, queue: given back by a worker that did not run them
-job_reclaimed = Signal()  # job_ids, buried_ids, queue, worker ("": expired leases): taken from a dead worker
-job_cancelled = Signal()  # job_id, queue
-job_dropped = Signal()  # job_ids, queue: cancelled by a process whose job took their place (on_full="drop_oldest")
-job_requeued = Signal()  # job_ids, queue
-job_moved = Signal()  # job_ids, queue, target: moved by a person from one queue to another
-job_carried = Signal()  # job_ids, queue, shard: a person drains their shard, and this one has them now
-job_discarded = Signal()  # job_ids, queue
-job_restored = Signal()  # job_ids, queue: a person has undone their deletion
-workflow_blocked = Signal()  # workflow_id, name: a dead job keeps it from going on
-workflow_ended = Signal()  # workflow_id, name
-job_stale = Signal()  # job_ids, worker: finished after other workers had got them; the results were ignored
-incident_opened = Signal()  # incident: something has been wrong for two views, some seconds apart
-incident_closed = Signal()  # incident: as it was when it opened
-worker_process_shutdown = Signal()  # worker: its process has settled all jobs and is about to exit
+from django_rtq.jobs.log_fields import about, about_jobs
+
+logger = logging.getLogger("django_rtq")
+
+
+def log_receiver_errors(answers: Sequence[tuple[Any, Any]], **named: Any) -> None:
+    """Log what receivers have raised, with the jobs that their signal names."""
+    for receiver, error in answers:
+        if isinstance(error, Exception):
+            job, ids = named.get("job"), [named["job_id"]] if "job_id" in named else []
+            ids += [*named.get("job_ids", ()), *named.get("buried_ids", ())]
+            logger.error(
+                "receiver %s.%s failed for %s: %r", receiver.__module__, getattr(receiver, "__qualname__", receiver),
+                f"job {job.id}" if job else f"jobs {', '.join(ids[:10])}" if ids else "a signal without a job", error,
+                exc_info=error, extra=about(job) if job else about_jobs(ids),
+            )  # fmt: skip
+
+
+class JobSignal(Signal):
+    """Logs what receivers raise in our logger, which workers show: that of Django has no handler there."""
+
+    def send_robust(self, sender: Any, **named: Any) -> list[tuple[Any, Any]]:
+        answers = super().send_robust(sender, **named)
+        log_receiver_errors(answers, **named)
+        return answers
+
+    async def asend_robust(self, sender: Any, **named: Any) -> list[tuple[Any, Any]]:
+        answers = await super().asend_robust(sender, **named)
+        log_receiver_errors(answers, **named)
+        return answers
+
+    def _log_robust_failure(self, receiver: Any, error: Exception) -> None:
+        """Nothing: otherwise Django would log it as well."""
+
+
+job_enqueued = JobSignal()  # job_ids, queue, task: new jobs, stored in Redis
+job_promoted = JobSignal()  # job_ids, queue: scheduled or retrying jobs are due and queued now
+job_started = JobSignal()  # job: claimed, and about to run
+job_succeeded = JobSignal()  # job, seconds, result: the task returned
+job_retried = JobSignal()  # job (None: unreadable record), job_id, error, delay_seconds: failed, will run again
+job_buried = JobSignal()  # job (None: unreadable record), job_id, error: a dead letter now
+job_suspended = JobSignal()  # job, job_id, seconds: it sleeps or waits so long at the most, and goes on in another run
+job_expired = JobSignal()  # job: not started before it expired
+job_released = JobSignal()  # job_ids, queue: given back by a worker that did not run them
+job_reclaimed = JobSignal()  # job_ids, buried_ids, queue, worker ("": expired leases): taken from a dead worker
+job_cancelled = JobSignal()  # job_id, queue
+job_dropped = JobSignal()  # job_ids, queue: cancelled by a process whose job took their place (on_full="drop_oldest")
+job_requeued = JobSignal()  # job_ids, queue
+job_moved = JobSignal()  # job_ids, queue, target: moved by a person from one queue to another
+job_carried = JobSignal()  # job_ids, queue, shard: a person drains their shard, and this one has them now
+job_discarded = JobSignal()  # job_ids, queue
+job_restored = JobSignal()  # job_ids, queue: a person has undone their deletion
+workflow_blocked = JobSignal()  # workflow_id, name: a dead job keeps it from going on
+workflow_ended = JobSignal()  # workflow_id, name
+job_stale = JobSignal()  # job_ids, worker: finished after other workers had got them; the results were ignored
+incident_opened = JobSignal()  # incident: something has been wrong for two views, some seconds apart
+incident_closed = JobSignal()  # incident: as it was when it opened
+worker_process_shutdown = JobSignal()  # worker: its process has settled all jobs and is about to exit
 
 
 def send_enqueued(sender: type, queue: str, task: str, job_ids: Sequence[str]) -> None:

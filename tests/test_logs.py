@@ -1,5 +1,6 @@
 """Log lines about jobs: wording and levels."""
 
+import asyncio
 import logging
 import sys
 
@@ -177,3 +178,35 @@ def test_lines_about_several_jobs_have_all_ids_as_extra(connected, caplog):
     assert (many.job_ids, many.queue, hasattr(many, "job_id")) == (ids, "mail", False)
     assert (one.job_ids, one.job_id) == (["j1"], "j1")
     assert (unreadable.job_id, hasattr(unreadable, "task")) == ("j2", False)
+
+
+@pytest.mark.parametrize(
+    ("signal", "values", "jobs", "fields"),
+    [
+        (
+            signals.job_succeeded,
+            {"job": JOB, "seconds": 1.0, "result": ""},
+            "job j1",
+            {"job_id": "j1", "client": "acme"},
+        ),
+        (signals.job_buried, {"job": None, "job_id": "j1", "error": ValueError("x")}, "jobs j1", {"job_id": "j1"}),
+        (signals.job_reclaimed, {**RECLAIMED, "job_ids": ["j1"], "buried_ids": ["j2"]}, "jobs j1, j2", {}),
+        (signals.worker_process_shutdown, {"worker": "w1"}, "a signal without a job", {}),
+    ],
+)
+@pytest.mark.parametrize("is_async", [False, True], ids=["send", "asend"])
+def test_what_a_receiver_raises_is_logged_once_with_the_job(caplog, signal, values, jobs, fields, is_async):
+    def broken(**kwargs):
+        raise RuntimeError("no such plan")
+
+    signal.connect(broken)
+    try:
+        asyncio.run(signal.asend_robust(None, **values)) if is_async else signal.send_robust(None, **values)
+    finally:
+        signal.disconnect(broken)
+
+    (record,) = caplog.records
+    name = f"{__name__}.{broken.__qualname__}"
+    assert record.getMessage() == f"receiver {name} failed for {jobs}: RuntimeError('no such plan')"
+    assert (record.name, record.levelno, record.exc_info[0]) == ("django_rtq", logging.ERROR, RuntimeError)
+    assert {field: getattr(record, field) for field in fields} == fields

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.dispatch import receiver
+from django.dispatch import Signal, receiver
 
 from django_rtq import signals
 from django_rtq.backend.compat import (
@@ -92,7 +92,7 @@ def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Run
         claimed_at=utc_now(),
     )
     result = result_of(task, details)
-    task_started.send_robust(type(task.get_backend()), task_result=result)
+    _send(task_started, task, result)
     if task.takes_context:
         args = (DjangoContext(task_result=result), *args[1:])
     return _Running(task, result, args)
@@ -109,7 +109,12 @@ def _failures(queue: str, job_id: str) -> bytes:
 
 def _send_finished(task: RTQTask, result: DjangoResult, status: Any) -> None:
     set_fields(result, status=status, finished_at=utc_now())
-    task_finished.send_robust(type(task.get_backend()), task_result=result)
+    _send(task_finished, task, result)
+
+
+def _send(signal: Signal, task: RTQTask, result: DjangoResult) -> None:
+    answers = signal.send_robust(type(task.get_backend()), task_result=result)
+    signals.log_receiver_errors(answers, job_id=result.id)
 
 
 # -- jobs that end without a value

@@ -182,6 +182,7 @@ class Interruptible(Protocol):
 
 
 class _Run(Protocol):
+    has_connection: bool
     history: str
     interruptible: Interruptible | None
     committed: str | None

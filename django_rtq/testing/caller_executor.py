@@ -32,10 +32,8 @@ class CallerExecutor(Executor):
 
     def run(self, run: Run) -> Outcome:
         """Run a job. Raises RuntimeError for a coroutine if an event loop runs in this thread."""
-        return self.open(run) or self.run_opened(run)
-
-    def run_opened(self, run: Run) -> Outcome:
-        """run() after open()."""
+        if (outcome := self.open(run)) is not None:
+            return outcome
         if not run.task.is_async:
             return self.execute(run)
         _check_no_loop_runs(run.task_name)
@@ -62,7 +60,7 @@ class CallerIsolation(Isolation):
         run.variables.run(current_run.set, CurrentRun(run))
         return run.variables
 
-    def clean_up(self) -> None:
+    def clean_up(self, *, is_thread_ending: bool = False) -> None:
         """Nothing to do."""
 
     def close(self) -> None:

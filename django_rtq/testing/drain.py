@@ -225,8 +225,8 @@ class _CallerRunner(Runner):
         self._executor, self._isolation = self._caller_executor, self._caller_executor.isolation
         self._add = add
 
-    def _execute(self, run: Run) -> Outcome:
-        return self._caller_executor.run_opened(run)
+    def _run_alone(self, run: Run) -> None:
+        self._record(run, self._caller_executor.run(run))
 
     def _record(self, run: Run, outcome: Outcome) -> None:
         super()._record(run, outcome)

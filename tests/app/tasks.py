@@ -269,6 +269,13 @@ def leave_transaction_open():
 
 
 @task(backoff=AT_ONCE)
+async def aleave_transaction_open():
+    from asgiref.sync import sync_to_async
+
+    await sync_to_async(leave_transaction_open.func)()
+
+
+@task(backoff=AT_ONCE)
 def query(breaks=False):
     """Ask the database; then, perhaps, break the connection behind Django's back."""
     with connection.cursor() as cursor:

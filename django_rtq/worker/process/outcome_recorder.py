@@ -116,6 +116,11 @@ def decide_unknown_task(broker: Broker, run: Run, outcome: UnknownTask) -> Retri
     return decide_unknown(outcome.error, waited_seconds=waited_ms / 1000, longest_seconds=longest_seconds)
 
 
+def has_receivers(outcome: Outcome) -> bool:
+    """Whether the signal of an outcome may have receivers: that of a success only if the project connects one."""
+    return type(outcome) is not Acked or bool(signals.job_succeeded.receivers)
+
+
 def send_outcome(sender: type, run: Run, outcome: Outcome) -> None:
     """Send the signal of an outcome."""
     try:

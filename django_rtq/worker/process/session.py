@@ -20,11 +20,12 @@ from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, TimeLimitExceeded
 from django_rtq.threads import ReconnectDelay
 from django_rtq.worker.options import EXIT_FORKED
-from django_rtq.worker.outcome import Acked, Buried, Outcome, Retried, UnknownTask
+from django_rtq.worker.outcome import Buried, Outcome, Retried, UnknownTask
 from django_rtq.worker.process.metrics import RunMetrics
 from django_rtq.worker.process.outcome_recorder import (
     OutcomeRecorder,
     decide_unknown_task,
+    has_receivers,
     send_outcome,
     send_suspended,
 )
@@ -203,7 +204,7 @@ class WorkerSession:
                 self.logs.end(run, outcome)
             if run.queue in self._timed:
                 settlement.add_time(run.job_id, run.seconds)
-        if type(outcome) is not Acked or signals.job_succeeded.receivers:
+        if has_receivers(outcome):
             variables = contextvars.copy_context() if run.variables is None else run.variables
             variables.run(send_outcome, WorkerSession, run, outcome)
             if isinstance(outcome, Retried | Buried) and isinstance(outcome.error, TimeLimitExceeded):

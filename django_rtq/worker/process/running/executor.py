@@ -10,7 +10,6 @@ The session sends the outcome to Redis together with the next claim, in one roun
 
 from __future__ import annotations
 
-import contextvars
 import logging
 import threading
 import time
@@ -216,7 +215,8 @@ class Executor:
         """Steps 3 and 4, for a coroutine function."""
         current_run.set(CurrentRun(run))
         if signals.job_started.receivers:
-            _send_started(run)
+            # Not asend_robust(): it calls receivers in contexts of their own, and the job has to see what they set.
+            await sync_to_async(_send_started)(run)
         if run.may_run_once:
             self._shared.set_runs_once(run.entry)
         run.progress = self._progress
@@ -239,9 +239,6 @@ class Executor:
         else:
             run.seconds = time.perf_counter() - started
             outcome = self._succeeded(run, result)
-        if self._isolation.uses_database:
-            await sync_to_async(self._isolation.clean_up)()  # connections belong to the thread of sync_to_async
-        run.variables = contextvars.copy_context()
         return outcome
 
     def _set_kill_deadline(self, seconds: float, entry: int) -> None:

@@ -36,7 +36,7 @@ class Isolation:
 
     Context variables (language, time zone and others): each function runs in a copy of the context in which this object
     was created, and the signals of its run are sent in the same copy. Database connections: closed if they are unusable
-    or too old, as Django does around a request.
+    or too old, as Django does around a request. Those of a coroutine are its own, and closed when it ends.
     """
 
     def __init__(self) -> None:
@@ -67,14 +67,14 @@ class Isolation:
         run.variables = context.copy()
         return run.variables
 
-    def clean_up(self) -> None:
-        """Close unusable and old connections, in the thread that used them. Like close_old_connections(), but an error
-        of close() is not a failure of the job.
+    def clean_up(self, *, is_thread_ending: bool = False) -> None:
+        """Close unusable and old connections, in the thread that used them; all of them if the thread ends. Like
+        close_old_connections(), but an error of close() is not a failure of the job.
         """
         if self.uses_database:
             for connection in connections.all(initialized_only=True):
                 try:
-                    connection.close_if_unusable_or_obsolete()
+                    connection.close() if is_thread_ending else connection.close_if_unusable_or_obsolete()
                     if connection.in_atomic_block:
                         _roll_back(connection)
                 except Exception:  # whatever a driver raises
@@ -89,6 +89,9 @@ class Isolation:
 
     def _note_connection(self, **kwargs: Any) -> None:
         self.uses_database = True
+        here = current_run.get()
+        if here is not None and here.run is not None:
+            here.run.has_connection = True
 
 
 def _roll_back(connection: BaseDatabaseWrapper) -> None:

@@ -10,9 +10,10 @@ import threading
 import time
 import traceback
 from collections.abc import Coroutine, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, NoReturn
+
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
 
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError
@@ -22,6 +23,7 @@ from django_rtq.threads import ReconnectDelay
 from django_rtq.worker.options import EXIT_FAILED, EXIT_OUT_OF_MEMORY
 from django_rtq.worker.os_signals import SignalHandlers
 from django_rtq.worker.outcome import Outcome
+from django_rtq.worker.process.outcome_recorder import has_receivers
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.running.batch import Batch, BatchSize, BatchWatch
@@ -44,9 +46,9 @@ class EventLoop:
         self._is_stopped = False
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 
-    def submit(self, executor: Executor, run: Run) -> Future[Outcome]:
-        """Run a coroutine task."""
-        return asyncio.run_coroutine_threadsafe(executor.execute_async(run), self._started())
+    def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine, and wait until it has ended. Raises what it raises."""
+        asyncio.run_coroutine_threadsafe(coroutine, self._started()).result()
 
     def start(self, coroutines: Sequence[Coroutine[Any, Any, None]]) -> None:
         """Start coroutines that raise nothing. One call for many: each call wakes the loop."""
@@ -165,7 +167,7 @@ class Runner:
             if run.others:
                 done += self._run_together(run, batch)
             else:
-                self._record(run, self._executor.open(run) or self._execute(run))
+                self._run_alone(run)
             self.handlers.restore()
             now = time.perf_counter()
             slowest, last, done = max(slowest, now - last), now, done + 1
@@ -183,6 +185,15 @@ class Runner:
             self._release(rest)
         if self._shared.has_revocation and self._shared.revoked is not Revoked.NOTHING:
             self._session.disown(())  # the supervisor may have settled what was finished
+
+    def _run_alone(self, run: Run) -> None:
+        """Run a job that has started, and record its outcome."""
+        if (outcome := self._executor.open(run)) is not None:
+            self._record(run, outcome)
+        elif run.task.is_async:
+            self._event_loop.run(self._run_coroutine(run))
+        else:
+            self._record(run, self._executor.execute(run))
 
     def _run_together(self, run: Run, batch: Batch) -> int:
         """Run a job that has started, and others that one call gets with it. Returns how many others started."""
@@ -282,7 +293,17 @@ class Runner:
                     )  # fmt: skip
             time.sleep(seconds)
 
-    def _execute(self, run: Run) -> Outcome:
-        if run.task.is_async:
-            return self._event_loop.submit(self._executor, run).result()
-        return self._executor.execute(run)
+    async def _run_coroutine(self, run: Run) -> None:
+        """Run a coroutine task, and record its outcome.
+
+        Like a request under ASGI, it has a thread of its own for the ORM, and so connections of its own. The thread
+        starts when it needs one.
+        """
+        async with ThreadSensitiveContext():
+            outcome = await self._executor.execute_async(run)
+            if run.may_run_once or has_receivers(outcome):  # settling blocks, and receivers may use the ORM
+                await sync_to_async(self._record)(run, outcome)
+            else:
+                self._record(run, outcome)
+            if run.has_connection:
+                await sync_to_async(self._isolation.clean_up)(is_thread_ending=True)

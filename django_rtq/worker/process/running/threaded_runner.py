@@ -14,7 +14,6 @@ from django.db import connections
 
 from django_rtq.conf.config import Config
 from django_rtq.threads import BinarySemaphore
-from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS, ClaimAhead
 from django_rtq.worker.process.running.executor import Executor
@@ -231,7 +230,7 @@ class ThreadedRunner(Runner):
                 self._record(run, outcome)
                 runs += self._free_slot(run)
             elif run.task.is_async:
-                coroutines.append(self._run_coroutine(run))
+                coroutines.append(self._run_in_slot(run))
             else:
                 self._submit(partial(self._run_in_thread, run))
         if coroutines:
@@ -260,28 +259,21 @@ class ThreadedRunner(Runner):
 
     def _run_in_thread(self, run: Run) -> None:
         self._isolation.clean_up()
-        self._finish(run, self._executor.execute(run))
+        self._record(run, self._executor.execute(run))
+        self._start(self._free_slot(run))
 
     def _run_together_in_thread(self, run: Run) -> None:
         self._isolation.clean_up()
         self._record_all(run)
         self._start(self._free_slot(run))
 
-    async def _run_coroutine(self, run: Run) -> None:
+    async def _run_in_slot(self, run: Run) -> None:
         try:
-            outcome = await self._executor.execute_async(run)
-            if run.may_run_once:  # settling blocks, and must not block the event loop
-                self._submit(partial(self._finish, run, outcome))
-                return
-            self._record(run, outcome)
+            await self._run_coroutine(run)
             if following := self._free_slot(run):  # to open them may import modules
                 self._submit(partial(self._start, following))
         except BaseException as error:  # noqa: BLE001 - the top of a coroutine
             exit_after_error(error, self._session)
-
-    def _finish(self, run: Run, outcome: Outcome) -> None:
-        self._record(run, outcome)
-        self._start(self._free_slot(run))
 
     def _free_slot(self, run: Run) -> list[Run]:
         """The job is over. Returns the one that has its slot now."""

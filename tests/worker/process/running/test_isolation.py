@@ -14,7 +14,7 @@ def done(jobs):
 
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_language_time_zone_and_transactions_do_not_leak(rtq_worker, redis, journal, concurrency):
-    leavers = [tasks.leave_traces, tasks.aleave_traces, tasks.leave_transaction_open]
+    leavers = [tasks.leave_traces, tasks.aleave_traces, tasks.leave_transaction_open, tasks.aleave_transaction_open]
     jobs, seen = [], []
     for leave in leavers * 3:
         jobs.append(leave.delay())
@@ -23,6 +23,7 @@ def test_language_time_zone_and_transactions_do_not_leak(rtq_worker, redis, jour
     wait_until(lambda: done([*jobs, *seen]))
 
     assert [job.result for job in seen] == [["en", "UTC", False]] * len(seen)
+    assert worker.log.count("a job left a transaction open on database 'default': rolled back") == 6
     worker.stop()
     assert_nothing_left(redis)
 
