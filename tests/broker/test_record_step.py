@@ -33,6 +33,16 @@ def test_it_is_kept_beside_the_job(redis, broker):
     assert broker.steps.read(holder(broker, job)).fields == {"step charge": DONE.encode()}
 
 
+def test_what_went_wrong_before_counts_no_longer(redis, broker):
+    job, keys = claimed_job(broker, "a"), broker.keys.of(QUEUE)
+    for key in (keys.failures, keys.crashes):
+        redis.hset(key, job.id, 2)
+
+    assert broker.steps.write(holder(broker, job), "step charge", DONE)
+
+    assert snapshot(redis).keys().isdisjoint({"failures", "crashes"})
+
+
 def test_sent_twice_it_is_one_step(redis, broker):
     job = claimed_job(broker, "a")
     broker.steps.write(holder(broker, job), "step charge", DONE)

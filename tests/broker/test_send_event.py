@@ -88,15 +88,26 @@ def test_an_event_that_was_stored_by_a_torn_script_queues_it_when_it_is_sent_aga
 
 
 def test_a_job_that_does_not_wait_for_it_keeps_it(redis, broker):
-    waits = waiting_job(broker, waits_for="0 0 1 other")
+    sleeps = waiting_job(broker, waits_for="1 0")
     queued = queued_job(broker, "b", due="+60000")
 
-    for job in (waits, queued):
+    for job in (sleeps, queued):
         assert send_event(broker, job) == "sent"
 
     after = snapshot(redis, times=False)
     assert after["scheduled"].keys() == {"a", "b"}
     assert after["steps:a"] == after["steps:b"] == KNOWN
+
+
+def test_a_job_that_waits_for_one_of_another_name_looks_again(redis, broker):
+    """A deploy may have renamed it."""
+    job = waiting_job(broker, waits_for="0 0 1 other")
+
+    assert send_event(broker, job) == "sent"
+
+    after = snapshot(redis, times=False)
+    assert "scheduled" not in after
+    assert after["steps:a"] == KNOWN
 
 
 def test_the_second_one_is_for_the_second_wait(redis, broker):

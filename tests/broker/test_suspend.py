@@ -93,6 +93,18 @@ def test_one_that_was_asked_to_stop_ends_as_cancelled(redis, broker, inspector):
     assert not [name for name in snapshot(redis) if "step" in name]
 
 
+def test_what_went_wrong_before_a_new_wait_counts_no_longer(redis, broker):
+    job, keys = claimed_job(broker, "a"), broker.keys.of(QUEUE)
+    for text, is_new in (("1 0", True), ("1 0", False), ("2 0", True)):
+        for key in (keys.failures, keys.crashes):
+            redis.hset(key, job.id, 2)
+
+        suspend(broker, job, waits_for=text)
+
+        assert snapshot(redis).keys().isdisjoint({"failures", "crashes"}) is is_new
+        again(broker, job)
+
+
 def test_waiting_for_the_same_again_it_keeps_its_time(redis, broker):
     job = claimed_job(broker, "a")
     suspend(broker, job, ms=90_000)

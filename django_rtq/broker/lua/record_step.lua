@@ -1,5 +1,5 @@
 -- record_step: note what a running job has done, for its later runs.
--- keys: running step_jobs steps scratch
+-- keys: running step_jobs steps failures crashes scratch
 -- ARGV[1] id          the job
 -- ARGV[2] claimed     when this run was claimed, ms: what is left of an earlier run of the same worker may not write
 -- ARGV[3] field       of the job's steps, see steps.lua
@@ -14,4 +14,6 @@ if string.match(redis.call("HGET", q.running, id) or "", "^%d+ (%d+)") ~= claime
 redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("HSETNX", q.step_jobs, id, "") -- first: by that its steps are found when it ends
 redis.call("HSET", q.steps .. id, field, text)
+redis.call("HDEL", q.failures, id) -- the job has got further: what went wrong before that counts no longer
+redis.call("HDEL", q.crashes, id)
 return "ok"

@@ -1,5 +1,5 @@
--- send_event: give a job an event, and let it go on if it waits for it.
--- scheduled -> queued, if it waits for this event
+-- send_event: give a job an event, and let it look again if it waits for one.
+-- scheduled -> queued, if it waits for an event
 -- uses: prelude lanes schedule known_ids task_pauses steps
 -- keys: jobs scheduled retrying scheduled_by_client step_jobs steps results finished finished_before bands turn lanes
 --       waiting_since work_signal ring lane clock scratch
@@ -27,9 +27,9 @@ redis.call("DEL", q.scratch) -- lets a full server be drained
 store_event(q, id, event, number, token, string.format("%.0f ", now) .. value)
 
 local due = tonumber(redis.call("ZSCORE", q.scheduled, id))
-local is_awaited = wait and wait.event == number .. " " .. event
+local waits = wait and wait.event ~= "" -- for one of any name: its code says for which, and may be newer than what is noted
 -- Not what a paused task holds, nor a job that has failed meanwhile: these go on by themselves.
-if is_awaited and due and due < tonumber(lowest_held()) and not redis.call("ZSCORE", q.retrying, id) then
+if waits and due and due < tonumber(lowest_held()) and not redis.call("ZSCORE", q.retrying, id) then
   local _, client = read_header(record)
   push_back(q, id, record, now)
   unschedule(q, client, { id })

@@ -45,7 +45,13 @@ class Remembering:
             return "stale"
         self.queue.step_jobs.setdefault(job_id, "")
         self.queue.steps.setdefault(job_id, {})[step] = text
+        self._forgive(job_id)
         return "ok"
+
+    def _forgive(self, job_id: str) -> None:
+        """It has got further: what failed before counts no longer."""
+        self.queue.failures.pop(job_id, None)
+        self.queue.crashes.pop(job_id, None)
 
     def suspend(self, job_id: str, ms: int, text: str) -> None:
         """A run ends, and another one goes on later."""
@@ -70,6 +76,7 @@ class Remembering:
                 number, name = former.event.split(" ", 1)
                 steps |= {f"event {former.event}": "", f"last {name}": number}
             self.queue.step_jobs[job_id] = f"{due} {text}"
+            self._forgive(job_id)
         event = text.split(" ", 2)[2:]
         return now if event and f"event {event[0]}" in steps else due
 
@@ -99,7 +106,7 @@ class Remembering:
             text = f"{now} {value}"
             steps |= {f"event {number} {event}": text, f"last {event}": number, f"token {event}\n{token}": number}
             steps |= {"sent": str(sent + 1), "bytes": str(size + len(text.encode()))}
-        if is_awaited and self.queue.scheduled.get(job_id, HELD) < HELD and job_id not in self.queue.retrying:
+        if wait and wait.event and self.queue.scheduled.get(job_id, HELD) < HELD and job_id not in self.queue.retrying:
             self.queue.places.unschedule(job_id)
             self.queue.places.queue_up(job_id, now)
         return "sent"

@@ -39,6 +39,8 @@ local function begin_wait(q, id, text, now, due)
       redis.call("HSET", key, last_of(former.event), string.match(former.event, "^%d+"))
     end
     redis.call("HSET", q.step_jobs, id, string.format("%.0f ", due) .. text)
+    redis.call("HDEL", q.failures, id) -- the job has got further: what went wrong before that counts no longer
+    redis.call("HDEL", q.crashes, id)
   end
   local event = string.match(text, "^%d+ %d+ (.+)$")
   return event and redis.call("HEXISTS", key, "event " .. event) == 1 and now or due
