@@ -42,6 +42,7 @@ PARTS_IN_FLIGHT = 8  # calls of start_members in one packet
 NOTES_AT_ONCE = 500  # of one queue that a heartbeat takes in a round trip
 MAX_ROUNDS = 10  # of these in one heartbeat
 NAMES_AT_ONCE = 1000  # of workflows
+STATES = ("running", "blocked", "succeeded", "failed", "cancelled")  # in the order of their places
 CANCELLED_AT_ONCE = 100  # jobs in a packet
 CANCELLED_PARTS = 20  # of the steps of a workflow in one go, of as many jobs as the two that follow say
 CANCELLED_AT_DEATH = 500
@@ -62,6 +63,12 @@ STEP_TEXTS = 8  # that describe a step that is added
 
 #: Workflows whose results are too many, as far as this process has heard.
 full_workflows: set[str] = set()
+
+
+def scores_of(state: str) -> tuple[int, str]:
+    """The least score in `workflow_states` of a state, and that of the next."""
+    place = STATES.index(state)
+    return place * STATE_PLACE, f"({(place + 1) * STATE_PLACE}"
 
 
 class Part(NamedTuple):
@@ -574,10 +581,19 @@ class WorkflowStore:
         """What comes when a workflow is over or blocked."""
         return Token(self.signal_key(workflow), self.advance_command(workflow, self._config.default_queue, ()))
 
-    def recent(self, limit: int) -> list[str]:
-        """The ids of the workflows in which something happened last."""
-        ids = self._redis.execute_one(("ZREVRANGE", self._home.workflows, 0, limit - 1), resend=True)
-        return [flow.decode() for flow in ids]
+    def recent(self, limit: int, *, start: int = 0, state: str = "") -> list[str]:
+        """The ids of the workflows in which something happened last; of those in a state, if one is named."""
+        if not state:
+            ids = self._redis.execute_one(("ZREVRANGE", self._home.workflows, start, start + limit - 1), resend=True)
+            return [flow.decode() for flow in ids]
+        low, high = scores_of(state)
+        command = ("ZREVRANGEBYSCORE", self._home.workflow_states, high, low, "LIMIT", start, limit)
+        return [each.decode().partition(" ")[0] for each in self._redis.execute_one(command, resend=True)]
+
+    def count(self, state: str = "") -> int:
+        """How many workflows there are; in a state, if one is named."""
+        of_state: Command = ("ZCOUNT", self._home.workflow_states, *scores_of(state)) if state else ()
+        return int(self._redis.execute_one(of_state or ("ZCARD", self._home.workflows), resend=True))
 
     def named(self, name: str, limit: int) -> list[str]:
         """The ids of the workflows with this name, of so many in which something happened last. Raises BrokerError."""

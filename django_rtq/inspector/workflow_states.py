@@ -9,10 +9,9 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.workflows import MOST_STUCK, STATE_PLACE
+from django_rtq.broker.workflows import MOST_STUCK, STATE_PLACE, STATES, scores_of
 from django_rtq.jobs.job import clock_moment
 
-STATES = ("running", "blocked", "succeeded", "failed", "cancelled")  # in the order of their places
 MOST_BLOCKED = 50
 
 
@@ -38,9 +37,8 @@ def workflow_commands(broker: Broker) -> list[Command]:
     """The commands for read_workflow_states()."""
     keys = broker.keys.of(broker.config.default_queue)
     key = keys.workflow_states
-    bounds = [(place * STATE_PLACE, f"({(place + 1) * STATE_PLACE}") for place in range(len(STATES))]
-    counts: list[Command] = [("ZCOUNT", key, *each) for each in bounds]
-    blocked: Command = ("ZRANGEBYSCORE", key, *bounds[1], "WITHSCORES", "LIMIT", 0, MOST_BLOCKED)
+    counts: list[Command] = [("ZCOUNT", key, *scores_of(state)) for state in STATES]
+    blocked: Command = ("ZRANGEBYSCORE", key, *scores_of("blocked"), "WITHSCORES", "LIMIT", 0, MOST_BLOCKED)
     return [*counts, blocked, ("ZRANGE", keys.stuck_workflows, 0, MOST_STUCK - 1, "WITHSCORES")]
 
 

@@ -286,15 +286,21 @@ def get_workflow(workflow_id: str, *, backend: str = "") -> Workflow:
     return flow
 
 
-def recent_workflows(limit: int, *, backend: str = "") -> list[WorkflowProgress]:
-    """The workflows in which something happened last."""
+def recent_workflows(limit: int, *, backend: str = "", start: int = 0, state: str = "") -> list[WorkflowProgress]:
+    """The workflows in which something happened last, after so many others; of those in a state, if one is named."""
     store = broker_of(backend).workflows
-    ids = store.recent(limit)
+    ids = store.recent(limit, start=start, state=state)
     flows = []
     for flow, fields in zip(ids, store.read_fields(ids), strict=True):
         with suppress(WorkflowNotFound):
             flows.append(read_progress(flow, fields))
     return flows
+
+
+def count_workflows(state: str = "", *, backend: str = "") -> int:
+    """How many workflows there are; in a state, if one is named."""
+    number: int = broker_of(backend).workflows.count(state)
+    return number
 
 
 def read_progress(workflow_id: str, fields: dict[str, str]) -> WorkflowProgress:

@@ -58,13 +58,17 @@ def workflow_ids_of(text: str) -> list[str] | None:
     return ids if ids or len(answers) == len(places) else None
 
 
-def recent_in(places: Sequence[str], limit: int) -> list[WorkflowProgress]:
+def recent_in(places: Sequence[str], limit: int, *, start: int = 0, state: str = "") -> list[WorkflowProgress]:
     """recent_workflows() of several shards. Of one that does not answer a page shows none. Raises BrokerError."""
-    answers = get_inspector().in_places(places, lambda place: recent_workflows(limit, backend=place))
+    before = start if len(places) == 1 else 0  # those of several shards are counted when they are sorted
+    most = limit + start - before
+    answers = get_inspector().in_places(
+        places, lambda place: recent_workflows(most, backend=place, start=before, state=state)
+    )
     flows = [flow for recent in answers.values() for flow in recent]
     if len(places) > 1:
         flows.sort(key=lambda flow: flow.ended_ms or flow.made_ms, reverse=True)
-    return flows[:limit]
+    return flows[start - before : most]
 
 
 def viewed_places() -> list[str]:

@@ -57,7 +57,7 @@ def test_a_blocked_workflow_is_told_with_its_page_and_its_cure():
     assert line.url == "workflow_change 0123456789ab"
     assert line.command == "python manage.py rtq_workflows requeue 0123456789ab"
     (*_, more) = health(row(), blocked=[flow] * 4).lines
-    assert more.url == "workflow_changelist"
+    assert more.url == "workflow_changelist state=blocked"
 
 
 def test_a_failing_task_is_told_with_pages_and_the_way_to_requeue():

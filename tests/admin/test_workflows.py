@@ -8,6 +8,7 @@ from django_rtq.admin.display.charts.graph import MOST, graph
 from django_rtq.broker.workflows import NewWorkflow
 from django_rtq.workflows.handle import StepProgress
 from tests.admin.conftest import logged, text
+from tests.admin.test_dead_letters import hidden_fields
 from tests.support.snapshots import live_jobs, snapshot
 from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, fields_of, new_flow, parts_flow
 
@@ -39,6 +40,22 @@ def test_the_list_shows_the_latest(broker, viewer, round_trips):
     assert "?client=bakery" in html
 
 
+def test_a_blocked_one_is_found_behind_many_others(broker, viewer):
+    blocked(broker)
+    for number in range(101):
+        broker.workflows.store(new_flow({"size": 1}, flow_id=f"{number:012x}"))
+    listed = [viewer.get(LIST, query) for query in ({}, {"page": 2}, {"page": 3}, {"state": "blocked"})]
+
+    assert [PAGE in text(answer) for answer in listed] == [False, False, True, True]
+    assert 'rel="next"' in text(listed[0])
+    assert "There is no workflow in this state." in text(viewer.get(LIST, {"state": "failed"}))
+
+
+def test_names_of_tasks_are_cleaned_in_all_places(broker, viewer):
+    begun_flow(broker, {"task": "a\x1b[2Jb"})
+    assert "\x1b" not in text(viewer.get(PAGE))
+
+
 def test_one_has_a_graph_and_a_table(broker, viewer, round_trips):
     blocked(broker)
     del round_trips[:]
@@ -61,14 +78,16 @@ def test_one_has_a_graph_and_a_table(broker, viewer, round_trips):
 def test_dead_jobs_are_requeued(redis, broker, operator):
     member = blocked(broker)
 
-    answer = operator.post(f"{PAGE}requeue/")
+    html = text(operator.get(f"{PAGE}requeue/"))
+    assert "This requeues 1 dead job of workflow flow." in html
+    answer = operator.post(f"{PAGE}requeue/", hidden_fields(html))
 
     assert answer["Location"] == PAGE
-    assert "1 dead job of the workflow was requeued." in text(operator.get(PAGE))
-    assert logged() == ["1 dead job of the workflow was requeued."]
+    assert "1 dead letter was requeued." in text(operator.get(PAGE))
+    assert logged() == ["1 dead letter was requeued."]
     assert "dead" not in snapshot(redis)
     advance(broker, member)
-    assert "Nothing was done" in text(operator.post(f"{PAGE}requeue/", follow=True))
+    assert "Nothing was done" in text(operator.get(f"{PAGE}requeue/", follow=True))
     assert LogEntry.objects.count() == 1
 
 

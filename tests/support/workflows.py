@@ -13,14 +13,14 @@ BLOCKED = 10**13  # in `workflow_states`
 
 
 def new_flow(*steps, flow_id=FLOW, key="", **fields):
-    """A workflow with these steps, each a dictionary: size, after, next, queue, keep."""
+    """A workflow with these steps, each a dictionary: task, size, after, next, queue, keep."""
     texts, parts, first = {"name": "flow", "client": "", "on_dead": "block", "steps": len(steps), **fields}, [], 0
     if key:
         texts["key"] = key
     for number, step in enumerate(steps):
         size = step.get("size", 1)
         texts |= {
-            f"task:{number}": "t",
+            f"task:{number}": step.get("task", "t"),
             f"queue:{number}": step.get("queue", QUEUE),
             f"size:{number}": size,
             f"first:{number}": first,

@@ -156,7 +156,8 @@ def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
     ) % {"count": format_number(count), "kind": incident.kind}
     tasks = url("registeredtask_changelist")
     address = {"task_failing": tasks, "task_paused": tasks, "dead_letters": url("deadletter_changelist")}
-    address["workflow_blocked"] = address["workflow_stuck"] = url("workflow_changelist")
+    address["workflow_stuck"] = url("workflow_changelist")
+    address["workflow_blocked"] = url("workflow_changelist", query={"state": "blocked"})
     return IncidentLine(text=text, url=address.get(incident.kind, ""), is_critical=incident.is_critical)
 
 

@@ -14,20 +14,29 @@ from django_rtq import models
 from django_rtq.admin import permissions
 from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display.charts.graph import MOST, graph, state_text
+from django_rtq.admin.display.paged_list import ListParams, paged_context
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.admin.pages.bulk.pages import AllJobs, BulkPages
+from django_rtq.admin.pages.page_admin import Route
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.formatting import format_number
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.inspector.places import viewed_backend
 from django_rtq.jobs.job import moment
-from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress
+from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, WorkflowState, count_workflows
 from django_rtq.workflows.members import recent_in, viewed_places, why_not_started
 
-SHOWN = 100
 CANCELLED_IN_REQUEST = 2_000  # jobs; heartbeats cancel the others
 
 
-class WorkflowAdmin(PageAdmin):
+class WorkflowListParams(ListParams):
+    """What the URL of the list says."""
+
+    STATES = tuple(map(str, WorkflowState))
+
+
+class WorkflowAdmin(BulkPages):
     """The list of workflows, and a page for each."""
 
     def routes(self) -> list[Route]:
@@ -35,13 +44,29 @@ class WorkflowAdmin(PageAdmin):
             Route("", "changelist", self.workflows),
             Route("<str:workflow_id>/", "change", self.workflow),
             Route("<str:workflow_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
-            Route("<str:workflow_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "POST"),
+            Route("<str:workflow_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "BOTH"),
         ]
 
     def workflows(self, request: HttpRequest) -> HttpResponse:
-        """Those in which something happened last."""
-        rows = [_row(progress) for progress in recent_in(viewed_places(), SHOWN)]
-        return self.render(request, "workflows.html", {"title": _("Workflows"), "rows": rows})
+        """Those of all states or of one, the last in which something happened first."""
+        params, places = WorkflowListParams.read(request.GET), viewed_places()
+        counts = get_inspector().in_places(places, lambda place: count_workflows(params.state, backend=place))
+        shown = recent_in(places, params.PER_PAGE, start=params.start, state=params.state)
+        number = sum(counts.values())
+        context = {
+            "title": _("Workflows"),
+            "rows": [_row(progress) for progress in shown],
+            "tabs": [
+                {
+                    "title": state_text(state) if state else _("all"),
+                    "url": self.url("workflow_changelist", query={"state": state}),
+                    "is_current": state == params.state,
+                }
+                for state in ("", *params.STATES)
+            ],
+            **paged_context(params, len(shown), number, lambda query: self.url("workflow_changelist", query=query)),
+        }
+        return self.render(request, "workflows.html", context)
 
     def workflow(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
         """Its steps, as a graph and as a table."""
@@ -91,22 +116,30 @@ class WorkflowAdmin(PageAdmin):
         return self.render(request, "confirm.html", context, is_form=True)
 
     def requeue(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
-        """Requeue its dead jobs."""
+        """Requeue its dead jobs, after confirmation."""
         try:
-            number = _flow(workflow_id).requeue_dead()
+            name = clean_text(_flow(workflow_id).progress().name, 100)
         except WorkflowNotFound:
             return self._not_found(request, workflow_id)
-        text = ngettext(
-            "%(count)s dead job of the workflow was requeued.",
-            "%(count)s dead jobs of the workflow were requeued.",
-            number,
-        ) % {"count": format_number(number)}
-        if number:
-            log_action(request, models.Workflow(name=workflow_id[:255]), text, count=number)
-            messages.success(request, text)
-        else:
-            messages.warning(request, _("Nothing was done: no job of the workflow is dead."))
-        return HttpResponseRedirect(self.url("workflow_change", workflow_id))
+        jobs = AllJobs(
+            wanted=JobFilter(workflow=workflow_id),
+            log=lambda text, count: log_action(request, models.Workflow(name=workflow_id[:255]), text, count=count),
+            title=_("Requeue the dead jobs of workflow %(name)s") % {"name": name},
+            question=lambda counted: (
+                ngettext(
+                    "This requeues %(count)s dead job of workflow %(name)s.",
+                    "This requeues %(count)s dead jobs of workflow %(name)s.",
+                    counted.count,
+                )
+                % {"count": format_number(counted.count), "name": name}
+            ),
+            consequence=_("Requeued jobs get all their attempts again, and the workflow goes on."),
+            nothing=_("Nothing was done: no job of the workflow is dead."),
+            action=self.url("workflow_requeue", workflow_id),
+            breadcrumbs=[{"url": self.url("workflow_changelist"), "title": _("Workflows")}],
+            back=self.url("workflow_change", workflow_id),
+        )
+        return self.act_on_all(request, "requeue", jobs)
 
     def _dead_url(self, flow: str, step: StepProgress) -> str:
         return self.url("job_search", query={"q": f"state:dead workflow:{flow} task:{step.task}"})
