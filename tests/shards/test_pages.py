@@ -145,11 +145,18 @@ def test_a_shard_that_does_not_answer_is_named_and_nothing_else_fails(operator, 
     try:
         answer = operator.get(OVERVIEW)
         text = answer.content.decode()
+        lists = [
+            operator.get(f"/admin/django_rtq/{page}").content.decode()
+            for page in (f"client/client/?client={client_of(1)}", "deadletter/", "job/search/?q=nothing", "worker/")
+        ]
         again = operator.get(OVERVIEW).content.decode()
     finally:
         servers[1].resume()
     wait_until(lambda: not any(thread.name == "rtq-shard-1" for thread in threading.enumerate()))
 
+    for each in lists:
+        assert "Not all shards have answered." in each
+        assert not re.search("Nothing is known|No dead letters|No match|No worker is running", each)
     for each in (text, again):
         assert "Shard 1 does not answer. Its jobs wait, and those of the other shards go on." in each
         assert "Its jobs are missing here." in each
