@@ -118,7 +118,11 @@ def _fails_since(row: QueueRow, task: str) -> tuple[datetime | None, bool]:
         return row.task_failures[task].since, False
     of_queue = sum(metrics.failed for metrics in row.tasks.values())
     of_task = row.tasks.get(task, TaskMetrics())
-    return streak(row.series, "failed") if of_task.failed >= MOST_FAILURES * of_queue else (None, False)
+    if of_task.failed < MOST_FAILURES * of_queue:
+        return None, False
+    well_below = WELL * get_config().incident_options.failure_rate
+    steps = zip(row.series.of("failed"), row.series.of("succeeded"), strict=True)
+    return streak(row.series, [failed if failed >= well_below * (failed + done) else 0 for failed, done in steps])
 
 
 def version_before(overview: Overview, since: datetime | None) -> str | None:
@@ -134,7 +138,7 @@ def new_dead_letters(overview: Overview) -> Iterator[Incident]:
     least = get_config().incident_options.dead_letters
     died = [(row, _in_an_hour(row.series, "dead")) for row in overview.queues if row.details.dead]
     for row, count in sorted((pair for pair in died if pair[1] >= least), key=lambda pair: -pair[1]):
-        since, began_earlier = streak(row.series, "dead")
+        since, began_earlier = streak(row.series, row.series.of("dead"))
         _, error = _error_of(row.newest_dead)
         task = {"task": short_name(row.newest_dead.task)} if row.newest_dead is not None else {}
         yield _of_queue(
@@ -347,12 +351,12 @@ def failed_lately(row: QueueRow) -> int:
     return row.series.total("failed", max(1, LATELY * 60 // row.series.step_seconds))
 
 
-def streak(series: Series, name: str) -> tuple[datetime | None, bool]:
+def streak(series: Series, numbers: Sequence[int]) -> tuple[datetime | None, bool]:
     """When the last streak of a counter began, to the step, and whether it may have begun before the series.
 
     A pause of STREAK_MINUTES ends a streak.
     """
-    numbers, gap = series.of(name), max(1, STREAK_MINUTES * 60 // series.step_seconds)
+    gap = max(1, STREAK_MINUTES * 60 // series.step_seconds)
     first = None
     for step in range(series.steps - 1, -1, -1):
         if first is not None and first - step > gap:

@@ -158,6 +158,13 @@ def test_a_failing_task_is_told_with_the_version_that_was_deployed_before(minute
     assert "v1." not in found.text
 
 
+def test_a_task_some_of_whose_runs_always_fail_fails_since_more_of_them_did():
+    counts = {"failed": [3] * 57 + [3, 50, 60], "succeeded": [97] * 58 + [50, 40]}
+    tasks = {CHARGE: TaskMetrics(done=5000, failed=300)}
+    (incident,) = incidents(row(failures={CHARGE: last_runs((50, 100), (60, 100))}, tasks=tasks, counts=counts))
+    assert incident.since == START + timedelta(minutes=58)
+
+
 def test_failures_that_began_before_the_series_are_older():
     (found,) = incidents(row(**FAILS, counts={"failed": [1] * 60}))
     assert (found.since, found.began_earlier) == (START, True)

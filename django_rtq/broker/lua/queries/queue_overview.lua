@@ -43,7 +43,6 @@ end
 
 -- Limits of 0: of the queue, of each client, and own ones of clients, for which jobs wait.
 local function zero_limits()
-  if redis.call("EXISTS", q.limits) == 0 then return {} end
   local of_queue, default = unpack(redis.call("HMGET", q.limits, "queue", "clients"))
   local fields, counts, zeros = {}, {}, {}
   local function note(field)
@@ -68,6 +67,7 @@ local function zero_limits()
 end
 
 local now, _, clock = now_ms(q.clock)
+local has_limits = redis.call("EXISTS", q.limits) == 1
 local running = count_running(q)
 local retrying = redis.call("ZCARD", q.retrying)
 local live, waiting, dead = redis.call("HLEN", q.jobs), redis.call("ZCARD", q.scheduled), redis.call("ZCARD", q.dead)
@@ -89,7 +89,7 @@ return {
   paused_tasks(),
   redis.call("HGET", q.clock, "lost") or "",
   paused_clients(),
-  redis.call("HGET", q.limits, "queue") or "",
-  redis.call("ZSCORE", q.next_starts, "queue") or "",
-  queued > 0 and zero_limits() or {},
+  has_limits and redis.call("HGET", q.limits, "queue") or "",
+  has_limits and redis.call("ZSCORE", q.next_starts, "queue") or "",
+  has_limits and queued > 0 and zero_limits() or {},
 }
