@@ -53,7 +53,7 @@ class WorkerAdmin(PageAdmin):
         context = {
             "title": _("Workers"),
             "sections": host_sections(shown),
-            "is_quiet": any(host.quiet for host in hosts),
+            "is_quiet": any(worker.is_quiet for host in hosts for worker in host.workers),
             **paged_context(params, len(shown), len(hosts), lambda query: self.url("worker_changelist", query=query)),
         }
         return self.render(request, "workers.html", context)
