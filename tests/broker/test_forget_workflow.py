@@ -115,6 +115,15 @@ def test_of_too_many_those_go_that_ended_first(redis, broker, monkeypatch):
     assert sorted(redis.zrange(keys.workflows, 0, -1)) == [f"{number:012x}".encode() for number in range(3)]
 
 
+def test_what_names_no_workflow_leaves_the_index(redis, broker):
+    states = broker.keys.of(QUEUE).workflow_states
+    redis.zadd(states, {"garbage": 2 * workflows.STATE_PLACE, "": 4 * workflows.STATE_PLACE})
+
+    broker.workflows.forget_old()
+
+    assert not redis.exists(states)
+
+
 def test_a_broken_one_keeps_none_of_the_others(redis, broker, monkeypatch, caplog):
     monkeypatch.setattr(workflows, "FORGOTTEN_AT_ONCE", 2)
     workflows._log_broken.cache_clear()

@@ -153,3 +153,4 @@ def test_a_cancelled_workflow_starts_nobody(redis, broker):
     broker.workflows.start(parts)
 
     assert live_jobs(redis) == {}
+    assert "unstarted" in snapshot(redis)  # a heartbeat cancels what is left

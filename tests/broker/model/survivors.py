@@ -11,6 +11,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "A limit of size: one more or one less is as good.": (
         "append_log lines_that_fit: bytes + #kept[first - 1][ <= -> < ]MAX_BYTES",
+        "forget_workflow : now[ < -> <= ]latest",
         "lib/restore read_last: bytes + size[ > -> >= ]RESTORED_BYTES",
         'lib/search_steps match_outcomes: [read = read + #(outcome or "") -> nothing]',
         "lib/undo count_copied: bytes[ > -> >= ]COPIED_BYTES",
