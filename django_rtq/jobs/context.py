@@ -182,7 +182,6 @@ class Interruptible(Protocol):
 
 
 class _Run(Protocol):
-    has_connection: bool
     history: str
     interruptible: Interruptible | None
     committed: str | None

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
@@ -20,12 +21,11 @@ from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, TimeLimitExceeded
 from django_rtq.threads import ReconnectDelay
 from django_rtq.worker.options import EXIT_FORKED
-from django_rtq.worker.outcome import Buried, Outcome, Retried, UnknownTask
+from django_rtq.worker.outcome import Acked, Buried, Outcome, Retried, UnknownTask
 from django_rtq.worker.process.metrics import RunMetrics
 from django_rtq.worker.process.outcome_recorder import (
     OutcomeRecorder,
     decide_unknown_task,
-    has_receivers,
     send_outcome,
     send_suspended,
 )
@@ -149,8 +149,9 @@ class WorkerSession:
         self._reconciler = Reconciler(
             self.reconcile_held, lambda: bool(self._held), lease_seconds=broker.config.lease_seconds
         )
-        self._pid = os.getpid()
         self._signed_on_at = 0.0
+        self.is_copy = False  # this process was forked by a job
+        _sessions.add(self)
         self.worker = ""
 
     # -- sign on, sign off
@@ -186,7 +187,7 @@ class WorkerSession:
 
         A run that was claimed under a former name is ignored, even if the job was claimed again here (G4).
         """
-        if os.getpid() != self._pid:
+        if self.is_copy:
             os._exit(EXIT_FORKED)  # a job forked, and its copy of this process returned from the job
         if run.worker != self.worker:
             self._shared.remove_entry(run.entry)
@@ -204,7 +205,7 @@ class WorkerSession:
                 self.logs.end(run, outcome)
             if run.queue in self._timed:
                 settlement.add_time(run.job_id, run.seconds)
-        if has_receivers(outcome):
+        if type(outcome) is not Acked or signals.job_succeeded.receivers:  # has_receivers(), inlined
             variables = contextvars.copy_context() if run.variables is None else run.variables
             variables.run(send_outcome, WorkerSession, run, outcome)
             if isinstance(outcome, Retried | Buried) and isinstance(outcome.error, TimeLimitExceeded):
@@ -507,6 +508,15 @@ class WorkerSession:
             if settlement:
                 later = self._settlements.get(queue)
                 self._settlements[queue] = settlement.joined(later) if later else settlement
+
+
+def _note_copy() -> None:
+    for session in _sessions:
+        session.is_copy = True
+
+
+_sessions: WeakSet[WorkerSession] = WeakSet()
+os.register_at_fork(after_in_child=_note_copy)  # to ask for the process id after each job would cost more
 
 
 def _any_job(settlements: Mapping[str, Settlement]) -> bytes:

@@ -145,7 +145,7 @@ class Executor:
         limit = run.time_limit(self._config)
         started = time.perf_counter()
         try:
-            args = run.call_args()
+            args = run.call_args() if run.takes_results or task.takes_context else run.args
             around = (
                 self._middleware.call if self._middleware is not None else None
             )  # before the limit: it takes a lock

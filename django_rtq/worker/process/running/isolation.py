@@ -89,9 +89,6 @@ class Isolation:
 
     def _note_connection(self, **kwargs: Any) -> None:
         self.uses_database = True
-        here = current_run.get()
-        if here is not None and here.run is not None:
-            here.run.has_connection = True
 
 
 def _roll_back(connection: BaseDatabaseWrapper) -> None:

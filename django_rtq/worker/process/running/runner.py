@@ -11,9 +11,10 @@ import time
 import traceback
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn
 
-from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError
@@ -164,7 +165,7 @@ class Runner:
             if not self._shared.start(number):
                 self._release([run.job_id, *batch.cut()])
                 break
-            if run.others:
+            if has_others and run.others:
                 done += self._run_together(run, batch)
             else:
                 self._run_alone(run)
@@ -192,8 +193,10 @@ class Runner:
             self._record(run, outcome)
         elif run.task.is_async:
             self._event_loop.run(self._run_coroutine(run))
-        else:
-            self._record(run, self._executor.execute(run))
+        else:  # _record(), inlined: this runs for every job
+            self._session.add(run, self._executor.execute(run))
+            if run.may_run_once:
+                self._settle_now(run)
 
     def _run_together(self, run: Run, batch: Batch) -> int:
         """Run a job that has started, and others that one call gets with it. Returns how many others started."""
@@ -299,11 +302,14 @@ class Runner:
         Like a request under ASGI, it has a thread of its own for the ORM, and so connections of its own. The thread
         starts when it needs one.
         """
-        async with ThreadSensitiveContext():
-            outcome = await self._executor.execute_async(run)
-            if run.may_run_once or has_receivers(outcome):  # settling blocks, and receivers may use the ORM
-                await sync_to_async(self._record)(run, outcome)
-            else:
-                self._record(run, outcome)
-            if run.has_connection:
-                await sync_to_async(self._isolation.clean_up)(is_thread_ending=True)
+        own = ThreadSensitiveContext()
+        SyncToAsync.thread_sensitive_context.set(own)  # without `async with`, which costs jobs that need no thread more
+        outcome = await self._executor.execute_async(run)
+        if run.may_run_once or has_receivers(outcome):  # settling blocks, and receivers may use the ORM
+            await sync_to_async(self._record)(run, outcome)
+        else:
+            self._record(run, outcome)
+        if thread := SyncToAsync.context_to_thread_executor.pop(own, None):
+            clean_up = partial(self._isolation.clean_up, is_thread_ending=True)
+            await asyncio.get_running_loop().run_in_executor(thread, clean_up)
+            thread.shutdown(wait=False)
