@@ -97,7 +97,7 @@ release: $(VENV)/.dev redis  ## Check, commit and tag a version; push nothing (V
 bench: $(VENV)/.bench redis  ## Run the benchmarks (ARGS="--only drain latency")
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
-baseline: $(VENV)/.dev redis  ## Count what each script costs Redis, for CI to compare with (needs valgrind)
+baseline: $(VENV)/.dev redis  ## Count instructions, of Redis and of Python, for CI to compare with (needs valgrind)
 	$(BIN)/python -m benchmarks.instructions --write $(ARGS)
 
 # django-vtasks and django-tasks-redis need Python 3.12 or newer. All queues get the same one.

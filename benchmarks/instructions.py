@@ -1,7 +1,10 @@
-"""Count the instructions of Redis for each script: python -m benchmarks.instructions [--write | --check]
+"""Count the instructions of Redis for each script, and of Python for each of some scenes:
+
+    python -m benchmarks.instructions [--write | --check]
 
 Callgrind counts what EVALSHA executes, so neither the load of the machine nor its speed changes the figures; another
-build of Redis does. Each script gets the call that its tests send. Needs valgrind, and takes some minutes.
+build of Redis or Python does. Each script gets the call that its tests send. The scenes are in scenes.py, and the
+baseline may have figures of several Pythons. Needs valgrind, and takes some minutes; the scenes 40 seconds of CPU.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -21,6 +25,7 @@ from typing import Any
 
 BASELINE = Path(__file__).with_name("instructions.json")
 MOST_MORE = 0.05  # beyond which a script has become more expensive
+MOST_MORE_OF_PYTHON = 0.03  # beyond which a scene has
 TRIES = 2  # of each call; the least counts, as the first has to warm up
 MORE_TRIES = 4  # of what seems to take more, each in a new server, because hash tables have a random seed there
 WRAPPER = """#!/bin/sh
@@ -33,15 +38,27 @@ def main() -> int:
     """Returns the exit code."""
     parser = argparse.ArgumentParser(description="Count the instructions of Redis for each script.")
     parser.add_argument("--write", action="store_true", help=f"write {BASELINE.name}")
-    parser.add_argument("--check", action="store_true", help="exit with code 1 if a script takes 5 %% more than there")
-    parser.add_argument("--only", nargs="+", metavar="SCRIPT", default=[])
+    parser.add_argument(
+        "--check", action="store_true", help="exit with code 1 if a script takes 5 %% more than there, or a scene 3 %%"
+    )
+    parser.add_argument("--only", nargs="+", metavar="SCRIPT", default=[], help='"python": the scenes')
     options = parser.parse_args()
     if not shutil.which("valgrind"):
         print("Install valgrind: apt-get install valgrind", file=sys.stderr)
         return 2
+    before: dict[str, Any] = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+    before = {"redis": "", "scripts": {}, "python": {}, **before}
+    scripts_are_fine = options.only == ["python"] or examine_scripts(before, options)
+    scenes_are_fine = bool(options.only and "python" not in options.only) or examine_scenes(before, options)
+    if options.write:
+        BASELINE.write_text(json.dumps(before, indent=1) + "\n")
+    return 0 if (scripts_are_fine and scenes_are_fine) or not options.check else 1
+
+
+def examine_scripts(before: dict[str, Any], options: argparse.Namespace) -> bool:
+    """Count what scripts take, and compare it. Returns whether none takes more; writes it into the dictionary."""
     version = redis_version()
     with tempfile.TemporaryDirectory() as folder, slow_server(Path(folder)) as server:
-        before: dict[str, Any] = json.loads(BASELINE.read_text()) if BASELINE.exists() else {"redis": "", "scripts": {}}
         same_server = before["redis"] == version
         counted = count(server, Path(folder), options.only)
         for _ in range(MORE_TRIES if options.check and same_server else 0):
@@ -54,22 +71,68 @@ def main() -> int:
         print(f"{name:24}{instructions:12,} {change}")
     if options.write:
         scripts = {**(before["scripts"] if same_server else {}), **counted}
-        BASELINE.write_text(json.dumps({"redis": version, "scripts": dict(sorted(scripts.items()))}, indent=1) + "\n")
-    if not options.check:
-        return 0
+        before |= {"redis": version, "scripts": dict(sorted(scripts.items()))}
     if not same_server:
         print(f"not compared: the figures are of {before['redis'] or 'no server'}, and this is {version}")
-        return 0
+        return True
     worse = more_than(before["scripts"], counted)
     for name in worse:
         took = before["scripts"][name]
         print(f"{name} takes {counted[name]:,} instructions, and took {took:,}. If it has to: make baseline")
-    return 1 if worse else 0
+    return not worse
 
 
-def more_than(known: Mapping[str, int], counted: Mapping[str, int]) -> list[str]:
-    """The scripts that have become more expensive."""
-    return [name for name, n in counted.items() if n > known.get(name, n) * (1 + MOST_MORE)]
+def more_than(known: Mapping[str, int], counted: Mapping[str, int], most_more: float = MOST_MORE) -> list[str]:
+    """The scripts or scenes that have become more expensive."""
+    return [name for name, n in counted.items() if n > known.get(name, n) * (1 + most_more)]
+
+
+def examine_scenes(before: dict[str, Any], options: argparse.Namespace) -> bool:
+    """The same for what scenes take of Python."""
+    build = f"{platform.python_version()} {platform.python_compiler()}"
+    known: dict[str, int] = before["python"].get(build, {})
+    counted = count_scenes()
+    if options.check and more_than(known, counted, MOST_MORE_OF_PYTHON):  # threads may have met in another order
+        counted = {name: min(n, counted[name]) for name, n in count_scenes().items()}
+    for name, instructions in counted.items():
+        change = f"{instructions / known[name] - 1:+.1%}" if name in known else ""
+        print(f"{name:24}{instructions:12,} {change}")
+    if options.write:
+        before["python"][build] = counted
+    elif not known:
+        print(f"not compared: there are no figures of Python {build}. For those: make baseline")
+    worse = more_than(known, counted, MOST_MORE_OF_PYTHON)
+    for name in worse:
+        print(f"{name}: {counted[name]:,} instructions, and it took {known[name]:,}. If it has to: make baseline")
+    return not worse
+
+
+def count_scenes() -> dict[str, int]:
+    """Instructions of Python for one job, by scene."""
+    from benchmarks.scenes import JOBS
+    from testproject.redis_server import PrivateRedis
+
+    counted = {}
+    with tempfile.TemporaryDirectory() as name, PrivateRedis() as server:
+        folder = Path(name)
+        tool = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/out"]
+        told = {"PYTHONHASHSEED": "0", "RTQ_BENCH_REDIS": server.url, "DJANGO_SETTINGS_MODULE": "benchmarks.settings"}
+        with subprocess.Popen(
+            [*tool, sys.executable, "-m", "benchmarks.scenes"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True, env={**os.environ, **told},
+        ) as process:  # fmt: skip
+            assert process.stdin is not None
+            for line in process.stdout or ():
+                tell(process.pid, "instrumentation", "on")
+                with counting(process.pid, folder) as figures:
+                    print(file=process.stdin, flush=True)
+                    (process.stdout or iter(())).__next__()
+                tell(process.pid, "instrumentation", "off")
+                counted[line.strip()] = sum(figures) // JOBS
+                print(file=process.stdin, flush=True)
+        if process.returncode:
+            raise SystemExit("The scenes failed: python -m benchmarks.scenes")
+    return counted
 
 
 def redis_version() -> str:

@@ -119,6 +119,11 @@ def nap_of_client(place: int, ms: int) -> None:
 
 
 @task(result_ttl=0)
+async def noop_async(account: int, number: int) -> None:
+    """Do nothing, as a coroutine."""
+
+
+@task(result_ttl=0)
 async def nap_async(number: int, ms: int) -> None:
     """Wait for so long, as a coroutine."""
     await asyncio.sleep(ms / 1000)

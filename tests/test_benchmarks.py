@@ -5,10 +5,12 @@ import importlib
 import json
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from benchmarks import instructions
 from benchmarks.instructions import BASELINE, more_than
 from tests.broker.model.script_calls import SCRIPT_CALLS
 
@@ -34,6 +36,18 @@ def test_scripts_that_take_more_instructions_are_named():
         >= json.loads(BASELINE.read_text())["scripts"].keys()
         >= {"claim", "finish", "enqueue", "retry"}
     )
+
+
+def test_scenes_that_take_3_percent_more_of_python_fail(monkeypatch, capsys):
+    counted = {"delay()": 1000}
+    monkeypatch.setattr(instructions, "count_scenes", lambda: dict(counted))
+    baseline = {"python": {}}
+
+    assert instructions.examine_scenes(baseline, Namespace(write=True, check=False))
+    for more, is_fine in ((1030, True), (1031, False)):
+        counted["delay()"] = more
+        assert instructions.examine_scenes(baseline, Namespace(write=False, check=True)) is is_fine
+    assert "delay(): 1,031 instructions, and it took 1,000" in capsys.readouterr().out
 
 
 @pytest.mark.long
