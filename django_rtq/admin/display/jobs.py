@@ -215,7 +215,7 @@ def _beginning(job: JobDetails) -> Iterator[Step]:
 def _failures(job: JobDetails) -> Iterator[Step]:
     requeued = job.requeued_at
     for attempt in job.attempts:
-        if requeued and attempt.ended_at is not None and attempt.ended_at > requeued:
+        if requeued and attempt.ended_at is not None and attempt.ended_at > requeued - CLOCKS_DIFFER:
             yield Step(title=_("requeued"), at=requeued)
             requeued = None
         yield Step(

@@ -72,7 +72,7 @@ def _marks(job: JobDetails, now: datetime) -> Iterator[tuple[str, datetime]]:
         yield "delay", min(job.ready_at, now)
     waits = "wait"
     for attempt in job.attempts:
-        if requeued and attempt.ended_at is not None and attempt.ended_at > requeued:
+        if requeued and attempt.ended_at is not None and attempt.ended_at > requeued - CLOCKS_DIFFER:
             yield "dead", requeued
             waits, requeued = "wait", None
         if attempt.started_at is not None and attempt.ended_at is not None:
