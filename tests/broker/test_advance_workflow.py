@@ -7,7 +7,6 @@ from django_rtq.broker import workflows
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.workflows import member_id
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.undo import new_token
 from django_rtq.jobs.job import new_job_id, with_shard
 from django_rtq.workflows.handle import recent_workflows
 from tests.support import sweeps
@@ -379,71 +378,17 @@ def test_what_is_to_start_is_noted_until_it_has(redis, broker):
     assert "unstarted" not in snapshot(redis)
 
 
-UNDO = new_token("discard")
-
-
-def discarded(broker, inspector, member):
+def test_a_step_that_has_failed_stays_so(redis, broker, inspector):
+    """A dead job counts as failed for good, even if it is requeued and succeeds while the workflow runs on."""
+    begun_flow(broker, {"next": "1 2e"}, {"after": "0"}, {"after": "0e"}, {}, on_dead="go_on")
+    member, _ = sorted(claim_members(broker), key=lambda member: member.id[-6:])
     end(broker, "bury", member)
-    assert inspector.discard(QUEUE, [member.id], undo=UNDO) == [member.id]
 
-
-def test_an_undo_takes_back_what_a_discard_has_skipped(redis, broker, inspector):
-    """1 and 2 wait for 0, 3 for both, 4 for the end of 0, and 5 runs on, so that the workflow is not over."""
-    begun_flow(
-        broker,
-        {"next": "1 2 4e"},
-        {"after": "0", "next": "3"},
-        {"after": "0", "next": "3"},
-        {"after": "1 2"},
-        {"after": "0e"},
-        {},
-    )
-    member, other = sorted(claim_members(broker), key=lambda member: member.id[-6:])
-    discarded(broker, inspector, member)
-    assert states_of(broker) == ["failed", "skipped", "skipped", "skipped", "started", "started"]
-
-    sweeps.run(inspector, "restore", undo=UNDO)
-
-    assert states_of(broker) == ["started", "waiting", "waiting", "waiting", "started", "started"]
-    assert fields_of(broker)["state"] == "blocked"
-    waits = {name[-1]: others for name, others in snapshot(redis).items() if name.startswith("step_waits:")}
-    assert waits == {"1": {"0"}, "2": {"0"}, "3": {"1", "2"}}
     inspector.requeue(QUEUE, [member.id])
-    for _ in range(4):
-        end(broker, "ack", *claim_members(broker))
-    end(broker, "ack", other)
-    assert states_of(broker) == ["succeeded"] * 6
-    assert fields_of(broker)["state"] == "succeeded"
-
-
-def test_what_another_step_has_skipped_stays_so(redis, broker, inspector):
-    begun_flow(broker, {"next": "2"}, {"next": "2"}, {"after": "0 1"}, {})
-    first, second, _ = sorted(claim_members(broker), key=lambda member: member.id[-6:])
-    discarded(broker, inspector, first)
-    end(broker, "expire", second)
-
-    sweeps.run(inspector, "restore", undo=UNDO)
-
-    assert states_of(broker) == ["started", "failed", "skipped", "started"]
-
-
-@pytest.mark.parametrize("how", ["", "e"])
-def test_what_was_skipped_waits_for_those_that_are_not_over(redis, broker, inspector, how):
-    """Of 0, 1 and 2, for which it waits, one has failed and comes back, one has succeeded, and one runs on."""
-    begun_flow(broker, *[{"next": f"3{how}"}] * 3, {"after": f"0{how} 1{how} 2{how}"}, {})
-    first, second, third, _ = sorted(claim_members(broker), key=lambda member: member.id[-6:])
-    discarded(broker, inspector, first)
-    end(broker, "ack", second)
-    assert states_of(broker)[3] == ("waiting" if how else "skipped")
-
-    sweeps.run(inspector, "restore", undo=UNDO)
-
-    assert snapshot(redis)[f"step_waits:{FLOW}:3"] == {"0", "2"}
-    inspector.requeue(QUEUE, [first.id])
     end(broker, "ack", *claim_members(broker))
-    assert states_of(broker)[3] == "waiting"
-    end(broker, "ack", third)
-    assert states_of(broker)[3] == "started"
+
+    assert states_of(broker) == ["failed", "skipped", "succeeded", "started"]
+    assert (ends_of(broker)[0], fields_of(broker)["state"]) == ("1 0 0", "running")
 
 
 def test_a_step_behind_many_paths_is_skipped_once(redis, broker):
@@ -462,14 +407,14 @@ def test_a_step_behind_many_paths_is_skipped_once(redis, broker):
     assert redis.info("commandstats")["cmdstat_hset"]["calls"] < 100
 
 
-def test_a_workflow_that_is_over_stays_so(redis, broker, inspector):
-    begun_flow(broker, {})
+def test_a_workflow_that_is_over_stays_so(redis, broker):
+    begun_flow(broker, {}, {}, on_death=1)
     (member,) = claim_members(broker)
-    discarded(broker, inspector, member)
+    broker.workflows.cancel(FLOW)
 
-    sweeps.run(inspector, "restore", undo=UNDO)
+    end(broker, "bury", member)
 
-    assert (states_of(broker), fields_of(broker)["state"]) == (["failed"], "failed")
+    assert (states_of(broker), fields_of(broker)["state"]) == (["started", "waiting"], "cancelled")
 
 
 def test_a_purge_is_heard_of(redis, broker, inspector):

@@ -92,14 +92,12 @@ class Model:
     def _update_step(self, number: int) -> None:
         step = self.steps[number]
         edges = [(self.states[int(other)], how) for other, how in re.findall(r"(\d+)(e?)", step.get("after", ""))]
-        if self.states[number] in ("waiting", "skipped"):
+        if self.states[number] == "waiting":
             if any(state in ("failed", "skipped") and not how for state, how in edges):
                 self.states[number] = "skipped"
             elif all(state in (*FINAL, "skipped") for state, _ in edges):
                 self.states[number] = "started"
-            else:
-                self.states[number] = "waiting"
-        if self.states[number] in ("started", "failed"):
+        if self.states[number] == "started":
             ends = self.ends(number)
             gone = len(ends["gone"]) + (len(ends["dead"]) if self.on_dead == "go_on" else 0)
             is_over = len(ends["done"]) + gone == step["size"]

@@ -81,41 +81,9 @@ local function finish_step(flow, step, how, now)
   end
 end
 
--- Members of a step that had failed are alive again: it is not over, and those that were skipped because of it wait again. Those
--- that started at its end go on.
-local function reopen_step(flow, step)
-  local function has_hope(after)
-    for other, is_end_enough in string.gmatch(after, "(%d+)(e?)") do
-      local state = redis.call("HGET", flow.hash, "state:" .. other)
-      if is_end_enough == "" and (state == "failed" or state == "skipped") then return false end
-    end
-    return true
-  end
-
-  local todo = { step }
-  while #todo > 0 do
-    local over = table.remove(todo)
-    local after, next = unpack(redis.call("HMGET", flow.hash, "after:" .. over, "next:" .. over))
-    if over == step or has_hope(after) then
-      redis.call("HSET", flow.hash, "state:" .. over, over == step and "started" or "waiting")
-      for other in string.gmatch(over == step and "" or after, "%d+") do
-        if redis.call("SISMEMBER", flow.open, other) == 1 then
-          redis.call("SADD", flow.q.step_waits .. flow.id .. ":" .. over, other)
-        end
-      end
-      redis.call("SADD", flow.open, over)
-      for follower in string.gmatch(next, "%d+") do
-        local state = redis.call("HGET", flow.hash, "state:" .. follower)
-        if state == "waiting" then redis.call("SADD", flow.q.step_waits .. flow.id .. ":" .. follower, over) end
-        if state == "skipped" then todo[#todo + 1] = follower end
-      end
-    end
-  end
-end
-
 -- Count the members of a step by their ends, and finish it if these are all.
 local function count_step(flow, step, now)
-  local size, on_death, state = unpack(redis.call("HMGET", flow.hash, "size:" .. step, "on_death", "state:" .. step))
+  local size, on_death = unpack(redis.call("HMGET", flow.hash, "size:" .. step, "on_death"))
   local done, dead, gone = redis.call("BITCOUNT", bits_of(flow, step, "done")),
     redis.call("BITCOUNT", bits_of(flow, step, "dead")), redis.call("BITCOUNT", bits_of(flow, step, "gone"))
   redis.call("HSET", flow.hash, "ends:" .. step, done .. " " .. dead .. " " .. gone)
@@ -134,8 +102,6 @@ local function count_step(flow, step, now)
   if flow.on_dead == "go_on" then gone = gone + dead end
   if done + gone == tonumber(size) then
     finish_step(flow, step, gone == 0 and "succeeded" or "failed", now)
-  elseif state == "failed" then
-    reopen_step(flow, step)
   end
   return dead > 0 and flow.on_dead == "cancel"
 end
