@@ -70,6 +70,6 @@ def test_the_examples_pass(tmp_path):
         '"INCIDENTS"', '"TEST_REDIS": "redis://localhost:1/0", "INCIDENTS"'
     )
     files["settings.py"] += (
-        'INSTALLED_APPS[-1] = "shop.apps.ShopConfig"\nSITE_NAME = "Shop"\nSLACK_WEBHOOK = "https://hooks.slack.com/x"\n'
+        'INSTALLED_APPS[-2] = "shop.apps.ShopConfig"\nSITE_NAME = "Shop"\nSLACK_WEBHOOK = "https://hooks.slack.com/x"\n'
     )
     assert passed(tmp_path, {**files, "shop/test_incidents.py": TEST})
