@@ -90,8 +90,8 @@ class Command(RTQCommand):
             gc.enable()
             from django_rtq.management.reloader import run_with_reload
 
-            arguments = [argument for argument in sys.argv if argument != RELOAD]
-            sys.exit(run_with_reload(arguments, self.stderr.write))
+            run_with_reload([argument for argument in sys.argv if argument != RELOAD], self.stderr.write)
+            return
         if code := self._run_all(options):
             sys.exit(code)
 
