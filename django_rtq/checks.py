@@ -134,7 +134,7 @@ def check_email(**kwargs: Any) -> list[CheckMessage]:
 
 
 def check_server(**kwargs: Any) -> list[CheckMessage]:
-    """rtq.E004: the server refuses the connection, is a Redis Cluster or another shard.
+    """rtq.E004: the server refuses the connection, or is a Redis Cluster.
 
     rtq.W002: its configuration may lose jobs.
 
@@ -150,7 +150,6 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
 
 
 def _check_server_of(place: str) -> list[CheckMessage]:
-    from django_rtq.broker.brokers import get_broker
     from django_rtq.inspector.inspector import get_inspector
     from django_rtq.inspector.server_info import problems_of
 
@@ -158,7 +157,6 @@ def _check_server_of(place: str) -> list[CheckMessage]:
     whose = f"Shard {shard}: " if shard is not None else f"TASKS[{place!r}]: " if place else ""
     try:
         server = get_inspector(place).server()
-        get_broker(place).check_stored()
     except (ConfigurationError, BrokerRefused) as error:
         return [Error(f"{whose}{error}", id="rtq.E004")]
     except BrokerUnavailable:

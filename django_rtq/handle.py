@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
-from asgiref.sync import sync_to_async
-
-from django_rtq.conf.config import get_config
-from django_rtq.exceptions import BrokerUnavailable, JobFailed, JobNotFound, ResultTimeout, WrongState
+from django_rtq.exceptions import JobFailed, ResultTimeout, WrongState
 from django_rtq.jobs.job import CancelAnswer, JobState
 
 _FINAL = (JobState.SUCCEEDED, JobState.CANCELLED)
@@ -74,12 +71,12 @@ class JobHandle(Generic[T_co]):
 
     def refresh(self) -> JobDetails:
         """Query Redis for all that is known of the job. Raises JobNotFound when its id or its result has expired."""
-        self._details = self._ask(lambda inspector: inspector.find(self.id, self.queue_name))
+        self._details = self._inspector().find(self.id, self.queue_name)
         return self._details
 
     async def arefresh(self) -> JobDetails:
         """refresh() for coroutines."""
-        self._details = await self._aask(lambda inspector: inspector.afind(self.id, self.queue_name))
+        self._details = await self._inspector().afind(self.id, self.queue_name)
         return self._details
 
     @property
@@ -109,22 +106,18 @@ class JobHandle(Generic[T_co]):
         """
         check_timeout(timeout)
         left = _clock_of(timeout)
-        details = self._final() or self._ask(lambda inspector: inspector.wait(self.id, self.queue_name, left()))
+        details = self._final() or self._inspector().wait(self.id, self.queue_name, left())
         if details is None and timeout:
-            details = _over(
-                timeout, *self._ask(lambda inspector: inspector.find_with_position(self.id, self.queue_name))
-            )
+            details = _over(timeout, *self._inspector().find_with_position(self.id, self.queue_name))
         return self._end_of(details)
 
     async def aget(self, timeout: float | None = None) -> T_co:
         """get() for coroutines. Any number of them share a few connections while they wait."""
         check_timeout(timeout)
         left = _clock_of(timeout)
-        details = self._final() or await self._aask(
-            lambda inspector: inspector.await_end(self.id, self.queue_name, left())
-        )
+        details = self._final() or await self._inspector().await_end(self.id, self.queue_name, left())
         if details is None and timeout:
-            position = await self._aask(lambda inspector: inspector.afind_with_position(self.id, self.queue_name))
+            position = await self._inspector().afind_with_position(self.id, self.queue_name)
             details = _over(timeout, *position)
         return self._end_of(details)
 
@@ -134,11 +127,11 @@ class JobHandle(Generic[T_co]):
         With `terminate`, the process that runs it is killed. A job that was asked to stop never runs again: it ends as
         cancelled, unless it succeeds before it stops. Raises WrongState when it is over, and JobNotFound.
         """
-        return self._ask(lambda inspector: inspector.cancel(self.id, self.queue_name, terminate=terminate))
+        return self._inspector().cancel(self.id, self.queue_name, terminate=terminate)
 
     async def acancel(self, *, terminate: bool = False) -> CancelAnswer:
         """cancel() for coroutines."""
-        return await self._aask(lambda inspector: inspector.acancel(self.id, self.queue_name, terminate=terminate))
+        return await self._inspector().acancel(self.id, self.queue_name, terminate=terminate)
 
     def send(self, event: str, value: Any = None, *, token: str | None = None) -> None:
         """Give the job an event, for its context.wait(): now, or when it comes there.
@@ -147,11 +140,11 @@ class JobHandle(Generic[T_co]):
         JobNotFound; WrongState for a job that is over, has gone on by its time-out, or has 100 events that it has not
         read; and Unserializable, PayloadTooLarge and ValueError.
         """
-        self._ask(lambda inspector: inspector.send(self.id, event, value, queue=self.queue_name, token=token))
+        self._inspector().send(self.id, event, value, queue=self.queue_name, token=token)
 
     async def asend(self, event: str, value: Any = None, *, token: str | None = None) -> None:
         """send() for coroutines."""
-        await self._aask(lambda inspector: inspector.asend(self.id, event, value, queue=self.queue_name, token=token))
+        await self._inspector().asend(self.id, event, value, queue=self.queue_name, token=token)
 
     def _inspector(self) -> Inspector:
         # It has many modules, which a process that only enqueues does not need.
@@ -159,39 +152,6 @@ class JobHandle(Generic[T_co]):
         from django_rtq.inspector.inspector import get_inspector
 
         return get_inspector(place_of_job(self.backend, self.id))
-
-    def _ask(self, ask: Callable[[Inspector], T]) -> T:
-        """Ask the Redis of the job, or the shard to which it was carried."""
-        inspector = self._inspector()
-        while True:
-            try:
-                return ask(inspector)
-            except (JobNotFound, WrongState, BrokerUnavailable) as error:
-                if (other := self._carried_to(inspector, error)) is None:
-                    raise
-                inspector = other
-
-    async def _aask(self, ask: Callable[[Inspector], Awaitable[T]]) -> T:
-        inspector = self._inspector()
-        while True:
-            try:
-                return await ask(inspector)
-            except (JobNotFound, WrongState, BrokerUnavailable) as error:
-                if (other := await sync_to_async(self._carried_to)(inspector, error)) is None:
-                    raise
-                inspector = other
-
-    def _carried_to(self, asked: Inspector, error: Exception) -> Inspector | None:
-        """The inspector of another shard that has the job. None: it is in none."""
-        if get_config().shards is None:
-            return None
-        from django_rtq.inspector.carrying import is_in_open_shard, place_of_carried
-        from django_rtq.inspector.inspector import get_inspector
-
-        if isinstance(error, BrokerUnavailable) and is_in_open_shard(self.id):
-            return None
-        place = place_of_carried(self.backend, self.id, self.queue_name)
-        return None if place is None or (other := get_inspector(place)) is asked else other
 
     def _final(self) -> JobDetails | None:
         return self._details if self._details is not None and self._details.state in _FINAL else None

@@ -66,7 +66,6 @@ def connect_operator_events() -> None:
     signals.job_discarded.connect(log_discarded, dispatch_uid="rtq-log")
     signals.job_moved.connect(log_moved, dispatch_uid="rtq-log")
     signals.job_restored.connect(log_restored, dispatch_uid="rtq-log")
-    signals.job_carried.connect(log_carried, dispatch_uid="rtq-log")
 
 
 def connect() -> None:
@@ -188,13 +187,6 @@ def log_discarded(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> No
 def log_moved(*, job_ids: Sequence[str], queue: str, target: str, **kwargs: object) -> None:
     extra = about_jobs(job_ids, queue=target)
     logger.info("moved %s from queue %s to %s: %s", _jobs(job_ids), queue, target, _first_ids(job_ids), extra=extra)
-
-
-def log_carried(*, job_ids: Sequence[str], queue: str, shard: int, **kwargs: object) -> None:
-    extra = about_jobs(job_ids, queue=queue)
-    logger.info(
-        "carried %s of queue %s to shard %d: %s", _jobs(job_ids), queue, shard, _first_ids(job_ids), extra=extra
-    )
 
 
 def log_restored(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:

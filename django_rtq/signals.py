@@ -61,7 +61,6 @@ job_cancelled = JobSignal()  # job_id, queue
 job_dropped = JobSignal()  # job_ids, queue: cancelled by a process whose job took their place (on_full="drop_oldest")
 job_requeued = JobSignal()  # job_ids, queue
 job_moved = JobSignal()  # job_ids, queue, target: moved by a person from one queue to another
-job_carried = JobSignal()  # job_ids, queue, shard: a person drains their shard, and this one has them now
 job_discarded = JobSignal()  # job_ids, queue
 job_restored = JobSignal()  # job_ids, queue: a person has undone their deletion
 workflow_blocked = JobSignal()  # workflow_id, name: a dead job keeps it from going on

@@ -335,7 +335,7 @@ def test_every_signal_and_every_state_is_on_the_lifecycle_page():
 
 
 OF_NO_QUEUE = (
-    *("rtq:queues", "rtq:workers", "rtq:format", "rtq:data_lost", "rtq:shards", "rtq:plan"),
+    *("rtq:queues", "rtq:workers", "rtq:format", "rtq:data_lost", "rtq:plan"),
     *("rtq:worker:<name>", "rtq:control_signal:<supervisor>", "rtq:control:<supervisor>"),
 )
 

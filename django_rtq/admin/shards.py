@@ -17,7 +17,6 @@ from django.utils.translation import gettext as _
 
 from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.inspector.all_shards import ask_shards
-from django_rtq.inspector.carrying import current_place
 from django_rtq.inspector.merged import view_merged
 from django_rtq.inspector.places import place_of_job, shard_numbers, shard_of, shard_place, view_backend
 
@@ -54,7 +53,7 @@ def _are_of_one(names: Mapping[str, str]) -> bool:
 
 
 def _own_place(names: Mapping[str, str]) -> str:
-    return current_place("", names["job_id"]) if "job_id" in names else place_of_job("", names["workflow_id"])
+    return place_of_job("", names.get("job_id") or names["workflow_id"])
 
 
 def _in_all(request: HttpRequest, view: View, *, is_read: bool) -> HttpResponse:

@@ -235,9 +235,6 @@ class Broker:
         if names := list(queues):
             self.redis.run(self._register_queues(names))
 
-    def check_stored(self) -> None:
-        """Raises BrokerRefused if this is the Redis of another shard than the settings say."""
-
     def _register_queues(self, names: Sequence[str]) -> Steps[None]:
         for name in names:
             self.keys.of(name)  # raises InvalidTask: a name that is in the list stays there

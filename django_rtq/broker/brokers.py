@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.broker.task_backends import config_of, place_of, shard_numbers, shard_of, viewed_backend
+from django_rtq.broker.task_backends import config_of, place_of, shard_numbers, viewed_backend
 from django_rtq.conf.config import mode_of_tests
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ def open_broker(backend: str, *, role: str) -> Broker:
 
 
 def broker_class(place: str, role: str) -> Callable[..., Broker]:
-    """What makes the broker of a place: a shard's knows that it is one, and a producer's finds those of all shards."""
+    """What makes the broker of a place: that of producers finds the shard of each job."""
     from django_rtq.broker.broker import Broker  # with it comes redis-py
 
-    if shard_of(place) is None or not shard_numbers():
+    if place or role != "client" or not shard_numbers():
         return Broker
-    from django_rtq.broker.sharded import AllShardsBroker, ShardBroker
+    from django_rtq.broker.sharded import AllShardsBroker
 
-    return partial(AllShardsBroker, find=broker_of) if role == "client" and not place else ShardBroker
+    return partial(AllShardsBroker, find=broker_of)
 
 
 def forget_brokers(places: Collection[str] | None = None) -> None:

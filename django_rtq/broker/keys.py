@@ -151,11 +151,6 @@ class QueueKeys:
     unique = Key("string", "id of the job that holds this digest; expires", per="digest")
     digests = Key("hash", "id -> until when it holds a digest, for how many ms, the digest, and its successor's id")
 
-    # Jobs that go to another shard: see lib/carrying.lua
-    arriving = Key("list", "the texts of a job that is on hold, until its shard has handed it over", per="id")
-    arrivals = Key("hash", "id of such a job -> number of its shard; from <shard> -> name of the latest drain of it")
-    carried = Key("hash", "id of a job that was handed over -> number of its shard now; '' -> name of the latest drain")
-
     # Metrics; all but `totals` expire
     stats = Key("hash", "counters of the queue", per="minute")
     hours = Key("hash", "the same, added up", per="hour")
@@ -251,9 +246,6 @@ class Keys:
         self.prefix = f"{cluster_tag(prefix)}:" if in_cluster else prefix  # of keys that are of no queue
         self.queues = f"{self.prefix}:queues".encode()  # set: the names of the queues
         self.format = f"{self.prefix}:format".encode()  # string: the format of all keys, and an id of this data
-        self.shards = (
-            f"{self.prefix}:shards".encode()
-        )  # string: the number of this shard, and those of all; only of shards
         self.data_lost = f"{self.prefix}:data_lost".encode()  # string: when workers found another id there, ms; expires
         self.plan = f"{self.prefix}:plan".encode()  # hash: schedules that people made, which are off, and a version
         self.workers = (

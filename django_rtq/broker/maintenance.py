@@ -107,21 +107,15 @@ class Maintenance:
         self.task_days = TaskDays(redis, keys)
 
     def find_known(self, job_ids: Sequence[str]) -> set[str]:
-        """Those of these jobs that are live, dead letters, or have an outcome that is kept, in any queue; or that were
-        carried to another shard."""
-        queues = self._queues()
-        hashes = [key for queue in queues for key in (queue.jobs, queue.results)]
-        if self._config.shards is not None:
-            hashes += [queue.carried for queue in queues]
-        return self._find(job_ids, hashes)
+        """Those of these jobs that are live, dead letters, or have an outcome that is kept, in any queue."""
+        return self._find(job_ids, [key for queue in self._queues() for key in (queue.jobs, queue.results)])
 
     def find_stored(self, job_ids: Sequence[str]) -> set[str]:
         """Those of these jobs that are live or dead letters, in any queue; all while an undo may restore some."""
         queues = self._queues()
         if queues and self._redis.execute_one(("EXISTS", *(queue.undos for queue in queues)), resend=True):
             return set(job_ids)
-        on_hold = [queue.arrivals for queue in queues] if self._config.shards is not None else []
-        return self._find(job_ids, [*(queue.jobs for queue in queues), *on_hold])
+        return self._find(job_ids, [queue.jobs for queue in queues])
 
     def run(self, queues: Sequence[str], *, promote_calls: int = 1) -> MaintenanceResult:
         """Promote, trim, read the version of the stored schedules, and roll up once an hour, in one round trip.

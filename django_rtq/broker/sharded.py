@@ -1,4 +1,4 @@
-"""Brokers of a project with RTQ["SHARDS"]: of one shard, and of producers, which find the shard of each job (D146).
+"""Where jobs of a project with RTQ["SHARDS"] go, and the broker of producers, which finds the shard of each job (D146).
 
 A shard holds all queues, for a part of the clients: what one script does with queues, turns and limits stays one
 script. An id names the shard of its job for ever, so nothing is looked up, and a shard that is added or closed leads no
@@ -14,14 +14,13 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.enqueue_calls import AnyJob
-from django_rtq.broker.messages import EnqueueCall, HeartbeatResult, NewJob, UniqueJob, Unreplicated
+from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated
 from django_rtq.broker.redis.client import run_together
-from django_rtq.broker.redis.commands import Command, Steps, checked, raised
+from django_rtq.broker.redis.commands import Steps, raised
 from django_rtq.broker.task_backends import place_of, shard_numbers, shard_of, shard_pinned_in, shard_place
-from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.conf.config import Config, get_config
 from django_rtq.conf.shard_options import read_shards
-from django_rtq.exceptions import BrokerError, BrokerRefused
+from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import new_job_id, shard_in, with_shard
 
 NewId = Callable[..., str]  # of the client of a job, and the digest of a unique one
@@ -145,92 +144,7 @@ def _weight(number: int, name: str) -> bytes:
     return blake2b(f"{number} {name}".encode(), digest_size=8).digest()
 
 
-# -- the numbers of the shards, as they are stored in each of them
-
-
-def wanted_set() -> str:
-    """The numbers of the shards in the settings, as they are stored."""
-    return ",".join(map(str, shard_numbers()))
-
-
-class ShardBroker(Broker):
-    """The broker of one shard. It makes sure that this is its Redis, and that all processes know the same shards."""
-
-    def __init__(self, config: Config, *, role: str = "client", backend: str = "") -> None:
-        super().__init__(config, role=role, backend=backend)
-        self.shard = shard_of(backend) or 0
-        self._losses_checked: int | None = None  # connections lost at the last check; None: there was none
-
-    def _register_queues(self, names: Sequence[str]) -> Steps[None]:
-        yield from self.check_shard()
-        yield from super()._register_queues(names)
-
-    def sign_on(self, queues: Iterable[str], worker: str, info: WorkerInfo | None = None) -> None:
-        """Register a worker, unless the settings have other shards than those that are stored."""
-        self.redis.run(self.check_shard())
-        super().sign_on(queues, worker, info)
-
-    def heartbeat(self, *args: Any, **options: Any) -> HeartbeatResult:
-        """That of a supervisor, whose first one tells whether it may start."""
-        self.redis.run(self.check_shard())
-        return super().heartbeat(*args, **options)
-
-    def check_shard(self) -> Steps[None]:
-        """Store the number of this shard and those of all, if Redis has none. Raises BrokerRefused for others.
-
-        Asks again after a connection was lost: another server may answer now.
-        """
-        losses = self.redis.connections_lost
-        if self._losses_checked == losses:
-            return
-        commands: list[Command] = [("SET", self.keys.shards, self.stamp, "NX"), ("GET", self.keys.shards)]
-        _, stored = checked((yield commands))
-        self._check_stamp(_read_stamp(stored))
-        self._losses_checked = losses
-
-    def check_stored(self) -> None:
-        """Store nothing. Raises BrokerRefused if Redis has other numbers than the settings."""
-        self._check_stamp(self.stored_stamp())
-
-    def _check_stamp(self, stored: tuple[str, str]) -> None:
-        number, numbers = stored
-        if not number or " ".join(stored) == self.stamp:
-            return
-        missing = sorted(set(numbers.split(",")) - set(wanted_set().split(",")), key=int)
-        if number != str(self.shard):
-            cure = "Its number is for ever: correct the setting."
-        elif missing:
-            cure = (
-                f"Add shard {', '.join(missing)} to the settings of this process, or its jobs are not run. If it was "
-                "drained to take it out:  manage.py rtq_shards apply"
-            )
-        else:
-            cure = "Shards that were added are made known with  manage.py rtq_shards apply"
-        raise BrokerRefused(
-            f"{self.connection_settings} is shard {number} of the shards {numbers}, and "
-            f'RTQ["SHARDS"] of this process says that it is shard {self.shard} of {wanted_set()}. {cure}'
-        )
-
-    def stored_stamp(self) -> tuple[str, str]:
-        """The number of this shard, and those of all, as Redis has them; empty texts: it has none."""
-        return _read_stamp(self.redis.execute_one(("GET", self.keys.shards), resend=True))
-
-    def store_stamp(self) -> None:
-        """Store what the settings say."""
-        self.redis.execute_one(("SET", self.keys.shards, self.stamp), resend=True)
-
-    @property
-    def stamp(self) -> str:
-        """What Redis has of this shard."""
-        return f"{self.shard} {wanted_set()}"
-
-
-def _read_stamp(stored: bytes | None) -> tuple[str, str]:
-    number, _, numbers = (stored or b"").decode(errors="replace").partition(" ")
-    return number, numbers
-
-
-class AllShardsBroker(ShardBroker):
+class AllShardsBroker(Broker):
     """The broker of producers: that of shard 0, which sends jobs to the shards that their ids name.
 
     A shard that does not answer raises after the others have got their jobs.

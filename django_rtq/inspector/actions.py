@@ -33,7 +33,7 @@ from django_rtq.jobs.job import JobState
 LATEST = 10**15  # a moment after any death, in ms
 SLACK_MS = 1000  # clocks of two machines run apart
 
-Verb = Literal["requeue", "discard", "cancel", "run_now", "move", "purge", "restore", "carry"]
+Verb = Literal["requeue", "discard", "cancel", "run_now", "move", "purge", "restore"]
 Answers = dict[str, str]  # id of a job -> what became of it, in a word
 
 
@@ -153,7 +153,6 @@ def _underway(broker: Broker, queue: str, answers: Answers, _: float) -> Answers
 
 
 #: `purge` and `restore` are about all waiting jobs of a queue or a client, and all of an undo: sweep.py calls them.
-#: `carry` is about two shards: carrying.py does it.
 ACTIONS: dict[Verb, Action] = {
     "requeue": Action(
         states=("dead",),
@@ -234,7 +233,6 @@ ACTIONS: dict[Verb, Action] = {
     ),
     "purge": Action(states=WAITING, script="purge", asks=True, is_undoable=True),
     "restore": Action(states=(), script="restore"),
-    "carry": Action(states=(*WAITING, "dead"), script="hand_over", also_done=("carried",)),
 }
 
 #: What can be done with some jobs of each list, in the order in which it is offered.

@@ -11,12 +11,18 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import shard_numbers, shard_of, shard_place, view_all_shards, view_backend
+from django_rtq.broker.task_backends import (
+    place_of_job,
+    shard_numbers,
+    shard_of,
+    shard_place,
+    view_all_shards,
+    view_backend,
+)
 from django_rtq.clocks import utc_now
 from django_rtq.exceptions import BrokerError, RTQError, TooManyPausedTasks
 from django_rtq.inspector.actions import PLAINLY, Actions, How, Verb, distinct
 from django_rtq.inspector.all_shards import ShardAnswers, SilentShard, ask_shards, merged_overview
-from django_rtq.inspector.carrying import current_place
 from django_rtq.inspector.clients.client_list import ClientCounts, ClientListReader
 from django_rtq.inspector.clients.client_states import ClientInQueue
 from django_rtq.inspector.clients.clients import ClientReader
@@ -216,8 +222,7 @@ def view_merged() -> Iterator[AllShards]:
 
 
 def _shard_with(job_id: str) -> int:
-    """The shard that a job is in: that of its id, but if it was carried from there."""
-    return shard_of(current_place("", job_id)) or 0
+    return shard_of(place_of_job("", job_id)) or 0
 
 
 class _Merged:

@@ -24,7 +24,6 @@ from django_rtq.broker.task_backends import (
     shard_places,
     view_backend,
 )
-from django_rtq.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError, RTQError
 from django_rtq.management.output import Column, as_json, one_line, table
 from django_rtq.management.prompts import NotHere, client_argument, positive
@@ -202,12 +201,7 @@ def _places_of_clients(options: Options) -> list[str]:
 
 
 def _place_of(job_id: str) -> str:
-    """Where a job is: its shard may have been drained."""
-    if get_config().shards is None:
-        return place_of_job("", job_id)
-    from django_rtq.inspector.carrying import current_place  # which rtq_worker does not need
-
-    return current_place("", job_id)
+    return place_of_job("", job_id)
 
 
 class Argument:

@@ -19,7 +19,6 @@ REFUSED = {
     "enqueue_unique",
     "fire_schedule",
     "add_members",
-    "receive_job",
     "store_workflow",
 }  # when the server is full
 SENT_TWICE = [verb for verb, call in ALL.items() if not call.grows]

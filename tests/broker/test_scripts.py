@@ -262,7 +262,7 @@ def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(nam
     has_scratch = "scratch" in names_in_body(name)
 
     refused = {"append_log", "begin_schedule", "enqueue", "enqueue_many", "enqueue_unique", "fire_schedule"}
-    refused |= {"store_workflow", "add_members", "receive_job"}
+    refused |= {"store_workflow", "add_members"}
     assert has_scratch == (name not in refused | READ_ONLY)
     if has_scratch:
         assert code_of(name).count('redis.call("DEL", q.scratch)') == 1

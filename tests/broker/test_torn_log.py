@@ -14,7 +14,6 @@ import pytest
 
 from django_rtq.broker.workflows import workflow_of
 from django_rtq.exceptions import WrongState
-from tests.broker.model import carry_calls
 from tests.broker.model.dropping_calls import ALL_CALLS
 from tests.broker.model.script_calls import LIMITS, READ_ONLY, prepared
 from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
@@ -25,8 +24,7 @@ from tests.support.snapshots import snapshot
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"
 ALL = ALL_CALLS
-CARRYING = sorted(name for name in ALL if name.partition(",")[0] in ("receive_job", "hand_over", "admit_job"))
-WRITING = sorted(set(ALL) - READ_ONLY - {*CARRYING})
+WRITING = sorted(set(ALL) - READ_ONLY)
 # What may lie beside jobs; of a job that is over nothing may be left there.
 BESIDE = (
     *("waiting_since", "failures", "crashes", "errors", "cancelled_in_lane", "scheduled", "retrying"),
@@ -179,20 +177,6 @@ def test_no_prefix_of_a_script_loses_or_stalls_a_job(redis, broker, verb, is_sen
         recover(broker)
         assert_nothing_is_lost_or_stalled(redis, broker, call, jobs)
         assert_nothing_is_left_of_jobs_that_are_over(redis, broker)
-
-
-@pytest.mark.parametrize("verb", CARRYING)
-def test_a_job_is_in_one_shard_whatever_is_left_of_a_script_that_carries_it(redis, broker, verb):
-    jobs = prepared(redis, broker, ALL[verb])
-    copy = copy_of(redis)
-    writes = writes_of(redis, lambda: ALL[verb].act(broker, jobs))
-    assert writes
-
-    for kept in cuts(writes):
-        restore(redis, copy, writes[:kept])
-        for job_id, _ in jobs:
-            carry_calls.go_on(broker, job_id)
-        assert list(map(sorted, carry_calls.found(broker, jobs))) == [[], sorted(job_id for job_id, _ in jobs)]
 
 
 def go_on(broker, call, jobs, *, is_sent_again):

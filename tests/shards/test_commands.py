@@ -14,8 +14,8 @@ from django.test import override_settings
 from django_rtq import cron, get_inspector, task
 from django_rtq.broker.brokers import close_brokers, get_broker, open_broker
 from django_rtq.broker.task_backends import config_of, shard_place
-from django_rtq.checks import check_server, check_settings
-from django_rtq.exceptions import BrokerError, BrokerRefused
+from django_rtq.checks import check_settings
+from django_rtq.exceptions import BrokerError
 from django_rtq.monitoring.prometheus.exposition import metrics_text
 from django_rtq.tasks import registry
 from tests.app import tasks
@@ -192,22 +192,6 @@ def test_schedules_of_the_other_shards_are_shown(half, monkeypatch):
         run("rtq_schedule", "run", "of 1")
 
 
-def test_a_server_of_another_shard_is_named(servers, shards):
-    for shard in (0, 1):
-        enqueue(shard)
-    close_brokers()
-    with override_settings(RTQ={"SHARDS": {0: servers[1].url, 1: servers[0].url}}):
-        for options in ([], ["--this-host"]):
-            text, code = run_to_exit("rtq_check", *options)
-            assert code == 2
-            assert text.count("critical redis_unreachable: redis://") == 2
-            assert text.count("Its number is for ever: correct the setting.\n") == 2
-        text = run("rtq_status")
-        assert re.findall(r"Warning: redis://.* is shard (\d) of .* is shard (\d) of", text) == [("1", "0"), ("0", "1")]
-        assert "is shard 0 of the shards" in run("rtq_status", "--shard", "1", "--json")
-        close_brokers()
-
-
 def start_worker(shard, queue):
     broker = get_broker(shard_place(shard))
     broker.sign_on([queue], "host:1:x")
@@ -228,45 +212,6 @@ def test_a_shard_that_no_worker_serves_is_named(shards):
     assert "critical queue_unserved" in of_second
     get_broker(shard_place(1)).sign_off(["mail"], "host:1:x")
     assert "shard 1:\ncritical no_worker" in run_to_exit("rtq_check")[0]
-
-
-def test_rtq_shards_shows_them_and_makes_more_known(servers, shards):
-    enqueue(0)
-    assert run("rtq_shards", "list").count(" ok") == 2
-    more = {
-        0: servers[0].url,
-        1: servers[1].url,
-        2: {"redis": f"{servers[1].url.rpartition('/')[0]}/3", "closed": True},
-    }
-    with override_settings(RTQ={"SHARDS": more}):
-        with pytest.raises(BrokerRefused, match="rtq_shards apply"):
-            tasks.note.using(client=client_of(0, (0, 1))).delay("x")
-        assert "in shards 0, 1, 2." in run("rtq_shards", "apply", "--dry-run")
-        run("rtq_shards", "apply")
-        assert "no: closed" in run("rtq_shards", "list")
-        assert "already" in run("rtq_shards", "apply")
-        close_brokers()
-    with override_settings(RTQ={"SHARDS": {0: servers[1].url, 1: servers[0].url}}):
-        with pytest.raises(CommandError, match="Its number is for ever"):
-            run("rtq_shards", "apply")
-        assert [(error.id, "Its number is for ever" in error.msg) for error in check_server()] == [
-            ("rtq.E004", True)
-        ] * 2
-        close_brokers()
-    with override_settings(RTQ={"SHARDS": {0: servers[0].url}}):
-        with pytest.raises(BrokerRefused, match="Add shard 1, 2 to the settings of this process"):
-            tasks.note.delay("x")
-        assert 'Not in RTQ["SHARDS"] any more: shards 1, 2.' in run("rtq_shards", "apply", "--dry-run")
-        close_brokers()
-    with override_settings(RTQ={"REDIS": servers[0].url}), pytest.raises(CommandError, match="There are no shards"):
-        run("rtq_shards", "list")
-
-
-def test_to_look_at_shards_stores_nothing(servers, shards):
-    run("rtq_shards", "list")
-    check_server()
-
-    assert [client.dbsize() for client in shards] == [0, 0]
 
 
 def test_an_error_in_the_settings_of_a_shard_names_it(servers, shards):

@@ -220,7 +220,6 @@ def test_schedulers_notice_that_the_next_shard_does_not_answer(servers, clients)
 def look(number):
     """What schedulers of a shard do twice, some time apart."""
     broker = open_broker(shard_place(number), role="scheduler")
-    broker.redis.execute_one(("DEL", broker.keys.shards))  # the settings of the test change
     watcher = IncidentWatcher(broker)
     for _ in range(2):
         key = broker.keys.of("default").incidents

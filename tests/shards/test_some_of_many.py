@@ -89,7 +89,7 @@ def test_what_does_not_exist_is_wrong_usage(shards, monkeypatch, arguments, text
     monkeypatch.setattr("django_rtq.worker.supervisor.shards.run_in_each", lambda *args, **options: 0)
     with pytest.raises(CommandError, match=text) as refused:
         Command().execute(**options_of(*arguments))
-    assert refused.value.returncode == 2
+    assert refused.value.returncode == 64
 
 
 def test_the_exit_code_is_that_of_the_shard_that_cannot_start():

@@ -172,35 +172,6 @@ def test_a_supervisor_that_is_killed_is_replaced(worker, shards, journal):
     assert enqueue(2, 0).get(60) == "0-2"
 
 
-def test_another_set_of_shards_is_refused(worker, servers, shards):
-    for shard in (0, 1):
-        enqueue(1, shard)
-    urls = [server.url for server in servers]
-
-    swapped = worker("--burst", is_ready=False, SHARDS={0: urls[1], 1: urls[0]})
-    assert swapped.wait() == 1
-    assert "Its number is for ever" in swapped.log
-    more = worker("--burst", is_ready=False, SHARDS={0: urls[0], 1: urls[1], 2: f"{urls[1].rpartition('/')[0]}/1"})
-    assert more.wait() == 1
-    assert "rtq_shards apply" in more.log
-
-
-def test_a_worker_that_another_server_answers_waits_for_its_own(worker, shards, journal):
-    running = worker()
-    assert enqueue(1, 1).get(60) == "1-1"
-    close_brokers()
-    shards[1].flushall()
-    shards[1].set("rtq:shards", "0 0,1")
-    shards[1].client_kill_filter(_type="normal", skipme=True)
-
-    wait_until(lambda: "Its number is for ever" in running.log)
-    assert not has_worker(shards[1])
-    shards[1].delete("rtq:shards")
-
-    assert enqueue(2, 1).get(60) == "1-2"
-    assert enqueue(2, 0).get(60) == "0-2"
-
-
 @pytest.mark.parametrize("shard", [0, 1])
 def test_workflows_and_jobs_with_steps_are_in_the_shards_of_their_clients(worker, shards, journal, shard):
     worker(TASK_MODULES=["tasks", "step_tasks", "workflow_steps"])

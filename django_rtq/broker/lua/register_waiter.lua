@@ -1,6 +1,6 @@
 -- register_waiter: register that somebody waits for the end of a job, and blocks on `finished_signal` next.
 -- uses: prelude
--- keys: jobs dead waiters finished_signal clock scratch arrivals
+-- keys: jobs dead waiters finished_signal clock scratch
 -- ARGV[1] id          the job
 -- ARGV[2] wait_ms     how long, at most a minute; 0: only ask
 --
@@ -13,12 +13,7 @@ local KEPT_MS, TOKEN_MS, AT_ONCE = 120000, 1000, 100
 local signal = q.finished_signal .. id
 local now = now_ms(q.clock)
 
-local is_over
-if redis.call("HEXISTS", q.jobs, id) == 1 then
-  is_over = redis.call("ZSCORE", q.dead, id)
-else
-  is_over = redis.call("HEXISTS", q.arrivals, id) == 0 -- else it is on hold
-end
+local is_over = redis.call("HEXISTS", q.jobs, id) == 0 or redis.call("ZSCORE", q.dead, id)
 if wait_ms == 0 then return is_over and "over" or "wait" end
 redis.call("DEL", q.scratch) -- blocking costs a full server less than polling
 if is_over then

@@ -82,7 +82,6 @@ class Command(RTQCommand):
 
 
 def _read(*, this_host: bool, max_oldest: float | None) -> tuple[Sequence[Incident], datetime]:
-    get_broker().check_stored()
     overview = get_inspector().overview.read()
     if this_host:
         return host_incidents(overview, socket.gethostname()), overview.now

@@ -11,9 +11,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
-from django_rtq.broker.brokers import get_broker
 from django_rtq.conf.config import get_config
-from django_rtq.exceptions import BrokerRefused, BrokerUnavailable
+from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.queues import unserved
@@ -146,10 +145,6 @@ class Command(RTQCommand):
         inspector = get_inspector()
         queues = inspector.queues.names() if names is None else known_queues(inspector, names)
         overview, workers, server = inspector.queues.details(queues), inspector.workers(queues), inspector.server()
-        try:
-            get_broker().check_stored()
-        except BrokerRefused as error:
-            self.stderr.write(self.style.WARNING(f"Warning: {one_line(error, 2000)}"))
         if json:
             shown = {"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))}
             lag, unserved = outbox_lag(), _unserved(names, overview, workers)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from django_rtq.jobs.outcome import DROPPED
-from tests.broker.model import carry_calls, move_calls, task_calls, undo_calls
+from tests.broker.model import move_calls, task_calls, undo_calls
 from tests.broker.model.script_calls import ALL_CALLS as OTHER_CALLS
 from tests.broker.model.script_calls import SCRIPT_CALLS, SLOT_MS, ScriptCall
 from tests.support.jobs import QUEUE, WORKER, new_job, unique_job
@@ -50,10 +50,7 @@ MOVE_CALLS = {
     "move, held": SCRIPT_CALLS["move"]._replace(seed=task_calls.held),
 }
 # Jobs with keys that go to another shard.
-CARRY_CALLS = {
-    "hand_over, unique": SCRIPT_CALLS["hand_over"]._replace(seed=carry_calls.unique_held),
-    "admit_job, unique": SCRIPT_CALLS["admit_job"]._replace(seed=carry_calls.unique_handed_over),
-}
+CARRY_CALLS = {}
 # What a person can undo.
 UNDO_CALLS = {
     "discard, with undo": ScriptCall(undo_calls.dead, undo_calls.discard, may_vanish=True),

@@ -131,34 +131,6 @@ IN_OTHER_FUNCTIONS = {
     "lib/limit_sources": (
         ("first_limit_counts_nothing", "elseif not (is_counted and changes.had_limits) then", "elseif false then"),
     ),
-    "lib/carrying": (
-        ("what_runs_is_carried", "if not due and find_runner(q, id) then", "if false then"),
-        ("a_successor_goes_before_its_owner", "if owner and select(4", "if false and select(4"),
-        ("events_change_nothing", '"\\n" .. events', '"\\n"'),
-    ),
-    "hand_over": (
-        ("a_changed_job_is_handed_over", 'if found ~= stamp then return "changed" end', ""),
-        ("an_older_drain_hands_over", '~= call then return "outdated" end', "~= call then end"),
-        ("no_note_where_it_went", 'redis.call("HSET", q.carried, id, shard)', ""),
-        ("handed_over_twice", 'return "handed"\nend', 'return "missing"\nend'),
-        ("a_key_stays_behind", 'redis.call("DEL", q.unique .. digest)', ""),
-        ("an_heir_starts_too_early", '  redis.call("HDEL", q.digests, id)\n', ""),
-        ("an_outcome_stays_behind", 'redis.call("HDEL", q.results, id)', ""),
-    ),
-    "receive_job": (
-        ("an_older_drain_stores_jobs", '~= call then return "outdated" end', "~= call then end"),
-        ("received_beside_itself", 'or redis.call("HEXISTS", q.jobs, id) == 1 then', "then"),
-        ("never_comes_back", 'redis.call("HEXISTS", q.carried, id) == 0 and ', ""),
-        ("older_texts_stay", "q.arriving .. id, q.steps .. id, q.log .. id)", "q.steps .. id, q.log .. id)"),
-    ),
-    "admit_job": (
-        ("an_older_drain_forgets", '~= call then return "outdated" end', "~= call then end"),
-        ("admitted_twice", "elseif state and not is_there then", "elseif state then"),
-        ("its_key_is_taken_from_another", '  parts[8] = ""\n', ""),
-        ("a_note_leads_astray", 'redis.call("HDEL", q.carried, id)', ""),
-        ("steps_are_left_there", '  redis.call("DEL", q.steps .. id, q.log .. id)\n', ""),
-        ("retries_are_delayed_jobs", 'redis.call("ZADD", q.retrying, due, id)', ""),
-    ),
     "lib/restore": (("the_held_stay_in_scheduled", "due >= tonumber(lowest_held())", "false"),),
     "lib/search_steps": (
         ("all_delayed_jobs_are_searched_for_a_client", 'state ~= "dead" and of_client ~= ""', "false"),

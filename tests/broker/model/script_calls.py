@@ -13,7 +13,6 @@ from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
 from tests.broker.model import (
     batch_calls,
-    carry_calls,
     log_calls,
     move_calls,
     search_calls,
@@ -317,10 +316,6 @@ SCRIPT_CALLS = {
     "list_running": ScriptCall(_claimed, lambda broker, jobs: Inspector(broker).workers()),
     "promote": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE)),
     "move": ScriptCall(move_calls.waiting, move_calls.move),
-    "pack_job": ScriptCall(carry_calls.waiting, carry_calls.pack_all),
-    "receive_job": ScriptCall(carry_calls.waiting, carry_calls.receive_all),
-    "hand_over": ScriptCall(carry_calls.held, carry_calls.hand_over_all),
-    "admit_job": ScriptCall(carry_calls.handed_over, carry_calls.admit_all),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
     "cancel_client_jobs": ScriptCall(_queued_for_one, task_calls.cancel_client_jobs, may_vanish=True),
     "reclaim": ScriptCall(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),

@@ -1,7 +1,7 @@
 -- find_job: everything stored about one job. Reads only.
 -- uses: prelude runners known_ids
 -- keys: jobs scheduled dead failures crashes errors results finished finished_before no_outcome
---       no_outcome_before workers running_of clock cancel_requests progress step_jobs arriving runners signed_on
+--       no_outcome_before workers running_of clock cancel_requests progress step_jobs runners signed_on
 -- ARGV[1] id          the job
 --
 -- returns {record, due, died, failures, crashes, errors, outcome, 1 if it succeeded and has no outcome, worker,
@@ -39,18 +39,8 @@ local function is_without_outcome()
     )
 end
 
--- The same of a job that is on hold here, see receive_job; or its outcome.
-local function read_arriving()
-  local parts = redis.call("LRANGE", q.arriving .. id, 0, -1)
-  local state, at = string.match(parts[1] or "", "^(%l+) (%S+)$")
-  if state == "finished" then return nil, {}, parts[3] end
-  local is_delayed = state == "scheduled" or state == "retrying"
-  return parts[3], { is_delayed and at, state == "dead" and at, parts[4], parts[5], parts[6] }
-end
-
 local record, outcome = redis.call("HGET", q.jobs, id), redis.call("HGET", q.results, id)
 local live = record and read_live() or {}
-if not record and not outcome then record, live, outcome = read_arriving() end
 return {
   record or "",
   live[1] or "",
