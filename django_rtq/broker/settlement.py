@@ -32,12 +32,11 @@ _WIDTHS = {
     "retry": 5,
     "bury": 3,
     "suspend": 3,
-    "postpone": 2,
     "release": 1,
 }  # arguments of one job
 _OUTCOMES = ("ack", "ack_members", "retry", "bury", "suspend", "expire", "finish_cancel")
 # Of these members may end, because some have had a cancel request.
-_MEMBERS_END = ("retry", "bury", "suspend", "expire", "finish_cancel", "postpone", "release")
+_MEMBERS_END = ("retry", "bury", "suspend", "expire", "finish_cancel", "release")
 _OTHERS = (b"8", "8")  # the version of ids of members, and of ids that name a shard
 _STATES = {
     "ack": "succeeded",
@@ -73,12 +72,11 @@ class Settlement:
     retry: list[Argument] = field(default_factory=list)
     bury: list[Argument] = field(default_factory=list)
     suspend: list[Argument] = field(default_factory=list)  # of jobs that go on later
-    postpone: list[Argument] = field(default_factory=list)  # of jobs that did not run and wait for others
     release: list[Argument] = field(default_factory=list)
     metrics: list[Sequence[Argument]] = field(default_factory=list)  # the arguments of whole calls
 
     def __bool__(self) -> bool:
-        return self.has_outcomes or bool(self.postpone or self.release or self.metrics or self.logs)
+        return self.has_outcomes or bool(self.release or self.metrics or self.logs)
 
     @property
     def has_outcomes(self) -> bool:
@@ -167,7 +165,6 @@ class Settlement:
             retry=self.retry + later.retry,
             bury=self.bury + later.bury,
             suspend=self.suspend + later.suspend,
-            postpone=self.postpone + later.postpone,
             release=self.release + later.release,
             metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:],
         )

@@ -19,8 +19,6 @@ class BatchTask(Protocol):
     @property
     def batch(self) -> int | None: ...
     @property
-    def within(self) -> float: ...
-    @property
     def takes_context(self) -> bool: ...
     @property
     def exactly_once(self) -> bool | str: ...
@@ -28,9 +26,6 @@ class BatchTask(Protocol):
 
 def check_batch(task: BatchTask) -> None:
     """Raises InvalidTask for options and functions that make no sense together."""
-    if task.batch is None:
-        name = "within" if task.within else "batch_of"
-        raise InvalidTask(f"{task.name}: {name} has no effect without batch: set that too.")
     if inspect.iscoroutinefunction(task.func):
         raise InvalidTask(
             f"{task.name}: a task with batch runs in a thread, so it cannot be a coroutine function. Write `def` "

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from django_rtq.jobs.batch_call import Call
     from django_rtq.tasks.options.types import SharedOptions, TaskOptions
-    from django_rtq.tasks.task import BatchOf
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,7 +45,7 @@ class TaskDecorator:
     # Its jobs take any arguments, and each has a result of its own, or None.
     @overload
     def __call__(
-        self, /, *, batch: int, within: float = ..., batch_of: BatchOf = ..., **options: Unpack[TaskOptions]
+        self, /, *, batch: int, **options: Unpack[TaskOptions]
     ) -> Callable[[Callable[[Sequence[Call]], Any]], Task[..., Any]]: ...
 
     def __call__(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:

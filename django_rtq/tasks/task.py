@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 Errors = tuple[type[BaseException], ...]
-BatchOf = Literal["client", "queue"]
 # What takes an option: .using() takes those of CALL and USING, @task all but those of USING, and task.with_options()
 # those of CALL and SHARED.
 CALL, USING, SHARED, ONE_TASK = "call", "using", "shared", "one task"
@@ -167,18 +166,6 @@ class Task(EnqueueMethods[P, R_co]):
         on=ONE_TASK,
         says="the function gets a list of so many calls at the most, each of one job",
     )
-    within: float = option(
-        0.0,
-        number("seconds", most=3600),
-        on=ONE_TASK,
-        says="how many seconds a job may wait for others, if fewer than `batch` are there",
-    )
-    batch_of: BatchOf = option(
-        "client",
-        one_of("client", "queue"),
-        on=ONE_TASK,
-        says='"client": all calls of a batch are of one client; "queue": of all clients, in their turns',
-    )
     name: str = option(
         "", on=ONE_TASK, says="the name by which workers find the task (default: module and name of the function)"
     )
@@ -202,7 +189,7 @@ class Task(EnqueueMethods[P, R_co]):
             schedule=schedules_option(self.name, self.schedule),
             exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
-        if self.batch is not None or self.within or self.batch_of != "client":
+        if self.batch is not None:
             from django_rtq.tasks.batches import check_batch  # few projects use them
 
             check_batch(self)

@@ -164,7 +164,7 @@ class _Drain:
         queues, before = self._queues, len(self.finished)
         if queues:
             with self._worker(queues) as (session, runner):
-                gatherer = CallGatherer(session, self._broker.config, may_wait=False, make_runs=self._runs_of)
+                gatherer = CallGatherer(session, self._broker.config, make_runs=self._runs_of)
                 while run := self._claim(session, queues):
                     if len(self.finished) >= MAX_RUNS:
                         raise RuntimeError(

@@ -19,11 +19,6 @@ def index(calls):
     _tell(calls)
 
 
-@task(batch=10, batch_of="queue")
-def index_all(calls):
-    _tell(calls)
-
-
 @task(batch=10)
 def double(calls):
     return [2 * call.args[0] for call in calls]
@@ -90,11 +85,6 @@ def does(calls):
     return [context.job_id for _ in calls]
 
 
-@task(batch=10, within=3600)
-def patient(calls):
-    _tell(calls)
-
-
 @task(batch=10, max_crashes=3)
 def crash(calls):
     _tell(calls)
@@ -133,11 +123,6 @@ def stubborn(calls):
             time.sleep(60)
         except TimeLimitExceeded:
             continue
-
-
-@task(batch=10, within=0.5)
-def hasty(calls):
-    _tell(calls)
 
 
 @task(batch=10)

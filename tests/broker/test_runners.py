@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
-from tests.broker.model.batch_calls import claim_others, first_claimed, postpone
+from tests.broker.model.batch_calls import claim_others, first_claimed
 from tests.broker.model.step_calls import suspend
 from tests.broker.test_torn_log import copy_of, cuts, restore, writes_of
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, claimed_jobs, let_lapse, new_job, queued_job, settle
@@ -107,7 +107,6 @@ def test_many_that_signed_on_in_the_same_millisecond_are_all_added(redis, broker
 
 ENDS = {
     "suspend": suspend,
-    "postpone": postpone,
     "reclaim_child": lambda broker, job: broker.reclaim_child(QUEUE, WORKER, []),
     "reclaim": lambda broker, job: (let_lapse(broker, WORKER), broker.reclaim(QUEUE)),
 }

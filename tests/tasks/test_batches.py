@@ -57,10 +57,6 @@ def tasks():
         ),
         (takes_calls, {"batch": 1}, "batch is 1, but has to be a whole number from 2 to 100"),
         (takes_calls, {"batch": 101}, "batch is 101, but has to be a whole number from 2 to 100"),
-        (takes_calls, {"batch": 5, "within": -1}, "within is -1, but has to be seconds from 0 to 3600"),
-        (takes_calls, {"batch": 5, "batch_of": "task"}, 'batch_of is \'task\', but has to be "client" or "queue"'),
-        (takes_calls, {"within": 2}, "within has no effect without batch"),
-        (takes_calls, {"batch_of": "queue"}, "batch_of has no effect without batch"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_the_reason(func, options, why):

@@ -37,15 +37,6 @@ def test_a_batch_is_of_one_client(batches):
     assert batches() == ["0 2 4 6 8 10 12 14 16 18", "1 3 5 7 9 11 13 15 17 19", "20 22 24", "21 23"]
 
 
-def test_a_batch_of_the_queue_is_of_all_clients_in_their_turns(batches):
-    for number in range(12):
-        tasks.index_all.using(client="aaab"[number % 4]).delay(number)
-
-    drain()
-
-    assert batches() == ["0 3 1 7 2 11 4 5 6 8", "9 10"]
-
-
 def test_jobs_of_other_tasks_between_are_run_in_their_order(batches):
     for number in range(6):
         (tasks.double if number == 3 else tasks.index).delay(number)
@@ -54,16 +45,6 @@ def test_jobs_of_other_tasks_between_are_run_in_their_order(batches):
 
     assert [run.args[0] for run in runs] == list(range(6))
     assert batches() == ["0 1 2", "4 5"]
-
-
-def test_jobs_of_other_tasks_run_beside_a_batch_of_the_queue(batches):
-    for number in range(6):
-        (tasks.double if number == 3 else tasks.index_all).delay(number)
-
-    runs = drain()
-
-    assert sorted(run.args[0] for run in runs) == list(range(6))
-    assert batches() == ["0 1 2 4 5"]
 
 
 def test_what_calls_tell_of_their_jobs():
@@ -96,14 +77,6 @@ def test_eager_calls_with_one_job_at_once(batches):
 
     assert (handle.result, states(runs)) == (8, ["succeeded", "succeeded", "retrying"])
     assert batches() == ["a", "1"]
-
-
-def test_jobs_that_may_wait_are_drained_at_once(batches):
-    for number in range(3):
-        tasks.patient.delay(number)
-
-    assert states(drain()) == ["succeeded"] * 3
-    assert batches() == ["0 1 2"]
 
 
 # -- what the function returns and raises

@@ -123,36 +123,6 @@ def test_a_worker_that_stops_ends_the_call_and_gives_back_the_rest(worker, journ
     assert states == {"succeeded": len(batch), "queued": 25 - len(batch)}
 
 
-def test_jobs_that_come_in_a_short_time_run_together(worker, journal, redis):
-    worker("--processes", 2)
-
-    for name in "abcdef":
-        tasks.hasty.delay(name)
-    wait_until(lambda: not records(redis))
-
-    assert runs_of(journal) == dict.fromkeys("abcdef", 1)
-    assert len(batches(journal)) < 6
-
-
-def test_other_work_goes_on_while_jobs_wait_for_others(worker, journal, redis):
-    worker()
-    waiting = [tasks.patient.delay(name) for name in "ab"]
-    wait_until(lambda: all(job.refresh().state is JobState.SCHEDULED for job in waiting))
-
-    assert tasks.double.delay(4).get(PATIENCE) == 8
-    assert waiting[0].cancel() == "cancelled"
-    assert batches(journal) == []
-
-
-def test_a_burst_waits_for_nothing(worker, journal, redis):
-    jobs = [tasks.patient.delay(name) for name in "abc"]
-
-    assert worker("--burst", is_ready=False).wait() == 0
-
-    assert sorted(runs_of(journal)) == ["a", "b", "c"]
-    assert {job.refresh().state for job in jobs} == {JobState.SUCCEEDED}
-
-
 def test_jobs_of_a_workflow_run_together_with_results_of_others(worker, journal, redis):
     with workflow("numbers") as flow:
         flow.add(tasks.add_up, flow.map(tasks.double, range(12)).results)

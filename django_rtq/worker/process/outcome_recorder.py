@@ -140,5 +140,5 @@ def send_outcome(sender: type, run: Run, outcome: Outcome) -> None:
 
 
 def send_suspended(sender: type, run: Run, seconds: float) -> None:
-    """Send the signal of a job that goes on later, or waits for others."""
+    """Send the signal of a job that goes on later."""
     signals.job_suspended.send_robust(sender, job=run.job, job_id=run.id, seconds=seconds)

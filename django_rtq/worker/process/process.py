@@ -205,7 +205,7 @@ class WorkerProcess:
         if self._gatherer is None:
             from django_rtq.worker.process.batches import CallGatherer  # few projects have such tasks
 
-            self._gatherer = CallGatherer(self._session, self._broker.config, may_wait=not self._options.burst)
+            self._gatherer = CallGatherer(self._session, self._broker.config)
         room = self._shared.room - len(runs)
         if self._options.max_jobs is not None:
             room = min(room, self._options.max_jobs - self._jobs_done - len(runs))

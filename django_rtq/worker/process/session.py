@@ -27,7 +27,6 @@ from django_rtq.worker.process.outcome_recorder import (
     OutcomeRecorder,
     decide_unknown_task,
     send_outcome,
-    send_suspended,
 )
 from django_rtq.worker.process.progress import ProgressReports
 from django_rtq.worker.process.run import Run
@@ -225,16 +224,6 @@ class WorkerSession:
             for queue, ids in released.items():
                 texts = [job_id.decode(errors="replace") for job_id in ids]
                 signals.job_released.send_robust(WorkerSession, job_ids=texts, queue=queue)
-
-    def postpone(self, runs: Sequence[Run], due_ms: int) -> None:
-        """Let these jobs, which did not run, wait for others until then. The attempt is not counted."""
-        with self._lock:
-            for run in runs:
-                if self._held.pop(run.job_id, None) is not None:
-                    self._settlements.setdefault(run.queue, Settlement()).postpone += (run.job_id, due_ms)
-        if signals.job_suspended.receivers:
-            for run in runs:
-                send_suspended(WorkerSession, run, (due_ms - run.now_ms) / 1000)
 
     def disown(self, job_ids: Iterable[bytes]) -> None:
         """Drop these jobs: the supervisor gives them back under our name. We take a new name before the next claim."""

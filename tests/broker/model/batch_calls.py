@@ -1,8 +1,6 @@
 """Calls of the scripts for functions that get many jobs at once."""
 
 from django_rtq.broker.messages import LaneClaim
-from django_rtq.broker.settlement import Settlement
-from django_rtq.testing.drain import server_ms
 from tests.support.jobs import QUEUE, WORKER, new_job
 
 TASK = "shop.index"
@@ -25,13 +23,3 @@ def first_claimed(broker):
 
 def claim_others(broker, jobs):
     return broker.claim_lanes(WORKER, [LaneClaim(QUEUE, 2, b"0", b"x", TASK)])
-
-
-def postpone(broker, *jobs, ms=2000, worker=WORKER):
-    """Let jobs wait for others; answers the stale ids."""
-    due = server_ms(broker) + ms
-    return broker.settle(worker, QUEUE, Settlement(postpone=[word for job in jobs for word in (job.id, due)]))
-
-
-def postpone_all(broker, jobs):
-    return postpone(broker, *jobs)

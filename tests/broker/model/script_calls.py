@@ -309,7 +309,6 @@ SCRIPT_CALLS = {
     ),
     "report_progress": ScriptCall(_claimed, log_calls.report_progress),
     "record_step": ScriptCall(_claimed, step_calls.record),
-    "postpone": ScriptCall(_claimed, batch_calls.postpone_all, is_resent=False),
     "suspend": ScriptCall(_claimed, step_calls.suspend_all, is_resent=False),
     "send_event": ScriptCall(step_calls.waiting, step_calls.send),
     "append_log": ScriptCall(_claimed, log_calls.append, is_resent=False),

@@ -40,7 +40,6 @@ REASONS: dict[str, tuple[str, ...]] = {
         'advance_workflow : [note ~= "done" -> true]',
         "lib/members move_note: [not is_member(id) -> false]",
         "suspend : [#mine == 0 -> false]",
-        "postpone : [#mine == 0 -> false]",
         "claim_lane : [q.has_limits -> true]",
         "claim_lane : [q.has_waiting_since -> true]",
         "claim_lane read_ids: [q.has_cancelled_in_lane or q.pauses -> true]",

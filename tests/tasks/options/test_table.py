@@ -12,7 +12,7 @@ from django_rtq.tasks.options.types import CallOptions, SharedOptions, TaskOptio
 from django_rtq.tasks.task import OPTIONS, SHARED_NAMES, TASK_NAMES, USING_NAMES
 from tests.markdown import ROOT, read, rows, section
 
-IN_OVERLOADS = {"takes_context", "batch", "within", "batch_of"}  # of the decorator
+IN_OVERLOADS = {"takes_context", "batch"}  # of the decorator
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_tasks_of_django_tasks_have_the_options_that_are_declared():
 
     of_django = {"queue_name", "priority", "run_after", "takes_context"}
     without_use = {"name", "keep_args"}  # they have the name of their function, and always keep arguments
-    without_use |= {"batch", "within", "batch_of"}  # a task of Django is called with one job
+    without_use |= {"batch"}  # a task of Django is called with one job
     assert set(RTQ_OPTIONS) == OPTIONS.keys() - of_django - without_use, (
         "backend/rtq_task.py: change the fields of RTQTask"
     )

@@ -139,8 +139,8 @@ def test_an_option_that_is_not_known_is_refused_with_those_that_are():
     )
 
     assert refusal(task, retires=3) == (
-        f"@task does not take 'retires'. Did you mean expires? It takes: aliases, at_front, backoff, batch, batch_of, "
-        f"{of_task}, retry_on, schedule, takes_context, time_limit, {unique}, within."
+        f"@task does not take 'retires'. Did you mean expires? It takes: aliases, at_front, backoff, batch, "
+        f"{of_task}, retry_on, schedule, takes_context, time_limit, {unique}."
     )
     for name in ("func", "changed"):
         assert refusal(plain.using, **{name: 1}) == (

@@ -37,7 +37,7 @@ class FakePage:
         self.is_reported = True
 
 
-def batch_of(job_ids, shared=None):
+def batch_with(job_ids, shared=None):
     return Batch(job_ids, shared or FakePage())
 
 
@@ -135,14 +135,14 @@ def test_jobs_that_get_shorter_are_claimed_in_larger_batches_again():
 
 
 def test_a_batch_gives_its_jobs_in_order():
-    batch = batch_of(IDS)
+    batch = batch_with(IDS)
 
     assert [batch.next() for _ in range(5)] == [0, 1, 2, 3, None]
 
 
 @pytest.mark.parametrize("started", [0, 1, 3, 4])
 def test_what_was_cut_off_is_never_given_out(started):
-    batch = batch_of(IDS)
+    batch = batch_with(IDS)
     for _ in range(started):
         batch.next()
 
@@ -153,7 +153,7 @@ def test_what_was_cut_off_is_never_given_out(started):
 
 def test_the_page_is_that_of_the_next_batch_when_this_one_is_over():
     shared = FakePage()
-    batch = batch_of(IDS, shared)
+    batch = batch_with(IDS, shared)
     batch.next()
     batch.cut()
     assert shared.given_back_from == 1
@@ -164,7 +164,7 @@ def test_the_page_is_that_of_the_next_batch_when_this_one_is_over():
 
 def test_cutting_while_another_thread_takes_gives_every_job_to_one_of_them():
     for _ in range(200):
-        batch, taken = batch_of([b"%d" % i for i in range(50)]), []
+        batch, taken = batch_with([b"%d" % i for i in range(50)]), []
         ready = threading.Barrier(2)
 
         def take(batch=batch, taken=taken, ready=ready):
@@ -181,14 +181,14 @@ def test_cutting_while_another_thread_takes_gives_every_job_to_one_of_them():
 
 
 def test_what_was_not_started_when_the_jobs_end_is_left():
-    batch = batch_of(IDS)
+    batch = batch_with(IDS)
     batch.next()
 
     assert batch.end() == IDS[1:]
 
 
 def test_of_two_jobs_the_second_gets_as_long_as_the_first():
-    batch, many = batch_of(IDS[:2]), batch_of(IDS)
+    batch, many = batch_with(IDS[:2]), batch_with(IDS)
     batch.next()
     first, due = batch.due, many.due
     for _ in range(3):
@@ -233,14 +233,14 @@ def watched():
 
 @pytest.mark.parametrize("is_away", [False, True])
 def test_jobs_behind_a_slow_one_are_given_back_once_and_the_next_batch_is_watched_again(watched, is_away):
-    batch = batch_of(IDS)
+    batch = batch_with(IDS)
     batch.next()
     session, watch = watched(batch, is_away=is_away)
     wait_until(lambda: session.settled > 0)
     assert session.released == IDS[1:]
 
     watch.end()
-    again = batch_of(IDS)
+    again = batch_with(IDS)
     again.next()
     watch.begin(again)
     wait_until(lambda: session.released == IDS[1:] * 2)
@@ -248,7 +248,7 @@ def test_jobs_behind_a_slow_one_are_given_back_once_and_the_next_batch_is_watche
 
 def test_what_could_not_be_told_is_told_when_redis_is_back_though_the_slow_job_still_runs(watched):
     shared = FakePage()
-    batch = batch_of(IDS, shared)
+    batch = batch_with(IDS, shared)
     batch.next()
     session, _ = watched(batch, is_away=True)
     wait_until(lambda: session.settled > 1)
@@ -262,7 +262,7 @@ def test_what_could_not_be_told_is_told_when_redis_is_back_though_the_slow_job_s
 
 
 def test_a_batch_is_cut_when_it_takes_long_altogether_though_no_job_is_slow(watched):
-    batch = batch_of([b"%d" % i for i in range(100_000)])
+    batch = batch_with([b"%d" % i for i in range(100_000)])
     session, watch = watched(batch)
 
     taken = 0
@@ -276,7 +276,7 @@ def test_a_batch_is_cut_when_it_takes_long_altogether_though_no_job_is_slow(watc
 
 def test_one_of_two_jobs_is_given_back_when_the_first_runs_for_too_long(watched, monkeypatch):
     monkeypatch.setattr(batches, "MAX_AHEAD_SECONDS", 1000)
-    batch = batch_of(IDS[:2])
+    batch = batch_with(IDS[:2])
     batch.next()
     batch.due = 0.0
     session, _ = watched(batch)
@@ -288,7 +288,7 @@ def test_one_of_two_jobs_is_given_back_when_the_first_runs_for_too_long(watched,
 def test_the_first_of_two_jobs_is_told_when_the_second_runs_for_too_long(watched, monkeypatch):
     monkeypatch.setattr(batches, "MAX_AHEAD_SECONDS", 1000)
     shared = FakePage()
-    batch = batch_of(IDS[:2], shared)
+    batch = batch_with(IDS[:2], shared)
     batch.next()
     session, watch = watched(batch)
     batch.next()
@@ -302,7 +302,7 @@ def test_the_first_of_two_jobs_is_told_when_the_second_runs_for_too_long(watched
 
 def test_a_batch_is_cut_at_once_if_the_process_is_to_rest(watched, monkeypatch):
     monkeypatch.setattr(batches, "MAX_AHEAD_SECONDS", 1000)
-    batch = batch_of(IDS[:2])
+    batch = batch_with(IDS[:2])
     batch.next()
     session, watch = watched(batch)
     watch.hurry()
@@ -311,7 +311,7 @@ def test_a_batch_is_cut_at_once_if_the_process_is_to_rest(watched, monkeypatch):
 
     watch.end()
     watch.hurry()
-    again = batch_of(IDS[2:])
+    again = batch_with(IDS[2:])
     again.next()
     watch.begin(again)
     wait_until(lambda: watch._wakes_at == again.due or session.settled > 1)  # the hurry was about an earlier moment
@@ -319,10 +319,10 @@ def test_a_batch_is_cut_at_once_if_the_process_is_to_rest(watched, monkeypatch):
 
 def test_a_batch_that_is_due_earlier_than_the_one_before_is_cut_in_time(watched, monkeypatch):
     monkeypatch.setattr(batches, "MAX_AHEAD_SECONDS", 1000)
-    session, watch = watched(batch_of(IDS[:2]))
+    session, watch = watched(batch_with(IDS[:2]))
     wait_until(lambda: watch._wakes_at < 1e9 and watch._wakes_at > 0)
     watch.end()
-    batch = batch_of(IDS)
+    batch = batch_with(IDS)
     batch.next()
     watch.begin(batch)
 
@@ -330,11 +330,11 @@ def test_a_batch_that_is_due_earlier_than_the_one_before_is_cut_in_time(watched,
 
 
 def test_a_watch_survives_batches_that_end_at_any_moment(watched):
-    session, watch = watched(batch_of(IDS))
+    session, watch = watched(batch_with(IDS))
     for _ in range(20_000):
-        watch.begin(batch_of(IDS))
+        watch.begin(batch_with(IDS))
         watch.end()
-    batch = batch_of(IDS)
+    batch = batch_with(IDS)
     batch.next()
     before = session.settled
     watch.begin(batch)
