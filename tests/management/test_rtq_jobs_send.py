@@ -9,9 +9,11 @@ from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, finished_job
 TEN_YEARS_MS = 315_360_000_000
 
 
-def waiting_job(broker, **options):
+def waiting_job(broker, event="", **options):
     job = claimed_job(broker, "a")
     broker.steps.write(holder(broker, job), "step charge", DONE)
+    if event:
+        send_event(broker, job, event, value='{"x":1}')
     suspend(broker, job, **options)
     return job
 
@@ -56,8 +58,7 @@ def test_what_cannot_be_sent_is_said(broker):
     ],
 )
 def test_show_says_what_it_waits_for_and_what_it_has_done(broker, options, words):
-    job = waiting_job(broker, **options)
-    send_event(broker, job, "other", value='{"x":1}')
+    job = waiting_job(broker, event="other", **options)
 
     shown = run("rtq_jobs", "show", job.id).out
 
