@@ -24,7 +24,6 @@ def measure(env: Environment, readings: Readings) -> None:
     noop.delay_many([((7, 42), {})] * JOBS_BEFORE)
     with CountingProxy(env.server.port) as proxy, env.worker(url=proxy.url) as worker:
         env.wait_until(lambda: _is_done(env), "the first jobs are done", worker)
-        _store_past_hours()
         time.sleep(SETTLE_SECONDS)
         processes = _processes_of(worker)
         trips, commands = proxy.counted()
@@ -41,14 +40,6 @@ def measure(env: Environment, readings: Readings) -> None:
     readings.add("idle.pss", pss)
     readings.add("idle.rss", rss)
     readings.remark(f"idle: commands in {seconds} s: {_by_name(commands_after)}")
-
-
-def _store_past_hours() -> None:
-    """What schedulers do once an hour: not in the minute that is measured."""
-    from django_rtq.broker.brokers import get_broker
-
-    while not get_broker().maintenance.task_days.store(["default"]):
-        pass
 
 
 def _is_done(env: Environment) -> bool:

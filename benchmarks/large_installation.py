@@ -77,7 +77,7 @@ local function add(key, number)
 end
 for each = minute - 2879, minute do add("stats:" .. each, each * 7919 % 5000) end
 for each = hour - 743, hour - 1 do add("hours:" .. each, each * 7919 % 5000) end
-local clock = { "rolled_up", hour, "tasks_stored", hour, "promoted", now, "contact", now, "high", now }
+local clock = { "rolled_up", hour, "promoted", now, "contact", now, "high", now }
 redis.call("HSET", tag .. "clock", unpack(clock))
 """
 # ARGV: hour, tasks; of 500 tasks the 10,000 names that an hour may have

@@ -124,10 +124,10 @@ class QueueKeys:
     clock = Key(
         "hash",
         "contact, hold, high, promoted, rotated (ms), anchor: the time that scripts use, and when leases count; "
-        "rolled_up, tasks_stored: the first hour that is not in `hours`, or in `task_days`; counted (ms): when "
-        "jobs were compared with all places; lost: how many are in no place, since when (ms); tended, checked (ms): "
-        "when a supervisor looked after the queue, one that promotes, or not; first_end (ms): of the leases that it "
-        "saw; repaired: the lane and worker where the next repair begins; run_id: of the server",
+        "rolled_up: the first hour that is not in `hours`; counted (ms): when jobs were compared with all places; "
+        "lost: how many are in no place, since when (ms); tended, checked (ms): when a supervisor looked after "
+        "the queue, one that promotes, or not; first_end (ms): of the leases that it saw; "
+        "repaired: the lane and worker where the next repair begins; run_id: of the server",
     )
 
     # Finished
@@ -158,7 +158,6 @@ class QueueKeys:
     done_runs = Key("hash", "task -> number of runs that succeeded", per="minute")
     failed_runs = Key("hash", "task -> number of runs that failed", per="minute")
     failing = Key("hash", "task -> how many of its runs failed in a row, since when (ms), and how many succeeded since")
-    task_days = Key("hash", "task -> for each hour with runs a line: hour, kind, number, ...", per="day")
     totals = Key("hash", "counter of the queue or of a task -> sum; minute, hour -> the first that is not in the sums")
     client_runs = Key("hash", "client -> number of runs; and the number and time (µs) of all runs", per="slice")
     client_time = Key("zset", "client -> how long its runs took together, µs", per="slice")

@@ -403,9 +403,8 @@ class _Undos(_Merged, Undos):
 
 
 class _Tasks(_Merged, TaskReader):
-    def get(self, name: str, hours: int = 24, *, step: int = 1, compare: bool = False) -> TaskDetails:
-        read = self._shards.ask(lambda inspector, _: inspector.tasks.get(name, hours, step=step, compare=compare))
-        return merged_task(read)
+    def get(self, name: str, hours: int = 24) -> TaskDetails:
+        return merged_task(self._shards.ask(lambda inspector, _: inspector.tasks.get(name, hours)))
 
     def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
         every = self._shards.every(lambda inspector: inspector.tasks.all(hours))

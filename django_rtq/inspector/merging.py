@@ -17,7 +17,7 @@ from django_rtq.inspector.hosts import HostDetails
 from django_rtq.inspector.jobs.dead_letters import DeadGroup, DeadGroups
 from django_rtq.inspector.jobs.undo import AsideJobs
 from django_rtq.inspector.metrics.reader import ClientDetails, Clients, TaskMetrics
-from django_rtq.inspector.task_details import TaskDetails, TaskInQueue, TaskStep
+from django_rtq.inspector.task_details import TaskDetails, TaskHour, TaskInQueue
 
 
 def merged_queues(queues: Iterable[QueueDetails]) -> list[QueueDetails]:
@@ -182,8 +182,7 @@ def merged_task(by_shard: Mapping[int, TaskDetails]) -> TaskDetails:
     groups = merged_groups((number, queue, group) for number, task in by_shard.items() for queue, group in task.groups)
     return replace(
         every[0],
-        steps=_merged_steps([task.steps for task in every]),
-        before=_merged_steps([task.before for task in every]),
+        hours=_merged_hours([task.hours for task in every]),
         total=merged_metrics(task.total for task in every),
         runs=sum_of_buckets(task.runs for task in every),
         waits=sum_of_buckets(task.waits for task in every),
@@ -192,9 +191,9 @@ def merged_task(by_shard: Mapping[int, TaskDetails]) -> TaskDetails:
     )
 
 
-def _merged_steps(every: Sequence[Sequence[TaskStep]]) -> list[TaskStep]:
+def _merged_hours(every: Sequence[Sequence[TaskHour]]) -> list[TaskHour]:
     return [
-        replace(same[0], metrics=merged_metrics(step.metrics for step in same)) for same in zip(*every, strict=False)
+        replace(same[0], metrics=merged_metrics(hour.metrics for hour in same)) for same in zip(*every, strict=False)
     ]
 
 

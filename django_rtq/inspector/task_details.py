@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from django_rtq.inspector.metrics.deploys import Deploy, deploy_commands, read_d
 from django_rtq.inspector.metrics.past_hours import PastHours, Replies
 from django_rtq.inspector.metrics.reader import (
     HOUR_MS,
+    MAX_HOURS,
     TaskCounts,
     TaskMetrics,
 )
@@ -25,19 +26,18 @@ from django_rtq.jobs.aliases import names_of
 from django_rtq.jobs.job import clock_moment
 from django_rtq.jobs.record import read_head
 
-MOST_HOURS = 720  # of a task's history
 MAX_SEARCHED = 2000  # jobs of each list that are read, of all queues together
 LEAST_SEARCHED = 25  # the same, of each queue
 MAX_RUNNING = 500  # running jobs of a queue that are read
-MAX_KEPT = 8  # histories of tasks; one of 30 days takes about 1 MB
+MAX_KEPT = 8  # histories of tasks
 _HEAD_BYTES = 400  # read of a running job's record: enough for its header and the name of its task
 
-BySteps = Mapping[int, Mapping[bytes, int]]  # step since 1970 -> kind -> number
+ByHours = Mapping[int, Mapping[bytes, int]]  # hour since 1970 -> kind -> number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskStep:
-    """The runs of a task in one hour, or in some."""
+class TaskHour:
+    """The runs of a task in one hour."""
 
     begins_at: datetime
     metrics: TaskMetrics
@@ -80,9 +80,8 @@ class TaskDetails:
     """What is known of a task, under its name and its aliases."""
 
     name: str
-    steps: list[TaskStep]  # every hour, or every step of some hours, the present one last
-    before: list[TaskStep]  # as many, from as long before; [] if they were not asked for
-    total: TaskMetrics  # of `steps` together
+    hours: list[TaskHour]  # every hour, the present one last
+    total: TaskMetrics  # of `hours` together
     runs: Mapping[int, int]  # bucket of the run time in seconds -> runs
     waits: Mapping[int, int]  # bucket of the wait in ms -> jobs
     queues: list[TaskInQueue]  # every queue
@@ -101,17 +100,15 @@ class TaskReader:
     def __init__(self, broker: Broker) -> None:
         self._queues, self._dead_letters = QueueReader(broker), DeadLetters(broker)
         self._broker, self._redis, self._keys = broker, broker.redis, broker.keys
-        self._histories = PastHours[BySteps](MAX_KEPT)
+        self._histories = PastHours[ByHours](MAX_KEPT)
         self._hours = TaskHours(broker)
 
-    def get(self, name: str, hours: int = 24, *, step: int = 1, compare: bool = False) -> TaskDetails:
-        """A task, with its runs in the current hour and so many hours before it, 720 at most. Two round trips.
+    def get(self, name: str, hours: int = 24) -> TaskDetails:
+        """A task, with its runs in the current hour and so many hours before it, 48 at most. Two round trips.
 
-        Jobs and runs under its aliases are included, as far as this process knows the aliases. `step` joins so many
-        hours, counted from 1970. `compare` adds as many steps from as long before.
+        Jobs and runs under its aliases are included, as far as this process knows the aliases.
         """
-        steps, queues, names = max(0, min(hours, MOST_HOURS)) // step, self._queues.names(), names_of(name)
-        hours = min(steps * (2 if compare else 1), MOST_HOURS // step) * step + step - 1
+        hours, queues, names = max(0, min(hours, MAX_HOURS)), self._queues.names(), names_of(name)
         most = max(LEAST_SEARCHED, min(GROUPED_AT_ONCE, MAX_SEARCHED // max(1, len(queues))))
         places = [(queue, task) for queue in queues for task in names]
 
@@ -129,11 +126,12 @@ class TaskReader:
             return [replies["time"][0], replies["deploys"], replies["queues"]], threes
 
         ((seconds, _), deploys, of_queues), of_places, past = self._histories.read(
-            (name, hours, step), places, ask, lambda replies: _add_up({}, replies, step, is_past=True)
+            (name, hours), places, ask, lambda replies: _add_up({}, replies, is_past=True)
         )
         now_ms = max((reply[0][1] for reply in of_places), default=int(seconds) * 1000)
-        by_step, present = _add_up(past, of_places, step, is_past=False), now_ms // HOUR_MS // step
-        total = _total(by_step, range(present - steps, present + 1))
+        by_hour, present = _add_up(past, of_places, is_past=False), now_ms // HOUR_MS
+        shown = range(present - hours, present + 1)
+        total = _total(by_hour, shown)
         of_names = [of_places[at : at + len(names)] for at in range(0, len(of_places), len(names))]
         in_queues: list[TaskInQueue] = []
         groups: list[tuple[str, DeadGroup]] = []
@@ -143,8 +141,10 @@ class TaskReader:
             groups += [(queue, group) for group in groups_of_queue]
         return TaskDetails(
             name=name,
-            steps=_steps(by_step, range(present - steps, present + 1), step),
-            before=_steps(by_step, range(present - 2 * steps, present - steps + 1), step) if compare else [],
+            hours=[
+                TaskHour(begins_at=clock_moment(hour * HOUR_MS), metrics=TaskCounts.of(by_hour.get(hour, {})).metrics())
+                for hour in shown
+            ],
             total=total.metrics(),
             runs=total.runs,
             waits=total.waits,
@@ -177,42 +177,25 @@ class TaskReader:
         ]
 
 
-def _lines(reply: Sequence[Any], step: int, *, is_past: bool) -> Iterator[tuple[int, Iterable[tuple[bytes, int]]]]:
-    """The step and the counters of each hour before the present one, or of that."""
-    _mark, now_ms, *texts = reply
-    lines = dict(line.split(b" ", 1) for text in texts for line in text.split(b"\n"))
-    for hour, line in lines.items():
-        if (int(hour) < now_ms // HOUR_MS) is is_past:
-            words = line.split(b" ")
-            yield int(hour) // step, zip(words[::2], map(int, words[1::2]), strict=True)
-
-
-def _add_up(past: BySteps, replies: Replies, step: int, *, is_past: bool) -> BySteps:
+def _add_up(past: ByHours, replies: Replies, *, is_past: bool) -> ByHours:
     """The counters of all queues before the present hour, or of that, added to others."""
-    by_step = {place: dict(numbers) for place, numbers in past.items()}
-    for of_queue in replies:
-        for place, numbers in _lines(of_queue[0], step, is_past=is_past):
-            counts = by_step.setdefault(place, {})
-            for kind, number in numbers:
-                counts[kind] = counts.get(kind, 0) + number
-    return by_step
+    by_hour = {hour: dict(numbers) for hour, numbers in past.items()}
+    for (_mark, now_ms, *lines), *_ in replies:
+        for line in lines:
+            hour, *words = line.split(b" ")
+            if (int(hour) < now_ms // HOUR_MS) is is_past:
+                counts = by_hour.setdefault(int(hour), {})
+                for kind, number in zip(words[::2], map(int, words[1::2]), strict=True):
+                    counts[kind] = counts.get(kind, 0) + number
+    return by_hour
 
 
-def _total(by_step: BySteps, places: range) -> TaskCounts:
+def _total(by_hour: ByHours, hours: range) -> TaskCounts:
     counts: dict[bytes, int] = {}
-    for place in places:
-        for kind, number in by_step.get(place, {}).items():
+    for hour in hours:
+        for kind, number in by_hour.get(hour, {}).items():
             counts[kind] = counts.get(kind, 0) + number
     return TaskCounts.of(counts)
-
-
-def _steps(by_step: BySteps, places: range, step: int) -> list[TaskStep]:
-    return [
-        TaskStep(
-            begins_at=clock_moment(place * step * HOUR_MS), metrics=TaskCounts.of(by_step.get(place, {})).metrics()
-        )
-        for place in places
-    ]
 
 
 def _read_jobs(

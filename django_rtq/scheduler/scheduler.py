@@ -141,7 +141,6 @@ class Scheduler(Loop):
         self._queues = list(queues)
         self._dispatcher = Dispatcher(broker, queues)
         self._calls = 1
-        self._next_task_hours = 0.0  # time.monotonic() when another hour of the counters of tasks is over
         self._next_cleanup = 0.0  # time.monotonic() of the next search for unused queues
         self._next_forgetting = 0.0  # time.monotonic() of the next search for workflows that ended long ago
         self._next_restart_check = 0.0  # time.monotonic()
@@ -164,9 +163,6 @@ class Scheduler(Loop):
         self._calls = MAX_CALLS if seconds == 0.0 else 1
         # Last, because a Redis server without memory rejects new jobs, but not the rest.
         until_slot = self._dispatcher.fire_due()
-        if time.monotonic() >= self._next_task_hours:
-            until_hour = self._broker.maintenance.task_days.store(self._queues)
-            self._next_task_hours = time.monotonic() + until_hour
         if self._may_have_restarted():
             self._rewrite_log()
         if seconds == 0.0 or not is_trimmed:

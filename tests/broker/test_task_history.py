@@ -15,9 +15,9 @@ def test_the_runs_of_one_task_are_told_for_all_queues(redis, broker, inspector):
     found = inspector.tasks.get("ship")
 
     assert found.total == TaskMetrics(done=7, failed=2, crashed=1, dead=1)
-    assert found.steps[-1].metrics == found.total
-    assert len(found.steps) == 25
-    assert {hour.metrics for hour in found.steps[:-1]} == {TaskMetrics()}
+    assert found.hours[-1].metrics == found.total
+    assert len(found.hours) == 25
+    assert {hour.metrics for hour in found.hours[:-1]} == {TaskMetrics()}
 
 
 @pytest.mark.parametrize(("hours", "done"), [(0, [1]), (1, [10, 1]), (3, [0, 100, 10, 1])])
@@ -27,8 +27,8 @@ def test_each_hour_has_its_own(redis, broker, keys, hour, inspector, hours, done
 
     found = inspector.tasks.get("ship", hours)
 
-    assert [each.metrics.done for each in found.steps] == done
-    assert found.steps[0].begins_at.timestamp() == (hour - hours) * 3600
+    assert [each.metrics.done for each in found.hours] == done
+    assert found.hours[0].begins_at.timestamp() == (hour - hours) * 3600
 
 
 @pytest.mark.parametrize("others", [0, 600])
@@ -51,10 +51,10 @@ def test_each_duration_is_in_the_histograms(redis, broker, inspector, seconds):
     found = inspector.tasks.get("ship")
 
     assert (found.runs, found.waits) == ({run: 3}, {wait: 2})
-    assert found.total.run_p50 == found.steps[-1].metrics.run_p50 is not None
+    assert found.total.run_p50 == found.hours[-1].metrics.run_p50 is not None
 
 
 def test_nobody_has_run_it(redis, broker, inspector):
     found = inspector.tasks.get("ship", 0)
-    assert (found.total, found.queues, found.groups, len(found.steps)) == (TaskMetrics(), [], [], 1)
+    assert (found.total, found.queues, found.groups, len(found.hours)) == (TaskMetrics(), [], [], 1)
     assert not found.is_known

@@ -135,15 +135,6 @@ def test_spans_are_kept_apart(inspector, hour):
     assert totals == [3, 33, 333] * 2
 
 
-def test_steps_of_some_hours_have_the_present_one_too(redis, broker, inspector, hour):
-    found = [inspector.tasks.get("ship", 24, step=2) for _ in range(2)]
-    tell(broker, "done ship", 7)
-
-    assert found[0].steps == found[1].steps
-    assert sum(step.metrics.done for step in found[0].steps) == 333
-    assert inspector.tasks.get("ship", 24, step=2).steps[-1].metrics.done == found[0].steps[-1].metrics.done + 7
-
-
 def test_very_many_counters_are_read_in_many_round_trips(inspector, hour, trips, monkeypatch):
     monkeypatch.setattr(task_hours, "AT_ONCE", 1)
 

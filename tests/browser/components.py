@@ -25,19 +25,17 @@ def count_two_weeks(broker):
 
 
 def fail_since_a_deploy(broker):
-    """A task that began to fail two minutes after a deploy, and ran without failures in the month before."""
+    """A task that began to fail two minutes after a deploy, and ran without failures in the two days before."""
     keys, seconds = broker.keys.of(QUEUE), int(broker.redis.execute_one(("TIME",))[0])
     minute, hour = seconds // 60, seconds // 3600
     broker.register_queues([QUEUE])
     tell(broker, f"done {NOTE}", 2, f"failed {NOTE}", 98)
-    deploys = [(seconds - 20 * 86_400, "2026.10.9"), (seconds - 600, "2026.11.3")]
-    days = range(hour // 24 - 30, hour // 24)
+    deploys = [(seconds - 86_400, "2026.10.9"), (seconds - 600, "2026.11.3")]
     broker.redis.execute(
         [
             *(("HSET", keys.stats_of(minute - back), "failed", 12) for back in range(8)),
             *(("LPUSH", keys.deploys, f"{at * 1000} {version}") for at, version in deploys),
-            *(("HSET", keys.task_days + b"%d" % day, NOTE, f"{24 * day + 5} done 100 r12 100") for day in days),
-            ("HSET", keys.clock, "tasks_stored", hour),
+            *(("HSET", keys.tasks + b"%d" % (hour - n), f"done {NOTE}", 100, f"r12 {NOTE}", 100) for n in range(1, 48)),
         ]
     )
 
@@ -53,7 +51,7 @@ def log_lines(broker, job):
 def more_addresses(jobs, flows):
     """Pages with components that the routes alone do not show: another span, each state of jobs and steps."""
     yield f"{OVERVIEW}?span=7d"
-    yield f"/admin/django_rtq/registeredtask/{NOTE}/?span=7d"
+    yield f"/admin/django_rtq/registeredtask/{NOTE}/"
     yield f"/admin/django_rtq/registeredtask/{MAIL}/"
     yield "/admin/django_rtq/queue/other/"
     yield "/admin/django_rtq/schedule/"

@@ -51,23 +51,9 @@ def roll_up(broker, queue=QUEUE):
     return broker.redis.execute_one(broker.maintenance.roll_up_command(queue), resend=True)
 
 
-def store_task_hours(broker):
-    """Store the counters of tasks of past hours."""
-    while not broker.maintenance.task_days.store([QUEUE]):
-        pass
-
-
 def read_tasks(broker, _jobs):
     """Read the metrics of all tasks, and all queues."""
     return TaskReader(broker).all()
-
-
-def count_tasks_an_hour_ago(broker):
-    """Count runs of tasks in the hour before this one. Returns the jobs: there are none."""
-    hour = int(broker.redis.execute_one(("TIME",))[0]) // 3600
-    key = broker.keys.of(QUEUE).tasks + str(hour - 1).encode()
-    broker.redis.execute_one(("HSET", key, "done ship", 2, "r12 ship", 2))
-    return []
 
 
 def repair_lanes(broker, queue, cursor=0):

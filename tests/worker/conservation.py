@@ -15,7 +15,7 @@ KEPT = (
     "announced",
 )
 COUNTED = (
-    *("tasks", "client_runs", "client_time", "hours", "task_days"),
+    *("tasks", "client_runs", "client_time", "hours"),
     *("done_runs", "failed_runs", "failing"),
 )  # some appear when an hour is over
 

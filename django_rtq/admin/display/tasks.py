@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from django.utils.html import format_html, format_html_join
@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from django_rtq.admin.display.charts.history import SPANS, Span, deploy_events, outcome_bands
+from django_rtq.admin.display.charts.history import deploy_events, outcome_bands
 from django_rtq.admin.display.charts.svg import Line
 from django_rtq.admin.display.charts.time_chart import Steps, time_chart
 from django_rtq.admin.display.paged_list import ListParams
@@ -32,10 +32,7 @@ _SVG = (
 )
 MAX_QUEUES_NAMED = 5
 MAX_QUEUES_SHOWN = 10  # in the table of jobs, unless all are asked for
-_HOUR = 60  # minutes
 _OUTCOMES = ("done", "failed", "crashed")
-#: How far the charts of a task look back. Its counters are kept by the hour.
-TASK_SPANS = {"24h": replace(SPANS["24h"], step=_HOUR), "7d": SPANS["7d"], "30d": SPANS["30d"]}
 STATES = ("queued", "scheduled", "retrying", "running", "dead")
 
 
@@ -183,15 +180,12 @@ def totals(metrics: TaskMetrics) -> list[dict[str, str]]:
     return [{"title": title, **cell} for title, cell in zip(titles, [done, failed, crashed, rate, *times], strict=True)]
 
 
-def charts(task: TaskDetails, span: Span) -> list[dict[str, Any]]:
-    """Runs by outcome, and percentiles of run and wait times. Of steps of some hours, only those that are over."""
-    shown = [step.metrics for step in task.steps][: None if span.step == _HOUR else -1]
-    steps = Steps(begins_at=task.steps[0].begins_at, seconds=60 * span.step, number=len(shown))
-    bands = outcome_bands(*(_per_hour([getattr(in_hour, name) for in_hour in shown], span) for name in _OUTCOMES))
-    events, before = deploy_events(task.deploys), []
-    if task.before:
-        runs = [step.metrics.done + step.metrics.failed for step in task.before]
-        before = [Line(_("a week before"), "rtq-line-before", _per_hour(runs[: len(shown)], span))]
+def charts(task: TaskDetails) -> list[dict[str, Any]]:
+    """Runs by outcome, and percentiles of run and wait times."""
+    shown = [hour.metrics for hour in task.hours]
+    steps = Steps(begins_at=task.hours[0].begins_at, seconds=3600, number=len(shown))
+    bands = outcome_bands(*([getattr(in_hour, name) for in_hour in shown] for name in _OUTCOMES))
+    events = deploy_events(task.deploys)
     run_times, waits = (
         [
             Line(name, f"rtq-line-{name}", [getattr(in_hour, f"{kind}_{name}") for in_hour in shown])
@@ -200,7 +194,7 @@ def charts(task: TaskDetails, span: Span) -> list[dict[str, Any]]:
         for kind in ("run", "wait")
     )
     return [
-        time_chart("runs", _("Runs per hour"), steps, [*bands, *before], events=events),
+        time_chart("runs", _("Runs per hour"), steps, bands, events=events),
         time_chart("run-times", _("Percentiles of run times"), steps, run_times, events=events, write=format_duration),
         time_chart("wait-times", _("Percentiles of waits"), steps, waits, events=events, write=format_duration),
     ]
@@ -262,7 +256,3 @@ def _cell(task: str, found: TaskInQueue, state: str, url: PageUrl) -> dict[str, 
         else "",
         "css": "rtq-zero" if not count else "rtq-is-bad" if state == "dead" else "",
     }
-
-
-def _per_hour(numbers: Sequence[int], span: Span) -> list[float]:
-    return [number * _HOUR / span.step for number in numbers]

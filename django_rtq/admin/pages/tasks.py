@@ -13,7 +13,6 @@ from django.utils.translation import gettext as _
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
-from django_rtq.admin.display.charts.history import Span, span_links
 from django_rtq.admin.display.jobs import group_row
 from django_rtq.admin.display.paged_list import paged_context
 from django_rtq.admin.display.sanitize import clean_text
@@ -21,7 +20,6 @@ from django_rtq.admin.display.schedules import task_rows
 from django_rtq.admin.display.tasks import (
     MAX_QUEUES_NAMED,
     MAX_QUEUES_SHOWN,
-    TASK_SPANS,
     PausedTask,
     TaskListParams,
     charts,
@@ -45,7 +43,7 @@ from django_rtq.formatting import names_text
 from django_rtq.inspector.actions import Verb
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.metrics.reader import TaskMetrics
+from django_rtq.inspector.metrics.reader import MAX_HOURS, TaskMetrics
 from django_rtq.inspector.task_details import TaskDetails
 from django_rtq.redaction import signature_of
 from django_rtq.tasks.registry import all_tasks
@@ -91,34 +89,28 @@ class TaskAdmin(BulkPages):
 
     def task(self, request: HttpRequest, name: str) -> HttpResponse:
         """One task: its runs, its jobs in all queues, its dead letters. A task that nobody knows is not found."""
-        chosen = query_params.get_choice(request.GET, "span", TASK_SPANS, "24h")
-        span = TASK_SPANS[chosen]
-        details, task, paused = _find(name, span)
+        details, task, paused = _find(name)
         shown = shown_queues(details, task.queue if task else "")
-        which = {"queues": "all"} if query_params.get_choice(request.GET, "queues", ("all",), "") else {}
-        most = len(shown) if which else MAX_QUEUES_SHOWN
+        is_all = query_params.get_choice(request.GET, "queues", ("all",), "") == "all"
+        most = len(shown) if is_all else MAX_QUEUES_SHOWN
         context = {
             "title": _("Task %(name)s") % {"name": clean_text(name, 300).rpartition(".")[2]},
             "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
             "task_name": name,
             **_code_facts(task),
-            "span_title": span.title,
-            "spans": span_links(
-                TASK_SPANS, chosen, lambda key: self.url("registeredtask_change", name, query={"span": key, **which})
-            ),
+            "span_title": _("Last 48 hours"),
             "totals": totals(details.total),
             "paused": paused,
             "is_paused": paused is not None and len(paused.queues) == len(details.queues),
             "state_titles": state_titles(),
             "queue_rows": queue_rows(details, shown[:most], self.url),
             "other_queues": len(shown[most:]),
-            "chosen_span": chosen,
             "is_cut": any(queue.cut for queue in details.queues),
             "has_waiting": any(queue.waiting or queue.is_cut for queue in details.queues),
             "has_dead": any(queue.dead or "dead" in queue.cut for queue in details.queues),
             "groups": [group_row(queue, group, self.url) for queue, group in details.groups[:MAX_GROUPS]],
             "older_groups": max(0, len(details.groups) - MAX_GROUPS),
-            "charts": charts(details, span),
+            "charts": charts(details),
             "histograms": histograms(details),
             "schedules_title": _("Schedules"),
             "schedule_rows": self._schedules(request, name),
@@ -238,11 +230,11 @@ class TaskAdmin(BulkPages):
         log_action(request, _entry(name), text, task=name, count=count)
 
 
-def _find(name: str, span: Span = TASK_SPANS["24h"]) -> tuple[TaskDetails, Task[Any, Any] | None, PausedTask | None]:
+def _find(name: str) -> tuple[TaskDetails, Task[Any, Any] | None, PausedTask | None]:
     """A task: its jobs and runs, itself if it is registered, and its pause. Raises Http404 if nobody knows it."""
     if "\0" in name:  # PostgreSQL could not store it in the log
         raise Http404
-    details = get_inspector().tasks.get(name, span.minutes // 60, step=span.step // 60, compare=span.compares)
+    details = get_inspector().tasks.get(name, MAX_HOURS)
     task = all_tasks().get(name)
     paused = paused_tasks([in_queue.queue for in_queue in details.queues]).get(name)
     if task is None and not details.is_known and paused is None:

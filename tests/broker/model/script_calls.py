@@ -338,7 +338,6 @@ SCRIPT_CALLS = {
     "track_incidents": ScriptCall(steps.see_incidents, lambda broker, jobs: steps.track_incidents(broker, 3, "b", "c")),
     "note_version": ScriptCall(steps.run_old_version, lambda broker, jobs: steps.report_version(broker, "2")),
     "update_totals": ScriptCall(steps.count_in_the_past, lambda broker, jobs: steps.update_totals(broker)),
-    "store_task_hour": ScriptCall(steps.count_tasks_an_hour_ago, lambda broker, jobs: steps.store_task_hours(broker)),
     "roll_up": ScriptCall(steps.count_hours_ago, lambda broker, jobs: steps.roll_up(broker)),
     "pulse": ScriptCall(_queued, lambda broker, jobs: [Inspector(broker).shared_overview.read() for _ in range(2)]),
     "task_failures": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),

@@ -1,19 +1,17 @@
 -- task_history: counters of one task, by the hour. Reads only.
 -- uses: prelude
--- keys: clock tasks task_days
--- ARGV[1] hours       how many before the present one, at most 743
+-- keys: clock tasks
+-- ARGV[1] hours       how many before the present one, at most 48
 -- ARGV[2] task        its name
 -- ARGV[3] known       the mark of an earlier reply; if nothing has changed since, the hours before are left out
 --
--- returns {mark, now, lines, ...}: a line for each hour with any counters: the hour since 1970, kind, number, ..., separated
---         by spaces. The first lines may be of hours before. Of two lines of one hour, the last one is right. The mark:
---         the hour, the first that is not stored, and how many keys there are of the hours before
+-- returns {mark, now, line, ...}: a line for each hour with any counters: the hour since 1970, kind, number, ..., separated
+--         by spaces. The mark: the hour, and how many keys there are of the hours before
 -- sent twice: changes nothing
 
 local q, hours, task, known = named(), tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local now, SMALL = now_ms(q.clock), 500 -- names of a hash that is read as a whole, which takes less time then
 local SPACE = string.byte(" ")
-local SINGLE = 12 -- hours that are read from single counters: there is one, unless no scheduler runs
 local suffix = " " .. task
 
 local function names_of(kinds)
@@ -61,7 +59,7 @@ local function read_large(key)
   return parts
 end
 
--- The text of an hour that is not stored; nil if nothing is counted.
+-- The text of an hour; nil if nothing is counted.
 local function read_counters(key)
   for _, number in ipairs(redis.call("HMGET", key, unpack(outcome_names))) do
     if number then
@@ -71,21 +69,17 @@ local function read_counters(key)
   end
 end
 
-local function key_of(prefix, number) return prefix .. string.format("%.0f", number) end
+local function key_of(hour) return q.tasks .. string.format("%.0f", hour) end
 
 local present = math.floor(now / HOUR_MS)
-local stored = math.min(present, tonumber(redis.call("HGET", q.clock, "tasks_stored") or 0))
-local first, days, past = math.max(stored, present - math.min(hours, SINGLE)), {}, {}
-for day = math.floor((present - hours) / 24), math.floor((stored - 1) / 24) do days[#days + 1] = key_of(q.task_days, day) end
-for _, day in ipairs(days) do past[#past + 1] = day end
-for hour = first, present - 1 do past[#past + 1] = key_of(q.tasks, hour) end
+local first, past = present - hours, {}
+for hour = first, present - 1 do past[#past + 1] = key_of(hour) end
 local there = #past > 0 and redis.call("EXISTS", unpack(past)) or 0
-local answer = { string.format("%.0f %.0f %.0f", present, stored, there), now }
-if answer[1] == known then days, first = {}, present end
+local answer = { string.format("%.0f %.0f", present, there), now }
+if answer[1] == known then first = present end
 
-for _, day in ipairs(days) do answer[#answer + 1] = redis.call("HGET", day, task) or nil end
 for hour = first, present do
-  local text = read_counters(key_of(q.tasks, hour))
+  local text = read_counters(key_of(hour))
   if text then answer[#answer + 1] = string.format("%.0f ", hour) .. text end
 end
 return answer
