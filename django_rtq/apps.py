@@ -1,6 +1,5 @@
 """The app configuration: imports the task modules of a project at startup."""
 
-import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -58,8 +57,6 @@ class RTQConfig(AppConfig):
             import_module("django_rtq.models").leave_out_of_shell()
         if "django.core.wsgi" in sys.modules or "django.core.asgi" in sys.modules:
             import_module("django_rtq.broker.broker")  # this process serves requests: none of them waits for imports
-        if "_ARGCOMPLETE" in os.environ:
-            import_module("django_rtq.management.completion").answer()
 
 
 def _find_in_tests(mode: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,10 +20,7 @@ from django_rtq.broker.redis.masters import MasterPool, WrongAddress, has_moved,
 from django_rtq.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
 
-PROBE_SECONDS = 0.5
-_CLOSED = re.compile(r"closed by server|reset by peer|while (reading from|writing to)", re.IGNORECASE)
 _FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_ca_path")
-_SSL_REQUEST = b"\0\0\0\x08\x04\xd2\x16\x2f"  # of PostgreSQL, which answers S or N
 # Replies of a server that will work again soon: after a restart, during a failover, while a script blocks it, or while
 # its disk is full.
 # redis-py removes the code of an error that it has a class for; Redis before 7 puts it into the error of a script.
@@ -70,25 +66,9 @@ def wrong_address(pool: redis.ConnectionPool, error: Exception) -> str | None:
     for name in _FILES:
         if options.get(name) and not os.access(options[name], os.R_OK):
             return f'RTQ["REDIS"] has {name}={options[name]!r}, a file that does not exist or cannot be read.'
-    address = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
     if isinstance(error, redis_exceptions.InvalidResponse):
+        address = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
         return f'RTQ["REDIS"] leads to {address}, where no Redis answers, but another server. Check host and port.'
-    if not isinstance(error, redis_exceptions.ConnectionError) or not _CLOSED.search(str(error)) or "path" in options:
-        return None
-    what = _who_closes(options, is_tls=issubclass(pool.connection_class, redis.SSLConnection))
-    return f'RTQ["REDIS"] leads to {address}, {what}' if what else None
-
-
-def _who_closes(options: Mapping[str, Any], *, is_tls: bool) -> str | None:
-    """Which server closes connections at once, and what to write for it."""
-    if is_tls:
-        if options.get("ssl_certfile") or not _asks_for_certificate(options):
-            return None
-        return "which accepts clients with a certificate only. Name the files of yours: ssl_certfile and ssl_keyfile."
-    if _speaks_tls(options):
-        return 'which speaks TLS. Write rediss:// (in a dictionary "ssl": True).'
-    if _is_postgresql(options):
-        return "where PostgreSQL answers, no Redis. Check host and port."
     return None
 
 
@@ -106,49 +86,6 @@ def _unknown_service(pool: Any, text: str) -> str | None:
         known_names = ", ".join(sorted(names)) or "none"
         return f'The Sentinels do not know the service {pool.service_name!r} in RTQ["REDIS"]. They know: {known_names}.'
     return None
-
-
-def _connect(options: Mapping[str, Any]) -> socket.socket:
-    return socket.create_connection((options.get("host", "localhost"), options.get("port", 6379)), PROBE_SECONDS)
-
-
-def _connect_tls(options: Mapping[str, Any]) -> socket.socket:
-    import ssl  # a plain connection does not need it
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nothing is sent
-    return context.wrap_socket(_connect(options))
-
-
-def _speaks_tls(options: Mapping[str, Any]) -> bool:
-    try:
-        with _connect_tls(options):
-            return True
-    except OSError as error:  # it may want another version, or a certificate of ours
-        return "ALERT" in _reason(error)
-
-
-def _asks_for_certificate(options: Mapping[str, Any]) -> bool:
-    try:
-        with _connect_tls(options) as connection:
-            connection.recv(1)  # TLS 1.3 refuses after the handshake
-    except OSError as error:
-        return "CERTIFICATE_REQUIRED" in _reason(error)
-    return False
-
-
-def _reason(error: OSError) -> str:
-    """The reason of an SSLError."""
-    return getattr(error, "reason", None) or ""
-
-
-def _is_postgresql(options: Mapping[str, Any]) -> bool:
-    try:
-        with _connect(options) as connection:
-            connection.sendall(_SSL_REQUEST)
-            return connection.recv(1) in (b"S", b"N")
-    except OSError:
-        return False
 
 
 class RedisClient:

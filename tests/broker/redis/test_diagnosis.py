@@ -7,16 +7,13 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-import redis
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.client import wrong_address
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.server_info import ask_server
-from testproject.redis_server import PrivateRedis, free_port
+from testproject.redis_server import free_port
 from tests.support.jobs import QUEUE, new_job
-from tests.support.tls import Certificate, skipped_without_tls
 
 COMMAND = re.compile(rb"\*\d+\r\n((?:\$\d+\r\n.*?\r\n)+)", re.DOTALL)
 OLD = b"redis_version:5.0.14"
@@ -64,49 +61,6 @@ def asked(address):
         return ask_server(broker.redis, broker.keys)
     finally:
         broker.close()
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    return Certificate(tmp_path_factory.mktemp("tls"))
-
-
-@pytest.fixture(scope="module")
-def tls_port(certificate):
-    """The port of a server that asks its clients for certificates."""
-    port = free_port()
-    with skipped_without_tls(), PrivateRedis(arguments=certificate.arguments(port, auth_clients="yes")):
-        yield port
-
-
-def test_a_port_that_speaks_tls(tls_port):
-    with pytest.raises(BrokerRefused, match=rf"leads to 127.0.0.1:{tls_port}, which speaks TLS. Write rediss://"):
-        asked(f"redis://127.0.0.1:{tls_port}/0")
-
-
-def test_a_port_that_wants_a_certificate(tls_port, certificate):
-    url = f"rediss://127.0.0.1:{tls_port}/0?ssl_ca_certs={certificate.path}"
-    with pytest.raises(
-        BrokerRefused, match=rf"leads to 127.0.0.1:{tls_port}, which accepts .* ssl_certfile and ssl_keyfile"
-    ):
-        asked(url)
-
-    assert asked(f"{url}&ssl_certfile={certificate.path}&ssl_keyfile={certificate.key}").now_ms
-
-
-def test_a_refusal_that_comes_while_the_first_command_is_sent(tls_port, certificate):
-    pool = redis.ConnectionPool.from_url(f"rediss://127.0.0.1:{tls_port}/0?ssl_ca_certs={certificate.path}")
-    error = redis.ConnectionError("Error 8 while writing to socket. EOF occurred in violation of protocol.")
-
-    assert "with a certificate only" in wrong_address(pool, error)
-
-
-def test_a_port_of_postgresql():
-    with (
-        listening(lambda data: b"N" if data.startswith(b"\0\0\0\x08") else None) as port,
-        pytest.raises(BrokerRefused, match=rf"leads to 127.0.0.1:{port}, where PostgreSQL answers, no Redis"),
-    ):
-        asked(f"redis://127.0.0.1:{port}/0")
 
 
 def test_a_port_of_another_server():
