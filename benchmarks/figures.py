@@ -32,38 +32,6 @@ _PAGES = {
 }
 
 
-def _shards() -> dict[str, Figure]:
-    figures: dict[str, Figure] = {}
-    sides = {"four": ("4 shards on 4 servers", 4, 1.1), "sixteen": ("16 shards on one server", 16, 1.15)}
-    costs = {"enqueue_python": "delay(), Python", "enqueue_redis": "delay(), all Redis"}
-    costs |= {"run_python": "a run, Python", "run_redis": "a run, all Redis"}
-    counts = {"enqueue_commands": ("commands", "delay()"), "run_commands": ("commands", "a run")}
-    counts["run_scripts"] = ("scripts", "a run")
-    for side, (what, processes, most) in sides.items():
-        for load in ("noop", "2ms"):
-            jobs = "no-op jobs" if load == "noop" else "jobs of 2 ms"
-            parts = {cost: ("µs/job", f"CPU of {part}") for cost, part in costs.items()} | counts
-            for cost, (unit, part) in parts.items():
-                name = f"{side}_{load}_{cost}"
-                figures[f"shards.one_{name}"] = Figure(unit, f"{part}: {jobs}, one shard, {processes} processes")
-                figures[f"shards.{name}"] = Figure(unit, f"the same: {what}")
-                figures[f"shards.{name}_ratio"] = Figure("ratio", f"{what} to one", Target("<=", most))
-    for count in (1, 8, 16):
-        figures[f"shards.idle_cpu_{count}"] = Figure("s per min", f"CPU of an idle worker that serves {count}")
-        figures[f"shards.idle_redis_{count}"] = Figure("s per min", "CPU of Redis for it")
-        figures[f"shards.idle_pss_{count}"] = Figure("MB", "its memory, shared pages counted once")
-    for count in (8, 16):
-        figures[f"shards.idle_cpu_{count}_vs_1"] = Figure("ratio", f"{count} shards to one, idle", Target("<=", 2))
-    figures["shards.wake_up_1"] = Figure("ms", "before delay() to the job's first line, idle worker of one shard, p50")
-    figures["shards.wake_up_8"] = Figure("ms", "the same: a worker that serves eight")
-    figures["shards.wake_up_8_vs_1"] = Figure("ratio", "eight to one", Target("<=", 1.3))
-    for way in ("killed", "stopped"):
-        figures[f"shards.others_p50_{way}_before"] = Figure("ms", "the same with 3 shards that have work, 2 of them")
-        figures[f"shards.others_p50_{way}"] = Figure("ms", f"while the server of the third is {way} for 16 s")
-        figures[f"shards.others_{way}_ratio"] = Figure("ratio", "meanwhile to before and after", Target("<=", 1.2))
-    return figures
-
-
 def _ms_of(page: str) -> Target:
     return Target("<", 100 if page.startswith("search_") else 50)
 
@@ -204,7 +172,6 @@ FIGURES = {
     "workers.heartbeats_20": Figure("%", "the same with 20 queues", Target("<", 10)),
     "workers.heartbeat_commands_1": Figure("", "commands of Redis in such a heartbeat, one queue"),
     "workers.heartbeat_commands_20": Figure("", "the same with 20 queues"),
-    **_shards(),
     "admin.overview": Figure("ms", "the data of the overview: 50 queues, one hour", Target("<", 50)),
     "admin.overview_day": Figure("ms", "the same with charts of 24 hours"),
     "admin.queued": Figure("ms", "a page of waiting jobs, from a million of 10,000 clients", Target("<", 50)),

@@ -21,7 +21,7 @@ GROUPS = (
     *("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness"),
     *("ordinary", "threads", "coroutines", "database", "get", "retries", "payload", "queues", "producers", "clients"),
     *("weights", "limits", "crashes", "transactions", "workflows", "together"),
-    *("observers", "start", "idle", "scale", "workers", "shards", "admin", "pages"),
+    *("observers", "start", "idle", "scale", "workers", "admin", "pages"),
 )
 
 
@@ -75,7 +75,6 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
         observers,
         raw,
         scale,
-        shards,
         start,
         unique,
         workers,
@@ -113,7 +112,6 @@ def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
         "workflows": workflows.measure_large,
         "scale": partial(scale.measure, rounds=rounds),
         "workers": workers.measure,
-        "shards": shards.measure,
         "admin": admin.measure,
         "pages": admin_pages.measure,
     }

@@ -1,4 +1,4 @@
-"""Settings of the measured project. RTQ_BENCH_REDIS is the URL of its Redis, RTQ_BENCH_SHARDS has those of shards."""
+"""Settings of the measured project. RTQ_BENCH_REDIS is the URL of its Redis."""
 
 import os
 
@@ -11,9 +11,6 @@ RTQ = {
     "REDIS": os.environ.get("RTQ_BENCH_REDIS", "redis://127.0.0.1:6379/0"),
     "TASK_MODULES": ["jobs"],
 }
-if shards := os.environ.get("RTQ_BENCH_SHARDS", "").split():
-    del RTQ["REDIS"]
-    RTQ["SHARDS"] = dict(enumerate(shards))
 
 # Most projects have a database. No job here opens it.
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}

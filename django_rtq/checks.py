@@ -15,7 +15,7 @@ from django.core.checks import ERROR, CheckMessage, Error, Warning
 from django.db import Error as DatabaseFailure
 from django.db import connections
 
-from django_rtq.broker.task_backends import check_shards, connection_settings_of, places, shard_of, shard_places
+from django_rtq.broker.task_backends import connection_settings_of, places, shard_of, shard_places
 from django_rtq.conf.config import Config, get_config, is_ours, task_backends
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
 from django_rtq.tasks.limits_of import check_functions
@@ -37,7 +37,6 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
     """
     try:
         config = get_config()
-        check_shards()
         places = [] if _is_plain(config) else [connection_settings_of(place) for place in shard_places()]
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E001")]
@@ -143,7 +142,6 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
     if any(message.level >= ERROR for message in check_settings()):
         return []  # fix these first
     try:
-        check_shards()
         return [problem for place in places() for problem in _check_server_of(place)]
     except ConfigurationError:
         return []  # reported as rtq.E005

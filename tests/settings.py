@@ -18,9 +18,11 @@ RTQ = {
     "TASK_MODULES": ["tasks", "unique_tasks", "torture_tasks"],
     **json.loads(os.environ.get("RTQ_TEST_OPTIONS", "{}")),
 }
-if "SHARDS" in RTQ:  # its numbers were texts
-    RTQ["SHARDS"] = {int(number): place for number, place in RTQ["SHARDS"].items()}
-    del RTQ["REDIS"]
+if urls := RTQ.pop("SHARD_SERVERS", []):
+    from tests.support.shard_servers import put_on
+
+    put_on(urls)
+    RTQ.update({"REDIS": urls[0], "SHARDS": len(urls)})
 TASKS = {**TASKS, **json.loads(os.environ.get("RTQ_TEST_TASKS", "{}"))}
 DEBUG = bool(os.environ.get("RTQ_TEST_DEBUG"))
 SILENCED_SYSTEM_CHECKS = ["rtq.W001"]  # short leases are what makes the tests short

@@ -1,13 +1,12 @@
 """Where jobs of a project with RTQ["SHARDS"] go, and the broker of producers, which finds the shard of each job (D146).
 
 A shard holds all queues, for a part of the clients: what one script does with queues, turns and limits stays one
-script. An id names the shard of its job for ever, so nothing is looked up, and a shard that is added or closed leads no
-handle astray.
+script. An id names the shard of its job for ever, so nothing is looked up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -19,7 +18,6 @@ from django_rtq.broker.redis.client import run_together
 from django_rtq.broker.redis.commands import Steps, raised
 from django_rtq.broker.task_backends import place_of, shard_numbers, shard_of, shard_pinned_in, shard_place
 from django_rtq.conf.config import Config, get_config
-from django_rtq.conf.shard_options import read_shards
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import new_job_id, shard_in, with_shard
 
@@ -38,8 +36,8 @@ def new_ids(backend: str, queue: str) -> NewId | None:
 
 @lru_cache(maxsize=1000)
 def _new_ids(queue: str, pinned: int | None) -> NewId:
-    """open_shards() forgets it with the settings."""
-    numbers = open_shards()
+    """all_shards() forgets it with the settings."""
+    numbers = all_shards()
 
     def new_id(client: str, digest: str = "") -> str:
         shard = shard_of_client(queue, client) if pinned is None else pinned
@@ -53,12 +51,12 @@ def _new_ids(queue: str, pinned: int | None) -> NewId:
 
 def has_shards(backend: str) -> bool:
     """Whether jobs of this backend go to shards: the backend has no Redis of its own."""
-    return bool(open_shards()) and not (backend and place_of(backend))
+    return bool(all_shards()) and not (backend and place_of(backend))
 
 
 def new_workflow_home(client: str, key: str) -> int:
     """The shard of a new workflow: of its client, else of its key, else any."""
-    numbers = open_shards()
+    numbers = all_shards()
     return shard_for(f"client {client}" if client else f"workflow {key or new_job_id()}", numbers) if numbers else 0
 
 
@@ -71,25 +69,24 @@ def check_together(jobs: Sequence[AnyJob]) -> None:
         )
 
 
-def open_shards() -> tuple[int, ...]:
-    """The shards that get new jobs."""
+def all_shards() -> tuple[int, ...]:
+    """The numbers of the shards."""
     config = get_config()
-    if _open.config is not config:
-        shards = read_shards(config.shards).values() if config.shards is not None and shard_numbers() else ()
-        _open.config, _open.numbers = config, tuple(shard.number for shard in shards if not shard.closed)
+    if _all.config is not config:
+        _all.config, _all.numbers = config, tuple(shard_numbers())
         _new_ids.cache_clear()
         shard_of_client.cache_clear()
-    return _open.numbers
+    return _all.numbers
 
 
-class _Open:
-    """What open_shards() has found, and for which settings."""
+class _All:
+    """What all_shards() has found, and for which settings."""
 
     config: Config | None = None
     numbers: tuple[int, ...] = ()
 
 
-_open = _Open()
+_all = _All()
 
 
 def shard_for_job(queue: str, client: str, digest: str, job_id: str, numbers: tuple[int, ...]) -> int:
@@ -107,9 +104,9 @@ def _shard_without_client(digest: str, job_id: str, numbers: tuple[int, ...]) ->
 
 @lru_cache(maxsize=20_000)
 def shard_of_client(queue: str, client: str) -> int | None:
-    """Of the queue, if it is in one, else of the client; None without a client. open_shards() forgets it with the
+    """Of the queue, if it is in one, else of the client; None without a client. all_shards() forgets it with the
     settings."""
-    numbers = open_shards()
+    numbers = all_shards()
     pinned = shard_of_queue(queue, numbers)
     return shard_for(f"client {client}", numbers) if pinned is None and client else pinned
 
@@ -122,7 +119,7 @@ def shard_of_queue(queue: str, numbers: tuple[int, ...]) -> int | None:
 
 def is_elsewhere(queue: str, place: str) -> bool:
     """Whether a queue as a whole is in another shard than this place."""
-    numbers = open_shards()
+    numbers = all_shards()
     pinned = None if not numbers or shard_of(place) is None else shard_of_queue(queue, numbers)
     return pinned is not None and pinned != shard_of(place)
 
@@ -132,16 +129,7 @@ def shard_for(name: str, numbers: tuple[int, ...]) -> int:
 
     Never change it: it would misplace jobs.
     """
-    return max(numbers, key=lambda number: _weight(number, name))
-
-
-def ranked_shards(name: str, numbers: Iterable[int]) -> list[int]:
-    """All shards, those first that a name prefers. Of many names, each shard is preferred by the same part."""
-    return sorted(numbers, key=lambda number: _weight(number, name), reverse=True)
-
-
-def _weight(number: int, name: str) -> bytes:
-    return blake2b(f"{number} {name}".encode(), digest_size=8).digest()
+    return max(numbers, key=lambda number: blake2b(f"{number} {name}".encode(), digest_size=8).digest())
 
 
 class AllShardsBroker(Broker):

@@ -144,9 +144,7 @@ def shard_numbers() -> list[int]:
     shards = get_config().shards
     if shards is None or is_all_in_test_redis():
         return []
-    from django_rtq.conf.shard_options import read_shards
-
-    return list(read_shards(shards))
+    return list(range(shards))
 
 
 def place_of_job(backend: str, job_id: str) -> str:
@@ -209,39 +207,22 @@ def _read(backend: str) -> tuple[Config, ConnectionSettings]:
 
 
 def in_settings(text: str, backend: str) -> str:
-    """What is said of RTQ["REDIS"], said of the setting that takes its place for a backend or a shard."""
-    if _own_options(backend):
-        return text.replace('RTQ["', f'TASKS[{backend!r}]["OPTIONS"]["')
-    if (number := shard_of(backend)) is None or isinstance(get_config().shards, int):
-        return text
-    return text.replace('RTQ["REDIS"]', f'RTQ["SHARDS"][{number}]')
+    """What is said of RTQ["REDIS"], said of the setting that takes its place for a backend."""
+    return text.replace('RTQ["', f'TASKS[{backend!r}]["OPTIONS"]["') if _own_options(backend) else text
 
 
 def _config_of_shard(number: int) -> Config:
     """The settings with the place of a shard, and its share of the limits of queues."""
-    from django_rtq.conf.shard_options import read_shards, share_of
+    from django_rtq.conf.shard_options import share_of
 
     config = get_config()
     assert config.shards is not None
-    shards = read_shards(config.shards)
-    queues, redis = share_of(config.queues, list(shards).index(number), len(shards)), shards[number].redis
-    if redis is not None or not number:
-        return replace(config, queues=queues, redis=redis or config.redis)
+    queues = share_of(config.queues, number, config.shards)
+    if not number:
+        return replace(config, queues=queues)
     from django_rtq.broker.redis.cluster import tag_of_shard
 
-    return replace(config, queues=queues, prefix=tag_of_shard(config.prefix, number, len(shards)))
-
-
-def check_shards() -> None:
-    """Raises ConfigurationError if two shards are in the same Redis."""
-    known: dict[tuple[str, str], int] = {}
-    for number in shard_numbers():
-        address = _address(shard_place(number))
-        if known.setdefault(address, number) != number:
-            raise ConfigurationError(
-                f'RTQ["SHARDS"]: {known[address]} and {number} are the same Redis, {address[0]}. Each shard needs a '
-                "server or a database of its own."
-            )
+    return replace(config, queues=queues, prefix=tag_of_shard(config.prefix, number, config.shards))
 
 
 def _address(backend: str) -> tuple[str, str]:

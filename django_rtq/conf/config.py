@@ -86,14 +86,6 @@ def _check_incidents(options: Any) -> None:
     check_incidents(options)
 
 
-def _check_shards(shards: Any) -> None:
-    """Their servers are checked when they are read."""
-    if shards is not None:
-        from django_rtq.conf.shard_options import check_shards  # most projects have none
-
-        check_shards(shards)
-
-
 def _check_email(options: Mapping[str, Any]) -> None:
     """The options of using() are checked by a system check, which may import tasks."""
     if not isinstance(options.get("backend", ""), str):
@@ -112,10 +104,6 @@ _SCHEDULES = dictionary(
     'a dictionary of names and options, like {"report": {"task": "shop.tasks.report", "cron": "0 5 * * *"}}',
 )
 _QUEUES = dictionary(check_queues, 'a dictionary of names and options, like {"mail": {"delayed_first": True}}')
-_SHARDS = _accepted_by(
-    _check_shards,
-    'a number of slots in a Cluster, like 16, or servers by number, like {0: "redis://a", 1: "redis://b"}',
-)
 _EMAIL = dictionary(
     _check_email,
     'a dictionary with the dotted path of a "backend" and options of using(), like {"queue_name": "mail"}',
@@ -141,9 +129,8 @@ class Config:
     redis: str | Mapping[str, Any] = option("")
     #: The database number; required with an alias of CACHES, because cache.clear() empties the cache's own.
     db: int | None = option(None)
-    #: Several Redis for the queues: the number of slots of a Cluster, or servers: number -> one of the same forms, or
-    #: {"redis": …, "closed": True}.
-    shards: int | Mapping[int, Any] | None = option(None, _SHARDS)
+    #: In how many slots of a Cluster the queues are; None: in one.
+    shards: int | None = option(None, number(least=1, most=1024, whole=True, or_none=True))  # as ids have room for
     #: Where Redis is for tests, in one of the same forms. Not set: a test that would reach REDIS is refused.
     test_redis: str | Mapping[str, Any] = option("")
     #: What becomes of jobs in a test run: "eager", "captured" or "drain". None: a test that enqueues has to say it.
@@ -293,18 +280,14 @@ def read_config(options: Any, *, debug: bool) -> Config:
         if not isinstance(key, str) or key not in OPTIONS:
             raise unknown_option("RTQ", key, OPTIONS)
         values[key.lower()] = OPTIONS[key].kind.checked(f'RTQ["{key}"]', value)
-    if values.get("shards") is not None:
-        from django_rtq.conf.shard_options import with_home
-
-        values = with_home(values)
     if not values.get("redis"):
         values["redis"] = _default_redis(debug=debug)
     config = Config(**values)
     _check_relations(config)
     if config.shards is not None:
-        from django_rtq.conf.shard_options import check_relations
+        from django_rtq.conf.shard_options import check_limits  # most projects have none
 
-        check_relations(config.shards, config.redis, config.queues)
+        check_limits(config.shards, config.queues)
     return config
 
 
@@ -325,8 +308,7 @@ def check_redis_is_allowed(config: Config) -> Config:
         is_url = isinstance(config.test_redis, str) and "://" in config.test_redis
         return replace(config, redis=config.test_redis, db=None if is_url else config.db)  # DB is about REDIS
     if config.redis in (of_project := _redis_of_project()):
-        other = f"that of a {'backend in TASKS' if config.shards is None else 'shard, or of a backend in TASKS'}"
-        name = 'RTQ["REDIS"]' if config.redis == of_project[0] else other
+        name = 'RTQ["REDIS"]' if config.redis == of_project[0] else "that of a backend in TASKS"
         raise RedisNotAllowed(
             f"This test would reach the Redis of the project, {name}. Use django_rtq.testing: captured() collects "
             "jobs, eager() runs them at once, private_redis() with drain() runs them from a Redis of the test's own; "
@@ -345,18 +327,8 @@ def _redis_of_project() -> list[Any]:
     own = (options.get("REDIS") if isinstance(options, Mapping) else None) or DEBUG_REDIS
     return [
         own,
-        *_redis_of_shards(options),
         *(backend["OPTIONS"]["REDIS"] for backend in task_backends(source).values() if "REDIS" in backend["OPTIONS"]),
     ]
-
-
-def _redis_of_shards(options: Any) -> list[Any]:
-    shards = options.get("SHARDS") if isinstance(options, Mapping) else None
-    if not isinstance(shards, Mapping):
-        return []
-    from django_rtq.conf.shard_options import read_shards
-
-    return [shard.redis for shard in read_shards(shards).values()]
 
 
 def _default_redis(*, debug: bool) -> str:

@@ -109,7 +109,7 @@ class RTQCommand(BaseCommand):
         backend, shard = options.get("backend", ""), options.get("shard")
         if shard is not None and backend:
             raise CommandError(
-                'Give either --shard or --backend: shards are of RTQ["SHARDS"], and a backend has a Redis of its own.',
+                'Give either a shard or --backend: shards are of RTQ["SHARDS"], and a backend has a Redis of its own.',
                 returncode=WRONG_USAGE,
             )
         if shard is not None or backend:
@@ -194,9 +194,9 @@ def _places_of_clients(options: Options) -> list[str]:
     clients = [named] if isinstance(named, str) else named
     if not clients:
         return []
-    from django_rtq.broker.sharded import open_shards, shard_for_job  # rtq_worker has no such option
+    from django_rtq.broker.sharded import all_shards, shard_for_job  # rtq_worker has no such option
 
-    queue, numbers = options.get("queue") or "", open_shards()
+    queue, numbers = options.get("queue") or "", all_shards()
     return [shard_place(shard_for_job(queue, client, "", "", numbers)) for client in clients if client]
 
 

@@ -62,10 +62,10 @@ class ScheduledTask:
         place = place_of(self.task.backend)
         if place or get_config().shards is None:
             return place
-        from django_rtq.broker.sharded import open_shards, shard_for, shard_of_queue
+        from django_rtq.broker.sharded import all_shards, shard_for, shard_of_queue
 
         client = new_job(self.task, self.schedule.args, dict(self.schedule.kwargs)).client
-        numbers = open_shards()
+        numbers = all_shards()
         if not numbers:
             return ""
         pinned = shard_of_queue(self.task.queue, numbers)

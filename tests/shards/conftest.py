@@ -3,13 +3,13 @@
 import threading
 
 import pytest
-from django.test import override_settings
 
 from django_rtq.broker.brokers import close_brokers
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.sharded import shard_for
 from testproject.redis_server import PrivateRedis
 from tests.support.redis_server import LEASE_SECONDS, Redis
+from tests.support.shard_servers import on_servers
 from tests.worker.conftest import databases_of_the_session, journal  # noqa: F401
 
 
@@ -34,7 +34,7 @@ def clients(servers):
 @pytest.fixture
 def shards(servers, clients):
     """Settings with both."""
-    with override_settings(RTQ={"SHARDS": dict(enumerate(s.url for s in servers)), "LEASE_SECONDS": LEASE_SECONDS}):
+    with on_servers([server.url for server in servers], LEASE_SECONDS=LEASE_SECONDS):
         yield clients
         close_brokers()
 

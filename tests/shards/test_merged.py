@@ -6,7 +6,6 @@ import threading
 from itertools import count
 
 import pytest
-from django.test import override_settings
 
 from django_rtq.broker.brokers import close_brokers, get_broker
 from django_rtq.broker.task_backends import shard_place
@@ -23,6 +22,7 @@ from tests.admin.conftest import body, operator, person, round_trips  # noqa: F4
 from tests.shards.conftest import client_of
 from tests.support.jobs import claimed_jobs, let_lapse, new_job, settle
 from tests.support.redis_server import UNREACHABLE, Redis
+from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until
 
 RTQ = "/admin/django_rtq/"
@@ -47,7 +47,7 @@ def three(places):
         place.start()
         with Redis.from_url(place.url, protocol=2) as client:
             client.flushall()
-    with override_settings(RTQ={"SHARDS": dict(enumerate(place.url for place in places))}):
+    with on_servers([place.url for place in places]):
         yield
         close_brokers()
 
@@ -504,7 +504,7 @@ def test_the_first_shard_may_hang_as_well(operator, admin_client, three, places,
 
 
 def test_if_no_shard_answers_it_is_an_error(operator, places):  # noqa: F811
-    with override_settings(RTQ={"SHARDS": {0: UNREACHABLE, 1: UNREACHABLE.replace("/0", "/1")}}):
+    with on_servers([UNREACHABLE, UNREACHABLE.replace("/0", "/1")]):
         assert operator.get(QUEUE).status_code == 503
         assert operator.post(f"{QUEUE}pause/", headers=IN_ALL).status_code == 503
         close_brokers()

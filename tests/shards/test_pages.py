@@ -4,7 +4,6 @@ import re
 import threading
 
 import pytest
-from django.test import override_settings
 
 from django_rtq.broker.brokers import close_brokers, get_broker, open_broker, substitute_broker
 from django_rtq.broker.task_backends import shard_place, view_backend
@@ -20,6 +19,7 @@ from tests.admin.conftest import operator, person  # noqa: F401
 from tests.app import tasks
 from tests.shards.conftest import client_of, waiting
 from tests.support.redis_server import UNREACHABLE
+from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until
 
 OVERVIEW = "/admin/django_rtq/queue/"
@@ -75,7 +75,7 @@ def test_an_action_is_for_the_shard_of_its_page(operator, jobs):  # noqa: F811
 
 
 def test_a_shard_that_is_away_is_said_and_the_others_are_a_click_away(operator, servers, clients):  # noqa: F811
-    with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: UNREACHABLE}}):
+    with on_servers([servers[0].url, UNREACHABLE]):
         answer = operator.get(OVERVIEW, {"shard": "1"})
         text = answer.content.decode()
         assert answer.status_code == 503
@@ -166,10 +166,10 @@ def test_a_shard_that_does_not_answer_is_named_and_nothing_else_fails(operator, 
 
 
 def test_nothing_is_said_of_selected_jobs_in_a_shard_that_does_not_answer(operator, servers, clients):  # noqa: F811
-    with override_settings(RTQ={"SHARDS": dict(enumerate(server.url for server in servers))}):
+    with on_servers([server.url for server in servers]):
         ids = [tasks.note.using(client=client_of(shard)).delay("x").id for shard in (0, 1)]
         close_brokers()
-    with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: UNREACHABLE}}):
+    with on_servers([servers[0].url, UNREACHABLE]):
         form = {"queue": "default", "state": "queued", "confirmed": "yes", "id": ids, "next": OVERVIEW}
         answer = operator.post("/admin/django_rtq/job/bulk/cancel/", form, follow=True, headers=IN_ALL)
         close_brokers()
@@ -181,13 +181,13 @@ def test_nothing_is_said_of_selected_jobs_in_a_shard_that_does_not_answer(operat
 
 
 def test_the_reason_is_told_and_if_none_answers_it_is_an_error(operator, servers, clients):  # noqa: F811
-    with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: UNREACHABLE}}):
+    with on_servers([servers[0].url, UNREACHABLE]):
         answer = operator.get(OVERVIEW)
         assert answer.status_code == 200
         assert "Shard 1 does not answer" in answer.content.decode()
         assert "Redis cannot be reached" in answer.content.decode()
         close_brokers()
-    with override_settings(RTQ={"SHARDS": {0: UNREACHABLE, 1: UNREACHABLE.replace("/0", "/1")}}):
+    with on_servers([UNREACHABLE, UNREACHABLE.replace("/0", "/1")]):
         answer = operator.get(OVERVIEW)
         assert answer.status_code == 503
         assert "Redis cannot be reached" in answer.content.decode()
@@ -198,12 +198,12 @@ def test_schedulers_notice_that_the_next_shard_does_not_answer(servers, clients)
     opened, closed = [], []
     incident_opened.connect(lambda incident, **_: opened.append(incident), weak=False, dispatch_uid="test")
     incident_closed.connect(lambda incident, **_: closed.append(incident), weak=False, dispatch_uid="test")
-    places = {0: servers[0].url, 1: UNREACHABLE}
+    places = [servers[0].url, UNREACHABLE]
     try:
-        with override_settings(RTQ={"SHARDS": places}):
+        with on_servers(places):
             look(0)
             close_brokers()
-        with override_settings(RTQ={"SHARDS": dict(enumerate(server.url for server in servers))}):
+        with on_servers([server.url for server in servers]):
             look(0)
             close_brokers()
     finally:

@@ -33,6 +33,7 @@ from django_rtq.testing import captured, drain
 from tests.app import django_tasks, tasks
 from tests.shards.conftest import client_of, waiting
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
+from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until
 
 
@@ -48,10 +49,9 @@ def test_ids_name_their_shard_and_stay_uuids_with_a_time():
     assert [shard_in(text) for text in ("", "x", "0" * 12 + "8000bzzz" + "0" * 12, "0" * 12 + "8000b001")] == [0] * 4
 
 
-PLACES = {  # of the open shards: where three clients, two digests and two ids are, and the queue "ledger" as a whole
-    (0, 1, 2, 3): ((2, 3, 0, 1, 1, 3, 2), 2),
-    (0, 2, 3): ((2, 3, 0, 2, 0, 2, 0), 2),
-    (1,): ((1, 1, 1, 1, 1, 1, 1), 1),
+PLACES = {  # of so many shards: where three clients, two digests and two ids are, and the queue "ledger" as a whole
+    4: ((2, 3, 0, 1, 1, 3, 2), 2),
+    1: ((0, 0, 0, 0, 0, 0, 0), 0),
 }
 JOBS = [("c1",), ("c2",), ("c3",), ("", "d1"), ("", "d2"), ("",), ("",)]
 
@@ -67,11 +67,11 @@ def test_where_a_job_goes_never_changes_but_with_the_settings(monkeypatch):
     monkeypatch.setattr(sharded, "new_job_id", lambda shard=0: with_shard(next(ids), shard))
 
     for _ in range(2):
-        for open_numbers, (places, ledger) in PLACES.items():
-            shards = {n: {"redis": f"redis://s{n}/0", "closed": n not in open_numbers} for n in range(4)}
-            with override_settings(RTQ={"SHARDS": shards}):
+        for count, (places, ledger) in PLACES.items():
+            options = {"REDIS": "redis://a", "SHARDS": count}
+            with override_settings(RTQ=options):
                 assert shards_of_jobs("ledger") == places
-            with override_settings(RTQ={"SHARDS": shards, "QUEUES": {"ledger": {"shards": 1}}}):
+            with override_settings(RTQ={**options, "QUEUES": {"ledger": {"shards": 1}}}):
                 assert set(shards_of_jobs("ledger")) == {ledger}
                 assert shards_of_jobs("default") == places
 
@@ -168,7 +168,7 @@ def run_all(place):
 
 
 def test_a_shard_that_is_away_fails_its_own_jobs_only(servers, clients):
-    with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: UNREACHABLE}, "LEASE_SECONDS": LEASE_SECONDS}):
+    with on_servers([servers[0].url, UNREACHABLE], LEASE_SECONDS=LEASE_SECONDS):
         handle = tasks.note.using(client=client_of(0)).delay("x")
         with pytest.raises(BrokerUnavailable):
             tasks.note.using(client=client_of(1)).delay("x")
@@ -180,8 +180,8 @@ def test_a_shard_that_is_away_fails_its_own_jobs_only(servers, clients):
 
 
 def test_replicas_that_are_missing_are_told_for_the_whole_call(servers, shards):
-    urls = dict(enumerate(server.url for server in servers))
-    with override_settings(RTQ={"SHARDS": urls, "WAIT_REPLICAS": 1}):
+    urls = [server.url for server in servers]
+    with on_servers(urls, WAIT_REPLICAS=1):
         with pytest.raises(NotReplicated) as caught:
             tasks.note.delay_many([((n,), {}) for n in range(20)])
         assert [handle.state for handle in caught.value.handles] == ["queued"] * 20
@@ -213,7 +213,7 @@ def test_in_tests_there_is_one_place(shards):
     with captured() as jobs:
         tasks.note.using(client=client_of(1)).delay("x")
     assert len(jobs) == 1
-    with override_settings(RTQ={**settings.RTQ, "TEST_REDIS": settings.RTQ["SHARDS"][0]}):
+    with override_settings(RTQ={**settings.RTQ, "TEST_REDIS": settings.RTQ["REDIS"]}):
         handle = tasks.note.using(client=client_of(1)).delay("x")
         assert (shard_in(handle.id), handle.state) == (0, "queued")
         close_brokers()
@@ -268,7 +268,7 @@ def test_a_connection_that_is_lost_is_opened_again(servers, shards):
 def pinned(servers, shards):
     """Settings with a queue that is in one shard."""
     queues = {"ledger": {"shards": 1, "max_running": 1, "max_waiting": 3}}
-    with override_settings(RTQ={"SHARDS": dict(enumerate(s.url for s in servers)), "QUEUES": queues}):
+    with on_servers([server.url for server in servers], QUEUES=queues):
         yield shards
         close_brokers()
 

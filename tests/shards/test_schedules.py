@@ -2,7 +2,6 @@
 
 import pytest
 from django.db import transaction
-from django.test import override_settings
 
 from django_rtq import cron, task
 from django_rtq.broker.brokers import close_brokers, get_broker, open_broker
@@ -18,6 +17,7 @@ from django_rtq.transactions.relay import relay
 from tests.app import tasks
 from tests.shards.conftest import client_of, waiting
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
+from tests.support.shard_servers import on_servers
 
 SLOT = 1_800_000_000_000
 
@@ -45,8 +45,8 @@ def test_a_schedule_is_in_the_shard_of_its_client_or_name(shards, own_tasks):
 
 
 def test_schedules_of_a_queue_in_one_shard_are_there(servers, shards, own_tasks):
-    places = dict(enumerate(server.url for server in servers))
-    with override_settings(RTQ={"SHARDS": places, "QUEUES": {"ledger": {"shards": 1}}}):
+    places = [server.url for server in servers]
+    with on_servers(places, QUEUES={"ledger": {"shards": 1}}):
         ledger = shard_of_queue("ledger", (0, 1))
         for number in range(6):
             schedule = cron("0 5 * * *", name=f"{number}")
@@ -96,13 +96,13 @@ def test_rows_of_the_admin_are_copied_to_their_shards(shards):
 def test_the_relay_of_a_shard_sends_its_rows(database, servers, clients):
     own = {"OUTBOX": "default", "LEASE_SECONDS": LEASE_SECONDS}
     task_of_both = tasks.note.using(client=lambda name: client_of(name % 2))
-    with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: UNREACHABLE}, **own}), transaction.atomic():
+    with on_servers([servers[0].url, UNREACHABLE], **own), transaction.atomic():
         handles = [task_of_both.delay(n) for n in range(4)]
     close_brokers()
     assert waiting(clients[0]) == 2
     assert sorted(outbox_rows("default").values_list("backend", flat=True)) == ["#1", "#1"]
 
-    with override_settings(RTQ={"SHARDS": {0: servers[0].url, 1: servers[1].url}, **own}):
+    with on_servers([servers[0].url, servers[1].url], **own):
         outbox_rows("default").update(due_at="2020-01-01T00:00:00Z")
         brokers = [open_broker(shard_place(shard), role="scheduler") for shard in (0, 1)]
         assert [relay(broker, "default") for broker in brokers] == [0, 2]

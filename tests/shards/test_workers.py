@@ -9,7 +9,6 @@ import threading
 from contextlib import suppress
 
 import pytest
-from django.test import override_settings
 
 from django_rtq import BrokerUnavailable, workflow
 from django_rtq.broker.brokers import close_brokers
@@ -19,6 +18,7 @@ from tests.app.step_tasks import walk
 from tests.app.workflow_steps import add_up, double, double_more, report
 from tests.shards.conftest import client_of, waiting
 from tests.support.forked_commands import ForkedCommand
+from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until
 from tests.worker.processes import WorkerProcess
 
@@ -49,7 +49,7 @@ def environment_of(servers, folder, **options):
     return {
         "DJANGO_SETTINGS_MODULE": "tests.settings",
         "RTQ_DATABASE": str(folder / "db.sqlite3"),
-        "RTQ_TEST_OPTIONS": json.dumps({"SHARDS": dict(enumerate(s.url for s in servers)), **options}),
+        "RTQ_TEST_OPTIONS": json.dumps({"SHARD_SERVERS": [server.url for server in servers], **options}),
     }
 
 
@@ -128,13 +128,13 @@ def test_a_shard_that_is_down_under_load_loses_nothing_and_holds_up_no_other(out
 
 
 def test_a_small_client_starts_at_once_behind_a_flood_in_one_of_three_shards(worker, servers, shards, journal):
-    places = {0: servers[0].url, 1: servers[1].url, 2: f"{servers[1].url[:-1]}1"}
-    with override_settings(RTQ={"SHARDS": places}):
+    places = [servers[0].url, servers[1].url, f"{servers[1].url[:-1]}1"]
+    with on_servers(places):
         large, small = (client_of(1, (0, 1, 2), start) for start in (0, 500))
         tasks.note.using(client=large).delay_many([((f"large-{n}",), {}) for n in range(FLOOD)])
         for name, client in {"small": small, **{f"other-{n}": client_of(n, (0, 1, 2)) for n in (0, 2)}}.items():
             tasks.note.using(client=client).delay_many([((f"{name} {n}",), {}) for n in range(10)])
-        worker(is_ready=False, SHARDS=places)
+        worker(is_ready=False, SHARD_SERVERS=places)
         for name in ("small", "other-0", "other-2"):
             journal.wait("end", f"{name} 9")
         close_brokers()

@@ -21,6 +21,7 @@ from tests.app import tasks
 from tests.app.workflow_steps import double, report
 from tests.shards.conftest import client_of, waiting
 from tests.support.redis_server import LEASE_SECONDS
+from tests.support.shard_servers import on_servers
 
 BOTH = pytest.mark.parametrize("shard", [0, 1])
 PINNED = {shard: next(f"q{n}" for n in range(99) if shard_for(f"queue q{n}", (0, 1)) == shard) for shard in (0, 1)}
@@ -31,8 +32,8 @@ RTQ = "/admin/django_rtq/"
 def pinned(servers, shards):
     """Settings with a queue in each shard as a whole."""
     queues = {name: {"shards": 1} for name in PINNED.values()}
-    places = dict(enumerate(server.url for server in servers))
-    with override_settings(RTQ={"SHARDS": places, "LEASE_SECONDS": LEASE_SECONDS, "QUEUES": queues}):
+    places = [server.url for server in servers]
+    with on_servers(places, LEASE_SECONDS=LEASE_SECONDS, QUEUES=queues):
         yield shards
         close_brokers()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import socket
 import sys
 from argparse import ArgumentTypeError
@@ -14,11 +15,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from django_rtq.management.command import QUEUES, SHARD, Options, RTQCommand, named_place
+from django_rtq.management.command import QUEUES, Options, RTQCommand
 from django_rtq.management.prompts import seconds_from
 
 MOST_SLOTS = 10_000
-MOST_SHARDS = 8  # that a worker serves, if it is not told which
 RELOAD = "--reload"
 
 
@@ -33,7 +33,7 @@ class Command(RTQCommand):
     requires_system_checks = ["rtq"]
     backend_help = "serve the Redis of this backend in TASKS, by default all its declared queues"
     views_backend = False  # jobs would inherit it
-    takes_shard = False  # it takes several
+    takes_shard = False  # it takes --shards
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The options, the most used first."""
@@ -67,15 +67,7 @@ class Command(RTQCommand):
             help="touch this file every two seconds while all processes are alive",
         )
         add(RELOAD, action="store_true", help="restart when code changes; for development")
-        shards = parser.add_mutually_exclusive_group()
-        SHARD.but(help='serve only this shard in RTQ["SHARDS"]').add_to(shards)
-        shards.add_argument(
-            "--shards",
-            type=_shards,
-            metavar="all|N|A,B",
-            help=f"serve all shards; or N of them, chosen by --name, and those that no worker serves; or these "
-            f"(default: {MOST_SHARDS}; all with --burst)",
-        )
+        add("--shards", type=_shards, metavar="A-B", help='serve only these of RTQ["SHARDS"], like 0-3 or 0,5')
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         gc.disable()  # until ProcessPool.prepare(): what is imported and made meanwhile is kept
@@ -96,45 +88,23 @@ class Command(RTQCommand):
             sys.exit(code)
 
     def places(self, options: Options) -> list[str]:
-        """The Redis of a backend, the shards that it may serve, or those that are named."""
-        if isinstance(options["shards"], list):
-            return list(dict.fromkeys(named_place(f"#{number}") for number in options["shards"]))
-        return super().places(options)
+        """The Redis of a backend, the shards that are named, or all shards."""
+        shards = options["shards"] or [None]
+        return [place for number in shards for place in super(Command, self).places({**options, "shard": number})]
 
     def _run_all(self, options: Options) -> int:
         """Run a supervisor: of one Redis, or one for each shard."""
         if len(places := self.places(options)) == 1:
             return self._run({**options, "backend": places[0]})
         from django_rtq.management.worker_setup import queue_names
-        from django_rtq.worker.supervisor.shards import chosen_places, run_in_each
+        from django_rtq.worker.supervisor.shards import run_in_each
 
         queue_names(options["queues"], places[0])  # wrong ones are told once, and not by each process
-        count, others = options["shards"], list[str]()
-        if count is None and not options["burst"]:
-            count = MOST_SHARDS
-        if isinstance(count, int):
-            places, others = chosen_places(options["name"], places, count)
         return run_in_each(
             places,
             lambda place, health_file: self._run({**options, "backend": place, "health_file": health_file}),
-            others=[] if options["burst"] else others,
-            is_unserved=lambda place: self._is_unserved(place, options),
             health_file=options["health_file"],
         )
-
-    def _is_unserved(self, place: str, options: Options) -> bool:
-        """Whether no worker serves one of the queues there. False if Redis does not answer."""
-        from django_rtq.broker.brokers import open_broker
-        from django_rtq.exceptions import BrokerError
-        from django_rtq.management.worker_setup import queue_names
-
-        broker = open_broker(place, role="supervisor")
-        try:
-            return bool(broker.without_worker(queue_names(options["queues"], broker.backend)))
-        except BrokerError:
-            return False
-        finally:
-            broker.close()
 
     def _run(self, options: dict[str, Any]) -> int:
         from django_rtq.broker.brokers import open_broker
@@ -191,16 +161,15 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _shards(text: str) -> int | list[int] | str:
-    if text == "all":
-        return text
-    numbers = text.split(",")
-    if not all(number.strip().isdecimal() for number in numbers) or numbers == ["0"]:
-        raise ArgumentTypeError(
-            f"{text!r} is neither all, nor how many shards, such as 8, nor their numbers, such as 0,5. One alone is "
-            "chosen with --shard."
-        )
-    return int(text) if len(numbers) == 1 else [int(number) for number in numbers]
+def _shards(text: str) -> list[int]:
+    numbers = set[int]()
+    for part in text.split(","):
+        if not (found := re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part)):
+            raise ArgumentTypeError(f"{text!r} are no numbers of shards, such as 0-3 or 0,5.")
+        numbers.update(range(int(found[1]), int(found[2] or found[1]) + 1))
+    if not numbers:
+        raise ArgumentTypeError(f"{text!r} names no shard: the lower number comes first.")
+    return sorted(numbers)
 
 
 def _processes(text: str) -> int:

@@ -3,16 +3,12 @@
 A supervisor and its processes serve one Redis, with claims, leases and recovery of their own. So a shard that is down
 or hangs holds up no other one, and within a shard all is as without shards. The parent only passes on stop signals,
 replaces a supervisor that was killed, and touches the health file.
-
-Of many shards it serves some, which its name chooses. Now and then a short-lived process looks whether one of the
-others is served by nobody, and if so it gets a supervisor here.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import random
 import signal
 import sys
 import time
@@ -25,8 +21,7 @@ from typing import NoReturn
 
 from django.core.management.base import CommandError
 
-from django_rtq.broker.sharded import ranked_shards
-from django_rtq.broker.task_backends import shard_of, shard_place
+from django_rtq.broker.task_backends import shard_of
 from django_rtq.exceptions import RTQError
 from django_rtq.threads import close_connection_pools, close_database_connections
 from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_FAILED, EXIT_OK
@@ -37,42 +32,19 @@ from django_rtq.worker.supervisor.wakeup import Wakeup, stop_signals
 logger = logging.getLogger("django_rtq")
 
 RESTART_SECONDS = 1.0  # until a supervisor that was killed is replaced
+IDLE_SECONDS = 60.0  # between two looks for what has no signal
 FRESH_SECONDS = 3 * TOUCH_SECONDS  # for so long the file of a supervisor counts after it was touched
-LOOK_SECONDS = 20.0  # between two looks for shards that nobody serves
-LOOK_SOON_SECONDS = 3.0  # the same, after one was found. Longer than a supervisor takes to sign on
 Serve = Callable[[str, str], int]  # of a place, with the path of a health file; returns an exit code
-IsUnserved = Callable[[str], bool]  # whether no worker serves a place
 
 
-def chosen_places(name: str, places: Sequence[str], count: int) -> tuple[list[str], list[str]]:
-    """So many of the places of shards, chosen by the name of a worker; and the others, those first that it prefers."""
-    ranked = [shard_place(number) for number in ranked_shards(f"worker {name}", map(_number, places))]
-    return sorted(ranked[:count], key=_number), ranked[count:]
-
-
-def run_in_each(
-    places: Sequence[str],
-    serve: Serve,
-    *,
-    others: Sequence[str] = (),
-    is_unserved: IsUnserved = lambda place: False,
-    health_file: str = "",
-) -> int:
-    """Run a supervisor for each place until all have ended. Returns the worst of their exit codes.
-
-    One of the other places gets a supervisor, too, when no worker serves it.
-    """
-    return _Supervisors(places, serve, others, is_unserved, health_file).run()
+def run_in_each(places: Sequence[str], serve: Serve, *, health_file: str = "") -> int:
+    """Run a supervisor for each place until all have ended. Returns the worst of their exit codes."""
+    return _Supervisors(places, serve, health_file).run()
 
 
 class _Supervisors:
-    def __init__(
-        self, places: Sequence[str], serve: Serve, others: Sequence[str], is_unserved: IsUnserved, health_file: str
-    ) -> None:
-        self._places, self._serve, self._health_file = list(places), serve, health_file
-        self._others, self._is_unserved = list(others), is_unserved
-        self._look: tuple[int, int] | None = None  # the process that looks, and the pipe of its answer
-        self._next_look = time.monotonic() + _about(LOOK_SOON_SECONDS)
+    def __init__(self, places: Sequence[str], serve: Serve, health_file: str) -> None:
+        self._places, self._serve, self._health_file = places, serve, health_file
         self._wakeup = Wakeup()
         self._passed_on = 0  # stop signals
         self._sent = set[int]()  # signals that stop supervisors
@@ -93,7 +65,6 @@ class _Supervisors:
                     self._stop(signum)
                     self._passed_on += 1
                 self._reap()
-                self._look_at_others()
                 self._touch()
         return self._worst
 
@@ -103,8 +74,7 @@ class _Supervisors:
             return RESTART_SECONDS / 4
         if self._health_file:
             return TOUCH_SECONDS
-        is_looking = self._look is None and self._others and not self._is_stopping
-        return max(0.0, self._next_look - time.monotonic()) if is_looking else LOOK_SECONDS
+        return IDLE_SECONDS
 
     def _serve_place(self, place: str) -> int:
         return self._serve(place, self._health_file_of(place))
@@ -153,34 +123,6 @@ class _Supervisors:
                 del self._alive[pid]
                 self._on_exit(place, os.waitstatus_to_exitcode(status))
 
-    def _look_at_others(self) -> None:
-        """Serve one of the other shards if nobody does. Redis is asked in another process: it may hang."""
-        if self._look is not None:
-            pid, reader = self._look
-            if os.waitpid(pid, os.WNOHANG)[0]:
-                found, self._look = os.read(reader, 100).decode(), None
-                os.close(reader)
-                self._next_look = time.monotonic() + _about(LOOK_SOON_SECONDS if found else LOOK_SECONDS)
-                if found and not self._is_stopping:
-                    self._adopt(shard_place(int(found)))
-        elif self._others and not self._is_stopping and time.monotonic() >= self._next_look:
-            reader, writer = os.pipe()
-            self._look = self._fork("looking for shards that nobody serves", partial(self._find, writer)), reader
-            os.close(writer)
-
-    def _find(self, writer: int) -> int:
-        for place in self._others:
-            if self._is_unserved(place):
-                os.write(writer, b"%d" % _number(place))
-                break
-        return EXIT_OK
-
-    def _adopt(self, place: str) -> None:
-        logger.warning("no worker serves %s: this one serves it as well", _name(place))
-        self._others.remove(place)
-        self._places.append(place)
-        self._due[place] = 0.0
-
     def _on_exit(self, place: str, code: int) -> None:
         """`code` is negative after a signal."""
         if code < 0 and not self._is_stopping:
@@ -220,13 +162,4 @@ class _Supervisors:
 
 
 def _name(place: str) -> str:
-    return f"shard {_number(place)}"
-
-
-def _number(place: str) -> int:
-    return shard_of(place) or 0
-
-
-def _about(seconds: float) -> float:
-    """Workers that start together do not look together."""
-    return seconds * random.uniform(0.5, 1.5)
+    return f"shard {shard_of(place)}"

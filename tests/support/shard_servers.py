@@ -1,0 +1,40 @@
+"""Puts each shard on a server of its own, where a Cluster has a slot: so one of them can be killed, or hang."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from django.test import override_settings
+
+from django_rtq.broker import task_backends
+from django_rtq.conf.config import Config, get_config
+from django_rtq.conf.shard_options import share_of
+
+_config_of_shard = task_backends._config_of_shard
+_urls: list[str] = []
+
+
+def put_on(urls: Sequence[str]) -> None:
+    """Take these servers from now on; none: where shards are otherwise."""
+    _urls[:] = urls
+    task_backends._config_of_shard = _on_server if urls else _config_of_shard
+
+
+def _on_server(number: int) -> Config:
+    config = get_config()
+    return replace(config, queues=share_of(config.queues, number, len(_urls)), redis=_urls[number])
+
+
+@contextmanager
+def on_servers(urls: Sequence[str], **options: Any) -> Iterator[None]:
+    """A block with settings of a shard on each of these servers."""
+    before = list(_urls)
+    put_on(urls)
+    try:
+        with override_settings(RTQ={"REDIS": urls[0], "SHARDS": len(urls), **options}):
+            yield
+    finally:
+        put_on(before)
