@@ -4,7 +4,7 @@
 
 So are settings (Config), the options of queues (QueueConfig) and of incidents (IncidentOptions), and those of tasks
 (Task). The annotation is for type checkers. What is refused, and in which words, comes from the kind; tests compare the
-docs with names, defaults and units. D136 says why they are fields.
+docs with names, defaults and units. A table of options beside the classes would hide them from type checkers.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ class Supervisor:
 
     def _note_idle(self, *, was_woken: bool) -> None:
         """If no job runs, tell processes to wake this thread when they claim some. A process that looked before it was
-        told has until the next check to run its job: it comes after as long a time as it has been idle (D161)."""
+        told has until the next check to run its job: it comes after as long a time as it has been idle."""
         processes = self._process_pool.processes
         has_work = self._fork_schedule.pending or any(process.shared.is_running for process in processes)
         is_idle = not was_woken and not has_work
