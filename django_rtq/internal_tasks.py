@@ -90,15 +90,6 @@ def cancel_task_jobs(queue: str, task: str, until_ms: int) -> int:
     return _cancel_waiting(queue, JobFilter(task=task), until_ms)
 
 
-@internal_task
-def restore_jobs(queue: str, token: str) -> int:
-    """Put back what an action has deleted in a queue. Returns how many jobs."""
-    from django_rtq.inspector.selection import Selection
-    from django_rtq.inspector.sweep import Sweep
-
-    return run_bulk_action.func(Sweep(verb="restore", selection=Selection(queues=[queue]), undo=token).stored())
-
-
 def _cancel_waiting(queue: str, wanted: JobFilter, until_ms: int) -> int:
     from django_rtq.inspector.selection import WAITING, Selection
     from django_rtq.inspector.sweep import Sweep

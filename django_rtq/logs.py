@@ -59,13 +59,12 @@ _unknown_tasks = OncePerTask()
 
 
 def connect_operator_events() -> None:
-    """Log cancelled, dropped, requeued, discarded and restored jobs, in every process. May be called twice."""
+    """Log cancelled, dropped, requeued and discarded jobs, in every process. May be called twice."""
     signals.job_cancelled.connect(log_cancelled, dispatch_uid="rtq-log")
     signals.job_dropped.connect(log_dropped, dispatch_uid="rtq-log")
     signals.job_requeued.connect(log_requeued, dispatch_uid="rtq-log")
     signals.job_discarded.connect(log_discarded, dispatch_uid="rtq-log")
     signals.job_moved.connect(log_moved, dispatch_uid="rtq-log")
-    signals.job_restored.connect(log_restored, dispatch_uid="rtq-log")
 
 
 def connect() -> None:
@@ -187,11 +186,6 @@ def log_discarded(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> No
 def log_moved(*, job_ids: Sequence[str], queue: str, target: str, **kwargs: object) -> None:
     extra = about_jobs(job_ids, queue=target)
     logger.info("moved %s from queue %s to %s: %s", _jobs(job_ids), queue, target, _first_ids(job_ids), extra=extra)
-
-
-def log_restored(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    extra = about_jobs(job_ids, queue=queue)
-    logger.info("restored %s of queue %s: %s", _jobs(job_ids), queue, _first_ids(job_ids), extra=extra)
 
 
 def log_stale(*, job_ids: Sequence[str], worker: str, **kwargs: object) -> None:

@@ -62,7 +62,6 @@ job_dropped = JobSignal()  # job_ids, queue: cancelled by a process whose job to
 job_requeued = JobSignal()  # job_ids, queue
 job_moved = JobSignal()  # job_ids, queue, target: moved by a person from one queue to another
 job_discarded = JobSignal()  # job_ids, queue
-job_restored = JobSignal()  # job_ids, queue: a person has undone their deletion
 workflow_blocked = JobSignal()  # workflow_id, name: a dead job keeps it from going on
 workflow_ended = JobSignal()  # workflow_id, name
 job_stale = JobSignal()  # job_ids, worker: finished after other workers had got them; the results were ignored

@@ -193,9 +193,7 @@ def _message_of(entry: LogEntry) -> str:
 
 
 def _action_of(request: HttpRequest) -> str:
-    """What the page is called: "…_queue_pause" is "pause", "…_bulk_cancel_all" "cancel", "…_discard_undo" "undo"."""
+    """What the page is called: "…_queue_pause" is "pause", "…_bulk_cancel_all" "cancel"."""
     name = (request.resolver_match.url_name or "") if request.resolver_match else ""
     action = name.removeprefix("django_rtq_").partition("_")[2]
-    if action.endswith("_undo"):
-        return "undo"
     return action.removeprefix("bulk_").removeprefix("host_").removesuffix("_all")

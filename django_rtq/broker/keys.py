@@ -65,10 +65,6 @@ class QueueKeys:
     waiting_since = Key("hash", "id -> since when it waits, ms; only where its id does not tell")
     dead = Key("zset", "id -> time of death, ms")
 
-    # Deleted by a person who may undo it; expires (D113)
-    undo = Key("list", "a text for each job: its place, id, record, and what lay beside it", per="token")
-    undos = Key("hash", "token -> bytes of its list, or -1: too many; token reply -> the last reply of restore")
-
     # Waiting for a worker. Each priority in use is a band with a ring and lanes of its own: bands are strict, turns are
     # taken within one (D20).
     bands = Key("zset", "band -> rank; the bands that have work")

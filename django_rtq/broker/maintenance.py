@@ -49,10 +49,8 @@ class Maintenance:
         return self._find(job_ids, [key for queue in self._queues() for key in (queue.jobs, queue.results)])
 
     def find_stored(self, job_ids: Sequence[str]) -> set[str]:
-        """Those of these jobs that are live or dead letters, in any queue; all while an undo may restore some."""
+        """Those of these jobs that are live or dead letters, in any queue."""
         queues = self._queues()
-        if queues and self._redis.execute_one(("EXISTS", *(queue.undos for queue in queues)), resend=True):
-            return set(job_ids)
         return self._find(job_ids, [queue.jobs for queue in queues])
 
     def run(self, queues: Sequence[str], *, promote_calls: int = 1) -> MaintenanceResult:

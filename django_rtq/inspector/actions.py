@@ -25,7 +25,6 @@ from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.details import read_found
 from django_rtq.inspector.jobs.job_refs import LISTS
-from django_rtq.inspector.jobs.undo import script_argument
 from django_rtq.inspector.selection import WAITING
 from django_rtq.jobs import record as stored
 from django_rtq.jobs.job import JobState
@@ -33,7 +32,7 @@ from django_rtq.jobs.job import JobState
 LATEST = 10**15  # a moment after any death, in ms
 SLACK_MS = 1000  # clocks of two machines run apart
 
-Verb = Literal["requeue", "discard", "cancel", "run_now", "move", "purge", "restore"]
+Verb = Literal["requeue", "discard", "cancel", "run_now", "move", "purge"]
 Answers = dict[str, str]  # id of a job -> what became of it, in a word
 
 
@@ -42,7 +41,6 @@ class How:
     """In which way an action is done, as far as that is asked."""
 
     latest_ms: int = LATEST  # dead letters that died later are left alone
-    undo: str = ""  # the token with which it can be undone; "": it cannot
     target: str = ""  # the queue to which jobs are moved
     running: str = "leave"  # jobs that have started: "ask" them to stop, "terminate" their processes, or "leave" them
 
@@ -63,7 +61,6 @@ class Action:
     also_done: Sequence[str] = ()  # answers that mean the same to the person who asked
     done_before: str = ""  # the answer for jobs with which it was done before this call
     asks: bool = False  # for confirmation, also of selected jobs
-    is_undoable: bool = False
     #: What the answers mean after a lost reply, so many seconds after the first call.
     lost: Callable[[Broker, str, Answers, float], Answers] = lambda broker, queue, answers, seconds: answers
     tell: Callable[[type, str, list[str], How], object] = lambda sender, queue, job_ids, how: None  # sends the signals
@@ -152,7 +149,7 @@ def _underway(broker: Broker, queue: str, answers: Answers, _: float) -> Answers
     return answers | {job.id: "queued" for job in jobs if job and job.state in started}
 
 
-#: `purge` and `restore` are about all waiting jobs of a queue or a client, and all of an undo: sweep.py calls them.
+#: `purge` is about all waiting jobs of a queue or a client: sweep.py calls it.
 ACTIONS: dict[Verb, Action] = {
     "requeue": Action(
         states=("dead",),
@@ -222,17 +219,15 @@ ACTIONS: dict[Verb, Action] = {
         states=("dead",),
         script="discard",
         calls=lambda broker, queue, job_ids, how: [
-            SCRIPTS["discard"].call(broker.keys.of(queue), (how.latest_ms, script_argument(how.undo), *job_ids))
+            SCRIPTS["discard"].call(broker.keys.of(queue), (how.latest_ms, *job_ids))
         ],
         at_once=MAINTAIN_AT_ONCE,
         done="discarded",
         asks=True,
-        is_undoable=True,
         lost=_discarded,
         tell=_teller(signals.job_discarded),
     ),
-    "purge": Action(states=WAITING, script="purge", asks=True, is_undoable=True),
-    "restore": Action(states=(), script="restore"),
+    "purge": Action(states=WAITING, script="purge", asks=True),
 }
 
 #: What can be done with some jobs of each list, in the order in which it is offered.
@@ -253,11 +248,9 @@ class Actions:
     def act(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> Answers:
         """Do it with these jobs. Returns what became of each, and sends signals about those with which it was done."""
         answers: Answers = {}
-        left = list(job_ids)
-        while left:
-            of_part = self._send(ACTIONS[verb], queue, left[: ACTIONS[verb].at_once], how)
-            answers |= of_part
-            left = left[len(of_part) :]
+        action = ACTIONS[verb]
+        for start in range(0, len(job_ids), action.at_once):
+            answers |= self._send(action, queue, job_ids[start : start + action.at_once], how)
         return answers
 
     def done(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> list[str]:
@@ -270,7 +263,7 @@ class Actions:
         return list(job_ids)
 
     def _send(self, action: Action, queue: str, job_ids: Sequence[str], how: How) -> Answers:
-        """One round trip. With an undo it may end after some jobs: then there are no answers for those behind them."""
+        """One round trip."""
         calls = action.calls(self._broker, queue, job_ids, how)
         replies, resent_after = send(self._broker, calls)
         answers = action.read(replies, job_ids)
@@ -284,7 +277,7 @@ class Actions:
         if done:
             action.tell(self._sender, queue, done, how)
             self._broker.workflows.tell(how.target or queue, done)
-        return {job_id: answers[job_id] for job_id in _answered(job_ids, done, may_stop=bool(how.undo))}
+        return answers
 
 
 def distinct(job_ids: Sequence[str]) -> list[str]:
@@ -321,11 +314,6 @@ def _word(reply: bytes | list[bytes]) -> str:
 
 def _renamed(answers: Answers, old: str, new: str) -> Answers:
     return {job_id: new if answer == old else answer for job_id, answer in answers.items()}
-
-
-def _answered(job_ids: Sequence[str], done: Sequence[str], *, may_stop: bool) -> Sequence[str]:
-    """The jobs that the script looked at. A call that may stop has done so after the last one that it acted on."""
-    return job_ids[: job_ids.index(done[-1]) + 1] if may_stop and done else job_ids
 
 
 def _read_places(broker: Broker, queue: str, job_ids: Sequence[str]) -> tuple[int, list[bytes | None], list[bool]]:

@@ -32,7 +32,6 @@ from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.inspector.jobs.job_list import JobListReader, JobSearch
 from django_rtq.inspector.jobs.job_refs import JobPage
 from django_rtq.inspector.jobs.queue_position import QueuePosition
-from django_rtq.inspector.jobs.undo import Undos
 from django_rtq.inspector.metrics.reader import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queues import QueueReader, read_queue_details
@@ -79,7 +78,6 @@ class Inspector:
         self.actions = Actions(broker, Inspector)
         self.sweeps = Sweeper(broker, self.actions, Inspector)
         self.job_mover = JobMover(broker, self.actions, self.sweeps)
-        self.undos = Undos(broker)
         self.tasks = TaskReader(broker)
         self.task_pauses = TaskPauses(broker)
 
@@ -235,9 +233,9 @@ class Inspector:
         signals.job_requeued.send_robust(Inspector, job_ids=[job_id], queue=queue)
         self._broker.workflows.tell(queue, [job_id])
 
-    def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST, undo: str = "") -> list[str]:
-        """Delete dead letters; with a token `undo` they can be restored, see Undos. Returns the ids that were dead."""
-        return self.actions.done("discard", queue, job_ids, How(latest_ms=latest_ms, undo=undo))
+    def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
+        """Delete dead letters. Returns the ids that were dead."""
+        return self.actions.done("discard", queue, job_ids, How(latest_ms=latest_ms))
 
     def run_now(self, job_id: str, queue: str | None = None) -> None:
         """Queue a scheduled or retrying job now.
@@ -288,9 +286,9 @@ class Inspector:
         """Resume a paused queue. False: it was not paused."""
         return bool(self._call(queue, "resume", ()) == b"resumed")
 
-    def purge(self, queue: str, client: str | None = None, *, undo: str = "") -> int:
-        """Delete some waiting jobs, of one client if it is given. Returns how many, 0 at the end. `undo`: see Undos."""
-        return self.sweeps.purge_some(queue, client, undo)
+    def purge(self, queue: str, client: str | None = None) -> int:
+        """Delete some waiting jobs, of one client if it is given. Returns how many, 0 at the end."""
+        return self.sweeps.purge_some(queue, client)
 
     def forget(self, queue: str, *, discard_outcomes: bool = False, is_dry_run: bool = False) -> str:
         """Remove a queue from all lists. Returns "forgotten"; "missing": no list had it; or what it still has: "jobs",

@@ -37,9 +37,7 @@ from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.inspector.jobs.job_list import JobListReader
 from django_rtq.inspector.jobs.job_refs import DEPTH, JobPage
 from django_rtq.inspector.jobs.merged_page import merged_page, read_places
-from django_rtq.inspector.jobs.undo import AsideJobs, Undos
 from django_rtq.inspector.merging import (
-    merged_asides,
     merged_clients,
     merged_counts,
     merged_dead,
@@ -80,7 +78,6 @@ class AllShards(Inspector):
         self.client_list = _ClientList(self)
         self.actions = _Actions(self, Inspector)
         self.sweeps = _Sweeper(self, self.actions, Inspector)
-        self.undos = _Undos(self)
         self.tasks = _Tasks(self)
         self.task_pauses = _TaskPauses(self)
 
@@ -392,14 +389,6 @@ class _Sweeper(_Merged, Sweeper):
         """The moment of the snapshot is the latest of all shards."""
         counts = self._shards.every(lambda inspector: inspector.sweeps.count(sweep, **options))
         return sum_of(counts, max(count.until_ms for count in counts))
-
-
-class _Undos(_Merged, Undos):
-    def read(self, queue: str, token: str) -> AsideJobs:
-        return merged_asides(self._shards.every(lambda inspector: inspector.undos.read(queue, token)))
-
-    def close(self, queue: str, token: str) -> AsideJobs:
-        return merged_asides(self._shards.every(lambda inspector: inspector.undos.close(queue, token)))
 
 
 class _Tasks(_Merged, TaskReader):

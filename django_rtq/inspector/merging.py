@@ -8,14 +8,13 @@ from dataclasses import fields, replace
 from itertools import chain
 
 from django_rtq.conf.queue_options import LIMIT_KINDS, encode_rate
-from django_rtq.inspector.all_shards import least, merged_details, most
+from django_rtq.inspector.all_shards import merged_details, most
 from django_rtq.inspector.clients.client_list import ClientCounts
 from django_rtq.inspector.clients.client_states import ClientInQueue
 from django_rtq.inspector.clients.limits import Limit, Limits
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.hosts import HostDetails
 from django_rtq.inspector.jobs.dead_letters import DeadGroup, DeadGroups
-from django_rtq.inspector.jobs.undo import AsideJobs
 from django_rtq.inspector.metrics.reader import ClientDetails, Clients, TaskMetrics
 from django_rtq.inspector.task_details import TaskDetails, TaskHour, TaskInQueue
 
@@ -203,14 +202,4 @@ def _merged_in_task(same: Sequence[TaskInQueue]) -> TaskInQueue:
         queue=merged_details([in_queue.queue for in_queue in same]),
         cut=frozenset().union(*(in_queue.cut for in_queue in same)),
         **{name: sum(getattr(in_queue, name) for in_queue in same) for name in names},
-    )
-
-
-def merged_asides(every: Sequence[AsideJobs]) -> AsideJobs:
-    """What an action has set aside."""
-    offered = [aside.seconds for aside in every if aside.jobs]
-    return AsideJobs(
-        jobs=sum(aside.jobs for aside in every),
-        is_too_much=any(aside.is_too_much for aside in every),
-        seconds=None if None in offered else least(offered) or 0.0,
     )

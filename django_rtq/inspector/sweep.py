@@ -31,7 +31,6 @@ from django_rtq.inspector.jobs.filtered_search import FilteredSearch, List, list
 from django_rtq.inspector.jobs.job_filter import AT_ONCE, SCRIPTS_PER_ROUND_TRIP, JobFilter, select_ids
 from django_rtq.inspector.jobs.job_list import JobSearch
 from django_rtq.inspector.jobs.job_refs import JobRef, decode_cursor, decode_list, encode_cursor
-from django_rtq.inspector.jobs.undo import Undos, script_argument
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.inspector.selection import WAITING, Selection
 from django_rtq.jobs.job import HELD_FROM, clock_moment, made_ms
@@ -53,18 +52,17 @@ class Sweep:
     verb: Verb
     selection: Selection
     target: str = ""  # the queue to which they are moved
-    undo: str = ""  # the token with which it can be undone; "": it cannot. Of `restore`: that of the action to undo
     terminates: bool = False  # kill the processes of running jobs, if they do not stop when asked
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Sweep:
         """The opposite of stored(). Jobs that an older release has enqueued may have fewer words."""
-        more = {name: stored[name] for name in ("target", "undo") if name in stored}
+        more = {name: stored[name] for name in ("target",) if name in stored}
         return cls(verb=stored["action"], selection=Selection.read({"state": "dead", **stored}), **more)
 
     def stored(self) -> dict[str, Any]:
         """A sweep of one queue, as the argument of a job."""
-        return {**self.selection.stored(), "action": self.verb, "target": self.target, "undo": self.undo}
+        return {**self.selection.stored(), "action": self.verb, "target": self.target}
 
     @property
     def states(self) -> Sequence[str]:
@@ -85,7 +83,7 @@ class Sweep:
         """How it is done with jobs in this state."""
         running = ("terminate" if self.terminates else "ask") if state == "running" else "leave"
         latest = {} if self.selection.until_ms is None else {"latest_ms": self.selection.until_ms}
-        return How(undo=self.undo, target=self.target, running=running, **latest)
+        return How(target=self.target, running=running, **latest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +114,6 @@ class Result:
     done: list[str] = field(default_factory=list)  # ids; none of a purge
     answers: Answers = field(default_factory=dict)  # what became of the jobs that were named to Redis by their ids
     purged: int = 0  # jobs that were deleted without a look at their ids
-    left_out: int = 0  # how many an undo could not put back
     refused: int = 0  # how many others were found, and nothing was done with them
     cursor: str = ""  # where the next step begins; "": there is none
     stopped_by: BrokerError | KeyboardInterrupt | None = None  # what was done before stays done
@@ -153,7 +150,6 @@ class Sweeper:
     def __init__(self, broker: Broker, actions: Actions, sender: type) -> None:
         self._broker, self._actions, self._sender = broker, actions, sender
         self._redis, self._keys = broker.redis, broker.keys
-        self._undos = Undos(broker)
 
     # -- count
 
@@ -289,12 +285,9 @@ class Sweeper:
         first, at = _read_cursor(cursor, places)
         for number, (queue, part) in enumerate(places[first:], first):
             for step in self._walk(sweep, queue, part, at, limit, shown):
-                is_over = step.cursor is None
                 following, at = (number + 1, "") if step.cursor is None else (number, step.cursor)
-                if is_over:
+                if step.cursor is None:
                     self._broker.workflows.sweep([queue])
-                if is_over and sweep.undo and sweep.verb != "restore" and queue not in dict(places[following:]):
-                    self._undos.close(queue, sweep.undo)
                 yield replace(step.result, cursor=_write_cursor(places[following:], at))
         if not places:
             yield Result()
@@ -317,10 +310,10 @@ class Sweeper:
                     del left[job_id]
                 yield replace(result, answers={job_id: known[job_id] for job_id in result.answers})
 
-    def purge_some(self, queue: str, client: str | None, undo: str = "", limit: int = MAINTAIN_AT_ONCE) -> int:
+    def purge_some(self, queue: str, client: str | None, limit: int = MAINTAIN_AT_ONCE) -> int:
         """Delete some waiting jobs, of one client if it is given. Returns how many, 0 at the end."""
         whose = ("all", "") if client is None else ("client", client)
-        arguments = (min(limit, MAINTAIN_AT_ONCE), *whose, script_argument(undo))
+        arguments = (min(limit, MAINTAIN_AT_ONCE), *whose)
         while True:
             deleted, searched = self._call(queue, "purge", *arguments)
             if deleted or not searched:  # else they had all been cancelled
@@ -332,8 +325,6 @@ class Sweeper:
         match part:
             case "purge":
                 return self._walk_purge(sweep, queue, limit)
-            case "restore":
-                return self._walk_undo(sweep, queue, limit)
             case "client":
                 return self._walk_client(sweep, queue, place, limit)
             case "waiting":
@@ -436,17 +427,8 @@ class Sweeper:
     def _walk_purge(self, sweep: Sweep, queue: str, limit: int) -> Iterator[_Step]:
         purged = 1
         while purged:
-            purged = self.purge_some(queue, sweep.selection.filter.client, sweep.undo, limit)
+            purged = self.purge_some(queue, sweep.selection.filter.client, limit)
             yield _Step(Result(purged=purged), "" if purged else None)
-
-    def _walk_undo(self, sweep: Sweep, queue: str, limit: int) -> Iterator[_Step]:
-        """Put back what an action has deleted, without jobs of which another unique one exists."""
-        left = 1
-        while left:
-            left, left_out, job_ids = self._undos.restore(queue, sweep.undo, limit)
-            if job_ids:
-                signals.job_restored.send_robust(self._sender, job_ids=job_ids, queue=queue)
-            yield _Step(Result(done=job_ids, left_out=left_out), "" if left else None)
 
     # -- inside
 
@@ -475,7 +457,6 @@ def run_steps(
             total = replace(
                 total,
                 purged=total.purged + step.purged,
-                left_out=total.left_out + step.left_out,
                 refused=total.refused + step.refused,
                 cursor=step.cursor,
             )
@@ -498,8 +479,8 @@ def _is_client_cancelled(sweep: Sweep) -> bool:
 def _parts(sweep: Sweep) -> Sequence[str]:
     """How the jobs of a queue are gone through, one part after the other: by states, or all at once by a script."""
     wanted = sweep.selection.filter
-    if sweep.verb in ("purge", "restore"):
-        return [sweep.verb]
+    if sweep.verb == "purge":
+        return ["purge"]
     if _is_client_cancelled(sweep):
         return ["client"]
     needs_records = wanted.is_about_call or wanted.since or wanted.until or wanted.outcome
@@ -561,7 +542,6 @@ def sum_of_results(results: Sequence[Result]) -> Result:
         done=[job_id for result in results for job_id in result.done],
         answers=dict(chain.from_iterable(result.answers.items() for result in results)),
         purged=sum(result.purged for result in results),
-        left_out=sum(result.left_out for result in results),
         refused=sum(result.refused for result in results),
         cursor=encode_cursor(["", "", *left]) if left else "",
         stopped_by=stops[0] if stops else None,

@@ -227,12 +227,6 @@ DRY_RUN = Argument("--dry-run", action="store_true", help="Change nothing, and s
 NO_INPUT = Argument(
     "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask for confirmation."
 )
-UNDOABLE = Argument(
-    "--undoable",
-    action="store_true",
-    help="Keep the jobs for half a minute, unless they are too many or too large, and print the command that puts them "
-    "back.",
-)
 QUEUE = Argument("--queue", metavar="QUEUE", help="Only those of this queue.")
 QUEUES = Argument("--queues", metavar="A,B")
 CLIENT = Argument("--client", type=client_argument, metavar="CLIENT")

@@ -12,10 +12,9 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from django_rtq.exceptions import BrokerError, JobError, JobNotFound, WrongState
+from django_rtq.exceptions import JobError, JobNotFound, WrongState
 from django_rtq.inspector.actions import ACTIONS, Answers, is_in_another_shard
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.undo import OFFERED_SECONDS, new_token, verb_of
 from django_rtq.inspector.places import viewed_backend
 from django_rtq.inspector.selection import Selection
 from django_rtq.inspector.sweep import Count, Result, Sweep, run_steps
@@ -41,7 +40,9 @@ class Words:
 
 WORDS: Mapping[str, Words] = {
     "requeue": Words(done="requeued", jobs="dead letter"),
-    "discard": Words(done="discarded", jobs="dead letter", question="permanently deletes {jobs}"),
+    "discard": Words(
+        done="discarded", jobs="dead letter", question="permanently deletes {jobs}, with all arguments and failures"
+    ),
     "cancel": Words(done="cancelled", question="cancels {jobs}"),
     "run": Words(done="queued"),
     "move": Words(done="moved", question="moves {jobs} to queue {to}"),
@@ -55,7 +56,6 @@ class JobAction:
         self._command, self._options, self._inspector = command, options, get_inspector()
         self._action: str = options["action"]
         self._verb, self._words = VERBS[self._action], WORDS[self._action]
-        self._undo = new_token(self._verb) if options.get("undoable") else ""
         self._shown = options["verbosity"] > 0
         self._is_of_dead = self._verb in ("requeue", "discard")  # those are named by their number
 
@@ -74,7 +74,7 @@ class JobAction:
         result = run_steps(steps)
         answers = {} if result.stopped_by else {job_id: result.answers.get(job_id, "missing") for job_id in job_ids}
         failed = self._failed(answers)
-        self._report(result, failed, sweep.selection.queues)
+        self._report(result, failed)
         if failed:
             asked = count(len(job_ids), "id" if self._is_of_dead else "job")
             raise CommandError(f"{number(len(failed))} of {asked} could not be {self._words.done}.")
@@ -95,7 +95,7 @@ class JobAction:
             confirm(self._command.stderr, f"This {does}. Type 'yes' to continue:", expected="yes")
         with ProgressLine(self._command.stderr, words.done.capitalize(), counted.count, shown=self._shown) as progress:
             result = run_steps(_paced(steps, options["per_second"]), show=progress.show)
-        self._report(result, {} if self._is_of_dead else self._failed(result.answers), list(counted.by_queue))
+        self._report(result, {} if self._is_of_dead else self._failed(result.answers))
 
     def _all(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
         """All that match. Jobs that die, or are made, later are left out."""
@@ -126,7 +126,7 @@ class JobAction:
 
     def _sweep(self, selection: Selection) -> Sweep:
         target, terminates = self._options.get("to") or "", bool(self._options.get("terminate"))
-        return Sweep(verb=self._verb, selection=selection, target=target, terminates=terminates, undo=self._undo)
+        return Sweep(verb=self._verb, selection=selection, target=target, terminates=terminates)
 
     # -- what to say
 
@@ -152,12 +152,10 @@ class JobAction:
             return f"Job {job_id} is still dead: {why}."
         return one_line(JobNotFound(job_id))
 
-    def _report(self, result: Result, failed: Answers, queues: Sequence[str]) -> None:
+    def _report(self, result: Result, failed: Answers) -> None:
         """Say what was done. Raises CommandError if it was stopped."""
         many = count(result.count, self._words.jobs)
         (self._report_dead if self._is_of_dead else self._report_jobs)(result, failed)
-        if self._undo and result.count:
-            offer_undo(self._command, self._undo, queues)
         if self._verb == "move" and result.count:
             self._warn_if_nobody_serves()
         if result.stopped_by is not None:
@@ -242,37 +240,6 @@ class JobAction:
         if not self._inspector.workers([target]):
             start = f"python manage.py rtq_worker --queues {target}"
             write(f"No worker serves queue {target} now: they wait. Start one:  {start}")
-
-
-def offer_undo(command: RTQCommand, token: str, queues: Sequence[str]) -> None:
-    """Print the command that undoes an action, which is over in these queues."""
-    try:
-        asides = [get_inspector().undos.close(queue, token) for queue in queues]
-    except BrokerError:  # what is set aside is kept for an hour
-        asides = []
-    if any(aside.is_too_much for aside in asides):
-        command.stderr.write("It cannot be undone: the jobs are too many or too large to be kept.")
-    else:
-        command.stderr.write(f"To undo this within {OFFERED_SECONDS} seconds:  python manage.py rtq_jobs undo {token}")
-
-
-def undo(command: RTQCommand, options: dict[str, Any]) -> None:
-    """Put back what an action has deleted. Raises CommandError."""
-    token = options["token"]
-    if not verb_of(token):
-        raise CommandError(f"{one_line(token, 60)!r} is not what --undoable has printed.", returncode=WRONG_USAGE)
-    with ProgressLine(command.stderr, "Restored", shown=options["verbosity"] > 0) as progress:
-        sweep = Sweep(verb="restore", selection=Selection(), undo=token)
-        result = get_inspector().sweeps.run(sweep, show=progress.show)
-    if options["json"]:
-        command.stdout.write(as_json({"restored": result.count, "left_out": result.left_out, "ids": result.done}))
-    elif options["verbosity"]:
-        command.stdout.write(f"Restored {count(result.count, 'job')}.")
-    if result.left_out:
-        others = count(result.left_out, "job")
-        command.stderr.write(f"{others} could not be restored: other jobs of the same unique keys are alive.")
-    if result.stopped_by is not None:
-        raise stopped(result, f"{count(result.count, 'job')} had been restored before; run this again for the rest")
 
 
 def stopped(result: Result, done: str) -> CommandError:

@@ -18,7 +18,6 @@ from django_rtq.management.command import (
     LIMIT,
     NO_INPUT,
     QUEUE,
-    UNDOABLE,
     WRONG_USAGE,
     add_actions,
 )
@@ -36,7 +35,6 @@ _HELP = {
     "move": "Move queued, scheduled and retrying jobs to another queue, or requeue dead letters there (by their ids or "
     "with --state dead). Needs ids, a filter, or --all; asks for confirmation, except for ids.",
     "send": "Give a job an event for which it waits, now or later.",
-    "undo": "Put back the dead letters that `discard --undoable` has deleted, in all queues.",
 }
 EXIT_CODES = (
     "Exit codes: 0 done, even if there was nothing to do; 1 an id is unknown or its job is not in a state for this, "
@@ -59,9 +57,6 @@ def add_job_arguments(command: ArgumentParser) -> None:
     """One sub-command for each action."""
     for name, parser in add_actions(command, _HELP, epilog=EXIT_CODES):
         JSON.but(help=_JSON_HELP[name]).add_to(parser)
-        if name == "undo":
-            parser.add_argument("token", metavar="TOKEN", help="What the command has printed.")
-            continue
         if name == "send":
             parser.add_argument("id", type=job_id, metavar="ID", help="The id of the job, in any queue.")
             parser.add_argument("event", type=utf8_text, metavar="EVENT", help="The name of the event.")
@@ -91,8 +86,6 @@ def _add_ways(parser: ArgumentParser, name: str) -> None:
     action = ACTIONS[VERBS[name]]
     DRY_RUN.but(help="Say how many jobs would be meant in which queues, and change nothing.").add_to(parser)
     parser.add_argument("--per-second", type=positive, metavar="N", help="Look at N jobs in a second at most.")
-    if action.is_undoable:
-        UNDOABLE.add_to(parser)
     if action.asks:
         NO_INPUT.add_to(parser)
 
@@ -199,7 +192,6 @@ _JSON_HELP = {
     "run": 'Print {"jobs": {id: "queued"}, "failed": {id: why}}.',
     "move": 'Print {"jobs": {id: "moved"}, "failed": {id: why}}.',
     "send": 'Print {"sent": id}.',
-    "undo": 'Print {"restored": n, "left_out": n, "ids": [...]}.',
 }
 
 

@@ -6,11 +6,9 @@ from django.core.management.base import CommandError
 
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.jobs.undo import new_token
 from django_rtq.inspector.selection import Selection
 from django_rtq.inspector.sweep import Sweep
 from django_rtq.management.command import INTERRUPTED, Options, RTQCommand
-from django_rtq.management.job_actions import offer_undo
 from django_rtq.management.output import ProgressLine, count, one_line
 from django_rtq.management.prompts import check_interactive, confirm
 
@@ -26,14 +24,13 @@ def purge(command: RTQCommand, options: Options, queue: str, client: str | None,
     if options["interactive"]:
         check_interactive()
     if options["interactive"] and waiting:
-        question = f"This deletes {count(waiting, 'waiting job')}{whose}. Type the name of the queue to continue:"
+        jobs = f"{count(waiting, 'waiting job')}{whose}, with all arguments"
+        question = f"This permanently deletes {jobs}. Type the name of the queue to continue:"
         confirm(command.stderr, question, expected=queue)
     selection = Selection(queues=[queue], filter=JobFilter(client=client))
-    sweep = Sweep(verb="purge", selection=selection, undo=new_token("purge") if options["undoable"] else "")
+    sweep = Sweep(verb="purge", selection=selection)
     with ProgressLine(command.stderr, "Purged", waiting, shown=command.verbosity > 0) as progress:
         result = get_inspector().sweeps.run(sweep, show=progress.show)
-    if sweep.undo and result.count:
-        offer_undo(command, sweep.undo, [queue])
     if result.stopped_by is not None:
         reason = one_line(result.stopped_by) or "Stopped."
         raise CommandError(

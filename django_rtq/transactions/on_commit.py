@@ -120,7 +120,7 @@ def defer(alias: str, task: str, call: EnqueueCall, finish: Finish) -> None:
 
 
 def store_instead(task: str, call: EnqueueCall, error: BrokerError) -> bool:
-    """Insert rows for jobs that Redis did not accept. False: there is no outbox, or a transaction might undo it."""
+    """Insert rows for jobs that Redis did not accept. False: there is no outbox, or a transaction may roll back."""
     alias = outbox_database()
     if alias is None or has_transaction(alias):
         return False

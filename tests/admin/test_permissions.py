@@ -11,7 +11,6 @@ from tests.support.snapshots import snapshot
 
 PAGES = dict(every_page())
 LOOKS = [name for name, page in PAGES.items() if page.method == "GET"]
-UNDO = {"deadletter_discard": f"discard-{0:032}", "queue_purge": f"purge-{0:032}"}  # action -> token
 ACTS = [name for name, page in PAGES.items() if page.method != "GET"]
 
 
@@ -38,7 +37,6 @@ def given(name, jobs):
         "queue_forget": {"name": "mail"},
         "job_edit": {"queue": QUEUE, "args": '["bakery", 9]', "kwargs": "{}"},
         **{f"registeredtask_{action}": {"until_ms": 10**15} for action in ("cancel", "requeue")},
-        **{f"{action}_undo": {"token": token, "in": QUEUE} for action, token in UNDO.items()},
         "registeredtask_enqueue": {"args": '["bakery", 9]'},
     }.get(name, {"queue": QUEUE})
 
@@ -105,8 +103,6 @@ def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, per
     let_lapse(broker, "w1")
     if name == "queue_resume":
         inspector.pause(QUEUE)
-    if name.endswith("_undo"):
-        inspector.discard(QUEUE, [jobs.dead.id], undo=UNDO[name.removesuffix("_undo")])
     if name == "registeredtask_resume":
         inspector.task_pauses.pause_task(MAIL, QUEUE)
     if name == "client_resume":

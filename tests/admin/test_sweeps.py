@@ -5,8 +5,7 @@ import pytest
 from django_rtq.admin.pages.bulk import pages as bulk_pages
 from django_rtq.inspector import sweep
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.jobs.undo import new_token
-from django_rtq.internal_tasks import cancel_client_jobs, cancel_task_jobs, restore_jobs, run_bulk_action
+from django_rtq.internal_tasks import cancel_client_jobs, cancel_task_jobs, run_bulk_action
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import MAIL, body, logged, text
 from tests.admin.test_clients import LIST, confirm_form
@@ -110,14 +109,11 @@ def test_long_lists_of_dead_letters_are_counted_to_their_ends(broker, inspector,
 
 
 def test_jobs_that_earlier_releases_have_enqueued_still_run(broker, inspector):
-    token = new_token("discard")
-    dead = dead_letter(broker, client="florist")
-    inspector.discard(QUEUE, [dead], undo=token)
+    dead_letter(broker, client="florist")
     jobs = [queued_job(broker, client=client, body=body(1)) for client in ("bakery", "florist")]
     rest = {"queue": QUEUE, "state": "dead", "action": "requeue", "filter": {"task": "send_mail"}, "until_ms": 10**15}
 
-    assert restore_jobs(QUEUE, token) == 1
-    assert run_bulk_action({**rest, "target": "", "undo": ""}) == 1
+    assert run_bulk_action({**rest, "target": ""}) == 1
     assert cancel_client_jobs(QUEUE, "bakery", 10**15) == 1
     assert cancel_task_jobs(QUEUE, f"={MAIL}", 10**15) == 1
     assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}

@@ -4,9 +4,7 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import LOGS_AT_ONCE, Settlement
-from django_rtq.inspector.jobs.undo import new_token
 from django_rtq.jobs.log_lines import write_line
-from tests.support import sweeps
 from tests.support.jobs import KEEP_MS, QUEUE, WORKER, claimed_job, claimed_jobs, dead_job, new_job, settle
 from tests.support.single_steps import trim
 from tests.support.snapshots import changes, snapshot
@@ -159,28 +157,6 @@ def test_they_go_with_a_dead_letter(redis, broker, inspector, act):
 
     assert not redis.exists(log_key(broker, job))
     assert texts(inspector, other) == ["one"]
-
-
-def test_of_a_dead_letter_that_may_be_restored_they_are_kept_as_long(redis, broker, inspector):
-    job = claimed_job(broker, "a")
-    append(broker, job, "one")
-    settle(broker, "bury", job)
-
-    broker.redis.execute_one(SCRIPTS["discard"].call(broker.keys.of(QUEUE), (10**15, "t 60000 100 100000", job.id)))
-
-    assert 0 < redis.pttl(log_key(broker, job)) <= 60_000
-
-
-def test_of_a_restored_dead_letter_they_are_kept_as_before(redis, broker, inspector):
-    job, token = claimed_job(broker, "a"), new_token("discard")
-    append(broker, job, "one")
-    settle(broker, "bury", job)
-    inspector.discard(QUEUE, [job.id], undo=token)
-
-    sweeps.run(inspector, "restore", undo=token)
-
-    assert texts(inspector, job) == ["one"]
-    assert 89 * 86_400_000 < redis.pttl(log_key(broker, job)) <= 90 * 86_400_000
 
 
 def test_they_move_with_the_job(redis, broker, inspector):

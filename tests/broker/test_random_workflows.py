@@ -12,7 +12,6 @@ import pytest
 from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.workflows import set_bits
-from django_rtq.inspector.jobs.undo import new_token
 from django_rtq.jobs.job import is_member
 from tests.broker.model.keyspace import problems, read_keyspace
 from tests.broker.model.step_calls import DONE
@@ -114,7 +113,6 @@ class Run:
         self.memory = defaultdict(dict)  # id -> what it remembers: fields, without their times
         self.waits = {}  # id -> number of the event for which it waits, or has waited last
         self.added = set()  # ids of members that have added steps
-        self.aside = []  # (queue, token of an undo)
         self.workers = 0
         begun_flow(broker, *STEPS, on_dead=on_dead)
 
@@ -122,7 +120,7 @@ class Run:
         self.places()  # whatever happens, all ids that there are have been seen before
         acts = [self.claim, self.claim, self.claim, self.end, self.end, self.end, self.crash, self.remember, self.add]
         acts += [self.suspend, self.suspend, self.send, self.run_now, self.requeue, self.requeue, self.discard]
-        acts += [self.restore, self.move, self.move, self.cancel, self.sometimes(self.purge)]
+        acts += [self.move, self.move, self.cancel, self.sometimes(self.purge)]
         self.dice.choice([*acts, self.sometimes(self.cancel_queued), self.sometimes(self.cancel_all)])()
         if self.dice.randrange(2):
             self.compare()
@@ -292,33 +290,16 @@ class Run:
     def discard(self):
         queue, _, job_id = self.pick("dead")
         if job_id:
-            token = new_token("discard")
-            assert self.inspector.discard(queue, [job_id], undo=token) == [job_id]
-            self.aside.append((queue, token))
-            self.note_aside(job_id)
-
-    def note_aside(self, *ids):
-        """They are gone, and may come back with all that they remember."""
-        memories = {job_id: self.memory[job_id] for job_id in ids}
-        self.note("gone", *ids)
-        self.memory |= memories
-
-    def restore(self):
-        if self.aside:
-            queue, token = self.aside.pop(self.dice.randrange(len(self.aside)))
-            back = sweeps.run(self.inspector, "restore", queues=[queue], undo=token).done
-            dead = {job_id for _, _, job_id in self.places()["dead"]}
-            for job_id in back:
-                self.note("dead" if job_id in dead else "open", job_id)
+            assert self.inspector.discard(queue, [job_id]) == [job_id]
+            self.note("gone", job_id)
 
     def purge(self):
-        queue, token = self.dice.choice(QUEUES), new_token("purge")
+        queue = self.dice.choice(QUEUES)
         waiting = [
             job_id for kind in ("lane", "scheduled") for place, _, job_id in self.places()[kind] if place == queue
         ]
-        sweeps.run(self.inspector, "purge", queues=[queue], undo=token)
-        self.aside.append((queue, token))
-        self.note_aside(*waiting)
+        sweeps.run(self.inspector, "purge", queues=[queue])
+        self.note("gone", *waiting)
 
     def move(self):
         queue, _, job_id = self.pick("lane", "scheduled", "dead")

@@ -2,15 +2,12 @@
 
 import pytest
 
-from django_rtq.inspector.selection import Selection
-from django_rtq.inspector.sweep import Sweep
 from tests.broker.model.step_calls import DONE, holder
 from tests.support.jobs import (
     QUEUE,
     WORKER,
     claim,
     claimed_job,
-    dead_job,
     let_fall_due,
     let_lapse,
     queued_job,
@@ -139,26 +136,6 @@ def test_a_dead_letter_keeps_it_until_it_is_discarded(redis, broker, inspector):
     inspector.discard(QUEUE, [job.id])
 
     assert not [name for name in snapshot(redis) if "step" in name]
-
-
-def test_whoever_takes_a_discard_back_has_it_again(redis, broker, inspector):
-    job, without = claimed_job(broker, "a"), dead_job(broker, "b")
-    broker.steps.write(holder(broker, job), "step charge", DONE)
-    settle(broker, "bury", job)
-    before, key = snapshot(redis), broker.keys.of(QUEUE).steps + job.id.encode()
-    inspector.discard(QUEUE, [job.id, without.id], undo="token")
-    after = snapshot(redis)
-    assert "step_jobs" not in after
-    assert f"steps:{without.id}" not in after
-    assert 3_500 < redis.ttl(key) <= 3_600
-
-    list(inspector.sweeps.steps(Sweep(verb="restore", selection=Selection(queues=[QUEUE]), undo="token")))
-
-    after = snapshot(redis)
-    assert {name: value for name, value in after.items() if "step" in name} == {
-        name: value for name, value in before.items() if "step" in name
-    }
-    assert redis.ttl(key) == -1
 
 
 def test_it_moves_with_the_job(redis, broker, inspector):

@@ -50,8 +50,8 @@ OF_TEMPLATES = {
     "workflow": "workflow_change",
 }
 NO_CONTRAST = {"color-contrast": {"enabled": False}}
-# Components whose colours are looked at where they appear: test_deploys, test_hosts, test_undo.
-SEEN_BY_STORIES = {"rtq-labels", "rtq-state-quiet", "rtq-undo"}
+# Components whose colours are looked at where they appear: test_deploys, test_hosts.
+SEEN_BY_STORIES = {"rtq-labels", "rtq-state-quiet"}
 PARTS = {f"rtq-part-{name}" for name in ("before", "delay", "failed", "retry", "run", "wait")}
 WITHOUT_TEXT = {"rtq-is-pointed", "rtq-mark-deploy", "rtq-time", "rtq-time-bar", *PARTS}
 

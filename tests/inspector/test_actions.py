@@ -6,7 +6,6 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.actions import ACTIONS, VERBS, How
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.jobs.undo import new_token
 from tests.support.jobs import (
     QUEUE,
     claim,
@@ -53,12 +52,6 @@ def test_an_action_leaves_jobs_in_other_states_alone(broker, inspector, state, v
 
     assert inspector.actions.done(verb, QUEUE, [job.id, "unknown"], How(target="elsewhere")) == []
     assert inspector.find(job.id).state in (state, "succeeded")
-
-
-def test_many_that_can_be_undone_are_discarded_in_several_calls(broker, inspector):
-    jobs = [dead_job(broker).id for _ in range(120)]
-
-    assert inspector.discard(QUEUE, [*jobs, "unknown"], undo=new_token("discard")) == jobs
 
 
 def test_requeue_tells_of_what_was_done_by_others_long_before_that_it_was_not_us(redis, broker, inspector):

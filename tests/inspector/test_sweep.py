@@ -7,7 +7,6 @@ import pytest
 from django_rtq import signals
 from django_rtq.inspector import sweep as sweep_module
 from django_rtq.inspector.jobs.filtered_search import FilteredSearch
-from django_rtq.inspector.jobs.undo import new_token
 from django_rtq.inspector.sweep import Sweep
 from django_rtq.jobs.job import JobState
 from tests.management.commands import dead_letter
@@ -221,16 +220,6 @@ def test_a_cursor_of_another_release_is_the_beginning(inspector, everywhere):
     for cursor in ("x", "W10", "WzEsICJhIl0"):  # nothing, [], [1, "a"]
         step = next(inspector.sweeps.steps(sweep("run_now", queues=("a", "b")), cursor=cursor))
         assert step.queues_left == ["a", "b"]
-
-
-@pytest.mark.parametrize("verb", ["discard", "purge"])
-def test_what_was_deleted_in_several_queues_is_restored(inspector, everywhere, verb):
-    token = new_token(verb)
-    deleted = run(inspector, verb, queues=("a", "b"), undo=token)
-
-    assert [inspector.undos.read(queue, token).can_be_undone for queue in ("a", "b")] == [True, True]
-    assert run(inspector, "restore", queues=(), undo=token).count == deleted.count
-    assert {inspector.find(job_id).queue for job_id in everywhere[verb]} == {"a", "b"}
 
 
 def test_without_a_moment_it_is_about_the_jobs_of_now(broker, inspector):

@@ -221,7 +221,9 @@ def test_discarding_by_filter_asks_with_the_exact_number(three, inspector, monke
 
     ran = run("rtq_jobs", "discard", "--error", "ValueError")
 
-    assert ran.err == "This permanently deletes 2 dead letters. Type 'yes' to continue: "
+    assert (
+        ran.err == "This permanently deletes 2 dead letters, with all arguments and failures. Type 'yes' to continue: "
+    )
     assert dead_ids(inspector) == {three[0]}
 
 
@@ -308,23 +310,3 @@ def test_a_limit_per_second_waits_between_the_steps(broker, inspector, monkeypat
     ran = run("rtq_jobs", "requeue", "--all", "--per-second", "2")
 
     assert (ran.out, waits) == ("Requeued 5 dead letters.\n", [1.0, 1.0])
-
-
-@pytest.mark.parametrize("how", [["--all", "--no-input"], ["--all", "--limit", "9", "--no-input"], None])
-def test_what_was_discarded_can_be_put_back(three, inspector, how):
-    ran = run("rtq_jobs", "discard", *(how or three), "--undoable")
-    assert dead_ids(inspector) == set()
-    token = ran.err.split()[-1]
-    assert all(inspector.undos.read(queue, token).seconds is not None for queue in (QUEUE, "bulk"))
-
-    again = run("rtq_jobs", "undo", token, "--json")
-
-    assert (again.json["restored"], again.json["left_out"]) == (3, 0)
-    assert dead_ids(inspector) == set(three)
-    assert run("rtq_jobs", "undo", token).out == "Restored 0 jobs.\n"
-
-
-def test_what_is_no_token_is_refused(broker):
-    ran = run("rtq_jobs", "undo", "abc")
-
-    assert (ran.code, ran.error) == (64, "'abc' is not what --undoable has printed.")

@@ -3,7 +3,6 @@
 import pytest
 
 from django_rtq.broker.broker import Broker
-from django_rtq.inspector.jobs import undo
 from django_rtq.inspector.sweep import Sweeper
 from tests.management.commands import Terminal, dead_letter, run, sit_at_terminal
 from tests.support.jobs import (
@@ -17,7 +16,10 @@ from tests.support.jobs import (
     scheduled_job,
 )
 
-QUESTION = "This deletes 3 waiting jobs of queue default. Type the name of the queue to continue:"
+QUESTION = (
+    "This permanently deletes 3 waiting jobs of queue default, with all arguments. "
+    "Type the name of the queue to continue:"
+)
 UNKNOWN = "is declared, or has been used yet. Did you mean"
 
 
@@ -254,30 +256,3 @@ def test_an_outage_says_what_was_done_until_then(broker, inspector, monkeypatch)
     assert (ran.code, ran.out) == (130, "")
     assert ran.error == "Stopped. Before that, 100 jobs of queue default had been purged."
     assert numbers(inspector) == (150, 0, 0)
-
-
-@pytest.mark.parametrize("call", [["rtq_queues", "purge", QUEUE], ["rtq_clients", "purge", QUEUE, ""]], ids=" ".join)
-def test_what_was_purged_can_be_put_back(full, inspector, call):
-    ran = run(*call, "--no-input", "--undoable")
-    assert numbers(inspector) == (0, 1, 1)
-    assert inspector.undos.read(QUEUE, ran.err.split()[-1]).seconds is not None
-
-    again = run("rtq_jobs", "undo", ran.err.split()[-1])
-
-    assert again.out == "Restored 3 jobs.\n"
-    assert numbers(inspector) == (3, 1, 1)
-
-
-def test_what_cannot_be_undone_says_so(full, monkeypatch):
-    monkeypatch.setattr(undo, "MOST_JOBS", 2)
-
-    ran = run("rtq_queues", "purge", QUEUE, "--no-input", "--undoable")
-
-    assert ran.out == "Purged 3 jobs from queue default.\n"
-    assert ran.err == "It cannot be undone: the jobs are too many or too large to be kept.\n"
-
-
-def test_nothing_purged_is_nothing_to_undo(broker):
-    broker.register_queues([QUEUE])
-
-    assert run("rtq_queues", "purge", QUEUE, "--no-input", "--undoable").err == ""

@@ -7,10 +7,10 @@ from django_rtq.inspector.sweep import STEP, Sweep
 from tests.support.jobs import QUEUE
 
 
-def sweep(verb, *, queues=(QUEUE,), states=(), until_ms=LATEST, undo="", target="", **wanted):
+def sweep(verb, *, queues=(QUEUE,), states=(), until_ms=LATEST, target="", **wanted):
     """An action on all jobs of these queues that match a filter."""
     selection = Selection(queues=queues, states=states, filter=JobFilter(**wanted), until_ms=until_ms)
-    return Sweep(verb=verb, selection=selection, undo=undo, target=target)
+    return Sweep(verb=verb, selection=selection, target=target)
 
 
 def steps(inspector, verb, *, limit=STEP, **named):

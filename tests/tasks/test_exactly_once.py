@@ -15,7 +15,6 @@ from django.utils import timezone
 from django_rtq import JobState, task, workflow
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import Bury, InvalidTask
-from django_rtq.inspector.jobs.undo import new_token
 from django_rtq.internal_tasks import delete_committed_jobs
 from django_rtq.models import CommittedJob
 from django_rtq.scheduler.registry import declared_schedules
@@ -532,15 +531,6 @@ def test_the_row_of_a_job_that_was_moved_is_kept(broker, inspector, database):
     queued = once_tasks.effect.delay("a")
     commit(queued.id, days=100)
     inspector.job_mover.move(queued.id, "other")
-
-    assert delete_committed_jobs("default") == 0
-
-
-def test_the_row_of_a_job_that_can_be_restored_is_kept(broker, inspector, effects):
-    dead = once_tasks.collide.using(max_attempts=1).delay("a")
-    drain(raise_errors=False)
-    commit(dead.id, days=100, queue="once")
-    assert inspector.discard("once", [dead.id], undo=new_token("discard")) == [dead.id]
 
     assert delete_committed_jobs("default") == 0
 

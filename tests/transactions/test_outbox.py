@@ -141,7 +141,7 @@ def test_an_outage_is_told_when_it_begins_and_when_it_ends(redis, names, caplog,
     assert waiting == 6
 
 
-def test_not_in_a_transaction_that_might_undo_it(outbox_options):
+def test_not_in_a_transaction_that_may_roll_back(outbox_options):
     outbox_options(REDIS=UNREACHABLE)
     with transaction.atomic(), pytest.raises(BrokerUnavailable):
         note.using(on_commit=False).delay("a")

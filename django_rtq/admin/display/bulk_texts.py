@@ -7,7 +7,6 @@ from django.utils.translation import ngettext
 
 from django_rtq.admin.display.texts import STATE_LABELS
 from django_rtq.formatting import format_number
-from django_rtq.inspector.jobs.undo import MOST_JOBS, OFFERED_SECONDS
 from django_rtq.jobs.job import JobState
 
 
@@ -52,12 +51,10 @@ def bulk_question(verb: str, count: int, state: str = "dead", *, searched: int =
     return f"{text} {more % {'searched': format_number(searched), 'total': format_number(total)}}"
 
 
-def bulk_consequence(verb: str, state: str, count: int, *, is_complete: bool = True) -> str:
-    """What it means for so many jobs. `is_complete`: all jobs were looked at."""
+def bulk_consequence(verb: str, state: str, count: int) -> str:
+    """What it means for so many jobs."""
     if verb == "discard":
-        return _("Their arguments and failures are deleted. %(undo)s") % {
-            "undo": undo_text(count, is_complete=is_complete)
-        }
+        return _("Their arguments and failures are deleted. This cannot be undone.")
     if verb == "move":
         return move_consequence(state, count)
     if state == "running":
@@ -78,27 +75,17 @@ def move_consequence(state: str, count: int) -> str:
     )
 
 
-def undo_text(count: int, *, is_complete: bool = True) -> str:
-    """Whether an action on so many jobs can be undone. `is_complete`: all jobs were looked at."""
-    if not is_complete:
-        return _("This cannot be undone: they may be more than %(most)s jobs.") % {"most": format_number(MOST_JOBS)}
-    if count > MOST_JOBS:
-        return _("This cannot be undone: they are more than %(most)s jobs.") % {"most": format_number(MOST_JOBS)}
-    return _("You can undo this for %(seconds)d seconds.") % {"seconds": OFFERED_SECONDS}
-
-
-def purge_consequence(count: int) -> str:
-    """What a purge means for so many jobs."""
+def purge_consequence() -> str:
+    """What a purge means for the jobs."""
     text = _("This includes scheduled jobs and jobs waiting for a retry. Running jobs and dead letters are kept.")
-    return f"{text} {undo_text(count)}"
+    return f"{text} {bulk_consequence('purge', 'queued', 0)}"
 
 
-def bulk_done_text(verb: str, count: int, state: str = "", target: str = "", *, left_out: int = 0) -> str:
-    """What was done. `target`: the queue to which jobs were moved. `left_out`: jobs that could not come back."""
+def bulk_done_text(verb: str, count: int, state: str = "", target: str = "") -> str:
+    """What was done. `target`: the queue to which jobs were moved."""
     if verb == "purge":
         return ngettext("%(count)d job was purged.", "%(count)d jobs were purged.", count) % {"count": count}
     texts = {
-        "restore": ngettext("Undone: %(count)s job is back.", "Undone: %(count)s jobs are back.", count),
         "requeue": ngettext("%(count)s dead letter was requeued.", "%(count)s dead letters were requeued.", count),
         "discard": ngettext("%(count)s dead letter was discarded.", "%(count)s dead letters were discarded.", count),
         "cancel": ngettext("%(count)s job was cancelled.", "%(count)s jobs were cancelled.", count),
@@ -108,15 +95,7 @@ def bulk_done_text(verb: str, count: int, state: str = "", target: str = "", *, 
             "%(count)s job was moved to queue %(queue)s.", "%(count)s jobs were moved to queue %(queue)s.", count
         ),
     }
-    text = texts["stop" if state == "running" else verb] % {"count": format_number(count), "queue": target}
-    if not left_out:
-        return text
-    why = ngettext(
-        "%(done)s %(count)s job stays away, because another one of the same unique key has been enqueued since.",
-        "%(done)s %(count)s jobs stay away, because others of the same unique keys have been enqueued since.",
-        left_out,
-    )
-    return why % {"done": text, "count": format_number(left_out)}
+    return texts["stop" if state == "running" else verb] % {"count": format_number(count), "queue": target}
 
 
 def bulk_progress_text(verb: str, done: int, total: int, state: str = "dead", *, at_least_left: int = 0) -> str:
@@ -157,11 +136,7 @@ def no_longer_text(count: int, state: str, verb: str = "") -> str:
 
 
 def nothing_matches_text(state: str) -> str:
-    """That no job matches any more, or that there was nothing to restore."""
-    if state == "restore":
-        return _("Nothing was undone: the %(seconds)d seconds for it are over, or someone else has undone it.") % {
-            "seconds": OFFERED_SECONDS
-        }
+    """That no job matches any more."""
     if state == "dead":
         return _("Nothing was done: no dead letter matches any more. Someone else may have requeued or discarded them.")
     return _("Nothing was done: no job matches any more.")

@@ -30,7 +30,6 @@ ACTION_LABELS: dict[str, Any] = {
     "send": gettext_lazy("Send an event"),
     "stop": gettext_lazy("Stop"),
     "terminate": gettext_lazy("Terminate"),
-    "undo": gettext_lazy("Undo"),
     "wake": gettext_lazy("Wake"),
 }
 _TITLES = {

@@ -54,7 +54,7 @@ CONFIRMATIONS: dict[ConfirmedAction, Confirmation] = {
         page="discard",
         title=gettext_lazy("Discard a dead letter"),
         question=gettext_lazy("Discard job %(id)s?"),
-        consequence=gettext_lazy("Its arguments and failures are deleted. You can undo this for 30 seconds."),
+        consequence=gettext_lazy("Its arguments and failures are deleted. This cannot be undone."),
         verb=gettext_lazy("Discard"),
     ),
     "cancel": Confirmation(

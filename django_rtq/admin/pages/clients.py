@@ -19,7 +19,7 @@ from django_rtq.admin.display.clients import ClientListParams, client_rows, limi
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import client_consequence, client_question, no_client_jobs_text
 from django_rtq.admin.forms import LimitsForm
-from django_rtq.admin.pages.bulk.pages import AllJobs, BulkPages, purge_fields, purge_query
+from django_rtq.admin.pages.bulk.pages import AllJobs, BulkPages
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.inspector.actions import Verb
@@ -143,8 +143,8 @@ class ClientAdmin(BulkPages):
         context = {
             "title": _("Purge the jobs of client %(name)s") % {"name": _shown(name)},
             "question": question % {"count": waiting, "name": _shown(name), "queue": queue},
-            "consequence": purge_consequence(waiting),
-            "fields": [("queue", queue), ("client", name), *purge_fields(request.GET, waiting)],
+            "consequence": purge_consequence(),
+            "fields": [("queue", queue), ("client", name)],
             "action": self.url("client_purge"),
             "verb": _("Purge"),
             "back": self._page_of(queue, name, "client"),
@@ -206,10 +206,9 @@ class ClientAdmin(BulkPages):
         def log(text: str, count: int) -> None:
             self._log(request, name, f"{queue}: {text}", queue=queue, count=count)
 
-        if self.purge_for_a_while(request, queue, name, log, back=back):
+        if self.purge_for_a_while(request, queue, name, log):
             return HttpResponseRedirect(back)
-        query = {"queue": queue, "client": name, **purge_query(request.POST)}
-        return HttpResponseRedirect(self.url("client_purge", query=query))
+        return HttpResponseRedirect(self.url("client_purge", query={"queue": queue, "client": name}))
 
     def _log(
         self, request: HttpRequest, name: str, message: str, queues: Sequence[str] = (), **facts: str | int

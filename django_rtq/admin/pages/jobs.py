@@ -22,7 +22,7 @@ from django_rtq.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
 from django_rtq.admin.forms import CallForm, EventForm, python_call
 from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
-from django_rtq.admin.pages.bulk.pages import BulkPages, done_before_text, read_token, undo_token
+from django_rtq.admin.pages.bulk.pages import BulkPages
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.admin.pages.searching import JobSearch
 from django_rtq.clocks import utc_now
@@ -131,24 +131,16 @@ class JobAdmin(BulkPages):
 
     def discard(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Discard a dead letter, after confirmation."""
-        token = read_token(request.POST, "discard")
-        try:
-            job = self._find(request, job_id)
-        except JobNotFound:
-            back = query_params.get_next_url(request, self.url("deadletter_changelist"))
-            queue = query_params.get_queue_name(request.POST)
-            if queue and self.offer_undo(request, done_before_text(), token, queue, back):
-                return HttpResponseRedirect(back)
-            raise
+        job = self._find(request, job_id)
         queue = job.queue
         if request.method != "POST":
             is_dead = job.state is JobState.DEAD
             return self._confirm(request, job, "discard") if is_dead else self._unchanged(request, job_id, queue)
-        if get_inspector().discard(queue, [job_id], undo=token):
+        if get_inspector().discard(queue, [job_id]):
             back = query_params.get_next_url(request, self.url("queue_change", queue, query={"state": "dead"}))
             self._log_job(request, job, _("Discarded."))
             text = _("Job %(id)s was discarded.") % {"id": clean_text(job.id, 60)}
-            self.say_done(request, text, token, queue, back)
+            messages.success(request, text)
             return HttpResponseRedirect(back)
         return self._unchanged(request, job_id, queue)
 
@@ -282,7 +274,7 @@ class JobAdmin(BulkPages):
             "consequence": confirmation.consequence,
             "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
             "action": self.url(f"job_{confirmation.page}", job.id),
-            "fields": [("queue", job.queue), ("next", next_url), ("undo", undo_token(action, 1))],
+            "fields": [("queue", job.queue), ("next", next_url)],
             "verb": confirmation.verb,
             "back": next_url or back,
         }

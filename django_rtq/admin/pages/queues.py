@@ -22,7 +22,7 @@ from django_rtq.admin.display.charts.time_chart import Event
 from django_rtq.admin.display.incidents import health_of, health_of_shards
 from django_rtq.admin.display.jobs import PAGE_SIZE, JobTable
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.pages.bulk.pages import BulkPages, purge_fields, purge_query
+from django_rtq.admin.pages.bulk.pages import BulkPages
 from django_rtq.admin.pages.page_admin import Route, counts_of
 from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.clocks import utc_now
@@ -53,7 +53,6 @@ class QueueAdmin(BulkPages):
             Route("<str:name>/pause/", "pause", self.pause, permissions.PAUSE, "POST"),
             Route("<str:name>/resume/", "resume", self.resume, permissions.PAUSE, "POST"),
             Route("<str:name>/purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
-            self.undo_route("purge", "<str:name>/purge", "purge", permissions.PURGE),
             Route("<str:name>/forget/", "forget", self.forget, permissions.PURGE, "BOTH"),
             Route("<str:name>/", "change", self.queue),
         ]
@@ -172,8 +171,7 @@ class QueueAdmin(BulkPages):
                 waiting,
             )
             % {"count": waiting, "name": name},
-            "consequence": purge_consequence(waiting),
-            "fields": purge_fields(request.GET, waiting),
+            "consequence": purge_consequence(),
             "breadcrumbs": [{"url": self.url("queue_change", name), "title": name}],
         }
         return self.render(request, "purge.html", context, is_form=True)
@@ -212,8 +210,8 @@ class QueueAdmin(BulkPages):
         def log(text: str, count: int) -> None:
             log_action(request, models.Queue(name=name), text, count=count)
 
-        is_over = self.purge_for_a_while(request, name, None, log, back=back)
-        return HttpResponseRedirect(back if is_over else self.url("queue_purge", name, query=purge_query(request.POST)))
+        is_over = self.purge_for_a_while(request, name, None, log)
+        return HttpResponseRedirect(back if is_over else self.url("queue_purge", name))
 
     def _back(self, request: HttpRequest, name: str) -> HttpResponse:
         return HttpResponseRedirect(query_params.get_next_url(request, self.url("queue_change", name)))

@@ -1,27 +1,19 @@
 -- purge: delete all queued and scheduled jobs of a queue, or of one client. What a torn log has left out of the index of
 -- the client's scheduled jobs stays.
 -- queued, scheduled, retrying -> gone
--- uses: prelude schedule outcomes waiting undo members steps
+-- uses: prelude schedule outcomes waiting members
 -- keys: jobs scheduled lanes cancelled_in_lane failures crashes errors waiting_since retrying clock scratch
 --       stats lane waiters finished_signal due_signal digests unique cancel_requests progress
---       scheduled_by_client bands blocked log undo undos ended_members step_jobs steps
+--       scheduled_by_client bands blocked log ended_members step_jobs steps
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] whose       "all", or "client": only those of one client
 -- ARGV[3] client      its name
--- ARGV[4] undo        "": they cannot be restored; or as in discard: a call takes fewer jobs if they are large
 --
 -- returns {how many jobs were deleted, how many ids were read}; {0, 0}: none is left
 -- sent twice: goes on where the first call stopped
 
 local q, limit, is_of_client, client = named(), tonumber(ARGV[1]), ARGV[2] == "client", ARGV[3]
-local now, undo = now_ms(q.clock), ARGV[4]
-
--- Where waiting jobs are.
-local function waiting_places(ids)
-  local due, retry = redis.call("ZMSCORE", q.scheduled, unpack(ids)), redis.call("ZMSCORE", q.retrying, unpack(ids))
-  for i in ipairs(ids) do due[i] = due[i] and (retry[i] and "retrying " or "scheduled ") .. due[i] or "lane 0" end
-  return due
-end
+local now = now_ms(q.clock)
 
 -- A lane that has jobs.
 local function find_lane()
@@ -35,7 +27,6 @@ local scheduled = is_of_client and q.scheduled_by_client .. ":" .. client or q.s
 local ids = redis.call("ZRANGE", scheduled, 0, limit - 1)
 local lane = #ids == 0 and find_lane()
 if lane then ids = redis.call("LRANGE", q.lane .. lane, 0, limit - 1) end
-if undo ~= "" then ids = { unpack(ids, 1, count_copied(q, ids)) } end
 
 local of_clients, deleted = {}, 0
 for i, record in ipairs(#ids > 0 and not lane and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
@@ -53,13 +44,11 @@ end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if #ids > 0 then
-  if undo ~= "" then set_aside(q, undo, ids, waiting_places(ids)) end
   -- The jobs first: a torn log then leaves ids without a record, which claim skips.
   note_members(q, waiting, "gone")
-  keep_steps(q, undo, ids)
   deleted = delete_jobs(q, ids)
   redis.call("HDEL", q.cancelled_in_lane, unpack(ids))
-  expire_logs(q, ids, log_ms(undo))
+  expire_logs(q, ids, 0)
   for owner, of_owner in pairs(of_clients) do unschedule(q, owner, of_owner) end
   count(q.stats, now, "purged", deleted)
 end

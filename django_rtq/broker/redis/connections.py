@@ -191,7 +191,7 @@ def identity_arguments(connection_class: type, arguments: Mapping[str, Any]) -> 
 
     def is_kept(name: str, value: Any) -> bool:
         if name in _IDENTITY:
-            return name in accepted and value is not None  # a protocol of None would undo ours
+            return name in accepted and value is not None  # a protocol of None would override ours
         if name.startswith("ssl_"):
             return name in accepted  # None has a meaning: ssl_cert_reqs=None is "do not check"
         # "connection_pool" is how a Sentinel pool passes itself to its connections.

@@ -25,7 +25,6 @@ from django_rtq.management.command import (
     EVERY_QUEUE,
     LIMIT,
     NO_INPUT,
-    UNDOABLE,
     WRONG_USAGE,
     Action,
     ActionCommand,
@@ -129,7 +128,7 @@ class Command(ActionCommand):
         "resume": Action("Start the jobs of paused clients again.", [EVERY_QUEUE, CLIENTS]),
         "purge": Action(
             "Delete all queued, scheduled and retrying jobs of clients. Running jobs and dead letters stay.",
-            [QUEUE, CLIENTS, UNDOABLE, NO_INPUT],
+            [QUEUE, CLIENTS, NO_INPUT],
         ),
     }
 

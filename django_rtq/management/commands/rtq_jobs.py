@@ -14,7 +14,7 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.management.command import WRONG_USAGE, RTQCommand
-from django_rtq.management.job_actions import JobAction, undo
+from django_rtq.management.job_actions import JobAction
 from django_rtq.management.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
 from django_rtq.management.job_display import COLUMNS, job_dict, job_dict_in_full, job_lines, job_row
 from django_rtq.management.job_selection import find_one, list_jobs
@@ -39,9 +39,6 @@ class Command(RTQCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "show":
             self._show(options)
-            return
-        if options["action"] == "undo":
-            undo(self, options)
             return
         if options["action"] == "send":
             self._send(options)

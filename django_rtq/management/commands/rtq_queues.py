@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.management.command import NO_INPUT, UNDOABLE, Action, ActionCommand, Argument, Options, switched
+from django_rtq.management.command import NO_INPUT, Action, ActionCommand, Argument, Options, switched
 from django_rtq.management.output import Column, count, duration, number
 from django_rtq.management.prompts import known_queues
 from django_rtq.management.purging import purge
@@ -69,7 +69,7 @@ class Command(ActionCommand):
         "purge": Action(
             "Delete all queued, scheduled and retrying jobs of a queue. Running jobs and dead letters stay. Jobs that "
             "are enqueued meanwhile are deleted too; stop their producers first, if there are many.",
-            [Argument("queues", nargs=1, metavar="QUEUE", help="The queue to empty."), UNDOABLE, NO_INPUT],
+            [Argument("queues", nargs=1, metavar="QUEUE", help="The queue to empty."), NO_INPUT],
         ),
         "forget": Action(
             "Remove queues without jobs and workers from all lists. A queue that is used again comes back.",

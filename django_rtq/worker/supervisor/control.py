@@ -47,7 +47,7 @@ class ControlListener(Loop):
         self.command: WorkerCommand | None = None
         self._commanded_by, self._commanded_at = "", 0.0  # who sent it, and when it came, on time.monotonic()
         # (worker, job id) -> "ask" or "terminate". One for each thread that asks Redis, so that a late reply to one
-        # does not undo what the other has read since.
+        # does not revert what the other has read since.
         self._polled: CancelModes = {}
         self._from_heartbeat: CancelModes = {}
         self._broker = broker

@@ -13,7 +13,6 @@ from tests.broker.model.scenarios_search import SEARCH_SCENARIOS
 from tests.broker.model.scenarios_tasks import TASK_SCENARIOS
 from tests.broker.model.scenarios_times import TIME_SCENARIOS
 from tests.broker.model.scenarios_turns import TURN_SCENARIOS
-from tests.broker.model.scenarios_undo import UNDO_SCENARIOS
 from tests.broker.model.scenarios_unique import UNIQUE_SCENARIOS
 from tests.broker.model.scenarios_waiting import WAITING_SCENARIOS
 from tests.broker.model.scenarios_weights import WEIGHT_SCENARIOS
@@ -30,7 +29,6 @@ SCENARIOS = (
     *TASK_SCENARIOS,
     *TIME_SCENARIOS,
     *TURN_SCENARIOS,
-    *UNDO_SCENARIOS,
     *UNIQUE_SCENARIOS,
     *WAITING_SCENARIOS,
     *WEIGHT_SCENARIOS,

@@ -12,7 +12,6 @@ ROUNDS = 500
 
 def drain(parallel: ParallelRun) -> None:
     """Everything is worked off, within the limits that let every client go on."""
-    restore_all(parallel)
     for queue in QUEUES:
         limits = parallel.models[queue].limit_sources
         texts = {name: f"{name} {text}" for name, text in limits.items()}
@@ -50,17 +49,7 @@ def drain(parallel: ParallelRun) -> None:
 def left_over(parallel: ParallelRun) -> set[str]:
     """Keys that should be gone, and do not go by themselves."""
     keyspace = read_keyspace(parallel.redis)
-    # What a job remembered that was deleted for now, and is over, or had its id enqueued again meanwhile.
-    aside = {key for key, fields in keyspace.items() if "}:steps:" in key and "aside" in fields}
-    logs = {f"{{rtq:{queue}}}:log:{job_id}" for queue in QUEUES for job_id in parallel.undo.left_out}
-    return {key for key in keyspace if not is_fixed(key)} - aside - logs
-
-
-def restore_all(parallel: ParallelRun) -> None:
-    """What people have deleted for now comes back."""
-    for queue in QUEUES:
-        for token in [token for token, jobs in parallel.models[queue].aside.items() if jobs]:
-            parallel.undo.restore(queue, token, "last")
+    return {key for key in keyspace if not is_fixed(key)}
 
 
 def promote_all(parallel: ParallelRun) -> None:

@@ -1,12 +1,11 @@
-"""Typical calls that drop the oldest jobs of a queue, hold those of paused tasks, move jobs, or can be undone; and all
-calls."""
+"""Typical calls that drop the oldest jobs of a queue, hold those of paused tasks, or move jobs; and all calls."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django_rtq.jobs.outcome import DROPPED
-from tests.broker.model import move_calls, task_calls, undo_calls
+from tests.broker.model import move_calls, task_calls
 from tests.broker.model.script_calls import ALL_CALLS as OTHER_CALLS
 from tests.broker.model.script_calls import SCRIPT_CALLS, SLOT_MS, ScriptCall
 from tests.support.jobs import QUEUE, WORKER, new_job, unique_job
@@ -49,19 +48,9 @@ MOVE_CALLS = {
     "move, back again": SCRIPT_CALLS["move"]._replace(seed=move_calls.back_again),
     "move, held": SCRIPT_CALLS["move"]._replace(seed=task_calls.held),
 }
-# Jobs with keys that go to another shard.
-CARRY_CALLS = {}
-# What a person can undo.
-UNDO_CALLS = {
-    "discard, with undo": ScriptCall(undo_calls.dead, undo_calls.discard, may_vanish=True),
-    "purge, with undo": ScriptCall(undo_calls.waiting, undo_calls.purge, may_vanish=True),
-    "restore, waiting": ScriptCall(undo_calls.purged, undo_calls.restore_all, may_vanish=True),
-}
 ALL_CALLS: dict[str, ScriptCall] = {
     **OTHER_CALLS,
     **DROPPING_CALLS,
     **TASK_CALLS,
     **MOVE_CALLS,
-    **CARRY_CALLS,
-    **UNDO_CALLS,
 }

@@ -32,7 +32,6 @@ FIXED = {
     "workers",
     "signed_on",
     "logged",
-    "undos",
     "failing",
     *FINISHED,
 }
@@ -44,7 +43,7 @@ BESIDE_JOBS = (
 _KINDS = {
     "string": {"turn", "unique", "members"},
     "set": {"queues", "finished", "finished_before", "open_steps", "dead_steps", "step_waits"},
-    "list": {"lane", "log", "logged", "undo", "recent_results", "no_outcome", "no_outcome_before", "workflow_signal"},
+    "list": {"lane", "log", "logged", "recent_results", "no_outcome", "no_outcome_before", "workflow_signal"},
     "hash": {
         "jobs",
         "waiting_since",
@@ -64,7 +63,6 @@ _KINDS = {
         "cancel_requests",
         "progress",
         "paused",
-        "undos",
         *("limits", "waiting_limits", "limit_sources", "running_counts", "blocked", "job_times"),
         *("workflow", "waiting_members", "step_results", "ended_members", "steps", "step_jobs"),
     },
@@ -88,7 +86,7 @@ def read_keyspace(redis: Any) -> dict[str, Any]:
         assert family in _KINDS[kind.decode()], f"{name} is a {kind.decode()}"
         if family in _COUNTED_SECONDS:
             assert 0 < ttl <= _COUNTED_SECONDS[family]
-        elif family in ("unique", "log", "logged", "undo", "undos", "workflow_signal") or b"aside" in value:
+        elif family in ("unique", "log", "logged", "workflow_signal"):
             assert ttl >= 0, f"{name} stays for ever"
         else:
             assert ttl == -1, f"{name} goes away"

@@ -23,7 +23,6 @@ from tests.broker.model.queries import overview_of, seconds, settlement, state_i
 from tests.broker.model.queue import Queue, claim
 from tests.broker.model.remembering import EVENT_LIMITS
 from tests.broker.model.state import DEAD_MS, LEASE_MS, RESULT_MS, Clock, Limits, lane_name
-from tests.broker.model.undoing import Undoing
 from tests.support.single_steps import promote, renew
 
 QUEUES = ("mail", "bulk")
@@ -54,7 +53,7 @@ class ParallelRun:
         self._turns: dict[str, int] = {}
         self.is_sound = True
         self.woken: set[str] = set()  # queues whose token a worker has taken, and not claimed since
-        self.accidents, self.undo = Accidents(self), Undoing(self)
+        self.accidents = Accidents(self)
         broker.register_queues(QUEUES)
         self.advance(0)
 
@@ -266,7 +265,7 @@ class ParallelRun:
 
     def purge(self, queue: str, limit: int = 100, client: str | None = None) -> None:
         whose = ("all", "") if client is None else ("client", client)
-        self.same(self._script(queue, "purge", limit, *whose, ""), self.models[queue].purge(limit, client))
+        self.same(self._script(queue, "purge", limit, *whose), self.models[queue].purge(limit, client))
 
     def cancel_client_jobs(
         self, queue: str, client: str, until_ms: int = LATEST, at: str = "scheduled 0", limit: int = 100

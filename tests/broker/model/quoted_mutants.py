@@ -131,7 +131,6 @@ IN_OTHER_FUNCTIONS = {
     "lib/limit_sources": (
         ("first_limit_counts_nothing", "elseif not (is_counted and changes.had_limits) then", "elseif false then"),
     ),
-    "lib/restore": (("the_held_stay_in_scheduled", "due >= tonumber(lowest_held())", "false"),),
     "lib/search_steps": (
         ("all_delayed_jobs_are_searched_for_a_client", 'state ~= "dead" and of_client ~= ""', "false"),
         ("the_oldest_dead_come_first", 'is_of_client = state == "dead", state', "is_of_client = false, state"),

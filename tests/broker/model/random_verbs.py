@@ -50,7 +50,6 @@ from tests.broker.model.strategies import (
     settlements,
     several,
     twice,
-    undo_tokens,
 )
 
 NO_LIMITS: Mapping[str, str] = {}
@@ -282,19 +281,6 @@ class QueueMachine(RuleBasedStateMachine):
             self.parallel.move(queue, job_id, target)
             self.parallel.find(queue, job_id)
         self.known[target] += [job_id for job_id in dict.fromkeys(job_ids) if job_id not in self.known[target]]
-
-    @rule(queue=queues, token=undo_tokens, places=several, limit=st.sampled_from((1, 2, 3)), client=purged_clients)
-    def delete_for_now(self, queue: str, token: str, places: list[int], limit: int, client: str | None) -> None:
-        dead = self._pick(sorted(self.parallel.models[queue].dead), places)
-        if dead:
-            self.parallel.undo.discard_for_now(queue, dead, token)
-        else:
-            self.parallel.undo.purge_for_now(queue, limit, client, token)
-
-    @rule(queue=queues, token=undo_tokens, number=st.integers(0, 99), limit=st.sampled_from((1, 2, 100)), times=twice)
-    def restore(self, queue: str, token: str, number: int, limit: int, times: int) -> None:
-        for _ in range(times):
-            self.parallel.undo.restore(queue, token, f"call{number}", limit)
 
     # -- by accident
 

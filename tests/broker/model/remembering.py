@@ -116,16 +116,6 @@ class Remembering:
             if self.queue.step_jobs.pop(job_id, None) is not None:
                 self.queue.steps.pop(job_id, None)
 
-    def set_aside(self, job_ids: Iterable[str]) -> None:
-        """They are deleted, and may come back."""
-        for job_id in job_ids:
-            if (entry := self.queue.step_jobs.pop(job_id, None)) is not None:
-                self.queue.steps.setdefault(job_id, {})["aside"] = entry
-
-    def restore(self, job_id: str) -> None:
-        if (entry := self.queue.steps.get(job_id, {}).pop("aside", None)) is not None:
-            self.queue.step_jobs[job_id] = entry
-
     def move(self, target: Queue, job_id: str) -> None:
         """They go to another queue with the job."""
         if (entry := self.queue.step_jobs.pop(job_id, None)) is not None:

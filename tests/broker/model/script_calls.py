@@ -19,7 +19,6 @@ from tests.broker.model import (
     step_calls,
     task_calls,
     time_calls,
-    undo_calls,
     workflow_calls,
 )
 from tests.support import single_steps as steps
@@ -324,8 +323,6 @@ SCRIPT_CALLS = {
     "renew": ScriptCall(_idle, lambda broker, jobs: steps.renew(broker, [QUEUE], [WORKER])),
     "requeue": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
     "requeue_changed": ScriptCall(_dead, _change),
-    "offer_undo": ScriptCall(undo_calls.discarded, undo_calls.close, may_vanish=True),
-    "restore": ScriptCall(undo_calls.discarded, undo_calls.restore, may_vanish=True),
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
     "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),

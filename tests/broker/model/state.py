@@ -118,8 +118,6 @@ class State:
     steps: dict[str, dict[str, str]] = field(default_factory=dict)  # what a job remembers
     logs: dict[str, list[str]] = field(default_factory=dict)
     logged: list[str] = field(default_factory=list)
-    aside: dict[str, list[Any]] = field(default_factory=dict)  # token -> what can be restored: see undoing.py
-    undos: dict[str, int | str] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
     recent_results: list[str] = field(default_factory=list)
@@ -180,7 +178,7 @@ class State:
         fresh.failed_runs, fresh.failing = self.failed_runs, self.failing
         fresh.stats, fresh.hours = self.stats, self.hours
         fresh.logs, fresh.logged = self.logs, self.logged
-        fresh.aside, fresh.undos, fresh.steps = self.aside, self.undos, self.steps
+        fresh.steps = self.steps
         fresh.stats.pop(self.clock.now // 60_000, None)
         fresh.is_listed = False
         vars(self).update(vars(fresh))
@@ -225,8 +223,6 @@ class State:
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
         keys |= {f"log:{job_id}": list(lines) for job_id, lines in self.logs.items()}
         keys |= {f"steps:{job_id}": dict(fields) for job_id, fields in self.steps.items()}
-        keys |= {f"undo:{token}": [part for job in jobs for part in job.parts] for token, jobs in self.aside.items()}
-        keys["undos"] = texts(self.undos)
         keys |= {f"unique:{digest}": job_id for digest, job_id in self.unique.items()}
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
         keys |= {f"hours:{hour}": texts(counters) for hour, counters in self.hours.items()}

@@ -35,7 +35,6 @@ most_purged = st.sampled_from((1, 1, 1, 2, 3, 100))
 moments = st.sampled_from((None, None, 0, 1000, -1000))  # ms from now, up to which the jobs of a client are cancelled
 clients_aside = st.lists(st.tuples(st.sampled_from(QUEUES), st.sampled_from(CLIENTS)), max_size=2)
 purged_clients = st.sampled_from((None, None, *CLIENTS))
-undo_tokens = st.sampled_from((f"discard-{1:032x}", f"discard-{2:032x}"))
 twice = st.sampled_from((1, 1, 2))
 PLAIN = (False, False)
 # All jobs or none, and whether a full queue drops its oldest ones.

@@ -12,10 +12,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "A limit of size: one more or one less is as good.": (
         "append_log lines_that_fit: bytes + #kept[first - 1][ <= -> < ]MAX_BYTES",
         "forget_workflow : now[ < -> <= ]latest",
-        "lib/restore read_last: bytes + size[ > -> >= ]RESTORED_BYTES",
         'lib/search_steps match_outcomes: [read = read + #(outcome or "") -> nothing]',
-        "lib/undo count_copied: bytes[ > -> >= ]COPIED_BYTES",
-        "lib/undo count_copied: i[ > -> >= ]COPIED_JOBS",
         "lib/virtual_turns charge_late: charge_of(share, q.now)[ < -> <= ]share.charged + 1",
         "lib/virtual_turns move_turns: tonumber(turn)[ < -> <= ]tonumber(NEWCOMERS)",
         'lib/waiting leave_out_cancelled: redis.call("HLEN", q.cancelled_in_lane)[ <= -> < ]MOST_COUNTED',
@@ -43,7 +40,6 @@ REASONS: dict[str, tuple[str, ...]] = {
         "claim_lane : [q.has_limits -> true]",
         "claim_lane : [q.has_waiting_since -> true]",
         "claim_lane read_ids: [q.has_cancelled_in_lane or q.pauses -> true]",
-        'lib/steps keep_steps: undo == ""[ or redis.call("EXISTS", q.step_jobs) == 0 -> nothing]',
         'lib/steps forget_steps: [redis.call("EXISTS", q.step_jobs) == 0 -> false]',
         "lib/steps forget_steps: [entry -> true]",
         "lib/promote due_by_turns: [moments[known[i]] = known[i + 1] -> nothing]",

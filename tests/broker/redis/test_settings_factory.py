@@ -31,7 +31,7 @@ def test_a_factory_may_bring_a_credential_provider(factory):
         assert reader.credential_provider is provider
 
 
-def test_arguments_of_none_do_not_undo_our_own(factory):
+def test_arguments_of_none_do_not_replace_our_own(factory):
     connection_settings = settings_of(factory(lambda: redis.Redis(protocol=None, username=None)))
 
     assert not {"protocol", "username"} & set(connection_settings.arguments)

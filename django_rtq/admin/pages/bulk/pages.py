@@ -3,8 +3,6 @@
 1. a page says how many jobs that will be, and remembers the moment: jobs that die, or are made, later are left out
 2. the request works for two seconds, which is enough for thousands of jobs
 3. the rest becomes a job of each queue with the highest priority, so that it continues when the browser is closed
-4. what was deleted can be put back for half a minute: the form of the question brings a token, the action sets the jobs
-   aside under it, and the message on the next page, or the page of the progress, has the button
 """
 
 from __future__ import annotations
@@ -14,12 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from math import ceil
 from typing import Any, ClassVar
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from django_rtq.admin import permissions, query_params
@@ -41,14 +37,12 @@ from django_rtq.admin.display.texts import STATE_LABELS, number_text, rest_refus
 from django_rtq.admin.filters import filter_facts, filter_query, read_filter
 from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
-from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull
 from django_rtq.formatting import format_moment
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.actions import ACTIONS, LATEST, Verb
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.jobs.undo import BEGUN_DAYS, MOST_JOBS, AsideJobs, new_token, verb_of
 from django_rtq.inspector.places import shard_numbers, views_all_shards
 from django_rtq.inspector.selection import Selection
 from django_rtq.inspector.sweep import STEP, Count, Result, Sweep, sum_of_results
@@ -66,7 +60,6 @@ _PERMISSIONS: Mapping[str, str] = {
     "discard": permissions.DISCARD,
     "cancel": permissions.CANCEL,
 }
-_UNDO_URLS = {"discard": "deadletter_discard_undo", "purge": "queue_purge_undo"}
 
 Log = Callable[[str, int], None]  # a text, and with how many jobs something was done
 
@@ -89,7 +82,7 @@ class BulkForm:
             queues=[queue], states=[state], filter=read_filter(data), until_ms=read_moment_ms(data) or None
         )
         target = read_target(data, queue) if verb == "move" else ""
-        sweep = Sweep(verb=verb, selection=selection, target=target, undo=read_token(data, verb))
+        sweep = Sweep(verb=verb, selection=selection, target=target)
         return cls(sweep=sweep, queue=queue, state=state, per_second=read_rate(data))
 
     @property
@@ -100,7 +93,6 @@ class BulkForm:
             "state": "" if self.state == "dead" else self.state,
             "per_second": self.per_second,
             "target": sweep.target,
-            "undo": sweep.undo,
         }
         given = {name: value for name, value in optional.items() if value}
         return {"queue": self.queue, **filter_query(selection.filter), "until_ms": selection.until_ms, **given}
@@ -130,10 +122,10 @@ class BulkForm:
         """The facts, for the log."""
         return ", ".join(f"{name}: {value}" for name, value in self.facts)
 
-    def at(self, until_ms: int | None, undo: str = "") -> BulkForm:
-        """The same with another moment, and another token."""
+    def at(self, until_ms: int | None) -> BulkForm:
+        """The same with another moment."""
         selection = replace(self.sweep.selection, until_ms=until_ms)
-        return replace(self, sweep=replace(self.sweep, selection=selection, undo=undo))
+        return replace(self, sweep=replace(self.sweep, selection=selection))
 
     def done_text(self, count: int) -> str:
         """What was done."""
@@ -168,15 +160,10 @@ class BulkPages(PageAdmin):
         path, name = f"{folder}{verb.replace('_', '-')}", f"{self.bulk_prefix.partition('_')[2]}{verb}"
         permission = _PERMISSIONS[verb]
         return [
-            *([self.undo_route(verb, path, name, permission)] if ACTIONS[verb].is_undoable else []),
             Route(f"{path}/", name, partial(self.selected, verb=verb), permission, "POST"),
             Route(f"{path}-all/", f"{name}_all", partial(self.all_matching, verb=verb), permission, "BOTH"),
             Route(f"{path}-all/progress/", f"{name}_progress", partial(self.progress, verb=verb), permission),
         ]
-
-    def undo_route(self, verb: Verb, path: str, name: str, permission: str) -> Route:
-        """The URL of the button that undoes an action."""
-        return Route(f"{path}/undo/", f"{name}_undo", partial(self.undo, verb=verb), permission, "POST")
 
     # -- pages
 
@@ -198,9 +185,7 @@ class BulkPages(PageAdmin):
         if done:
             text = form.done_text(len(done))
             log_action(request, self.bulk_entry(name=queue), text, done, queues=_named(sweep.target))
-            self.say_done(request, text, sweep.undo, queue, back.url)
-        else:
-            self.offer_undo(request, done_before_text(), sweep.undo, queue, back.url)
+            messages.success(request, text)
         if done and sweep.target:
             warn_if_nobody_serves(request, sweep.target)
         if refused := len(get_inspector().actions.reached(ids)) - len(done):
@@ -220,15 +205,12 @@ class BulkPages(PageAdmin):
         count = get_inspector().sweeps.count(form.at(None).sweep)
         context = {
             "question": bulk_question(verb, count.count, form.state, searched=count.searched, total=count.total),
-            "consequence": bulk_consequence(verb, form.state, count.count, is_complete=count.is_complete)
-            if ACTIONS[verb].asks
-            else "",
+            "consequence": bulk_consequence(verb, form.state, count.count) if ACTIONS[verb].asks else "",
             "hint": bulk_hint(form.state),
             "can_go_on": count.count > 0 or not count.is_complete,
             "targets": form.targets,
         }
-        token = undo_token(verb, count.count, is_complete=count.is_complete)
-        return self._render_form(request, form.at(count.until_ms, token), context)
+        return self._render_form(request, form.at(count.until_ms), context)
 
     def progress(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
         """The progress of an action on all matching jobs."""
@@ -257,25 +239,8 @@ class BulkPages(PageAdmin):
                 "hint": hint,
             },
             "can_go_on": left > 0 and state != "running",
-            "undo_button": "" if left else self._undo_button(request, form),
         }
         return self._render_form(request, form, context, total=total)
-
-    def undo(self, request: HttpRequest, name: str = "", *, verb: Verb) -> HttpResponse:
-        """Undo an action. The token names it."""
-        token, queues = request.POST.get("token", ""), request.POST.getlist("in")
-        if verb_of(token) != verb or not queues or not all(map(is_queue_name, queues)):
-            raise Http404
-        back = query_params.get_next_url(request, self.url(self.bulk_home))
-
-        def log(text: str, count: int) -> None:
-            log_action(request, self.bulk_entry(name=queues[0]), text, (), queues, count=count)
-
-        sweep = Sweep(verb="restore", selection=Selection(queues=queues), undo=token)
-        for queue in self.act_in_queues(request, sweep, log):
-            text = _("The rest of queue %(queue)s is kept for %(days)d days. To put back more of it here, press Undo.")
-            self.offer_undo(request, text % {"queue": queue, "days": BEGUN_DAYS}, token, queue, back)
-        return HttpResponseRedirect(back)
 
     # -- for pages of a client, a task or a queue
 
@@ -310,12 +275,11 @@ class BulkPages(PageAdmin):
     def act_in_queues(self, request: HttpRequest, sweep: Sweep, log: Log, per_second: int = 0) -> list[str]:
         """Act in all queues of a sweep, and tell the user. Returns those that are not finished. Raises BrokerError."""
         result, jobs, error = _act(sweep, per_second)
-        text = bulk_done_text(sweep.verb, result.count, left_out=result.left_out)
+        text = bulk_done_text(sweep.verb, result.count)
         if jobs:
             rest = _("%(done)s Jobs of these queues do the rest: %(queues)s.")
             text = rest % {"done": text, "queues": ", ".join(job.queue_name for job in jobs)}
-        has_acted = bool(result.count or result.left_out)
-        if has_acted or jobs:
+        if result.count or jobs:
             log(text if error is None else f"{text} {error}", result.count)
         if isinstance(error, BrokerError):
             raise error
@@ -323,53 +287,33 @@ class BulkPages(PageAdmin):
             messages.warning(request, rest_refused_text(text, error))
         elif jobs:
             messages.warning(request, text)
-        elif not has_acted and sweep.verb == "restore":
-            messages.warning(request, nothing_matches_text("restore"))
         else:
             messages.success(request, text)
         return result.queues_left
 
-    def purge_for_a_while(self, request: HttpRequest, queue: str, client: str | None, log: Log, *, back: str) -> bool:
+    def purge_for_a_while(self, request: HttpRequest, queue: str, client: str | None, log: Log) -> bool:
         """Purge for as long as a request may take, log it and say so. Returns whether no job is left.
 
-        Requests with the same token are undone together. Raises BrokerError, after what was purged until then has been
-        logged.
+        Raises BrokerError, after what was purged until then has been logged.
         """
-        token, selection = read_token(request.POST, "purge"), Selection(queues=[queue], filter=JobFilter(client=client))
-        result, _jobs, error = _act(Sweep(verb="purge", selection=selection, undo=token))
+        selection = Selection(queues=[queue], filter=JobFilter(client=client))
+        result, _jobs, error = _act(Sweep(verb="purge", selection=selection))
         text = bulk_done_text("purge", result.count)
         if result.count:
             log(text, result.count)
         if error is not None:
             raise error
-        if not result.is_complete:
+        if result.is_complete:
+            messages.success(request, text)
+        else:
             text = _("%(done)s More jobs are waiting. Purge again to continue.") % {"done": text}
-        self.say_done(request, text, token, queue, back, is_over=result.is_complete)
+            messages.warning(request, text)
         return result.is_complete
-
-    def say_done(
-        self, request: HttpRequest, text: str, token: str, queue: str, back: str, *, is_over: bool = True
-    ) -> None:
-        """Say what was done; if it can be undone, with the button. `back` is the page to show then.
-
-        While the action is not over, an undo is offered without a limit of time.
-        """
-        undos = get_inspector().undos
-        aside = (undos.close if is_over else undos.read)(queue, token) if token else AsideJobs()
-        level = messages.SUCCESS if is_over else messages.WARNING
-        messages.add_message(request, level, self._with_undo(request, text, aside, token, queue, back))
-
-    def offer_undo(self, request: HttpRequest, text: str, token: str, queue: str, back: str) -> bool:
-        """Show a warning with the button, if there is something to undo. Returns whether there is."""
-        aside = get_inspector().undos.read(queue, token) if token else AsideJobs()
-        if aside.can_be_undone:
-            messages.warning(request, self._with_undo(request, text, aside, token, queue, back))
-        return aside.can_be_undone
 
     # -- helpers
 
     def _act_on_matching(self, request: HttpRequest, form: BulkForm) -> HttpResponse:
-        sweep, queue = form.sweep, form.queue
+        sweep = form.sweep
         result, jobs, error = _act(sweep, form.per_second)
         done, text = result.count, form.done_text(result.count)
         if error is not None:
@@ -385,10 +329,10 @@ class BulkPages(PageAdmin):
         back = self.url(self.bulk_home) if is_of_dead else self._list_of(form)
         if done:
             self._log_form(request, form, f"{text} ({form.filter_text})", done)
-            self.say_done(request, text, sweep.undo, queue, back)
+            messages.success(request, text)
             if sweep.target:
                 warn_if_nobody_serves(request, sweep.target)
-        elif not self.offer_undo(request, done_before_text(), sweep.undo, queue, back) and not result.refused:
+        elif not result.refused:
             messages.warning(request, nothing_matches_text(form.state))
         if result.refused:
             messages.warning(request, no_longer_text(result.refused, form.state, sweep.verb))
@@ -418,7 +362,6 @@ class BulkPages(PageAdmin):
                 ("state", form.state),
                 ("next", back),
                 ("confirmed", "yes"),
-                ("undo", undo_token(verb, len(ids))),
                 *(("id", job_id) for job_id in ids),
             ],
             "verb": bulk_button(verb, form.state),
@@ -446,29 +389,6 @@ class BulkPages(PageAdmin):
             **more,
         }
         return self.render(request, "sweep.html", context, is_form="question" in more)
-
-    def _undo_button(self, request: HttpRequest, form: BulkForm) -> str:
-        """The button that undoes it, for half a minute after its end; or that it cannot be undone."""
-        if not form.sweep.undo:
-            return ""
-        aside = get_inspector().undos.read(form.queue, form.sweep.undo)
-        return self._with_undo(request, "", aside, form.sweep.undo, form.queue, self.url(self.bulk_home))
-
-    def _with_undo(self, request: HttpRequest, text: str, aside: AsideJobs, token: str, queue: str, back: str) -> str:
-        """A text, and behind it the button, or that the undo was given up."""
-        if aside.is_too_much:
-            return f"{text} {_('It cannot be undone: the jobs are too many or too large to be kept.')}".lstrip()
-        if not aside.can_be_undone:
-            return text
-        context = {
-            "text": text,
-            "action": self.url(_UNDO_URLS[verb_of(token)], *([queue] if verb_of(token) == "purge" else [])),
-            "token": token,
-            "queue": queue,
-            "back": back,
-            "seconds": None if aside.seconds is None else ceil(aside.seconds),
-        }
-        return render_to_string("admin/django_rtq/_undo.html", context, request)
 
     def _log_form(self, request: HttpRequest, form: BulkForm, message: str, count: int) -> None:
         wanted = form.sweep.selection.filter
@@ -511,37 +431,6 @@ def _read_sweep(data: QueryDict, verb: Verb, wanted: JobFilter) -> Sweep:
         raise Http404
     selection = Selection(queues=queues, filter=wanted, until_ms=read_moment_ms(data) or None)
     return Sweep(verb=verb, selection=selection)
-
-
-def undo_token(verb: str, count: int, *, is_complete: bool = True) -> str:
-    """A token for the form that asks before an action; "": so many jobs, or this action, cannot be undone.
-
-    `is_complete`: all jobs were looked at. If not, they may be too many.
-    """
-    is_undoable = any(action.is_undoable for name, action in ACTIONS.items() if name == verb)
-    return new_token(verb) if is_undoable and is_complete and count <= MOST_JOBS else ""
-
-
-def read_token(data: QueryDict, verb: str) -> str:
-    """The token of that form. "" if it has none, or one for another action."""
-    token = data.get("undo", "")
-    return token if verb_of(token) == verb else ""
-
-
-def purge_fields(data: QueryDict, count: int) -> list[tuple[str, object]]:
-    """What the form of a page that purges brings. A purge that continues has the same token."""
-    token = undo_token("purge", count)
-    return [("undo", read_token(data, "purge") or token if token else "")]
-
-
-def purge_query(data: QueryDict) -> dict[str, str]:
-    """What the URL of the page brings that continues."""
-    return {"undo": token} if (token := read_token(data, "purge")) else {}
-
-
-def done_before_text() -> str:
-    """That a form is sent again, because the answer to the first time was lost."""
-    return _("This was done before, and can be undone.")
 
 
 def _act(sweep: Sweep, per_second: int = 0) -> tuple[Result, list[JobHandle[Any]], BrokerError | QueueFull | None]:

@@ -3,7 +3,7 @@
 -- `steps` + id has these fields: "step <name>", its end (ms), its time (µs) and its result, JSON; "event <number> <name>", when
 -- it came (ms) and its value, JSON, or nothing: the wait for it has timed out; "last <name>", the number of the last such event;
 -- "token <name>\n<token>", the number of the one that came with a token; "sent" and "bytes", how many events came, and the bytes
--- of their values; "aside", what `step_jobs` says of a job that was deleted and may come back.
+-- of their values.
 --
 -- `step_jobs` names the jobs that have any of this, so that most queues have nothing to look for. It says until when a job sleeps
 -- or waits at the most (ms), then what for: "<sleeps so far> <events read so far>", and for an event " <its number> <its name>".
@@ -85,29 +85,6 @@ local function store_event(q, id, event, number, token, text)
   redis.call("HSETNX", q.step_jobs, id, "") -- first: by that its events are found when it ends
   redis.call("HSET", key, field, text, "last " .. event, number, place_of_token(event, token), number, "sent",
     string.format("%d", (sent or 0) + 1), "bytes", string.format("%d", (bytes or 0) + #text))
-end
-
-local UNDO_MS = 3600000 -- an undo of many jobs goes on after its list would have expired
-
--- These jobs are set aside, and `undo` ("": they are not) may put them back: keep what they remember for a while.
-local function keep_steps(q, undo, ids)
-  if undo == "" or redis.call("EXISTS", q.step_jobs) == 0 then return end
-  for i, entry in ipairs(redis.call("HMGET", q.step_jobs, unpack(ids))) do
-    if entry then
-      redis.call("HSET", q.steps .. ids[i], "aside", entry)
-      redis.call("PEXPIRE", q.steps .. ids[i], UNDO_MS)
-      redis.call("HDEL", q.step_jobs, ids[i])
-    end
-  end
-end
-
--- A job is there again.
-local function restore_steps(q, id)
-  local entry = redis.call("HGET", q.steps .. id, "aside")
-  if not entry then return end
-  redis.call("HSET", q.step_jobs, id, entry)
-  redis.call("PERSIST", q.steps .. id)
-  redis.call("HDEL", q.steps .. id, "aside")
 end
 
 -- Forget what these jobs remember. Their entry in `step_jobs` goes last: until then, sending it again goes on.
