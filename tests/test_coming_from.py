@@ -2,8 +2,9 @@
 
 import re
 import shlex
+import sys
 from datetime import timedelta
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from django.core.management import load_command_class
@@ -15,8 +16,9 @@ from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.conf.config import read_config
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.management.worker_setup import queue_names
+from django_rtq.models import Schedule
 from django_rtq.tasks import registry
-from tests.markdown import read, rows, section
+from tests.markdown import blocks, read, rows, section
 
 PAGE = read("docs/coming-from.md")
 QUEUES = re.findall(r"^## (.*)$", PAGE, re.M)
@@ -93,3 +95,29 @@ def test_every_row_has_code_or_a_page(row):
 def test_each_queue_has_its_table():
     assert QUEUES == ["Celery", "RQ and django-rq", "huey", "dramatiq", "Other backends of django.tasks"]
     assert all(rows(section(PAGE, f"## {name}")) for name in QUEUES)
+
+
+@pytest.mark.django_db
+def test_rows_of_celery_beat_become_schedules(broker, monkeypatch, capsys):
+    def row(name, **moments):
+        one = {"task": "tests.app.tasks.note", "queue": None, "enabled": True, "args": '["x"]', "kwargs": "{}"}
+        return SimpleNamespace(**{**one, "one_off": False, "interval": None, "crontab": None}, name=name, **moments)
+
+    at_five = dict(
+        minute="0", hour="5, 17", day_of_month="*", month_of_year="*", day_of_week="1", timezone="Asia/Tokyo"
+    )
+    rows = [row("often"), row("daily"), row("odd"), row("dusk")]
+    rows[0].interval = SimpleNamespace(every=5, period="minutes")
+    rows[1].crontab = SimpleNamespace(**at_five)
+    rows[2].crontab = SimpleNamespace(**{**at_five, "day_of_month": "1"})
+    models = ModuleType("django_celery_beat.models")
+    models.PeriodicTask = SimpleNamespace(objects=SimpleNamespace(exclude=lambda **names: rows))
+    monkeypatch.setitem(sys.modules, "django_celery_beat", ModuleType("django_celery_beat"))
+    monkeypatch.setitem(sys.modules, "django_celery_beat.models", models)
+
+    exec(dict(blocks(PAGE))["import_beat.py"], {})
+
+    daily, often = Schedule.objects.order_by("name")
+    assert (often.every, often.args) == (300, ["x"])
+    assert (daily.cron, daily.tz) == ("0 5,17 * * 1", "Asia/Tokyo")
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == ["odd", "dusk"]

@@ -414,12 +414,6 @@ def config_of_backend(own: Mapping[str, Any]) -> Config:
     return config
 
 
-def celery_beat_schedule() -> tuple[Mapping[str, Any] | None, str]:
-    """The setting CELERY_BEAT_SCHEDULE, and the time zone of Celery. For projects that come from there."""
-    zone = getattr(settings, "CELERY_TIMEZONE", None) or "UTC"
-    return getattr(settings, "CELERY_BEAT_SCHEDULE", None), str(zone)
-
-
 def uses_time_zones() -> bool:
     """Whether datetimes must be timezone-aware."""
     return bool(settings.USE_TZ)

@@ -38,7 +38,7 @@ ARE_RUN = {  # each command of ours, and how it is called here; what runs until 
     "rtq_workers": ["list", "list --json"],
     "rtq_workflows": ["list", "show WORKFLOW"],
 }
-NOT_RUN = {"rtq_worker", "rtq_scheduler", "rtq_cluster", "rtq_import_celery_beat"}
+NOT_RUN = {"rtq_worker", "rtq_scheduler", "rtq_cluster"}
 problems = []
 
 
