@@ -18,6 +18,7 @@ from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.management.worker_setup import queue_names
 from django_rtq.models import Schedule
 from django_rtq.tasks import registry
+from tests.app.tasks import note
 from tests.markdown import blocks, read, rows, section
 
 PAGE = read("docs/coming-from.md")
@@ -100,7 +101,7 @@ def test_each_queue_has_its_table():
 @pytest.mark.django_db
 def test_rows_of_celery_beat_become_schedules(broker, monkeypatch, capsys):
     def row(name, **moments):
-        one = {"task": "tests.app.tasks.note", "queue": None, "enabled": True, "args": '["x"]', "kwargs": "{}"}
+        one = {"task": note.name, "queue": None, "enabled": True, "args": '["x"]', "kwargs": "{}"}
         return SimpleNamespace(**{**one, "one_off": False, "interval": None, "crontab": None}, name=name, **moments)
 
     at_five = dict(
