@@ -50,7 +50,6 @@ KINDS = (
     "workflow_stuck",
     "clock_behind",
     "data_lost",
-    "slot_in_two_places",
     "shard_unreachable",
 )
 

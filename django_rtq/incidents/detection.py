@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from django_rtq.conf.config import get_config
 from django_rtq.incidents.incident import Action, Incident, Severity
@@ -41,9 +40,6 @@ from django_rtq.inspector.server_info import problem_values
 from django_rtq.jobs.job import moment
 from django_rtq.scheduler.status import KnownSchedules
 from django_rtq.transactions.outbox import OutboxLag, outbox_lag
-
-if TYPE_CHECKING:
-    from django_rtq.inspector.cluster_slot import HiddenKeys
 
 MAX_OF_DETECTOR = 50  # incidents of one detector, the worst
 OUTBOX_SECONDS = 60.0  # jobs that are in the outbox for less are not reported
@@ -84,7 +80,6 @@ def find_incidents(
     overview: Overview,
     lag: OutboxLag | None = None,
     schedules: KnownSchedules | None = None,
-    hidden: Sequence[HiddenKeys] = (),
     *,
     oldest_seconds: float | None = None,
 ) -> list[Incident]:
@@ -97,7 +92,6 @@ def find_incidents(
         *_clock(overview),
         *_data_loss(overview),
         *_outbox(overview, lag),
-        *_hidden(hidden),
     ]
     if schedules is not None:
         incidents += [*islice(missed_schedules(overview, schedules), MAX_OF_DETECTOR), *invalid_schedules(schedules)]
@@ -120,16 +114,6 @@ def _clock(overview: Overview) -> Iterator[Incident]:
 def _data_loss(overview: Overview) -> Iterator[Incident]:
     if overview.server.data_lost_ms is not None:
         yield Incident(kind="data_lost", severity=Severity.WARNING, since=moment(overview.server.data_lost_ms))
-
-
-def _hidden(hidden: Sequence[HiddenKeys]) -> Iterator[Incident]:
-    for found in hidden:
-        yield Incident(
-            kind="slot_in_two_places",
-            severity=Severity.CRITICAL,
-            values={"count": found.count, "owner": found.owner.address, "holder": found.holder.address},
-            command="python manage.py rtq_cluster recover",
-        )
 
 
 def silent_shard(number: int, error: str, *, since: datetime | None = None, is_missing: bool = False) -> Incident:

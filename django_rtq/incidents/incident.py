@@ -133,10 +133,6 @@ TEXTS: dict[str, Any] = {
         "Redis lost its data: the jobs, results and dead letters of before are gone. Limits that were set at run time "
         "are gone, too; those of the settings are stored again."
     ),
-    "slot_in_two_places": gettext_lazy(
-        "Keys are hidden on %(holder)s (%(count)s), because a master of the Cluster died while the slot moved there. "
-        "%(owner)s owns the slot. Put it together:"
-    ),
     "shard_unreachable": gettext_lazy(
         "Shard %(shard)s does not answer. Its jobs wait, and those of the other shards go on."
     ),

@@ -38,7 +38,7 @@ ARE_RUN = {  # each command of ours, and how it is called here; what runs until 
     "rtq_workers": ["list", "list --json"],
     "rtq_workflows": ["list", "show WORKFLOW"],
 }
-NOT_RUN = {"rtq_worker", "rtq_scheduler", "rtq_cluster"}
+NOT_RUN = {"rtq_worker", "rtq_scheduler"}
 problems = []
 
 

@@ -4,19 +4,15 @@ With RTQ_TEST_NIGHTLY=1 the slot moves for ten minutes, and twenty masters are k
 RTQ_CLUSTER_KILLS say other numbers. The server is the one that all tests use.
 """
 
-import json
 import os
 import shutil
 import subprocess
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
-from io import StringIO
 from statistics import median
 
 import pytest
-from django.core.management import call_command
 from django.test import override_settings
 
 from django_rtq.broker.brokers import get_broker
@@ -27,7 +23,6 @@ from tests.support.jobs import QUEUE
 from tests.support.nightly import IS_NIGHTLY
 from tests.support.redis_cluster import (
     REDIS_MOVE,
-    SLOT,
     VALKEYS_MOVE,
     PrivateCluster,
     ask,
@@ -35,7 +30,6 @@ from tests.support.redis_cluster import (
     node_id,
     nodes,
     offset_of,
-    owner_seen_by,
 )
 from tests.support.redis_sentinel import PrivateReplication
 from tests.support.waiting import PATIENCE, wait_until
@@ -262,40 +256,3 @@ def replica_in_step(cluster, master):
 def after(moment, times):
     """Those of the times that come later."""
     return [time for time in tuple(times) if time > moment]
-
-
-def named_by_check():
-    """The texts of incidents that rtq_check names, by their kinds."""
-    with suppress(SystemExit):
-        call_command("rtq_check", "--json", stdout=(out := StringIO()))
-    return {incident["kind"]: incident["text"] for incident in json.loads(out.getvalue())["incidents"]}
-
-
-@pytest.mark.parametrize("number", range(KILLS))
-def test_a_slot_whose_master_dies_while_it_moves_is_put_together_without_a_loss(begin, journal, number):
-    cluster = PrivateCluster(replicas=1)
-    load = begin(tasks.note.using(run_after=DELAY_SECONDS), cluster, lease_seconds=2)
-    wait_until(lambda: len(load.accepted) > 100)
-    source, target = cluster.begin_move()
-    moved = 1 + number * 3 % (ask(source, "CLUSTER COUNTKEYSINSLOT", SLOT) - 1)
-    cluster.move_keys(source, target, most=moved)
-    replica = replica_in_step(cluster, source)
-    source.kill()
-    wait_until(lambda: b"role:master" in ask(replica, "INFO", "replication"))
-    is_known = f"[{SLOT}->-".encode() in ask(replica, "CLUSTER NODES")
-    if is_known:  # since Valkey 8
-        assert "rtq_cluster recover" in named_by_check()["redis_unreachable"]
-    else:
-        accepted = len(load.accepted)
-        wait_until(lambda: len(load.accepted) > accepted + 50)
-        assert "slot_in_two_places" in named_by_check()
-
-    call_command("rtq_cluster", "recover", "--json", stdout=(out := StringIO()))
-
-    print(f"{moved} keys had moved, the replica knew: {is_known}. {out.getvalue()}")  # noqa: T201
-    assert [found["hidden"] for found in json.loads(out.getvalue())["recovered"]] == [moved]
-    assert "slot_in_two_places" not in named_by_check()
-    assert owner_seen_by(replica) == target.port
-    names = load.stop()
-    wait_until_all_is_done()
-    assert set(names) - set(journal.names("end")) == set()

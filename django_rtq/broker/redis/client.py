@@ -391,7 +391,7 @@ def clock_ms(reply: Any) -> int:
 
 _MOVING = (
     "Redis cannot serve now: the slot of the queues moves between nodes of the Cluster. If the move was broken off: "
-    "manage.py rtq_cluster recover"
+    "redis-cli --cluster fix"
 )
 _SLOW_CONNECT = (
     "Redis cannot be reached: connecting took too long. Check address and firewall, and for a rediss:// URL that the "

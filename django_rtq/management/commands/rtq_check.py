@@ -6,11 +6,10 @@ import socket
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerError, RTQError
 from django_rtq.incidents import Incident, find_incidents
 from django_rtq.incidents.incident import worst_of
@@ -21,9 +20,6 @@ from django_rtq.management.command import JSON, RTQCommand
 from django_rtq.management.output import as_json, one_line
 from django_rtq.management.prompts import seconds_from
 from django_rtq.transactions.outbox import outbox_lag
-
-if TYPE_CHECKING:
-    from django_rtq.inspector.cluster_slot import HiddenKeys
 
 WELL, WARNING, CRITICAL = 0, 1, 2
 _CODES = {"ok": WELL, "warning": WARNING, "critical": CRITICAL}
@@ -85,18 +81,8 @@ def _read(*, this_host: bool, max_oldest: float | None) -> tuple[Sequence[Incide
     overview = get_inspector().overview.read()
     if this_host:
         return host_incidents(overview, socket.gethostname()), overview.now
-    found = find_incidents(overview, outbox_lag(), known_schedules(), _hidden_keys(), oldest_seconds=max_oldest)
+    found = find_incidents(overview, outbox_lag(), known_schedules(), oldest_seconds=max_oldest)
     return found, overview.now
-
-
-def _hidden_keys() -> Sequence[HiddenKeys]:
-    """Keys that no command finds, of a Cluster. The other readers of incidents do not ask all of its masters."""
-    broker = get_broker()
-    if not broker.keys.in_cluster:
-        return ()
-    from django_rtq.inspector.cluster_slot import find_hidden_keys  # most projects have none
-
-    return find_hidden_keys(broker)
 
 
 def incident_line(incident: Incident, now: datetime) -> str:
