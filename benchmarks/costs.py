@@ -65,7 +65,6 @@ PAGES = {
     "purge client?": f"/client/purge/?client={CLIENT}&queue=flood",
     "cancel client?": f"/client/cancel/?client={CLIENT}",
     "schedules": "/schedule/",
-    "log": "/log/",
 }
 COMMANDS = {
     "rtq_status": "rtq_status",

@@ -22,7 +22,6 @@ _PAGES = {
     "task": "a task: 24 hours, its jobs in all queues",
     "clients": "the first of 10,000 clients",
     "client": "a client: its jobs in 50 queues",
-    "log": "the newest of 10,000 entries of the log",
     "search": "a search by client",
     "search_nothing": "a search for a word that no job has",
     "search_argument": "a search for an argument that no job has",

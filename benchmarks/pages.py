@@ -11,7 +11,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from itertools import zip_longest
 from pathlib import Path
 from statistics import median
@@ -40,7 +39,6 @@ PAGES = {
     "task": f"{ROOT}registeredtask/benchmarks.jobs.noop/",
     "clients": f"{ROOT}client/",
     "client": f"{ROOT}client/client/?client=client-7",
-    "log": f"{ROOT}log/",
     "workflows": f"{ROOT}workflow/",
     "workflow": f"{ROOT}workflow/{LARGE_WORKFLOW}/",
     "search": f"{ROOT}job/search/?q=client:client-7",
@@ -48,7 +46,6 @@ PAGES = {
     "search_argument": f"{ROOT}job/search/?q=args.number:43",
 }
 REPEATS = 15  # requests per page
-LOG_ENTRIES = 10_000
 
 
 def main(file: Path, click: bool) -> None:
@@ -64,7 +61,6 @@ def main(file: Path, click: bool) -> None:
 def _measure(client: Client) -> dict[str, dict[str, float]]:
     from django_rtq.monitoring.prometheus.exposition import metrics_text
 
-    _fill_log()
     meter = Meter()
     found = {}
     for name, url in PAGES.items():
@@ -158,26 +154,6 @@ def signed_in() -> Client:
     client = Client()
     client.force_login(User.objects.create_superuser("ada"))
     return client
-
-
-def _fill_log() -> None:
-    from django.contrib.admin.models import CHANGE, LogEntry
-    from django.contrib.contenttypes.models import ContentType
-    from django.utils import timezone
-
-    kind, now = ContentType.objects.get(app_label="django_rtq", model="queue"), timezone.now()
-    texts = [json.dumps({"action": "pause", "queue": f"queue-{number % 50}"}) for number in range(LOG_ENTRIES)]
-    LogEntry.objects.bulk_create(
-        LogEntry(
-            user_id=1,
-            content_type=kind,
-            object_id="1",
-            action_flag=CHANGE,
-            change_message=text,
-            action_time=now - timedelta(minutes=15 * (LOG_ENTRIES - number)),
-        )
-        for number, text in enumerate(texts)
-    )
 
 
 def _get(client: Client, url: str) -> None:

@@ -10,8 +10,6 @@ from datetime import datetime, timezone
 
 from django.utils import timezone as django_timezone
 
-from django_rtq.conf.config import uses_time_zones
-
 
 def utc_now() -> datetime:
     """Now, aware: for times of Redis, and of the public API."""
@@ -21,15 +19,3 @@ def utc_now() -> datetime:
 def database_now() -> datetime:
     """Now, for a column of the database."""
     return django_timezone.now()
-
-
-def for_database(moment: datetime) -> datetime:
-    """An aware time, for a column of the database."""
-    return moment if uses_time_zones() else django_timezone.make_naive(moment, django_timezone.get_default_timezone())
-
-
-def from_database(moment: datetime) -> datetime:
-    """The time in a column of the database, aware."""
-    if django_timezone.is_aware(moment):
-        return moment
-    return django_timezone.make_aware(moment, django_timezone.get_default_timezone())

@@ -339,12 +339,3 @@ class RegisteredTask(AdminEntry):
     class Meta(AdminEntry.Meta):
         verbose_name = _("task")
         verbose_name_plural = _("tasks")
-
-
-class Log(AdminEntry):
-    """The page that shows who did what. Its entries are those of Django's admin log."""
-
-    class Meta(AdminEntry.Meta):
-        verbose_name = _("log")
-        verbose_name_plural = _("log")
-        default_permissions = ("view",)

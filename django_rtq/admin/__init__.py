@@ -19,7 +19,6 @@ def register(site: AdminSite) -> None:
     from django_rtq.admin.pages.clients import ClientAdmin
     from django_rtq.admin.pages.dead_letters import DeadLetterAdmin
     from django_rtq.admin.pages.jobs import JobAdmin
-    from django_rtq.admin.pages.log import LogAdmin
     from django_rtq.admin.pages.queues import QueueAdmin
     from django_rtq.admin.pages.schedules import ScheduleAdmin
     from django_rtq.admin.pages.tasks import TaskAdmin
@@ -33,7 +32,6 @@ def register(site: AdminSite) -> None:
     site.register(models.Worker, WorkerAdmin)
     site.register(models.Workflow, WorkflowAdmin)
     site.register(models.RegisteredTask, TaskAdmin)
-    site.register(models.Log, LogAdmin)
     site.register(models.Schedule, ScheduleAdmin)
 
 

@@ -19,14 +19,13 @@ _CLASS = re.compile(r"[A-Za-z_][\w.]*|")  # the name of a class, or nothing
 
 def read_filter(data: QueryDict) -> JobFilter:
     """From a query string or a form. Invalid values are ignored."""
-    moments = read_moments(data)
     return JobFilter(
         task=get_text(data, "task"),
         client=get_client(data) or None,
         error_class=get_text(data, "error"),
         id=get_text(data, "id"),
-        since=past_moment(moments["since"]),
-        until=past_moment(moments["until"]),
+        since=past_moment(get_text(data, "since", 40)),
+        until=past_moment(get_text(data, "until", 40)),
     )
 
 
@@ -61,12 +60,6 @@ def filter_facts(wanted: JobFilter) -> list[tuple[str, str]]:
         "until": _("Until"),
     }
     return [(titles[name], text) for name, text in filter_query(wanted).items() if text]
-
-
-def read_moments(data: QueryDict) -> dict[str, str]:
-    """The parameters `since` and `until`, each "" if it is missing or invalid."""
-    moments = {name: get_text(data, name, 40) for name in ("since", "until")}
-    return {name: text if past_moment(text) else "" for name, text in moments.items()}
 
 
 def _entered(moment: datetime | None) -> str:

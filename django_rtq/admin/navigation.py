@@ -13,7 +13,7 @@ from django.utils.text import capfirst
 
 from django_rtq.admin.urls import page_url
 
-_ENTRIES = ("Queue", "Job", "DeadLetter", "Client", "Schedule", "Workflow", "Worker", "RegisteredTask", "Log")
+_ENTRIES = ("Queue", "Job", "DeadLetter", "Client", "Schedule", "Workflow", "Worker", "RegisteredTask")
 
 
 class NavigationLink(NamedTuple):

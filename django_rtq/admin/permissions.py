@@ -17,7 +17,6 @@ CONTROL = "django_rtq.control_worker"
 PAUSE_TASK = "django_rtq.pause_task"
 PAUSE_CLIENT = "django_rtq.pause_client"
 LIMIT = "django_rtq.change_limits"
-LOG = "django_rtq.view_log"
 
 
 class UserPermissions:

@@ -7,6 +7,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.DeleteModel(name="Log"),
         migrations.CreateModel(
             name="Workflow",
             fields=[

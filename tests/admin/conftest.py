@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from django_rtq.admin import permissions
-from django_rtq.admin.action_log import LogFilter, read_log
 from django_rtq.admin.pages import page_admin
 from django_rtq.admin.pages.page_admin import PageAdmin
 from django_rtq.broker.redis.client import RedisClient
@@ -148,7 +148,7 @@ def links(html):
 
 def logged():
     """The texts of the log, the newest first."""
-    return [entry.text for entry in read_log(LogFilter(), limit=100)]
+    return list(LogEntry.objects.order_by("-pk").values_list("change_message", flat=True))
 
 
 def text(response):

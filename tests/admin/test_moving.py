@@ -5,11 +5,10 @@ import time
 
 import pytest
 
-from django_rtq.admin.action_log import LogFilter, read_log
 from django_rtq.admin.pages.bulk import pages as bulk_pages
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.jobs.job import JobState
-from tests.admin.conftest import text
+from tests.admin.conftest import logged, text
 from tests.admin.test_dead_letters import hidden_fields, said
 from tests.support.jobs import QUEUE, claimed_job, dead_job, entered_job, queued_job, unique_job
 
@@ -45,9 +44,7 @@ def test_a_job_is_moved_from_its_page(broker, operator, inspector):
     page = said(operator)
     assert f"Job {job.id} was moved to queue reports." in page
     assert "No worker serves queue reports now: the jobs wait." in page
-    for queue in (QUEUE, TARGET):  # both pages show it
-        (logged,) = read_log(LogFilter(queue=queue, action="move"), limit=9)
-        assert (logged.text, logged.subject) == ("Moved to queue reports.", job.id)
+    assert logged() == ["Moved to queue reports."]
 
 
 def test_the_page_of_the_old_queue_still_finds_it(broker, operator, inspector):
@@ -115,8 +112,7 @@ def test_selected_jobs_are_moved_after_the_question_where_to(broker, operator, i
     page = said(operator)
     assert "2 jobs were moved to queue reports." in page
     assert "1 job was not moved: it runs or is over, is in another queue already" in page
-    (logged,) = read_log(LogFilter(queue=TARGET, action="move"), limit=9)
-    assert (logged.text, logged.count) == ("2 jobs were moved to queue reports.", 2)
+    assert logged()[0].startswith("2 jobs were moved to queue reports.")
 
 
 def test_all_that_match_are_moved(broker, operator, inspector):
@@ -129,9 +125,7 @@ def test_all_that_match_are_moved(broker, operator, inspector):
 
     assert [inspector.find(job.id).queue for job in (*reports, mail)] == [TARGET, TARGET, QUEUE]
     assert "2 jobs were moved to queue reports." in said(operator)
-    (logged,) = read_log(LogFilter(queue=QUEUE, action="move"), limit=9)
-    assert (logged.count, logged.task) == (2, "shop.report")
-    assert "To queue: reports" in logged.text
+    assert "To queue: reports" in logged()[0]
 
 
 def test_dead_letters_are_requeued_there(broker, operator, inspector):

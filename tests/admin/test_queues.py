@@ -7,7 +7,6 @@ from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.test import override_settings
 
-from django_rtq.admin import permissions
 from django_rtq.admin.display import jobs as job_table
 from django_rtq.admin.display import overview
 from django_rtq.admin.display.charts.history import SPANS, history_charts
@@ -58,15 +57,6 @@ def test_the_overview_looks_back(span, steps, jobs, operator):
     assert html.count("<title>") == 2 * steps + html.count("rtq-spark") + 1
 
 
-def test_what_people_did_is_marked_in_the_charts(jobs, operator):
-    operator.post(f"{PAGE}pause/", {"next": OVERVIEW})
-    html = text(operator.get(OVERVIEW))
-
-    marks = re.findall(r'<path class="rtq-mark" d="M\d+ 0V200"><title>(.*?)</title>', html)
-    assert len(marks) == 2  # one in each chart
-    assert re.fullmatch(r"\d\d:\d\d user-\d+: .*aused.*", marks[0])
-
-
 def test_deploys_are_marked_in_the_charts(redis, broker, jobs, viewer, round_trips):
     with override_settings(RTQ={**settings.RTQ, "VERSION": "2026.11.3"}):
         report_version(broker, "2026.11.3")
@@ -77,7 +67,7 @@ def test_deploys_are_marked_in_the_charts(redis, broker, jobs, viewer, round_tri
 
     assert len(round_trips) <= 5
     for page in (html, again):
-        marks = re.findall(r'<path class="rtq-mark rtq-mark-deploy" d="M\d+ 0V200"><title>(.*?)</title>', page)
+        marks = re.findall(r'<path class="rtq-mark" d="M\d+ 0V200"><title>(.*?)</title>', page)
         assert len(marks) == 2  # one in each chart
         assert re.fullmatch(r"\d\d:\d\d Version 2026\.11\.3 started", marks[0])
         assert len(re.findall(r'text-anchor="end">2026\.11\.3</text>', page)) == 2
@@ -86,15 +76,7 @@ def test_deploys_are_marked_in_the_charts(redis, broker, jobs, viewer, round_tri
 
 def test_without_a_version_of_the_project_no_deploys_are_read(broker, jobs, viewer):
     report_version(broker, "1")
-    assert "rtq-mark-deploy" not in text(viewer.get(OVERVIEW))
-
-
-def test_marks_need_the_permission_of_the_log(jobs, operator, person):
-    operator.post(f"/admin/django_rtq/queue/{QUEUE}/pause/")
-    viewer, reader = person(permissions.VIEW), person(permissions.VIEW, permissions.LOG)
-    for headers in ({}, {"X-RTQ-Refresh": "none"}):
-        seen = ["rtq-mark" in text(client.get(OVERVIEW, headers=headers)) for client in (reader, viewer, reader)]
-        assert seen == [True, False, True]
+    assert "rtq-mark" not in text(viewer.get(OVERVIEW))
 
 
 def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, inspector, monkeypatch):

@@ -117,7 +117,7 @@ def test_marks_are_in_their_row_of_the_table():
 
 def test_labels_do_not_overlap_and_stay_within_the_chart():
     said = [(0, "first"), (10, "no room"), (30, "x" * 40), (42, "no room"), (45, ""), (58, "no room"), (59.5, "last")]
-    labels = chart([1] * 60, events=[Event(BEGIN + timedelta(minutes=m), "", label=text) for m, text in said])["labels"]
+    labels = chart([1] * 60, events=[Event(BEGIN + timedelta(minutes=m), "", text) for m, text in said])["labels"]
 
     assert [(each["percent"], each["text"], each["anchor"]) for each in labels] == [
         ("99.2", "last", "end"),

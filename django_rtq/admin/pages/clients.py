@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ from django.utils.translation import ngettext
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import LogFilter, log_action
+from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display.bulk_texts import purge_consequence
 from django_rtq.admin.display.clients import ClientListParams, client_rows, limit_label, list_context
 from django_rtq.admin.display.sanitize import clean_text
@@ -70,7 +69,6 @@ class ClientAdmin(BulkPages):
             "has_waiting": any(in_queue.queued or in_queue.scheduled for in_queue in in_queues),
             "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
         }
-        context |= self.recent_actions(request, LogFilter(client=name))
         return self.render(request, "client.html", context)
 
     # -- actions
@@ -81,7 +79,7 @@ class ClientAdmin(BulkPages):
         done = [queue for queue in _queues_of(request) if limits.pause_client(queue, name, by)]
         if done:
             message = _("Client %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start.")
-            self._log(request, name, _("Paused in %(queues)s.") % {"queues": ", ".join(done)}, done)
+            self._log(request, name, _("Paused in %(queues)s.") % {"queues": ", ".join(done)})
             messages.success(request, message % {"name": _shown(name), "queues": ", ".join(done)})
         else:
             messages.warning(request, _("Client %(name)s was already paused.") % {"name": _shown(name)})
@@ -92,7 +90,7 @@ class ClientAdmin(BulkPages):
         name, limits = _client_of(request.POST), get_inspector().limits
         done = [queue for queue in _queues_of(request) if limits.resume_client(queue, name)]
         if done:
-            self._log(request, name, _("Resumed in %(queues)s.") % {"queues": ", ".join(done)}, done)
+            self._log(request, name, _("Resumed in %(queues)s.") % {"queues": ", ".join(done)})
             message = _("Client %(name)s was resumed in %(queues)s.")
             messages.success(request, message % {"name": _shown(name), "queues": ", ".join(done)})
         else:
@@ -160,7 +158,7 @@ class ClientAdmin(BulkPages):
         }
         jobs = AllJobs(
             wanted=JobFilter(client=name),
-            log=lambda text, count: self._log(request, name, text, count=count),
+            log=lambda text: self._log(request, name, text),
             title=titles[verb] % {"name": _shown(name)},
             question=lambda counted: client_question(verb, counted.count, _shown(name)),
             consequence=client_consequence(verb),
@@ -192,7 +190,7 @@ class ClientAdmin(BulkPages):
             what = ", ".join(f"{limit}={value}" for limit, value in changed.items())
             text = _("Limits in queue %(queue)s changed: %(limits)s") % {"queue": queue, "limits": what}
             if scope == "client":
-                self._log(request, name, text, queue=queue)
+                self._log(request, name, text)
             else:
                 log_action(request, models.Queue(name=queue), text)
             messages.success(request, text)
@@ -203,17 +201,15 @@ class ClientAdmin(BulkPages):
     def _purge(self, request: HttpRequest, queue: str, name: str) -> HttpResponse:
         back = self._page_of(queue, name, "client")
 
-        def log(text: str, count: int) -> None:
-            self._log(request, name, f"{queue}: {text}", queue=queue, count=count)
+        def log(text: str) -> None:
+            self._log(request, name, f"{queue}: {text}")
 
         if self.purge_for_a_while(request, queue, name, log):
             return HttpResponseRedirect(back)
         return HttpResponseRedirect(self.url("client_purge", query={"queue": queue, "client": name}))
 
-    def _log(
-        self, request: HttpRequest, name: str, message: str, queues: Sequence[str] = (), **facts: str | int
-    ) -> None:
-        log_action(request, models.Client(name=name), message, (), queues, **facts)
+    def _log(self, request: HttpRequest, name: str, message: str) -> None:
+        log_action(request, models.Client(name=name), message)
 
     def _page_of(self, queue: str, name: str, scope: str) -> str:
         if scope != "client":

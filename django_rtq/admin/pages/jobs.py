@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -13,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import LogFilter, log_action
+from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display.bulk_texts import move_consequence
 from django_rtq.admin.display.charts.time_bar import time_bar
 from django_rtq.admin.display.jobs import busiest_first, running_by_worker, steps
@@ -116,7 +115,6 @@ class JobAdmin(BulkPages):
             "is_internal": is_internal(job.task),
             "exactly_once": _exactly_once_text(job),
             "batch": getattr(known_task(job.task), "batch", None),
-            **self.recent_actions(request, LogFilter(job=job_id)),
         }
         return self.render(request, "job.html", context)
 
@@ -168,7 +166,7 @@ class JobAdmin(BulkPages):
         except WrongState as error:
             messages.warning(request, _("Nothing was done: %(error)s") % {"error": clean_text(str(error), 300)})
             return HttpResponseRedirect(self._job_url(job_id, job.queue))
-        self._log_job(request, job, _("Moved to queue %(queue)s.") % {"queue": target}, queues=[target])
+        self._log_job(request, job, _("Moved to queue %(queue)s.") % {"queue": target})
         text = _("Job %(id)s was moved to queue %(queue)s.")
         messages.success(request, text % {"id": clean_text(job.id, 60), "queue": target})
         warn_if_nobody_serves(request, target)
@@ -311,9 +309,8 @@ class JobAdmin(BulkPages):
         messages.success(request, message % {"id": clean_text(job.id, 60)})
         return HttpResponseRedirect(query_params.get_next_url(request, self._job_url(job.id, job.queue)))
 
-    def _log_job(self, request: HttpRequest, job: JobDetails, message: str, queues: Sequence[str] = ()) -> None:
-        facts = {"queue": job.queue, "task": job.task, "client": job.client}
-        log_action(request, models.Job(name=job.id), message, queues=queues, **facts)
+    def _log_job(self, request: HttpRequest, job: JobDetails, message: str) -> None:
+        log_action(request, models.Job(name=job.id), message)
 
     def _unchanged(self, request: HttpRequest, job_id: str, queue: str) -> HttpResponse:
         """Report the job's current state: someone else acted first, or the job moved on."""

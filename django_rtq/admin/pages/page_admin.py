@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from functools import partial, update_wrapper
 from typing import Any, NamedTuple
 
@@ -16,10 +15,8 @@ from django.urls import URLPattern, path
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.action_log import LogFilter, read_log
-from django_rtq.admin.display.log import log_rows
 from django_rtq.admin.navigation import mark_no_running_jobs, navigation_links, search_url
-from django_rtq.admin.permissions import LOG, VIEW, UserPermissions
+from django_rtq.admin.permissions import VIEW, UserPermissions
 from django_rtq.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.admin.urls import page_url
 from django_rtq.conf.config import get_config
@@ -27,8 +24,6 @@ from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable,
 from django_rtq.inspector.inspector import get_inspector, of_all_shards
 from django_rtq.inspector.overview import Overview
 from django_rtq.inspector.places import shard_numbers, shard_of, viewed_backend, views_all_shards
-
-LAST_ACTIONS = 5  # on the pages of what they are about
 
 View = Callable[..., HttpResponse]
 
@@ -110,17 +105,6 @@ class PageAdmin(admin.ModelAdmin):
     def url(self, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
         """The URL of a page on this admin site."""
         return page_url(self.admin_site.name, name, *args, query=query)
-
-    def recent_actions(self, request: HttpRequest, about: LogFilter) -> dict[str, Any]:
-        """The last actions on a queue, task, client or job, for `_recent_actions.html`; none without the permission."""
-        if not request.user.has_perm(LOG):
-            return {"recent_actions": []}
-        entries = read_log(about, limit=LAST_ACTIONS)
-        return {
-            "recent_actions": log_rows(entries, self.url),
-            # The filter of the log cannot say "the client without a name": it would show all entries.
-            "log_url": "" if about.client == "" else self.url("log_changelist", query=asdict(about)),
-        }
 
     # -- helpers
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -14,18 +13,15 @@ from django.utils.translation import ngettext
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import LogFilter, log_action, read_log
+from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display import overview
 from django_rtq.admin.display.bulk_texts import purge_consequence
-from django_rtq.admin.display.charts.history import SPANS, Span, deploy_events, history_charts, span_links
-from django_rtq.admin.display.charts.time_chart import Event
+from django_rtq.admin.display.charts.history import SPANS, deploy_events, history_charts, span_links
 from django_rtq.admin.display.incidents import health_of, health_of_shards
 from django_rtq.admin.display.jobs import PAGE_SIZE, JobTable
-from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.pages.bulk.pages import BulkPages
 from django_rtq.admin.pages.page_admin import Route, counts_of
 from django_rtq.admin.refreshing import REFRESH_HEADER
-from django_rtq.clocks import utc_now
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.formatting import format_duration
@@ -39,7 +35,6 @@ from django_rtq.inspector.places import shard_place, view_backend, views_all_sha
 from django_rtq.transactions.outbox import OutboxLag, outbox_lag
 
 MAX_CLIENTS = 20
-MAX_MARKS = 40  # actions of people in a chart
 
 
 class QueueAdmin(BulkPages):
@@ -95,7 +90,7 @@ class QueueAdmin(BulkPages):
         more: dict[str, Any],
     ) -> HttpResponse:
         span = SPANS[chosen]
-        events = [*deploy_events(front.deploys), *_marks(request, span)]
+        events = deploy_events(front.deploys)
         context = {
             "title": _("Task queues"),
             "totals": overview.totals(front, self.url, lag),
@@ -126,7 +121,6 @@ class QueueAdmin(BulkPages):
             "clients": queue_page.clients.clients,
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
             **_state_of(details),
-            **self.recent_actions(request, LogFilter(queue=name)),
         }
         return self.render(request, "queue.html", context)
 
@@ -207,8 +201,8 @@ class QueueAdmin(BulkPages):
     def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
         back = self.url("queue_change", name)
 
-        def log(text: str, count: int) -> None:
-            log_action(request, models.Queue(name=name), text, count=count)
+        def log(text: str) -> None:
+            log_action(request, models.Queue(name=name), text)
 
         is_over = self.purge_for_a_while(request, name, None, log)
         return HttpResponseRedirect(back if is_over else self.url("queue_purge", name))
@@ -224,15 +218,6 @@ def _read_overview(inspector: Inspector, chosen: str, *, is_fresh: bool) -> tupl
     if chosen == "1h" or not front.queues:
         return front, [row.series for row in front.queues]
     return front, shared.history(front, span.read_minutes, span.step)
-
-
-def _marks(request: HttpRequest, span: Span) -> list[Event]:
-    """The newest actions of people, to be marked in the charts; none without the permission."""
-    if not request.user.has_perm(permissions.LOG):
-        return []
-    since = utc_now() - timedelta(minutes=span.minutes)
-    actions = read_log(LogFilter(since=since), limit=MAX_MARKS)
-    return [Event(action.at, f"{action.user}: {clean_text(action.text, 100)}") for action in actions]
 
 
 def _check_name(name: str) -> None:

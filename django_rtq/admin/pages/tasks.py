@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import LogFilter, log_action
+from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display.jobs import group_row
 from django_rtq.admin.display.paged_list import paged_context
 from django_rtq.admin.display.sanitize import clean_text
@@ -114,7 +114,6 @@ class TaskAdmin(BulkPages):
             "histograms": histograms(details),
             "schedules_title": _("Schedules"),
             "schedule_rows": self._schedules(request, name),
-            **self.recent_actions(request, LogFilter(task=name)),
         }
         return self.render(request, "task.html", context)
 
@@ -138,7 +137,7 @@ class TaskAdmin(BulkPages):
             done, is_refused = error.paused, True
         if done:
             paused = _("Paused in %(queues)s.") % {"queues": names_text(done, MAX_QUEUES_NAMED)}
-            log_action(request, _entry(name), paused, queues=done, task=name)
+            log_action(request, _entry(name), paused)
             text = _("Task %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start.")
             messages.success(request, text % {"name": _shown(name), "queues": names_text(done, MAX_QUEUES_NAMED)})
         elif not is_refused:
@@ -150,7 +149,7 @@ class TaskAdmin(BulkPages):
         done = get_inspector().task_pauses.resume_task(name, _queue_of(request))
         queues = {"queues": names_text(done, MAX_QUEUES_NAMED)}
         if done:
-            log_action(request, _entry(name), _("Resumed in %(queues)s.") % queues, queues=done, task=name)
+            log_action(request, _entry(name), _("Resumed in %(queues)s.") % queues)
             text = _("Task %(name)s was resumed in %(queues)s.")
             messages.success(request, text % {"name": _shown(name), **queues})
         else:
@@ -175,8 +174,7 @@ class TaskAdmin(BulkPages):
             except Exception as error:  # noqa: BLE001 - the task's function for its client may raise anything
                 form.add_error(None, f"{type(error).__name__}: {error}")
             else:
-                entry, facts = models.RegisteredTask(name=name[:255]), {"task": name, "queue": job.queue_name}
-                log_action(request, entry, _("Enqueued by hand: job %(id)s.") % {"id": job.id}, [job.id], **facts)
+                log_action(request, _entry(name), _("Enqueued by hand: job %(id)s.") % {"id": job.id})
                 messages.success(request, _("Job %(id)s is enqueued.") % {"id": job.id})
                 return HttpResponseRedirect(self.url("job_change", job.id, query={"queue": job.queue_name}))
         context = {
@@ -226,8 +224,8 @@ class TaskAdmin(BulkPages):
 
     # -- helpers
 
-    def _log_sweep(self, request: HttpRequest, name: str, text: str, count: int) -> None:
-        log_action(request, _entry(name), text, task=name, count=count)
+    def _log_sweep(self, request: HttpRequest, name: str, text: str) -> None:
+        log_action(request, _entry(name), text)
 
 
 def _find(name: str) -> tuple[TaskDetails, Task[Any, Any] | None, PausedTask | None]:

@@ -80,7 +80,7 @@ class WorkerAdmin(PageAdmin):
             message = ngettext("%(count)d job of worker %(name)s was reclaimed.",
                             "%(count)d jobs of worker %(name)s were reclaimed.", reclaimed)  # fmt: skip
             text = message % {"count": reclaimed, "name": shown}
-            log_action(request, models.Worker(name=name[:255]), text, count=reclaimed)
+            log_action(request, models.Worker(name=name[:255]), text)
             messages.success(request, text)
         return self._back(request)
 

@@ -123,7 +123,7 @@ class WorkflowAdmin(BulkPages):
             return self._not_found(request, workflow_id)
         jobs = AllJobs(
             wanted=JobFilter(workflow=workflow_id),
-            log=lambda text, count: log_action(request, models.Workflow(name=workflow_id[:255]), text, count=count),
+            log=lambda text: log_action(request, models.Workflow(name=workflow_id[:255]), text),
             title=_("Requeue the dead jobs of workflow %(name)s") % {"name": name},
             question=lambda counted: (
                 ngettext(

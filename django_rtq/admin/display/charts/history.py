@@ -80,7 +80,7 @@ def deploy_events(deploys: Iterable[Deploy]) -> list[Event]:
     for deploy in deploys:
         version = clean_text(deploy.version, 100)
         text = _("Version %(version)s started") % {"version": version}
-        marks.append(Event(deploy.at, text, "rtq-mark rtq-mark-deploy", version))
+        marks.append(Event(deploy.at, text, version))
     return marks
 
 

@@ -38,7 +38,6 @@ class Mark(NamedTuple):
 
     step: float  # where it is, in steps
     title: str
-    css: str
 
 
 def sparkline(values: Sequence[float], label: str) -> SafeString:
@@ -138,7 +137,7 @@ def _line_path(values: Sequence[float | None], top: float) -> str:
 
 def _mark(mark: Mark) -> SafeString:
     x = round(mark.step * STEP_WIDTH)
-    return format_html('<path class="{}" d="M{} 0V{}"><title>{}</title></path>', mark.css, x, HEIGHT, mark.title)
+    return format_html('<path class="rtq-mark" d="M{} 0V{}"><title>{}</title></path>', x, HEIGHT, mark.title)
 
 
 def _y(value: float, top: float) -> int:

@@ -48,7 +48,6 @@ class Event(NamedTuple):
 
     at: datetime
     text: str
-    css: str = "rtq-mark"
     label: str = ""  # above the chart, as far as there is room
 
 
@@ -68,7 +67,7 @@ def time_chart(
     heights = _heights(steps, shown)
     top, note = _scale(heights, steps, write)
     placed_events = _within(steps, events)
-    marks = [Mark(step, f"{time_text(steps, step)} {event.text}", event.css) for step, event in placed_events]
+    marks = [Mark(step, f"{time_text(steps, step)} {event.text}") for step, event in placed_events]
     label = _("%(title)s from %(from)s to %(to)s. The data table has the values.") % {
         "title": title,
         "from": time_text(steps, 0),

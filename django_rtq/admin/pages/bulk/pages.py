@@ -61,7 +61,7 @@ _PERMISSIONS: Mapping[str, str] = {
     "cancel": permissions.CANCEL,
 }
 
-Log = Callable[[str, int], None]  # a text, and with how many jobs something was done
+Log = Callable[[str], None]  # writes a text to the admin log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class BulkPages(PageAdmin):
         done = get_inspector().actions.done(verb, queue, ids, sweep.how(state))
         if done:
             text = form.done_text(len(done))
-            log_action(request, self.bulk_entry(name=queue), text, done, queues=_named(sweep.target))
+            log_action(request, self.bulk_entry(name=queue), text, done)
             messages.success(request, text)
         if done and sweep.target:
             warn_if_nobody_serves(request, sweep.target)
@@ -280,7 +280,7 @@ class BulkPages(PageAdmin):
             rest = _("%(done)s Jobs of these queues do the rest: %(queues)s.")
             text = rest % {"done": text, "queues": ", ".join(job.queue_name for job in jobs)}
         if result.count or jobs:
-            log(text if error is None else f"{text} {error}", result.count)
+            log(text if error is None else f"{text} {error}")
         if isinstance(error, BrokerError):
             raise error
         if error is not None:
@@ -300,7 +300,7 @@ class BulkPages(PageAdmin):
         result, _jobs, error = _act(Sweep(verb="purge", selection=selection))
         text = bulk_done_text("purge", result.count)
         if result.count:
-            log(text, result.count)
+            log(text)
         if error is not None:
             raise error
         if result.is_complete:
@@ -318,7 +318,7 @@ class BulkPages(PageAdmin):
         done, text = result.count, form.done_text(result.count)
         if error is not None:
             if done:
-                self._log_form(request, form, f"{text} ({form.filter_text}) {error}", done)
+                self._log_form(request, form, f"{text} ({form.filter_text}) {error}")
             if isinstance(error, BrokerError):
                 raise error
             messages.warning(request, rest_refused_text(text, error))
@@ -328,7 +328,7 @@ class BulkPages(PageAdmin):
         is_of_dead = form.state == "dead" and sweep.verb != "move"
         back = self.url(self.bulk_home) if is_of_dead else self._list_of(form)
         if done:
-            self._log_form(request, form, f"{text} ({form.filter_text})", done)
+            self._log_form(request, form, f"{text} ({form.filter_text})")
             messages.success(request, text)
             if sweep.target:
                 warn_if_nobody_serves(request, sweep.target)
@@ -344,7 +344,7 @@ class BulkPages(PageAdmin):
         left = get_inspector().sweeps.count(form.sweep).count
         total = query_params.get_int(request.POST, "total", done + left, minimum=1)
         facts = {"done": form.done_text(done), "id": jobs[0].id, "filter": form.filter_text}
-        self._log_form(request, form, _("%(done)s Job %(id)s does the rest. (%(filter)s)") % facts, done)
+        self._log_form(request, form, _("%(done)s Job %(id)s does the rest. (%(filter)s)") % facts)
         query = {**form.query, "total": total, "job": ",".join(job.id for job in jobs)}
         return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{form.sweep.verb}_progress", query=query))
 
@@ -390,12 +390,8 @@ class BulkPages(PageAdmin):
         }
         return self.render(request, "sweep.html", context, is_form="question" in more)
 
-    def _log_form(self, request: HttpRequest, form: BulkForm, message: str, count: int) -> None:
-        wanted = form.sweep.selection.filter
-        about = (("task", wanted.task.removeprefix("=")), ("client", wanted.client))
-        facts = {name: text for name, text in about if text}
-        queues = _named(form.sweep.target)
-        log_action(request, self.bulk_entry(name=form.queue), message, count=count, queues=queues, **facts)
+    def _log_form(self, request: HttpRequest, form: BulkForm, message: str) -> None:
+        log_action(request, self.bulk_entry(name=form.queue), message)
 
     def _list_of(self, form: BulkForm) -> str:
         query = {"state": form.state, **filter_query(form.sweep.selection.filter)}
@@ -474,10 +470,6 @@ def _has_next_job(sweep: Sweep) -> bool:
         for state in ("scheduled", "queued", "running")
         for job in get_inspector().job_list.page(queue, state, filter=wanted, depth=STEP).jobs
     )
-
-
-def _named(target: str) -> list[str]:
-    return [target] if target else []
 
 
 def _state_of(job_id: str, queue: str) -> str:
