@@ -59,8 +59,6 @@ class RTQIntegration(Integration):
                 'dictionary of names and options, like {"nightly-cleanup": {"max_runtime": 60}}.'
             )
         self.monitor_schedules = monitor_schedules
-        if monitor_schedules:
-            crons.connect(monitor_schedules)
 
     @staticmethod
     def setup_once() -> None:
@@ -75,7 +73,7 @@ class RTQIntegration(Integration):
 @contextmanager
 def _publishing(call: TaskCall) -> Iterator[Span]:
     if call.schedule is not None:
-        call.headers |= crons.monitor_headers(_monitor_schedules(), call.schedule, call.task)
+        call.headers |= crons.monitor_headers(_monitor_schedules(), call.schedule)
     with _new_trace() if call.schedule is not None else nullcontext(), _publish_span(call) as span:
         yield span
 
@@ -126,10 +124,10 @@ def _processing(job: Job) -> Iterator[None]:
             if job.attempt == 1:
                 waited_ms = max(0, time.time_ns() // 1_000_000 - job.ready_ms)
                 transaction.set_data(SPANDATA.MESSAGING_MESSAGE_RECEIVE_LATENCY, waited_ms)
-            if _monitor_schedules():
-                crons.begin_run(job)
+            is_monitored = crons.SLUG in job.headers and _monitor_schedules()
             try:
-                yield
+                with crons.checked_in(job) if is_monitored else nullcontext():
+                    yield
             except _NO_FAILURES:
                 transaction.set_status("aborted")
                 raise
