@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,10 +26,7 @@ def monitor_headers(chosen: MonitorSchedules, schedule: Schedule) -> dict[str, A
     """The headers of jobs of a schedule; empty if it is not monitored."""
     more = chosen.get(schedule.name) if isinstance(chosen, Mapping) else {} if chosen else None
     unit, unit_ms = next((each for each in _UNITS if schedule.every_ms % each[1] == 0), ("", 1))
-    if more is None:
-        return {}
-    if not unit:
-        logging.getLogger("django_rtq").warning("schedule %s: Sentry monitors whole minutes only", schedule.name)
+    if more is None or not unit:  # Sentry knows whole minutes only
         return {}
     when = {"type": "interval", "value": schedule.every_ms // unit_ms, "unit": unit}
     if schedule.expression:
