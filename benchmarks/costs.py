@@ -54,7 +54,6 @@ PAGES = {
     "search by client": f"/job/search/?q=client:{CLIENT}",
     "search by client and argument": f"/job/search/?q=client:{CLIENT}+args.number:nosuch",
     "workers": "/worker/",
-    "host": "/worker/host/host-1/",
     "tasks": "/registeredtask/",
     "task": f"/registeredtask/{TASK}/",
     "cancel task?": f"/registeredtask/{TASK}/cancel/",

@@ -17,7 +17,6 @@ _PAGES = {
     "dead": "the newest 1,000 dead letters by task and error",
     "running": "the running jobs",
     "workers": "the workers",
-    "host": "a host: 8 worker processes, 16 running jobs",
     "tasks": "the tasks with their metrics of 24 hours",
     "task": "a task: 24 hours, its jobs in all queues",
     "clients": "the first of 10,000 clients",

@@ -34,7 +34,6 @@ PAGES = {
     "dead": f"{ROOT}deadletter/",
     "running": f"{ROOT}job/",
     "workers": f"{ROOT}worker/",
-    "host": f"{ROOT}worker/host/bench/",
     "tasks": f"{ROOT}registeredtask/",
     "task": f"{ROOT}registeredtask/benchmarks.jobs.noop/",
     "clients": f"{ROOT}client/",

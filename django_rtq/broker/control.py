@@ -42,23 +42,9 @@ class Order(NamedTuple):
 
 def send_command(broker: Broker, supervisor: str, command: WorkerCommand, *, by: str = "") -> None:
     """Store a command and wake the supervisor."""
-    send_commands(broker, [supervisor], command, by=by)
-
-
-def send_commands(broker: Broker, supervisors: Sequence[str], command: WorkerCommand, *, by: str = "") -> None:
-    """Store a command for several supervisors and wake them, in one round trip."""
-    commands: list[Command] = []
-    for supervisor in supervisors:
-        text = f"{command.value} {by}".rstrip()
-        commands.append(("SET", broker.keys.control(supervisor), text, "PX", KEPT_MS))
-        commands += wake_commands(broker.keys, supervisor)
-    broker.redis.execute(commands, resend=True)
-
-
-def read_last_commands(broker: Broker, supervisors: Sequence[str]) -> dict[str, WorkerCommand]:
-    """The last commands for some supervisors, if there were any in the last hour."""
-    orders = broker.redis.execute([("GET", broker.keys.control(supervisor)) for supervisor in supervisors], resend=True)
-    return {supervisor: Order.read(text).command for supervisor, text in zip(supervisors, orders, strict=True) if text}
+    text = f"{command.value} {by}".rstrip()
+    store: Command = ("SET", broker.keys.control(supervisor), text, "PX", KEPT_MS)
+    broker.redis.execute([store, *wake_commands(broker.keys, supervisor)], resend=True)
 
 
 def read_commands(

@@ -24,7 +24,6 @@ from django_rtq.inspector.clients.client_list import ClientListReader
 from django_rtq.inspector.clients.clients import ClientReader
 from django_rtq.inspector.clients.limits import LimitEditor
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
-from django_rtq.inspector.hosts import HostReader
 from django_rtq.inspector.jobs import one_job
 from django_rtq.inspector.jobs.dead_letters import DeadLetters
 from django_rtq.inspector.jobs.filtered_search import FilteredSearch
@@ -73,7 +72,6 @@ class Inspector:
         self.dead_letters = DeadLetters(broker)
         self.limits = LimitEditor(broker)
         self.clients = ClientReader(broker)
-        self.hosts = HostReader(broker, self.overview)
         self.client_list = ClientListReader(broker)
         self.actions = Actions(broker, Inspector)
         self.sweeps = Sweeper(broker, self.actions, Inspector)

@@ -28,7 +28,6 @@ from django_rtq.inspector.clients.client_states import ClientInQueue
 from django_rtq.inspector.clients.clients import ClientReader
 from django_rtq.inspector.clients.limits import LimitEditor, QueueLimits, share_of_queue
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails
-from django_rtq.inspector.hosts import HostDetails, HostReader
 from django_rtq.inspector.inspector import Inspector, QueuePage, get_inspector, of_all_shards
 from django_rtq.inspector.jobs.dead_letters import DEPTH as GROUPED
 from django_rtq.inspector.jobs.dead_letters import DeadGroup, DeadGroups, DeadLetters
@@ -41,7 +40,6 @@ from django_rtq.inspector.merging import (
     merged_clients,
     merged_counts,
     merged_dead,
-    merged_hosts,
     merged_in_queues,
     merged_limits,
     merged_metrics,
@@ -74,7 +72,6 @@ class AllShards(Inspector):
         self.dead_letters = _DeadLetters(self)
         self.limits = _Limits(self)
         self.clients = _Clients(self)
-        self.hosts = _Hosts(self, self.overview)
         self.client_list = _ClientList(self)
         self.actions = _Actions(self, Inspector)
         self.sweeps = _Sweeper(self, self.actions, Inspector)
@@ -354,20 +351,6 @@ class _Clients(_Merged, ClientReader):
 class _ClientList(_Merged, ClientListReader):
     def read(self) -> ClientCounts:
         return merged_counts(self._shards.ask(lambda inspector, _: inspector.client_list.read()))
-
-
-class _Hosts(_Merged, HostReader):
-    def get(self, name: str) -> HostDetails:
-        return merged_hosts(name, self._shards.every(lambda inspector: inspector.hosts.get(name)))
-
-    def quiet(self, name: str, *, by: str = "") -> list[str]:
-        return _all_of(self._shards.every(lambda inspector: inspector.hosts.quiet(name, by=by)))
-
-    def wake(self, name: str) -> list[str]:
-        return _all_of(self._shards.every(lambda inspector: inspector.hosts.wake(name)))
-
-    def stop(self, name: str) -> list[str]:
-        return _all_of(self._shards.every(lambda inspector: inspector.hosts.stop(name)))
 
 
 class _Actions(_Merged, Actions):

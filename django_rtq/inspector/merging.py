@@ -13,7 +13,6 @@ from django_rtq.inspector.clients.client_list import ClientCounts
 from django_rtq.inspector.clients.client_states import ClientInQueue
 from django_rtq.inspector.clients.limits import Limit, Limits
 from django_rtq.inspector.details import QueueDetails
-from django_rtq.inspector.hosts import HostDetails
 from django_rtq.inspector.jobs.dead_letters import DeadGroup, DeadGroups
 from django_rtq.inspector.metrics.reader import ClientDetails, Clients, TaskMetrics
 from django_rtq.inspector.task_details import TaskDetails, TaskHour, TaskInQueue
@@ -88,17 +87,6 @@ def _both(one: DeadGroup, other: DeadGroup) -> DeadGroup:
     newer, older = (one, other) if one.last_at >= other.last_at else (other, one)
     first_at = min(newer.first_at, older.first_at)
     return replace(newer, count=newer.count + older.count, first_at=first_at, shards=(*newer.shards, *older.shards))
-
-
-def merged_hosts(name: str, every: Sequence[HostDetails]) -> HostDetails:
-    """A host that serves several shards."""
-    commands = [host.commands for host in every]
-    return HostDetails(
-        name=name,
-        workers=[worker for host in every for worker in host.workers],
-        unknown=sum(host.unknown for host in every),
-        commands=None if None in commands else dict(chain.from_iterable((of or {}).items() for of in commands)),
-    )
 
 
 def merged_counts(by_shard: Mapping[int, ClientCounts]) -> ClientCounts:

@@ -70,7 +70,7 @@ def test_pages_ask_redis_a_fixed_number_of_times(name, jobs, operator, round_tri
     # Of each queue that has dead letters, some are counted.
     most = {"queue_changelist": 3, "client_changelist": 3, "job_search": 4}
     # How long tasks usually run is read hour by hour, once a minute.
-    most |= {"job_changelist": 3, "worker_host": 3, "worker_host_stop": 3, "deadletter_changelist": 4}
+    most |= {"job_changelist": 3, "deadletter_changelist": 4}
     most |= {"client_cancel": 3, "client_requeue": 5, "registeredtask_cancel": 4, "registeredtask_requeue": 5}
     most |= {"workflow_changelist": 3, "workflow_requeue": 5}
     # Where jobs can go is read as for the overview, unless that was read in the last second.

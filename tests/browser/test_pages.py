@@ -41,7 +41,6 @@ OF_TEMPLATES = {
     "client": "client_change",
     "limits": "client_limits",
     "workers": "worker_changelist",
-    "host": "worker_host",
     "tasks": "registeredtask_changelist",
     "enqueue": "registeredtask_enqueue",
     "task": "registeredtask_change",
@@ -49,8 +48,8 @@ OF_TEMPLATES = {
     "workflow": "workflow_change",
 }
 NO_CONTRAST = {"color-contrast": {"enabled": False}}
-# Components whose colours are looked at where they appear: test_deploys, test_hosts.
-SEEN_BY_STORIES = {"rtq-labels", "rtq-state-quiet"}
+# Components whose colours are looked at where they appear: test_deploys.
+SEEN_BY_STORIES = {"rtq-labels"}
 PARTS = {f"rtq-part-{name}" for name in ("before", "delay", "failed", "retry", "run", "wait")}
 WITHOUT_TEXT = {"rtq-is-pointed", "rtq-time", "rtq-time-bar", *PARTS}
 
@@ -170,6 +169,7 @@ def test_all_components_can_be_read(broker, inspector, acted_on, page):
     """On one page, in each colour scheme."""
     acted_on.asked = asked_job(broker, "asked", queue="other", worker="w2")
     let_lapse(broker, "w1", queue="other")  # its worker is lost
+    broker.redis.execute_one(("HSET", broker.keys.worker("w2"), "quiet", 1))
     log_lines(broker, acted_on.finished)
     count_two_weeks(broker)
     fail_since_a_deploy(broker)

@@ -79,16 +79,14 @@ def test_a_process_says_when_it_claims_nothing_any_more(rtq_worker, inspector, j
     running = tasks.gate.delay("running", "gate")
     journal.wait("start", "running")
 
-    assert inspector.hosts.quiet(one.host) == [one.supervisor_name]
+    inspector.quiet_worker(one.name)
     # The other one had nothing to run. This one looks for the command when its job is over.
     wait_until(lambda: sorted(is_resting(inspector)) == [False, True] and is_quiet(inspector) == [True, True])
-    assert not inspector.hosts.get(one.host).is_drained
     journal.open("gate")
     running.get(PATIENCE)
-    wait_until(lambda: inspector.hosts.get(one.host).is_drained)
+    wait_until(lambda: is_resting(inspector) == [True, True])
 
-    inspector.hosts.wake(one.host)
-    assert not inspector.hosts.get(one.host).is_drained
+    inspector.wake_worker(one.name)
     assert tasks.note.delay("later").get(PATIENCE) == "later"
     wait_until(lambda: is_resting(inspector) == [False, False])
 

@@ -1,4 +1,4 @@
-"""The pages of workers and hosts, and remote control: quiet, wake, stop, and reclaim jobs of a lost worker."""
+"""The page of workers, and remote control: quiet, wake, stop, and reclaim jobs of a lost worker."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from django.utils.translation import ngettext
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import log_action
-from django_rtq.admin.display.hosts import host_context, host_sections
 from django_rtq.admin.display.paged_list import ListParams, paged_context
 from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.display.workers import by_host, host_sections
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import LeaseNotExpired, WorkerNotFound
-from django_rtq.inspector.hosts import hosts_of
 from django_rtq.inspector.inspector import get_inspector
 
 
@@ -30,15 +29,11 @@ class HostListParams(ListParams):
 
 
 class WorkerAdmin(PageAdmin):
-    """The page of the workers, and one for each host."""
+    """The page of the workers."""
 
     def routes(self) -> list[Route]:
         return [
             Route("", "changelist", self.workers),
-            Route("host/<str:name>/", "host", self.host),
-            Route("host/<str:name>/quiet/", "host_quiet", self.quiet_host, permissions.CONTROL, "POST"),
-            Route("host/<str:name>/wake/", "host_wake", self.wake_host, permissions.CONTROL, "POST"),
-            Route("host/<str:name>/stop/", "host_stop", self.stop_host, permissions.CONTROL, "BOTH"),
             Route("<str:name>/reclaim/", "reclaim", self.reclaim, permissions.REQUEUE, "POST"),
             Route("<str:name>/quiet/", "quiet", self.quiet, permissions.CONTROL, "POST"),
             Route("wake/", "wake_all", self.wake_all, permissions.CONTROL, "POST"),
@@ -48,25 +43,16 @@ class WorkerAdmin(PageAdmin):
 
     def workers(self, request: HttpRequest) -> HttpResponse:
         """Every process that has a lease, or whose lease has expired and that still holds jobs; by host."""
-        hosts, params = hosts_of(get_inspector().workers()), HostListParams.read(request.GET)
-        shown = params.of(sorted(hosts, key=lambda host: not host.lost))
+        workers, params = get_inspector().workers(), HostListParams.read(request.GET)
+        hosts = by_host(workers)
+        shown = params.of(hosts)
         context = {
             "title": _("Workers"),
             "sections": host_sections(shown),
-            "is_quiet": any(worker.is_quiet for host in hosts for worker in host.workers),
+            "is_quiet": any(worker.is_quiet for worker in workers),
             **paged_context(params, len(shown), len(hosts), lambda query: self.url("worker_changelist", query=query)),
         }
         return self.render(request, "workers.html", context)
-
-    def host(self, request: HttpRequest, name: str) -> HttpResponse:
-        """The processes of a host, what they run, and whether it is drained."""
-        context = {
-            "title": _("Host %(name)s") % {"name": clean_text(name, 100)},
-            "here": request.get_full_path(),
-            "breadcrumbs": [{"url": self.url("worker_changelist"), "title": _("Workers")}],
-            **host_context(get_inspector().hosts.get(name)),
-        }
-        return self.render(request, "host.html", context)
 
     def reclaim(self, request: HttpRequest, name: str) -> HttpResponse:
         """Reclaim the jobs of a lost worker."""
@@ -126,58 +112,7 @@ class WorkerAdmin(PageAdmin):
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
-    def quiet_host(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Ask all rtq_worker of a host to start no new jobs."""
-        message = _(
-            "All workers of host %(name)s were asked to go quiet: running jobs continue, and no new jobs start."
-        )
-        quiet = partial(get_inspector().hosts.quiet, by=request.user.get_username())
-        return self._command_host(request, name, quiet, _("Asked to go quiet."), message)
-
-    def wake_host(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Ask all rtq_worker of a host to start jobs again."""
-        message = _("All workers of host %(name)s were asked to start new jobs again.")
-        log_message = _("Asked to start new jobs again.")
-        return self._command_host(request, name, get_inspector().hosts.wake, log_message, message)
-
-    def stop_host(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Ask all rtq_worker of a host to exit, after confirmation."""
-        if request.method == "POST":
-            message = _(
-                "All workers of host %(name)s were asked to stop. They exit when their running jobs have finished."
-            )
-            return self._command_host(request, name, get_inspector().hosts.stop, _("Asked to stop."), message)
-        host = get_inspector().hosts.get(name)
-        question = ngettext(
-            "This stops %(count)d rtq_worker of host %(name)s and all its processes.",
-            "This stops all %(count)d rtq_worker of host %(name)s and all their processes.",
-            host.rtq_workers,
-        )
-        context = {
-            "title": _("Stop all workers of host %(name)s") % {"name": clean_text(name, 100)},
-            "question": question % {"count": host.rtq_workers, "name": clean_text(name, 100)},
-            "consequence": _(
-                "They start no new jobs, finish their running jobs, release those that take too long, and exit. You "
-                "cannot start them again from here: use the service manager of the host."
-            ),
-            "action": self.url("worker_host_stop", name),
-            "verb": _("Stop all"),
-            "back": self.url("worker_host", name),
-        }
-        return self.render(request, "confirm.html", context, is_form=True)
-
     # -- helpers
-
-    def _command_host(
-        self, request: HttpRequest, name: str, send: Callable[[str], list[str]], log_message: str, message: str
-    ) -> HttpResponse:
-        shown = clean_text(name, 100)
-        if asked := send(name):
-            log_action(request, models.Worker(name=name[:255]), f"{log_message} {', '.join(asked)}")
-            messages.success(request, message % {"name": shown})
-        else:
-            messages.warning(request, _("Nothing was done: no worker is known on host %(name)s.") % {"name": shown})
-        return HttpResponseRedirect(query_params.get_next_url(request, self.url("worker_host", name)))
 
     def _send_command(
         self, request: HttpRequest, name: str, send_command: Callable[[str], None], log_message: str, message: str
