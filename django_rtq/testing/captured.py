@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.broker.workflows import NewWorkflow, started_parts
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.events import written_event
 from django_rtq.jobs.job import CancelAnswer, made_at
 from django_rtq.tasks.task import Task
 from django_rtq.testing.captured_job import CapturedJob
+from django_rtq.testing.engine import EngineWorkflows
 from django_rtq.testing.job_filter import ExpectedJob, JobFilter
 from django_rtq.testing.substitute import Substitute
 
@@ -41,6 +43,7 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
         """Forget the jobs so far."""
         self._jobs: list[CapturedJob] = []
         self._owners: dict[tuple[str, str], CapturedJob] = {}  # of the digests of unique jobs
+        self._flows: list[NewWorkflow] = []
 
     # -- the collection
 
@@ -100,13 +103,13 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
     def assert_workflow(self, name: str, *, steps: Mapping[str, int] | None = None) -> None:
         """Raise AssertionError unless exactly one workflow of this name was made. `steps`: how many calls of each task,
         by the end of its name, its steps have together."""
-        made = [fields for fields in self.workflows if fields["name"] == name]
+        made = [flow.fields for flow in self._flows if flow.fields["name"] == name]
         if len(made) != 1:
-            others = ", ".join(fields["name"] for fields in self.workflows) or "none"
+            others = ", ".join(str(flow.fields["name"]) for flow in self._flows) or "none"
             raise AssertionError(f"Workflow {name} was made {_times(len(made))}, not once. Workflows: {others}.")
         numbers: dict[str, int] = {}
         for step in range(int(made[0]["steps"])):
-            task = made[0][f"task:{step}"].rpartition(".")[2]
+            task = str(made[0][f"task:{step}"]).rpartition(".")[2]
             numbers[task] = numbers.get(task, 0) + int(made[0][f"size:{step}"])
         if steps is not None and numbers != dict(steps):
             raise AssertionError(f"The steps of workflow {name} are {numbers}, not {dict(steps)}.")
@@ -121,6 +124,20 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
         self._jobs += [CapturedJob.read(queue, job) for job in jobs]
         return ["ok"] * len(jobs)
+
+    def on_workflow(self, flow: NewWorkflow) -> None:
+        self._flows.append(flow)
+        (fields,), calls = EngineWorkflows(self).read_fields([flow.id]), dict(flow.parts)
+        for part in started_parts(flow.id, fields):
+            lines = calls[f"{part.step}:{part.place}"].splitlines()
+            for (_, job_id), head, body in zip(part.ids(), lines[::2], lines[1::2], strict=True):
+                priority, max_crashes, due, expires, at_front, client = head.split(" ", 5)
+                job = NewJob(job_id, int(priority), int(max_crashes), client, due, expires, at_front, body)
+                self.enqueue(part.queue, [job])
+
+    def on_cancelled(self, job_ids: Sequence[str]) -> None:
+        for job_id in job_ids:
+            self._job(job_id).is_cancelled = True
 
     def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
         return [self._enqueue_unique(queue, job) for job in jobs]

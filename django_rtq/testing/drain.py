@@ -93,7 +93,7 @@ def drain(
     With `raise_errors` it raises at the end what the last run of a job raised; if there are several, of the first one.
     Raises RuntimeError after 10,000 runs.
     """
-    drained = _Drain(get_broker(), queues, UnlimitedRun if not time_limits else Run)
+    drained = Drain(get_broker(), queues, UnlimitedRun if not time_limits else Run)
     drained.run(drained.ms_until(until))
     if raise_errors:
         last_runs = {run.id: run for run in drained.finished}
@@ -106,7 +106,7 @@ def drain(
 adrain = sync_to_async(drain)
 
 
-class _Drain:
+class Drain:
     def __init__(self, broker: Broker, queues: Sequence[str] | None, run_class: type[Run]) -> None:
         self._broker = broker
         self._given_queues = queues
@@ -132,7 +132,7 @@ class _Drain:
                 break
             self._move(wait_ms)
             left_ms -= wait_ms
-            signals.send_promoted(_Drain, self._broker.maintenance.promote(self._queues)[0])
+            signals.send_promoted(Drain, self._broker.maintenance.promote(self._queues)[0])
         self._move(left_ms)
 
     def _ms_until_next(self) -> int | None:
@@ -187,7 +187,7 @@ class _Drain:
     def _worker(self, queues: Sequence[str]) -> Iterator[tuple[WorkerSession, Runner]]:
         shared = SharedState(1)
         session = WorkerSession(self._broker, shared, queues, base_name="drain")
-        runner = _CallerRunner(self._broker, shared, session, self._add)
+        runner = self._make_runner(shared, session)
         session.sign_on()
         try:
             yield session, runner
@@ -197,6 +197,9 @@ class _Drain:
             runner.stop()
             session.close()
             session.sign_off()
+
+    def _make_runner(self, shared: SharedState, session: WorkerSession) -> Runner:
+        return CallerRunner(self._broker, shared, session, self._add)
 
     def _claim(self, session: WorkerSession, queues: Sequence[str]) -> Run | None:
         while True:
@@ -213,7 +216,7 @@ class _Drain:
         return runs_of(claimed, worker, self._run_class)
 
 
-class _CallerRunner(Runner):
+class CallerRunner(Runner):
     """Runs jobs as a worker process does, but in the calling thread."""
 
     def __init__(

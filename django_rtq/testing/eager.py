@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, overload
 
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.job_steps import Holder, Wait
 from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.broker.redis.commands import Argument
+from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.workflows import NewWorkflow
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.events import written_event
 from django_rtq.jobs.job import CancelAnswer, JobState
 from django_rtq.jobs.record import Header
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
+from django_rtq.testing.drain import MAX_RUNS, CallerRunner, Drain
+from django_rtq.testing.engine import use_queues
 from django_rtq.testing.finished_job import FinishedJob, details_of, raise_foreign_error
 from django_rtq.testing.substitute import Substitute
 from django_rtq.validation import TEN_YEARS
 from django_rtq.worker.outcome import Outcome, Retried, Suspended, UnknownTask
 from django_rtq.worker.process.outcome_recorder import send_outcome
 from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.running.runner import Runner
+from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
 
 MAX_DEPTH = 40  # jobs that run inside each other
+WORKER = "eager"  # holds the jobs that have not come from Redis
 
 
 def eager(
@@ -61,10 +73,12 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
 
     def __init__(self, *, retries: bool, time_limits: bool, propagate: bool, events: Mapping[str, Any]) -> None:
         super().__init__()
-        self._events = {name: written_event(name, value) for name, value in events.items()}
-        self._retries = retries
-        self._run_class = Run if time_limits else UnlimitedRun
-        self._propagate = propagate
+        for name, value in events.items():
+            written_event(name, value)  # or it says what is wrong with it
+        self._events = dict(events)
+        self.retries = retries
+        self.run_class = Run if time_limits else UnlimitedRun
+        self.propagate = propagate
         self.clear()
 
     def begin(self) -> None:
@@ -85,7 +99,7 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         self._runs: list[FinishedJob] = []
         self._running: dict[str, Run] = {}
         self._details: dict[str, JobDetails] = {}
-        self._waiting: dict[str, tuple[str, NewJob | UniqueJob, str]] = {}  # id -> queue, job, event
+        self._waiting: dict[str, str] = {}  # id of a job -> the event for which it waits, for ever
         self._early_handles: dict[str, JobHandle] = {}  # of jobs that have not ended
         self._owners: dict[tuple[str, str], _UniqueOwner] = {}  # of the digests of unique jobs that run
 
@@ -141,35 +155,63 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         return "ok"
 
     def _run(self, queue: str, job: NewJob | UniqueJob) -> None:
-        """Run a job, again and again with `retries`, or while it sleeps or gets the events for which it waits."""
+        """Run a job, again and again with `retries`. One that sleeps or waits goes on in Redis."""
         failures = 0
         while True:
             now_ms = time.time_ns() // 1_000_000
             record = _record_of(job, now_ms)
-            run = self._run_class(queue, job.id.encode(), record, worker="eager", now_ms=now_ms, counts=(failures, 0))
+            run = self.run_class(queue, job.id.encode(), record, worker=WORKER, now_ms=now_ms, counts=(failures, 0))
             finished, outcome = self._run_once(run)
             if isinstance(outcome, Suspended):
-                if self._goes_on(queue, job, outcome):
-                    continue
-                break
+                suspend: list[Argument] = [job.id, int(outcome.seconds * 1000), outcome.waits_for]
+                self.engine.settle(WORKER, queue, Settlement(suspend=suspend))
+                self.go_on(run, outcome)
+                self._run_queued()
+                return
             failures += 1
-            if not self._retries or not isinstance(outcome, Retried):
+            if not self.retries or not isinstance(outcome, Retried):
                 break
-        if self._propagate and finished.error is not None:
+        if self.propagate and finished.error is not None:
             raise finished.error
 
-    def _goes_on(self, queue: str, job: NewJob | UniqueJob, outcome: Suspended) -> bool:
-        """Whether a job that sleeps or waits goes on at once. If not, it waits until send()."""
-        event = self.steps.begin_wait(job.id, outcome.waits_for)
+    def _run_queued(self) -> None:
+        """Run the jobs in Redis, and those that they start, until none of them can."""
+        while _Queued(self).run_some():
+            pass
+
+    def on_workflow(self, flow: NewWorkflow) -> None:
+        self._run_queued()
+
+    def hold(self, holder: Holder) -> None:
+        if holder.worker == WORKER:  # else it is there
+            engine, keys, run = self.engine, self.engine.keys.of(holder.queue), self._running[holder.job_id]
+            use_queues(engine, [holder.queue])
+            held = f"{run.attempt} {holder.claimed_ms}"
+            engine.redis.execute(
+                [("HSET", keys.jobs, run.job_id, run.record), ("HSET", keys.running(WORKER), run.job_id, held)]
+            )
+
+    def go_on(self, run: Run, outcome: Suspended) -> None:
+        """Let a job in Redis that sleeps or waits go on at once, unless it waits for ever: then send() does that."""
+        inspector, wait = Inspector(self.engine), Wait.read(f"0 {outcome.waits_for}".encode())
+        event = wait.event.partition(" ")[2] if wait is not None else ""
+        if inspector.find(run.id, run.queue).state is not JobState.SCHEDULED:
+            return  # its event was there
         if event in self._events:
-            self.steps.send(job.id, event, self._events[event])
+            inspector.send(run.id, event, self._events[event], queue=run.queue)
         elif event and outcome.seconds >= TEN_YEARS:
-            self._waiting[job.id] = (queue, job, event)
-            return False
-        self.steps.end_wait(job.id)
-        return True
+            self._waiting[run.id] = event
+        else:
+            inspector.run_now(run.id, run.queue)
 
     def _run_once(self, run: Run) -> tuple[FinishedJob, Outcome]:
+        finished, outcome = self.execute(run)
+        if run.variables is not None and not isinstance(outcome, UnknownTask):
+            run.variables.run(send_outcome, EagerJobs, run, outcome)
+        return finished, outcome
+
+    def execute(self, run: Run) -> tuple[FinishedJob, Outcome]:
+        """Run a job once, and note what became of it."""
         if len(self._running) >= MAX_DEPTH:
             raise RecursionError(
                 f"eager(): {MAX_DEPTH} jobs run inside each other. A job that enqueues itself again does not end here: "
@@ -187,8 +229,6 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         if job_id in self._early_handles:
             self._early_handles[job_id].refresh()
         raise_foreign_error(finished.error)
-        if run.variables is not None and not isinstance(outcome, UnknownTask):
-            run.variables.run(send_outcome, EagerJobs, run, outcome)
         return finished, outcome
 
     def _errors(self, job_id: str) -> list[dict[str, Any]]:
@@ -213,25 +253,89 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
     def send(
         self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
     ) -> None:
-        text, details = written_event(event, value), self.find(job_id)
+        written_event(event, value)
+        details = self.find(job_id)
         if details.state.is_final and details.state is not JobState.DEAD:
             raise WrongState(job_id, "is over: it gets no event any more. Give eager() its events beforehand.")
-        self.steps.send(job_id, event, text)
-        if job_id in self._waiting and self._waiting[job_id][2] == event:
-            of_queue, job, _ = self._waiting.pop(job_id)
-            try:
-                self._run(of_queue, job)
-            finally:  # it may raise what the job has raised
-                self.workflows.tell(of_queue, [job_id])
+        if job_id in self._running:
+            run = self._running[job_id]
+            self.hold(Holder(run.queue, job_id, run.worker, run.now_ms))
+        with suppress(JobNotFound):  # it never asks for events
+            Inspector(self.engine).send(job_id, event, value, queue=details.queue, token=token)
+        if self._waiting.get(job_id) == event:
+            del self._waiting[job_id]
+            self._run_queued()
 
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails:
         details = self.find(job_id)
         if job_id in self._waiting:
-            event = self._waiting[job_id][2]
+            event = self._waiting[job_id]
             raise WrongState(job_id, f"waits for event {event!r}, for ever: send() it, or use eager(events=…).")
         if not details.state.is_final:
             raise WrongState(job_id, f"is {details.state}, and get() would wait for ever. Use eager(retries=True).")
         return details
+
+
+class _Queued(Drain):
+    """Runs what waits in the Redis of a block."""
+
+    def __init__(self, jobs: EagerJobs) -> None:
+        super().__init__(jobs.engine, None, jobs.run_class)
+        self._jobs = jobs
+
+    def run_some(self) -> bool:
+        """Run the jobs of the queues that exist now. Returns whether there were any. Raises what a job has raised."""
+        number, queues = 0, self._queues
+        if queues:
+            with self._worker(queues) as (session, runner):
+                while run := self._claim(session, queues):
+                    number += 1
+                    if number > MAX_RUNS:
+                        raise RuntimeError(
+                            f"eager() has run {MAX_RUNS:,} jobs. Does a job enqueue itself again and again?"
+                        )
+                    runner.run([run])
+                    session.settle()
+                    self._after(run)
+        return number > 0
+
+    def _after(self, run: Run) -> None:
+        outcome, error = self._last
+        if isinstance(outcome, Suspended):
+            self._jobs.go_on(run, outcome)
+        elif self._jobs.retries and isinstance(outcome, Retried):
+            Inspector(self._broker).run_now(run.id, run.queue)
+        elif self._jobs.propagate and error is not None:
+            raise error
+
+    def _make_runner(self, shared: SharedState, session: WorkerSession) -> Runner:
+        return _EagerRunner(self._broker, shared, session, self._add, self._execute)
+
+    def _execute(self, run: Run) -> Outcome:
+        finished, outcome = self._jobs.execute(run)
+        self._last = outcome, finished.error
+        return outcome
+
+    def _add(self, run: Run, outcome: Outcome) -> None:
+        """The block has noted it."""
+
+
+class _EagerRunner(CallerRunner):
+    """Runs jobs from Redis as the others of the block."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        shared: SharedState,
+        session: WorkerSession,
+        add: Callable[[Run, Outcome], None],
+        execute: Callable[[Run], Outcome],
+    ) -> None:
+        super().__init__(broker, shared, session, add)
+        self._execute = execute
+
+    def _run_alone(self, run: Run) -> None:
+        self._record(run, self._execute(run))
 
 
 def _record_of(job: NewJob | UniqueJob, now_ms: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import secrets
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from django_rtq.exceptions import ConfigurationError
 from django_rtq.testing.activation import Activation
 
 _FAKE = "django_rtq.testing.private_redis.connect_to_fake"
+SHARED_FAKE = "django_rtq.testing.private_redis.connect_to_shared_fake"
 _fake_servers: list[Any] = []
 
 
@@ -62,6 +64,17 @@ class PrivateRedis(Activation):
 def connect_to_fake() -> Any:
     """The factory that RTQ["TEST_REDIS"] names inside the block."""
     return importlib.import_module("fakeredis").FakeRedis(server=_fake_servers[-1])
+
+
+def connect_to_shared_fake() -> Any:
+    """The factory that SHARED_FAKE names: of a server in this process, where users have prefixes."""
+    return importlib.import_module("fakeredis").FakeRedis(server=shared_fake_server())
+
+
+@functools.cache
+def shared_fake_server() -> Any:
+    """That server. Raises ConfigurationError if fakeredis is not installed."""
+    return new_fake_server()
 
 
 def new_prefix() -> str:

@@ -13,7 +13,9 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import broker_of, substitute_broker
+from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
+from django_rtq.broker.workflows import NewWorkflow
 from django_rtq.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError, RedisNotAllowed
 from django_rtq.handle import JobHandle
@@ -21,8 +23,8 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import CancelAnswer
 from django_rtq.testing.activation import Activation
-from django_rtq.testing.memory_steps import MemorySteps
-from django_rtq.testing.workflows import MemoryWorkflows
+from django_rtq.testing.engine import EngineSteps, EngineWorkflows, open_engine
+from django_rtq.testing.private_redis import delete_all
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -32,11 +34,10 @@ class Substitute(Activation):
     """Gets all jobs that are enqueued inside the block, in any thread, and answers the questions of their handles."""
 
     name = ""  # what is active, for an error message
-    workflows: MemoryWorkflows
-    steps: MemorySteps
 
     def __init__(self) -> None:
         self._entered: list[ExitStack] = []
+        self._engine: Broker | None = None
 
     def __enter__(self) -> Self:
         self.begin()
@@ -50,12 +51,25 @@ class Substitute(Activation):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._entered.pop().close()
+        self.close_engine()
 
     def begin(self) -> None:
         """Start without jobs and workflows."""
         self.clear()
-        self.workflows = MemoryWorkflows(self)
-        self.steps = MemorySteps()
+        self.close_engine()
+
+    @property
+    def engine(self) -> Broker:
+        """The Redis of workflows and steps. Raises ConfigurationError if fakeredis is not installed."""
+        if self._engine is None:
+            self._engine = open_engine(self.name)
+        return self._engine
+
+    def close_engine(self) -> None:
+        """Forget its workflows, and what its jobs remember."""
+        if self._engine is not None:
+            delete_all(self._engine)
+            self._engine = None
 
     @abstractmethod
     def clear(self) -> None:
@@ -68,6 +82,16 @@ class Substitute(Activation):
     def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
         """What delay() returns."""
         return JobHandle(job_id, queue_name, duplicate=duplicate, backend=backend)
+
+    @abstractmethod
+    def on_workflow(self, flow: NewWorkflow) -> None:
+        """A workflow was made."""
+
+    def on_cancelled(self, job_ids: Sequence[str]) -> None:
+        """Its jobs are cancelled with it."""
+
+    def hold(self, holder: Holder) -> None:
+        """This run asks what its job remembers."""
 
     @abstractmethod
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
@@ -130,8 +154,6 @@ class _SubstituteBroker(Broker):
         self.config: Config = get_config()
         self._substitute = substitute
         self.inspector = _SubstituteInspector(substitute)
-        self.workflows = substitute.workflows  # type: ignore[assignment]
-        self.steps = substitute.steps  # type: ignore[assignment]
 
     # There is no queue here that could be full, or have limits.
 
@@ -149,6 +171,14 @@ class _SubstituteBroker(Broker):
 
     async def aenqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, all_or_none: bool = False) -> list[str]:
         return await sync_to_async(self.enqueue_unique, thread_sensitive=True)(queue, jobs)
+
+    @property
+    def workflows(self) -> EngineWorkflows:  # type: ignore[override]
+        return EngineWorkflows(self._substitute)
+
+    @property
+    def steps(self) -> EngineSteps:
+        return EngineSteps(self._substitute)
 
     @property
     def waits(self) -> None:  # type: ignore[override]

@@ -7,7 +7,6 @@ forgotten when the plugin of pytest says that a test begins or ends, or TestCase
 from __future__ import annotations
 
 import functools
-import importlib
 import os
 import sys
 import unittest
@@ -21,11 +20,10 @@ from django_rtq.conf.config import get_config, set_redis_of_drain
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.testing.captured import captured
 from django_rtq.testing.eager import eager
-from django_rtq.testing.private_redis import delete_all, new_fake_server, new_prefix
+from django_rtq.testing.private_redis import SHARED_FAKE, delete_all, new_prefix, shared_fake_server
 from django_rtq.testing.substitute import Substitute, handles_of_substitutes
 from django_rtq.under_test import is_pytest
 
-_FAKE = f"{__name__}.connect_to_fake"
 _lock = RLock()
 _pid = 0  # of the process that these belong to
 _substitutes: dict[str, Substitute] = {}  # of this test, by the value of RTQ["TEST"]
@@ -53,6 +51,8 @@ def forget_jobs() -> None:
             _own_keys()
         for broker in _brokers:
             delete_all(broker)
+        for substitute in _substitutes.values():
+            substitute.close_engine()
         if _brokers or _substitutes:
             _brokers.clear()
             _substitutes.clear()
@@ -62,8 +62,8 @@ def forget_jobs() -> None:
 def _open_broker() -> Broker:
     if not _pid:  # a worker that a test starts has the keys of the test
         _own_keys()
-    if get_config().test_redis == _FAKE:
-        _fake_server()  # or it says what to install
+    if get_config().test_redis == SHARED_FAKE:
+        shared_fake_server()  # or it says what to install
     _brokers.append(Broker(get_config()))
     return _brokers[-1]
 
@@ -72,17 +72,7 @@ def _own_keys() -> None:
     """Processes that run tests may share a server."""
     global _pid  # noqa: PLW0603
     _pid = os.getpid()
-    set_redis_of_drain(_FAKE, new_prefix())
-
-
-def connect_to_fake() -> Any:
-    """The factory of the Redis of "drain" without RTQ["TEST_REDIS"]."""
-    return importlib.import_module("fakeredis").FakeRedis(server=_fake_server())
-
-
-@functools.cache
-def _fake_server() -> Any:
-    return new_fake_server()
+    set_redis_of_drain(SHARED_FAKE, new_prefix())
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from django_rtq.exceptions import TaskNotFound, TimeLimitExceeded
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.tasks import registry
 from django_rtq.testing import adrain, drain, private_redis
-from django_rtq.testing.drain import _Drain
+from django_rtq.testing.drain import Drain
 from tests.testing import tasks
 from tests.testing.tasks import charge, describe, fetch, flaky, give_up, once, send_mail
 from tests.testing.test_eager import aslow, slow
@@ -291,7 +291,7 @@ def interrupts():
 
 @with_redis
 def test_a_job_that_enqueues_itself_for_ever_is_stopped(monkeypatch):
-    monkeypatch.setattr(sys.modules[_Drain.__module__], "MAX_RUNS", 10)
+    monkeypatch.setattr(sys.modules[Drain.__module__], "MAX_RUNS", 10)
     endless.delay()
     with pytest.raises(RuntimeError, match="has run 10 jobs"):
         drain()

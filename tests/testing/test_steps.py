@@ -8,6 +8,7 @@ from django.db import transaction
 
 from django_rtq import EventTimeout, InvalidStep, JobContext, WrongState, task
 from django_rtq.exceptions import PayloadTooLarge, Unserializable
+from django_rtq.handle import JobHandle
 from django_rtq.testing import captured, drain, eager
 from django_rtq.worker.process import job_steps
 from tests.app import step_tasks as tasks
@@ -45,6 +46,26 @@ def test_sleeps_are_over_at_once(journal, naps):
         assert naps.delay("a", 3600).get() == 1
     assert len(runs) == 3
     assert [name for name in journal if name != "a run"] == ["a 0", "a 1"]
+
+
+@pytest.mark.parametrize("retries", [False, True])
+def test_a_job_that_fails_remembers_its_steps(journal, retries):
+    with eager(retries=retries, propagate=False) as runs:
+        tasks.fail_between.delay("a")
+
+    assert [run.state for run in runs] == (["retrying"] * 2 + ["succeeded"] if retries else ["retrying"])
+    assert journal.count("a first") == 1
+
+
+@task(takes_context=True)
+def ask_itself(context):
+    JobHandle(context.job_id, "default").send("answer", 5)
+    return context.wait("answer")
+
+
+def test_a_job_gets_what_is_sent_to_it_while_it_runs():
+    with eager():
+        assert ask_itself.delay().get() == 5
 
 
 def test_a_job_that_waits_for_ever_goes_on_when_it_gets_its_event(journal):

@@ -1,13 +1,17 @@
 """Workflows in tests: captured, at once, and from a private Redis."""
 
 import asyncio
+import sys
+from datetime import timedelta
 
 import pytest
 
 from django_rtq import Bury, RedisNotAllowed, WorkflowFailed, WorkflowState, get_inspector, task, workflow
 from django_rtq.broker.workflows import started_parts
+from django_rtq.exceptions import ConfigurationError
 from django_rtq.signals import workflow_blocked, workflow_ended
 from django_rtq.testing import captured, drain, eager
+from django_rtq.testing.private_redis import shared_fake_server
 from tests.app import journal
 from tests.app import workflow_steps as tasks
 
@@ -57,7 +61,7 @@ def test_eager_stops_at_a_dead_job(on_dead, state):
 
         assert flow.handle.state == state
         reports = [run.args[0] for run in runs if run.task.endswith("report")]
-        assert reports == ["death"] + ["end"] * (on_dead == "go_on")
+        assert sorted(reports) == ["death"] + ["end"] * (on_dead == "go_on")
 
 
 def test_eager_starts_no_more_jobs_of_a_workflow_that_is_cancelled():
@@ -171,6 +175,81 @@ def test_captured_knows_keys():
 
         assert (second.id, second.duplicate) == (first.id, True)
         assert len(jobs) == 3
+
+
+def test_captured_jobs_of_a_workflow_are_as_delay_makes_them():
+    later = tasks.double.using(run_after=timedelta(days=3), priority=5, client="bakery", queue_name="low")
+    with captured() as jobs:
+        with workflow("flow") as flow:
+            flow.add(later, 1)
+        jobs.assert_enqueued(tasks.double, run_after=timedelta(days=3), client="bakery", queue="low")
+        assert (jobs[0].priority, jobs[0].state) == (5, "scheduled")
+
+        flow.handle.cancel()
+
+        assert (jobs[0].state, flow.handle.state) == ("cancelled", "cancelled")
+    jobs.assert_workflow("flow", steps={"double": 1})
+
+
+@task
+def make_flow(number):
+    """Makes a workflow, and takes its results."""
+    with workflow("inner") as flow:
+        flow.add(tasks.add_up, flow.map(tasks.double, [number, 1]).results)
+    flow.handle.get(1)
+    return list(flow.handle.results("double"))
+
+
+def test_eager_runs_workflows_that_jobs_make_before_these_go_on():
+    with eager() as runs:
+        assert make_flow.delay(2).get() == [4, 2]
+        with workflow("outer") as flow:
+            flow.add(tasks.report, "end", flow.add(make_flow, 3).result)
+        flow.handle.get()
+
+    assert [run.result for run in runs][-5:] == [6, 2, 8, [6, 2], "end: [6, 2]"]
+
+
+failed = []
+
+
+@task(max_attempts=3, backoff=3600)
+def fail_once():
+    if not failed:
+        failed.append(True)
+        raise ValueError("not yet")
+    return 7
+
+
+def test_eager_runs_a_job_of_a_workflow_again():
+    failed.clear()
+    with eager(retries=True) as runs:
+        with workflow("flow") as flow:
+            flow.add(tasks.report, "end", flow.add(fail_once).result)
+
+        assert [run.state for run in runs] == ["retrying", "succeeded", "succeeded"]
+        assert (runs[-1].result, flow.handle.state) == ("end: 7", "succeeded")
+
+
+@task(takes_context=True)
+def remember(context):
+    return context.step("one", lambda: 1)
+
+
+def test_without_fakeredis_workflows_and_steps_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fakeredis", None)
+    shared_fake_server.cache_clear()
+    install = r"within {0}\(\) run in fakeredis, which is not installed: pip install \"fakeredis\[lua\]\""
+
+    with eager() as runs:
+        assert tasks.double.delay(2).get() == 4
+        with pytest.raises(ConfigurationError, match=install.format("eager")):
+            month_end()
+        with pytest.raises(ConfigurationError, match=install.format("eager")):
+            remember.delay()
+    with captured(), pytest.raises(ConfigurationError, match=install.format("captured")):
+        month_end()
+    assert len(runs) == 2
 
 
 def test_drain_runs_it(redis, broker):

@@ -1,0 +1,96 @@
+"""Workflows and steps within captured() and eager(): the stores of production, on fakeredis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.job_steps import Holder, Remembered, StepStore
+from django_rtq.broker.redis.commands import Argument, Token
+from django_rtq.broker.workflows import NewWorkflow, WorkflowStore
+from django_rtq.conf.config import get_config
+from django_rtq.exceptions import ConfigurationError, WorkflowFailed
+from django_rtq.testing.private_redis import SHARED_FAKE, new_prefix, shared_fake_server
+
+
+class Jobs(Protocol):
+    """What the stores need of a Substitute, which imports this module."""
+
+    name: str
+
+    @property
+    def engine(self) -> Broker: ...
+    def on_workflow(self, flow: NewWorkflow) -> None: ...
+    def on_cancelled(self, job_ids: Sequence[str]) -> None: ...
+    def hold(self, holder: Holder) -> None: ...
+
+
+def open_engine(name: str) -> Broker:
+    """An empty Redis for the block of that name. Raises ConfigurationError."""
+    try:
+        shared_fake_server()
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f'Workflows and steps within {name} run in fakeredis, which is not installed: pip install "fakeredis[lua]".'
+        ) from error
+    config = replace(get_config(), redis=SHARED_FAKE, test_redis=SHARED_FAKE, db=None, wait_replicas=0)
+    return Broker(replace(config, prefix=new_prefix()))
+
+
+def use_queues(engine: Broker, names: Iterable[str]) -> None:
+    """Begin to use queues, which have no limits here."""
+    engine.redis.execute_one(("SADD", engine.keys.queues, *names))
+
+
+class EngineWorkflows(WorkflowStore):
+    """The workflows of a block. Nothing but the block ends them."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        super().__init__(jobs.engine.redis, jobs.engine.keys, jobs.engine.config)
+        self._jobs = jobs
+
+    def make(self, flow: NewWorkflow, register_queues: object) -> tuple[str, str]:
+        answer, other = super().make(flow, lambda names: use_queues(self._jobs.engine, names))
+        if answer == "ok":
+            self._jobs.on_workflow(flow)
+        return answer, other
+
+    def add(
+        self,
+        holder: Holder,
+        shape: str,
+        texts: Sequence[Argument],
+        parts: Sequence[tuple[str, str]],
+        register_queues: object = None,
+    ) -> tuple[str, str]:
+        return super().add(holder, shape, texts, parts, lambda names: use_queues(self._jobs.engine, names))
+
+    def wait(self, waits: object, workflow: str, seconds: float) -> dict[str, str]:
+        raise WorkflowFailed(workflow, f"is not over, and nothing ends it: {self._jobs.name} is active.")
+
+    def token(self, workflow: str) -> Token:
+        raise WorkflowFailed(workflow, f"is not over, and nothing ends it: {self._jobs.name} is active.")
+
+    def _cancel_jobs(self, queue: str, job_ids: Sequence[str]) -> None:
+        super()._cancel_jobs(queue, job_ids)
+        self._jobs.on_cancelled(job_ids)
+
+
+class EngineSteps(StepStore):
+    """What the jobs of a block remember."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        super().__init__(jobs.engine.redis, jobs.engine.keys, lambda: jobs.engine.async_redis)
+        self._jobs = jobs
+
+    def read(self, holder: Holder) -> Remembered | None:
+        self._jobs.hold(holder)
+        return super().read(holder)
+
+    async def aread(self, holder: Holder) -> Remembered | None:
+        return self.read(holder)
+
+    async def awrite(self, holder: Holder, field: str, text: str) -> bool:
+        return self.write(holder, field, text)
