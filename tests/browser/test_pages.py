@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import django_rtq
+from django_rtq.broker.worker_info import worker_info_commands
 from tests.admin.conftest import every_page, url_of
 from tests.browser.actions import follow
 from tests.browser.components import (
@@ -49,8 +50,8 @@ OF_TEMPLATES = {
 }
 NO_CONTRAST = {"color-contrast": {"enabled": False}}
 # Components whose colours are looked at where they appear: test_deploys.
-SEEN_BY_STORIES = {"rtq-labels"}
-PARTS = {f"rtq-part-{name}" for name in ("before", "delay", "failed", "retry", "run", "wait")}
+SEEN_BY_STORIES = {"rtq-events", "rtq-labels", "rtq-mark"}
+PARTS = {f"rtq-part-{name}" for name in ("before", "dead", "delay", "failed", "retry", "run", "wait")}
 WITHOUT_TEXT = {"rtq-is-pointed", "rtq-time", "rtq-time-bar", *PARTS}
 
 
@@ -169,7 +170,9 @@ def test_all_components_can_be_read(broker, inspector, acted_on, page):
     """On one page, in each colour scheme."""
     acted_on.asked = asked_job(broker, "asked", queue="other", worker="w2")
     let_lapse(broker, "w1", queue="other")  # its worker is lost
-    broker.redis.execute_one(("HSET", broker.keys.worker("w2"), "quiet", 1))
+    broker.sign_on(["other"], "w3")
+    quiet = {"supervisor_name": "s3", "host": "here", "pid": 7, "queues": "other", "quiet": "1"}
+    broker.redis.execute(list(worker_info_commands(broker.keys, {"w3": quiet})))
     log_lines(broker, acted_on.finished)
     count_two_weeks(broker)
     fail_since_a_deploy(broker)
