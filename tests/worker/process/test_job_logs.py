@@ -169,7 +169,7 @@ def test_lines_that_wait_have_a_limit(broker, session, logs):
 
 
 def test_a_long_secret_is_redacted_in_tracebacks_and_names_of_loggers(broker, session, logs):
-    key = "".join(f"{number:05}" for number in range(2_000))
+    key = "".join(f"{number:05}" for number in range(1_900))
     queued_job(broker, body=json.dumps({"task": "tests.app.tasks.note", "kwargs": {"private_key": key}}))
     (run,) = claim(session)
     error = ValueError(f"cannot read {key}")
@@ -185,7 +185,7 @@ def test_a_long_secret_is_redacted_in_tracebacks_and_names_of_loggers(broker, se
     (line,) = get_inspector().find_with_position(run.id, QUEUE)[0].log
     assert line.logger == f"shop.{HIDDEN}"
     assert line.text.endswith(HIDDEN)
-    assert "01999" not in line.text
+    assert "01899" not in line.text
 
 
 def test_a_time_limit_that_hits_while_a_line_is_formatted_is_not_swallowed(broker, session, logs):

@@ -14,7 +14,12 @@ from django_rtq.worker.shared_memory import SharedState
 from tests.support.waiting import wait_until
 from tests.worker.claimed_runs import claim_unread
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    # Django leaves connections to a database in memory open, which Python 3.13 notices.
+    pytest.mark.filterwarnings("ignore:.*unclosed database:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:.*sqlite3.Connection:pytest.PytestUnraisableExceptionWarning"),
+]
 AT_ONCE = constant(0)
 seen, gates = [], {}
 
