@@ -7,6 +7,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
 from django.db import connection, connections
+from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from django_rtq import constant, signals, task
 from django_rtq.worker.process.running.threaded_runner import make_runner
@@ -14,14 +15,18 @@ from django_rtq.worker.shared_memory import SharedState
 from tests.support.waiting import wait_until
 from tests.worker.claimed_runs import claim_unread
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    # Django leaves connections to a database in memory open, which Python 3.13 notices.
-    pytest.mark.filterwarnings("ignore:.*unclosed database:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore:.*sqlite3.Connection:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 AT_ONCE = constant(0)
 seen, gates = [], {}
+
+
+@pytest.fixture(autouse=True)
+def closed_in_threads(monkeypatch):
+    """Django leaves connections to a database in memory open, also where a thread ends, which Python 3.13 tells."""
+    in_memory, main = DatabaseWrapper.is_in_memory_db, threading.main_thread()
+    monkeypatch.setattr(
+        DatabaseWrapper, "is_in_memory_db", lambda db: threading.current_thread() is main and in_memory(db)
+    )
 
 
 @pytest.fixture(autouse=True)
