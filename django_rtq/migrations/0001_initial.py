@@ -51,20 +51,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Log",
-            fields=[
-                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
-            ],
-            options={
-                "verbose_name": "log",
-                "verbose_name_plural": "log",
-                "abstract": False,
-                "managed": False,
-                "default_permissions": ("view",),
-                "base_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
             name="Queue",
             fields=[
                 ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
@@ -113,6 +99,20 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "worker",
                 "verbose_name_plural": "workers",
+                "abstract": False,
+                "managed": False,
+                "default_permissions": (),
+                "base_manager_name": "objects",
+            },
+        ),
+        migrations.CreateModel(
+            name="Workflow",
+            fields=[
+                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
+            ],
+            options={
+                "verbose_name": "workflow",
+                "verbose_name_plural": "workflows",
                 "abstract": False,
                 "managed": False,
                 "default_permissions": (),
@@ -227,6 +227,36 @@ class Migration(migrations.Migration):
                 "verbose_name": "schedule",
                 "verbose_name_plural": "schedules",
                 "ordering": ("name",),
+            },
+        ),
+        migrations.CreateModel(
+            name="CommittedJob",
+            fields=[
+                ("job_id", models.CharField(max_length=255, primary_key=True, serialize=False)),
+                ("queue", models.CharField(max_length=100)),
+                ("committed_at", models.DateTimeField(db_index=True)),
+                ("result", models.TextField(null=True)),
+            ],
+            options={
+                "db_table": "django_rtq_committedjob",
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="OutboxJob",
+            fields=[
+                ("job_id", models.CharField(max_length=255, primary_key=True, serialize=False)),
+                ("backend", models.CharField(blank=True, default="", max_length=255)),
+                ("queue", models.CharField(max_length=100)),
+                ("task", models.CharField(max_length=255)),
+                ("job", models.TextField()),
+                ("due_at", models.DateTimeField(db_index=True)),
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("error", models.TextField(blank=True, default="")),
+                ("format", models.PositiveSmallIntegerField(default=1)),
+            ],
+            options={
+                "default_permissions": (),
             },
         ),
     ]
