@@ -26,11 +26,12 @@ GROUPS = {
     "throughput": ("raw", "drain", "clients", "retries"),
     "enqueue": ("enqueue", "producers", "unique"),
     "ordinary": ("ordinary", "threads", "coroutines"),
-    "database": ("database",),
+    "database": ("database", "together", "transactions"),
     "latency": ("latency", "get", "delayed"),
     "payload": ("payload",),
     "queues": ("queues", "fairness", "weights", "limits"),
-    "idle": ("idle", "memory"),
+    "workflows": ("workflows",),
+    "idle": ("start", "idle", "memory", "workers"),
     "observers": ("observers",),
 }
 README_FIGURES = ("fairness.last_place", "drain.results", "latency.p50")
