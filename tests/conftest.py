@@ -17,6 +17,7 @@ from testproject.redis_server import PrivateRedis
 from tests.support import second_try
 from tests.support.databases import as_default, sqlite_settings
 from tests.support.fault_proxy import FaultProxy
+from tests.support.nightly import IS_NIGHTLY
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE, Redis
 from tests.support.signals import stop_passing_on_ignored_signals
 from tests.support.snapshots import is_foreign
@@ -27,7 +28,7 @@ compile_catalogs()
 # A busy machine is slow at times: limits of the time that an example takes, or its making, would fail tests by chance.
 settings.register_profile(
     "rtq",
-    max_examples=100 if "CI" in os.environ else 40,
+    max_examples=100 if IS_NIGHTLY else 30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -40,29 +41,66 @@ def pytest_configure(config):
     second_try.register(config)
 
 
-# Real workers that `make test` runs too, and CI on the oldest Python: they end, stop, are killed, and meet failures.
+# Real workers that `make test` runs too: they end, and are killed.
 A_FEW_WORKERS = (
-    "tests/worker/test_burst.py::",
+    "tests/worker/test_burst.py::test_a_burst_runs_all_that_is_due",
     "tests/worker/test_crashes.py::test_a_job_whose_child_is_killed",
     "tests/worker/test_crashes.py::test_every_way_to_die",
-    "tests/worker/test_failures.py::",
-    "tests/worker/test_quiet_and_stop.py::",
-    "tests/worker/test_time_limits.py::",
+)
+
+# Sweeps over all scripts, pages and mistakes, and what starts Python or servers again and again.
+SLOW = (
+    "tests/admin/test_permissions.py::",
+    "tests/admin/test_translations.py::",
+    "tests/broker/cluster/",
+    "tests/broker/test_clock.py::",
+    "tests/broker/test_mutants.py::test_a_mistake",
+    "tests/broker/test_mutants.py::test_a_quoted_mistake",
+    "tests/broker/test_mutants.py::test_random_verbs",
+    "tests/broker/test_mutants.py::test_the_mistakes",
+    "tests/broker/test_state_machine.py::test_so_they_are",
+    "tests/broker/test_suspects.py::test_who_runs_beside",
+    "tests/broker/test_time_turns.py::",
+    "tests/broker/test_torn_",
+    "tests/broker/test_wait_replicas.py::",
+    "tests/broker/test_weights.py::",
+    "tests/management/test_completion.py::",
+    "tests/management/test_reloader.py::",
+    "tests/management/test_rtq_scheduler.py::",
+    "tests/management/test_worker_setup.py::",
+    "tests/monitoring/prometheus/test_real_prometheus.py::",
+    "tests/monitoring/test_log_records.py::",
+    "tests/shards/",
+    "tests/tasks/options/test_table.py::",
+    "tests/test_docs.py::test_the_quick_start",
+    "tests/test_example_saas.py::",
+    "tests/test_how_to.py::",
+    "tests/test_imports.py::",
+    "tests/test_package.py::",
+    "tests/test_release.py::",
+    "tests/test_second_try.py::",
+    "tests/transactions/test_queue_full.py::",
+    "tests/worker/test_outbox.py::",
+    "tests/workflows/test_where_others_break.py::test_callback_comes_after_groups_with",
+)
+
+# They depend on the server: CI runs them on the bundled one, and on that of the system.
+OF_SERVERS = ("tests/broker/", "tests/test_private_redis.py")
+OF_ONE_SERVER = (  # sweeps, and what reads the text of scripts
+    "tests/broker/model/",
+    "tests/broker/test_mutants.py::",
+    "tests/broker/test_random_workflows.py::",
+    "tests/broker/test_scripts.py::",
+    "tests/broker/test_state_machine.py::",
 )
 
 
-# They depend on the server. CI runs them on two: the bundled one, and that of the system.
-OF_SERVERS = ("tests/broker/", "tests/inspector/", "tests/test_private_redis.py", "tests/worker/")
-OF_ONE_SERVER = ("tests/broker/test_mutants.py::", "tests/broker/test_state_machine.py::")  # half of their time
-
-
 def pytest_collection_modifyitems(items):
-    """Mark tests in a browser or with real workers as long, as slow modules mark themselves; those of servers and of
-    databases."""
+    """Mark tests in a browser, with real workers or slow ones as long; those of servers and of databases."""
     for item in items:
         if item.nodeid.startswith(OF_SERVERS) and not item.nodeid.startswith(OF_ONE_SERVER):
             item.add_marker("server")
-        is_long = item.nodeid.startswith("tests/browser/") or "rtq_worker" in item.fixturenames
+        is_long = item.nodeid.startswith(("tests/browser/", *SLOW)) or "rtq_worker" in item.fixturenames
         if is_long and not item.nodeid.startswith(A_FEW_WORKERS):
             item.add_marker("long")
         if {"database", "postgres", "mariadb"}.intersection(item.fixturenames):

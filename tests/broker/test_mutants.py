@@ -25,7 +25,7 @@ from tests.support.nightly import IS_NIGHTLY
 
 # Function of a file, or mutant -> what found mistakes in it, and is played first.
 FOUND_BY = json.loads((Path(__file__).parent / "model" / "found_by.json").read_text())
-ONE_OF = 1 if IS_NIGHTLY else 12  # of so many mutants, one is tried
+ONE_OF = 1 if IS_NIGHTLY else 30  # of so many mutants, one is tried
 # What the state machine meets soon; of all mutants, it finds most within a hundred runs, and some later by chance.
 SOON = (
     "finish_without_ownership_check",

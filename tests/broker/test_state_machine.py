@@ -69,7 +69,7 @@ def test_whatever_happens_all_keys_are_as_the_model_says(redis, broker, beginnin
     if IS_NIGHTLY:  # many more, and others each night
         run_randomly(redis, broker, BEGINNINGS[beginning], examples=80)
     else:
-        run_randomly(redis, broker, BEGINNINGS[beginning], examples=12, seeded_by=place)
+        run_randomly(redis, broker, BEGINNINGS[beginning], examples=6, seeded_by=place)
 
 
 @pytest.mark.parametrize("version", ["this_one", "beside_the_former"])
@@ -85,7 +85,7 @@ def test_so_they_are_in_a_queue_of_many_workers(redis, redis_server, monkeypatch
             broker = TwoVersions(parallel_config(redis_server.url))
             broker.former = former
             monkeypatch.setattr(Queue, "former_workers", {"w1", "w4", "w7", "w10"})
-        run_randomly(redis, broker, examples=12, seeded_by=1)
+        run_randomly(redis, broker, examples=6, seeded_by=1)
         broker.close()
 
 

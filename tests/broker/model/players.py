@@ -26,7 +26,7 @@ from tests.broker.model.parallel_run import ParallelRun, parallel_config
 from tests.support.jobs import QUEUE
 from tests.support.redis_server import LEASE_SECONDS
 
-MOST_SECONDS = 30  # a mistake may let a script, or who calls it, go on for ever
+MOST_SECONDS = 8  # a mistake may let a script, or who calls it, go on for ever
 GIVEN = {"redis", "broker", "inspector", "keys", "limits", "hour"}
 Function = Callable[..., Any]
 
