@@ -10,9 +10,9 @@ from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import new_job_id, with_shard
 from django_rtq.workflows.handle import recent_workflows
 from tests.support import sweeps
-from tests.support.jobs import QUEUE, claim, new_job, settle, settlement
+from tests.support.jobs import QUEUE, new_job, settle, settlement
 from tests.support.server_clock import server_ms
-from tests.support.snapshots import changes, live_jobs, snapshot
+from tests.support.snapshots import live_jobs, snapshot
 from tests.support.workflows import (
     FLOW,
     advance,
@@ -47,16 +47,6 @@ def test_the_next_step_starts_after_the_last_success(redis, broker):
     assert members == {f"members:{FLOW}:0:done": "\\xc0", f"members:{FLOW}:1:done": "\\x80"}
     assert fields_of(broker)["state"] == "succeeded"
     assert "ended_members" not in snapshot(redis)
-
-
-def test_a_step_waits_for_all_that_are_before_it(redis, broker):
-    begun_flow(broker, {"next": "2"}, {"next": "2"}, {"after": "0 1"})
-    first, second = claim_members(broker)
-
-    end(broker, "ack", second)
-    assert states_of(broker)[2] == "waiting"
-    end(broker, "ack", first)
-    assert states_of(broker)[2] == "started"
 
 
 @pytest.mark.parametrize("verb", ["expire", "finish_cancel"])
@@ -98,18 +88,6 @@ def test_a_dead_member_that_is_discarded_fails_it(redis, broker, inspector):
     inspector.discard(QUEUE, [second.id])
 
     assert (fields_of(broker)["state"], states_of(broker)) == ("failed", ["failed", "skipped"])
-
-
-def test_a_crash_too_many_blocks_it(redis, broker):
-    begun_flow(broker, {})
-    (member,) = claim_members(broker)
-    for _ in range(4):
-        broker.reclaim_child(QUEUE, "w1", [member.id])
-        claim(broker, worker="w1")
-
-    broker.workflows.sweep([QUEUE])
-
-    assert fields_of(broker)["state"] == "blocked"
 
 
 @pytest.mark.parametrize(("on_dead", "state"), [("cancel", "cancelled"), ("go_on", "failed")])
@@ -193,28 +171,6 @@ def test_a_result_that_comes_again_counts_once(redis, broker):
     assert fields_of(broker)["kept_bytes"] == "12"
 
 
-def test_a_retry_changes_nothing(redis, broker):
-    begun_flow(broker, {})
-    (member,) = claim_members(broker)
-
-    end(broker, "retry", member)
-
-    assert "ended_members" not in snapshot(redis)
-    assert (states_of(broker), ends_of(broker)) == (["started"], ["0 0 0"])
-
-
-@pytest.mark.parametrize("verb", ["ack", "bury", "expire"])
-def test_twice_is_once(redis, broker, verb):
-    begun_flow(broker, {"size": 2, "next": "1e"}, {"after": "0e"})
-    first, second = claim_members(broker)
-    end(broker, verb, first)
-    before = snapshot(redis, times=False)
-
-    advance(broker, first, second)
-
-    assert changes(before, snapshot(redis, times=False)) == {}
-
-
 def test_notes_of_a_workflow_that_is_gone_are_dropped(redis, broker):
     begun_flow(broker, {})
     (member,) = claim_members(broker)
@@ -225,16 +181,6 @@ def test_notes_of_a_workflow_that_is_gone_are_dropped(redis, broker):
     end(broker, "ack", member)
 
     assert "ended_members" not in snapshot(redis)
-
-
-def test_members_of_other_queues_are_noted_there(redis, broker):
-    begun_flow(broker, {"queue": "low", "next": "1"}, {"after": "0"})
-    (member,) = claim_members(broker, queue="low")
-
-    assert broker.settle("w1", "low", settlement("ack", member)) == []
-
-    assert states_of(broker) == ["succeeded", "started"]
-    assert "low:ended_members" not in snapshot(redis)
 
 
 def test_a_heartbeat_finds_what_nobody_has_told(redis, broker, monkeypatch):
@@ -376,19 +322,6 @@ def test_what_is_to_start_is_noted_until_it_has(redis, broker):
     broker.workflows.start([part("1:0")])
 
     assert "unstarted" not in snapshot(redis)
-
-
-def test_a_step_that_has_failed_stays_so(redis, broker, inspector):
-    """A dead job counts as failed for good, even if it is requeued and succeeds while the workflow runs on."""
-    begun_flow(broker, {"next": "1 2e"}, {"after": "0"}, {"after": "0e"}, {}, on_dead="go_on")
-    member, _ = sorted(claim_members(broker), key=lambda member: member.id[-6:])
-    end(broker, "bury", member)
-
-    inspector.requeue(QUEUE, [member.id])
-    end(broker, "ack", *claim_members(broker))
-
-    assert states_of(broker) == ["failed", "skipped", "succeeded", "started"]
-    assert (ends_of(broker)[0], fields_of(broker)["state"]) == ("1 0 0", "running")
 
 
 def test_a_step_behind_many_paths_is_skipped_once(redis, broker):

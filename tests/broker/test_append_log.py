@@ -181,17 +181,6 @@ def test_they_go_with_a_job_that_is_purged(redis, broker, inspector):
     assert not redis.exists(log_key(broker, job))
 
 
-def test_of_a_cancelled_job_they_are_kept_as_long_as_its_outcome(redis, broker, inspector):
-    job = claimed_job(broker, "a")
-    append(broker, job, "one")
-    settle(broker, "retry", job)
-
-    inspector.cancel(job.id)
-
-    assert texts(inspector, job) == ["one"]
-    assert redis.pttl(log_key(broker, job)) <= broker.config.cancelled_ttl_ms
-
-
 def test_what_cannot_be_read_is_no_line(redis, broker, inspector):
     job = dead_job(broker, "a")
     redis.rpush(log_key(broker, job), "", "x", "a-1 []", "a-1 {}", "a-1 [1,2,3]", 'a-1 ["x",1,"","",""]', "\xff")

@@ -134,13 +134,6 @@ def test_a_worker_that_started_last_without_limits_decides_too(broker, limits):
     assert (most(limits), old.overruled, new.overruled) == (None, [QUEUE], [])
 
 
-def test_workers_with_the_same_settings_do_not_overrule_each_other(broker):
-    first, second = started_worker(broker, max_running=1), started_worker(broker, max_running=1)
-    beat(broker, first)
-
-    assert first.overruled == second.overruled == []
-
-
 def test_the_latest_version_of_the_project_decides(redis, broker, limits):
     run_version(redis, "1")
     old = started_worker(broker, "1", max_running=1)
@@ -197,13 +190,6 @@ def test_limits_that_others_store_between_reading_and_writing_are_not_overwritte
 
     assert broker.redis.execute_one(call) == -1
     assert most(limits) == 1
-
-
-def test_sent_twice_it_changes_nothing_the_second_time(redis, broker, limits):
-    call = apply_call(broker, "")
-
-    assert [broker.redis.execute_one(call) for _ in range(2)] == [0, 0]
-    assert (most(limits), redis.get(KEYS[2])) == (9, b"5 d ")
 
 
 @pytest.mark.parametrize("stamp", [Stamp(5, "abc", "1.0 beta"), Stamp(0, "", "")])

@@ -13,10 +13,7 @@ from tests.support.jobs import (
     finished_job,
     new_job,
     queued_job,
-    retrying_job,
-    scheduled_job,
     settle,
-    suspect_job,
 )
 from tests.support.snapshots import GONE, changes, snapshot
 
@@ -40,30 +37,6 @@ def test_the_only_job_of_a_lane_leaves_nothing(redis, broker, inspector):
     }
 
 
-def test_a_job_behind_others_leaves_its_name_in_the_lane(redis, broker, inspector):
-    _, _, job = [queued_job(broker, name, client="x") for name in "bca"]
-    before = snapshot(redis, times=False)
-
-    inspector.cancel(job.id)
-
-    assert changes(before, snapshot(redis, times=False)) == {
-        **OUTCOME,
-        "jobs": {name: before["jobs"][name] for name in "bc"},
-        "cancelled_in_lane": {"a": "0:x"},
-        "stats": {"enqueued": 3, "cancelled": 1},
-    }
-
-
-@pytest.mark.parametrize("order", ["bcad", "dcba", "cbad", "abcd"])
-def test_when_the_last_job_of_a_lane_is_cancelled_no_name_is_left(redis, broker, inspector, order):
-    jobs = {name: queued_job(broker, name, client="x") for name in "abcd"}
-
-    for name in order:
-        inspector.cancel(jobs[name].id)
-
-    assert {"lane:0:x", "lanes", "ring:0", "bands", "cancelled_in_lane"}.isdisjoint(snapshot(redis))
-
-
 def test_a_lane_waits_since_its_first_job(redis, broker, inspector):
     first, second = queued_job(broker, client="x"), queued_job(broker, client="x")
     redis.hset(broker.keys.of(QUEUE).waiting_since, second.id, 1000)
@@ -83,42 +56,6 @@ def test_one_call_removes_a_bounded_number_of_names(redis, broker, inspector):
 
     assert redis.llen(broker.keys.of(QUEUE).lane + b"0:x") == 52
     assert claim(broker) == [jobs[-1].id]
-
-
-def test_a_scheduled_job_is_gone(redis, broker, inspector):
-    job = scheduled_job(broker, "a")
-    before = snapshot(redis, times=False)
-
-    inspector.cancel(job.id)
-
-    assert changes(before, snapshot(redis, times=False)) == {
-        **OUTCOME,
-        **dict.fromkeys(["jobs", "scheduled", "scheduled_by_client", "scheduled_by_client:"], GONE),
-        "stats": {"enqueued": 1, "cancelled": 1},
-    }
-
-
-def test_a_job_that_failed_is_gone_with_its_failures(redis, broker, inspector):
-    job = retrying_job(broker, "a")
-    before = snapshot(redis, times=False)
-
-    inspector.cancel(job.id)
-
-    assert changes(before, snapshot(redis, times=False)) == {
-        **OUTCOME,
-        **dict.fromkeys(
-            ["jobs", "scheduled", "scheduled_by_client", "scheduled_by_client:", "retrying", "failures", "errors"], GONE
-        ),
-        "stats": {**before["stats"], "cancelled": 1},
-    }
-
-
-def test_a_job_that_crashed_is_gone_with_its_crashes(redis, broker, inspector):
-    job = suspect_job(broker)
-
-    inspector.cancel(job.id)
-
-    assert not {"jobs", "crashes", "errors"} & set(snapshot(redis))
 
 
 def test_it_never_runs_and_leaves_nothing_behind(redis, broker, inspector):

@@ -102,19 +102,6 @@ def test_waiting_members_are_cancelled_and_running_ones_asked(redis, broker):
     assert snapshot(redis) == before
 
 
-def test_what_ended_stays_as_it_ended(redis, broker):
-    begun_flow(broker, {"size": 3})
-    first, second, _ = claim_members(broker)
-    end(broker, "ack", first)
-    end(broker, "bury", second)
-    broker.workflows.cancel(FLOW)
-
-    broker.workflows.cancel_members(FLOW)
-
-    assert fields_of(broker)["ends:0"] == "1 1 0"
-    assert snapshot(redis)["dead"].keys() == {second.id}
-
-
 def test_a_member_that_was_moved_is_cancelled_where_it_is(redis, broker, inspector):
     begun_flow(broker, {})
     (job_id,) = live_jobs(redis)
@@ -190,16 +177,6 @@ def test_a_heartbeat_makes_the_call_that_nobody_has_made(redis, broker):
 
     assert len(live_jobs(redis)) == 3
     assert not redis.exists(unstarted)
-
-
-def test_one_that_is_cancelled_by_hand_makes_no_call_for_a_death(redis, broker):
-    begun_flow(broker, *TOLD, on_death=2)
-
-    broker.workflows.cancel(FLOW)
-    broker.workflows.cancel_members(FLOW)
-
-    assert live_jobs(redis) == {}
-    assert not redis.exists(broker.keys.of(QUEUE).waiting_members + FLOW.encode())
 
 
 def test_progress_is_noted_of_one_that_is_cancelled_only(redis, broker):

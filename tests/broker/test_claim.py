@@ -15,11 +15,9 @@ from tests.support.jobs import (
     names,
     new_job,
     queued_job,
-    retrying_job,
     settle,
     suspect_job,
 )
-from tests.support.single_steps import promote
 from tests.support.snapshots import GONE, MS, changes, live_jobs, snapshot
 
 
@@ -52,32 +50,6 @@ def test_the_next_jobs_get_into_the_workers_list(redis, broker):
     }
 
 
-def test_the_last_job_leaves_no_trace_of_its_lane(redis, broker):
-    queued_job(broker, "a", client="x")
-    broker.sign_on([QUEUE], WORKER)
-    before = snapshot(redis, times=False)
-
-    broker.claim(WORKER, [QUEUE], 1)
-
-    assert changes(before, snapshot(redis, times=False)) == {
-        "running:w1": {"a": "1 <ms>"},
-        "lane:0:x": GONE,
-        "lanes": GONE,
-        "ring:0": GONE,
-        "bands": GONE,
-        "work_signal": GONE,
-    }
-
-
-def test_records_and_claims_belong_together(redis, broker):
-    jobs = [queued_job(broker, client=str(n % 3), body=f'{{"n": {n}}}') for n in range(7)]
-
-    (claimed,) = claim_from(broker, QUEUE)
-
-    bodies = {i.decode(): r.partition(b"\n")[2].decode() for i, r in zip(claimed.ids, claimed.records, strict=True)}
-    assert bodies == {job.id: job.body for job in jobs}
-
-
 def test_nothing_to_claim_is_an_empty_answer(redis, broker):
     broker.sign_on([QUEUE], WORKER)
     before = snapshot(redis)
@@ -87,18 +59,6 @@ def test_nothing_to_claim_is_an_empty_answer(redis, broker):
 
 
 # Jobs that have a past
-
-
-def test_it_tells_how_often_a_job_failed_and_crashed(redis, broker):
-    failed = retrying_job(broker, "failed", wait_ms=0)
-    promote(broker, QUEUE)
-    queued_job(broker, "fresh")
-
-    (claimed,) = claim_from(broker, QUEUE)
-
-    assert claimed.ids[0] == failed.id.encode()
-    assert claimed.counts == {0: (1, 0)}
-    assert snapshot(redis, times=False)["running:w1"] == {"failed": "2 <ms>", "fresh": "1 <ms>"}
 
 
 def test_it_tells_whether_the_queue_has_limits_and_turns_by_time(broker, limits):
@@ -126,17 +86,6 @@ def test_a_job_that_crashed_a_worker_is_claimed_alone(redis, broker):
     assert len(claim(broker, 10)) == 3
 
 
-def test_the_jobs_before_a_suspect_are_claimed_without_it(redis, broker):
-    suspect = suspect_job(broker, client="y", priority=-1)
-    before = [queued_job(broker, client=client) for client in "xyx"]
-
-    (first,) = claim_from(broker, QUEUE)
-    (second,) = claim_from(broker, QUEUE)
-
-    assert (first.status, len(first.ids)) == ("suspect", len(before))
-    assert (second.status, second.ids) == ("suspect", [suspect.id.encode()])
-
-
 def test_a_worker_that_runs_something_gets_no_suspect(redis, broker):
     suspect_job(broker)
     broker.sign_on([QUEUE], WORKER)
@@ -158,33 +107,6 @@ def test_a_suspect_holds_up_the_queues_behind_it(redis, broker):
 
 
 # What a torn log or a cancelled job leaves in lanes
-
-
-def test_a_cancelled_job_is_passed_over_and_its_lane_forgets_it(redis, broker, inspector):
-    jobs = [queued_job(broker, name) for name in "abc"]
-    inspector.cancel(jobs[0].id)
-
-    (claimed,) = claim_from(broker, QUEUE)
-
-    assert names(claimed.ids) == ["b", "c"]
-    assert not {"cancelled_in_lane", "lane:0:", "ring:0", "bands"} & set(snapshot(redis))
-
-
-@pytest.mark.parametrize("wanted", [1, 3, 10])
-def test_a_claim_brings_what_is_behind_cancelled_jobs(redis, broker, inspector, wanted):
-    jobs = [queued_job(broker) for _ in range(5)]
-    for job in jobs[:4]:
-        inspector.cancel(job.id)
-
-    assert claim(broker, wanted) == [jobs[4].id]
-
-
-def test_a_cancelled_job_costs_its_client_no_turn(redis, broker, inspector):
-    jobs = {name: queued_job(broker, name, client=name[0]) for name in ("x1", "y1", "x2", "y2", "y3")}
-    for name in ("x1", "y2"):
-        inspector.cancel(jobs[name].id)
-
-    assert names(claim(broker, 3)) == ["x2", "y1", "y3"]
 
 
 def test_of_a_great_many_cancelled_jobs_a_claim_passes_over_some_and_says_that_there_is_more(redis, broker):
@@ -227,14 +149,6 @@ def test_a_claim_brings_no_more_than_scripts_carry(redis, broker):
     broker.enqueue(QUEUE, [new_job(client=str(number)) for number in range(6000)])
 
     assert len(claim(broker, 5000)) == 500
-
-
-def test_an_id_without_a_record_is_dropped(redis, broker):
-    jobs = [queued_job(broker, name) for name in "ab"]
-    lose_record(broker, jobs[0])
-
-    assert names(claim(broker, 10)) == ["b"]
-    assert set(snapshot(redis)["running:w2"]) == {jobs[1].id}
 
 
 def test_an_empty_lane_in_the_ring_is_taken_out(redis, broker):
@@ -347,18 +261,6 @@ def test_many_jobs_are_held_in_a_hash_table(redis, broker, inspector, jobs, enco
 
 
 # Lost connections
-
-
-def test_a_claim_that_did_not_arrive_can_be_repeated(redis, broker):
-    call = SCRIPT_CALLS["claim"]
-    jobs = prepared(redis, broker, call)
-    redis.drop_connection("before")
-
-    with pytest.raises(BrokerUnavailable):
-        call.act(broker, jobs)
-
-    assert broker.running(WORKER, [QUEUE]) == {QUEUE: []}
-    assert len(call.act(broker, jobs)[0].ids) == 3
 
 
 def test_what_a_lost_reply_had_claimed_is_written_down(redis, broker):

@@ -12,13 +12,12 @@ from tests.support.jobs import (
     dead_job,
     finished_job,
     job_id,
-    names,
     new_job,
     queued_job,
     retrying_job,
     scheduled_job,
 )
-from tests.support.snapshots import MS, changes, live_jobs, place_of, snapshot
+from tests.support.snapshots import MS, live_jobs, place_of, snapshot
 
 HOUR_MS = 3_600_000
 
@@ -70,16 +69,6 @@ def test_with_a_time_it_is_scheduled_and_wakes_the_scheduler(redis, broker):
     }
 
 
-@pytest.mark.parametrize(("due", "tokens"), [("+30000", 1), ("+90000", 0)])
-def test_the_scheduler_is_woken_only_by_an_earlier_time(redis, broker, due, tokens):
-    scheduled_job(broker, due="+60000")
-    redis.zpopmin(broker.keys.of(QUEUE).due_signal)
-
-    scheduled_job(broker, due=due)
-
-    assert redis.zcard(broker.keys.of(QUEUE).due_signal) == tokens
-
-
 def test_a_delay_counts_by_the_servers_clock(redis, broker):
     before = now_ms()
 
@@ -89,21 +78,6 @@ def test_a_delay_counts_by_the_servers_clock(redis, broker):
     assert header_of(redis, job) == f"0 3 {snapshot(redis)['scheduled'][job.id]} 0 "
 
 
-def test_a_moment_is_taken_as_it_is(redis, broker):
-    due = now_ms() + HOUR_MS
-
-    job = scheduled_job(broker, due=str(due))
-
-    assert snapshot(redis)["scheduled"] == {job.id: due}
-
-
-@pytest.mark.parametrize("due", ["+0", "1000", "0"])
-def test_a_time_that_has_come_is_no_time(redis, broker, due):
-    job = queued_job(broker, due=due)
-
-    assert place_of(redis, job) == "lane:0:"
-
-
 @pytest.mark.parametrize(("due", "ready_in"), [("", 0), ("+60000", 60_000)])
 def test_it_expires_so_long_after_it_is_ready(redis, broker, due, ready_in):
     job = queued_job(broker, due=due, expires="+5000")
@@ -111,12 +85,6 @@ def test_it_expires_so_long_after_it_is_ready(redis, broker, due, ready_in):
     _, _, ready, expires, _ = header_of(redis, job).split(" ")
     assert int(expires) == int(ready) + 5000
     assert abs(int(ready) - now_ms() - ready_in) < 5000
-
-
-def test_it_expires_at_a_moment(redis, broker):
-    job = queued_job(broker, expires="1900000000000")
-
-    assert header_of(redis, job).split(" ")[3] == "1900000000000"
 
 
 def test_in_front_it_comes_before_the_other_jobs_of_its_client(redis, broker):
@@ -134,16 +102,6 @@ def test_an_id_that_is_known_is_refused(redis, broker, known):
     assert broker.enqueue(QUEUE, [job]) == ["exists"]
 
     assert snapshot(redis) == before
-
-
-def test_an_id_that_a_lane_still_names_is_refused(redis, broker, inspector):
-    queued_job(broker)
-    job = made_ago(2000)
-    broker.enqueue(QUEUE, [job])
-    inspector.cancel(job.id)
-    redis.delete(broker.keys.of(QUEUE).finished)  # its outcome was forgotten meanwhile
-
-    assert broker.enqueue(QUEUE, [job]) == ["exists"]
 
 
 def test_a_lost_reply_makes_one_job_and_says_that_it_exists(redis, broker):
@@ -176,15 +134,6 @@ def test_an_id_of_another_make_is_as_good(redis, broker):
     assert "waiting_since" not in snapshot(redis)
 
 
-@pytest.mark.parametrize("client", ["", "a:b", "{x} y", 'quo"te', "Zoë ☃", "%d%s", "-1:0"])
-def test_any_text_names_a_client(redis, broker, client):
-    job = queued_job(broker, "a", client=client, priority=-7)
-
-    assert redis.lrange(broker.keys.of(QUEUE).lane + f"-7:{client}".encode(), 0, -1) == [job.id.encode()]
-    assert names(claim_all(broker)) == ["a"]
-    assert header_of(redis, job).split(" ", 4)[4] == client
-
-
 @pytest.mark.parametrize("body", ["[]", '{"n": 12345678901234567, "f": 1e400}', "\x00\r\n☃" * 3, "%s%1", "x" * 100_000])
 def test_what_a_job_carries_is_not_touched(redis, broker, body):
     queued_job(broker, body=body)
@@ -193,16 +142,6 @@ def test_what_a_job_carries_is_not_touched(redis, broker, body):
     (claimed,) = broker.claim("w1", [QUEUE], 1).claimed
 
     assert claimed.records[0].partition(b"\n")[2] == body.encode()
-
-
-def test_a_large_job_is_stored_like_a_small_one(redis, broker):
-    job = queued_job(broker, client="acme x", priority=-3, max_crashes=0, at_front=True, body="☃" * 5000)
-
-    band, crashes, ready, expires, client = header_of(redis, job).split(" ", 4)
-    assert (band, crashes, expires, client) == ("-3", "0", "0", "acme x")
-    assert abs(int(ready) - now_ms()) < 5000
-    assert live_jobs(redis)[job.id].partition("\n")[2] == "☃" * 5000
-    assert place_of(redis, job) == "lane:-3:acme x"
 
 
 @pytest.mark.parametrize(
@@ -222,29 +161,6 @@ def test_a_callers_wrong_clock_does_not_say_when_a_large_job_may_start(redis, br
     assert live_jobs(redis)[job.id].partition("\n")[2] == body
 
 
-def test_a_large_job_that_expires_does_so_by_the_servers_clock(redis, broker):
-    job = queued_job(broker, expires="+5000", body="x" * 5000)
-
-    _, _, ready, expires, _ = header_of(redis, job).split(" ")
-    assert int(expires) == int(ready) + 5000
-
-
-def test_the_first_job_announces_its_queue(redis, broker, inspector):
-    queued_job(broker, queue="low")
-    queued_job(broker, queue="high")
-
-    assert inspector.queues.names() == ["high", "low"]
-
-
-def test_a_lane_waits_as_long_as_its_first_job(redis, broker):
-    first = queued_job(broker, client="acme")
-    since = snapshot(redis)["lanes"]
-
-    queued_job(broker, client="acme")
-
-    assert snapshot(redis)["lanes"] == since == {"0:acme": pytest.approx(int(first.id[:12], 16), abs=1000)}
-
-
 def test_a_client_keeps_its_turn(redis, broker):
     for client in ("x", "y", "x"):
         queued_job(broker, client=client)
@@ -253,18 +169,6 @@ def test_a_client_keeps_its_turn(redis, broker):
     queued_job(broker, client="x")
 
     assert before == snapshot(redis)["ring:0"] == {"x": 1, "y": 2}
-
-
-def test_nothing_else_changes_for_the_jobs_that_are_there(redis, broker):
-    claimed_job(broker, client="x")
-    dead_job(broker, client="y")
-    before = snapshot(redis)
-
-    queued_job(broker, client="z")
-
-    assert set(changes(before, snapshot(redis))) == {
-        "jobs", "lane:0:z", "ring:0", "bands", "lanes", "turn", "work_signal", "stats"
-    }  # fmt: skip
 
 
 def test_a_name_that_is_none_is_refused_before_it_is_in_the_list_of_queues(redis, broker):

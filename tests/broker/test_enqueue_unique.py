@@ -14,9 +14,6 @@ from tests.support.jobs import (
     entered_job,
     held_job,
     limit_of,
-    names,
-    new_job,
-    retrying_job,
     settle,
     unique_job,
 )
@@ -63,22 +60,6 @@ def test_of_one_call_the_first_is_taken_in(broker):
     assert claim_all(broker) == [jobs[0].id]
 
 
-def test_others_are_none_of_its_business(broker):
-    assert (
-        enqueue_unique(broker, unique_job("a"), unique_job("b", digest="d2"), unique_job("c", digest="")) == ["ok"] * 3
-    )
-    assert broker.enqueue_unique("other", [unique_job("d")]) == ["ok"]
-    assert broker.enqueue(QUEUE, [new_job("e")]) == ["ok"]
-
-    assert names(claim_all(broker)) == ["a", "b", "c", "e"]
-
-
-def test_a_job_that_is_not_unique_after_all_holds_nothing(redis, broker):
-    assert enqueue_unique(broker, unique_job("a", digest=""), unique_job("b", digest="")) == ["ok", "ok"]
-
-    assert not {"digests", "unique:"} & set(snapshot(redis))
-
-
 def test_the_limit_counts_from_when_it_is_ready(redis, broker):
     entered_job(broker, limit_ms=5000)
     assert 0 < limit_of(broker) <= 5000
@@ -95,14 +76,6 @@ def test_after_the_limit_it_keeps_nobody_out(redis, broker):
     assert claim(broker) == [first.id]
     settle(broker, "ack", first, worker="w2")
     assert snapshot(redis)["unique:d1"] == second.id  # the first one's end is no business of the second
-
-
-def test_a_thousand_keep_their_order(redis, broker):
-    jobs = [unique_job(digest=f"d{number}") for number in range(1000)]
-
-    assert broker.enqueue_unique(QUEUE, jobs) == ["ok"] * 1000
-
-    assert snapshot(redis)["lane:0:"] == [job.id for job in jobs]
 
 
 def test_of_a_burst_from_many_threads_one_is_taken_in(redis, broker):
@@ -135,33 +108,6 @@ def test_it_is_free_when_the_run_is_over(redis, broker, end):
     assert "unique:d1" not in snapshot(redis)
     assert ("digests" in snapshot(redis)) == (end == "bury")  # a dead letter may be requeued
     assert enqueue_unique(broker, unique_job("b")) == ["ok"]
-
-
-def test_it_is_free_when_it_has_crashed_too_often(redis, broker):
-    job = held_job(broker, "a", max_crashes=0)
-    assert broker.reclaim_child(QUEUE, "w1", [job.id]) == [(job.id, "dead")]
-
-    assert "unique:d1" not in snapshot(redis)
-
-
-def test_it_is_free_when_it_is_cancelled_purged_or_discarded(redis, broker, inspector):
-    inspector.cancel(entered_job(broker).id)
-    entered_job(broker, "b")
-    inspector.purge(QUEUE)  # the id that the cancelled one has left
-    inspector.purge(QUEUE)
-    job = held_job(broker, "c")
-    settle(broker, "bury", job)
-    inspector.discard(QUEUE, [job.id])
-
-    assert not {"digests", "unique:d1", "jobs"} & set(snapshot(redis))
-
-
-@pytest.mark.parametrize("verb", ["retry", "release"])
-def test_it_is_held_while_the_job_goes_back(redis, broker, verb):
-    job = held_job(broker, "a")
-    settle(broker, verb, job)
-
-    assert enqueue_unique(broker, unique_job("b")) == [f"duplicate {job.id}"]
 
 
 def test_a_job_that_lost_it_does_not_free_that_of_another(redis, broker):
@@ -217,13 +163,6 @@ def test_a_job_that_has_started_once_keeps_nobody_out_until_its_start(broker, en
     assert enqueue_unique(broker, unique_job("b", until="start")) == ["ok"]
 
 
-def test_a_job_that_was_given_back_has_not_started(broker):
-    job = held_job(broker, "a", until="start")
-    settle(broker, "release", job)
-
-    assert enqueue_unique(broker, unique_job("b", until="start")) == [f"duplicate {job.id}"]
-
-
 # -- sent twice, lost on the way
 
 
@@ -235,13 +174,3 @@ def test_a_lost_reply_is_no_duplicate(redis, broker, moment):
     assert enqueue_unique(broker, job) == [{"before": "ok", "after": "exists"}[moment]]
 
     assert claim_all(broker) == [job.id]
-
-
-@pytest.mark.parametrize("known", [retrying_job, dead_job])
-def test_an_id_that_is_known_is_refused(redis, broker, known):
-    job = known(broker)
-    before = snapshot(redis)
-
-    assert enqueue_unique(broker, unique_job()._replace(id=job.id)) == ["exists"]
-
-    assert snapshot(redis) == before

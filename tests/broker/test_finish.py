@@ -6,16 +6,12 @@ from django_rtq.exceptions import JobNotFound
 from tests.support.jobs import (
     QUEUE,
     WORKER,
-    claim,
     claimed_job,
     claimed_jobs,
-    let_fall_due,
     new_job,
-    retrying_job,
     settle,
     settlement,
 )
-from tests.support.single_steps import promote
 from tests.support.snapshots import GONE, changes, snapshot
 
 
@@ -32,30 +28,6 @@ def test_the_outcome_is_all_that_is_left(redis, broker):
         "finished": {"a"},
         "recent_results": ["a"],
         "stats": {"enqueued": 1, "succeeded": 1},
-    }
-
-
-def test_without_an_outcome_only_the_id_is_kept(redis, broker):
-    job = claimed_job(broker, "a")
-
-    settle(broker, "ack", job, outcome="")
-
-    after = snapshot(redis)
-    assert after["finished"] == set(after["no_outcome"]) == {job.id}
-    assert not {"results", "recent_results"} & set(after)
-
-
-def test_nothing_is_left_of_its_failures(redis, broker):
-    job = retrying_job(broker, "a")
-    let_fall_due(broker, job)
-    promote(broker, QUEUE)
-    claim(broker, worker=WORKER)
-
-    settle(broker, "ack", job)
-
-    assert set(snapshot(redis)) == {
-        *("rtq:queues", "finished", "recent_results", "results"),
-        *("stats", "clock", "turn", "workers", "signed_on", "due_signal"),
     }
 
 

@@ -7,13 +7,10 @@ from tests.support.jobs import (
     QUEUE,
     WORKER,
     asked_job,
-    claim,
     claim_all,
     claimed_job,
-    let_lapse,
     queued_job,
     settle,
-    unique_job,
 )
 from tests.support.snapshots import GONE, changes, live_jobs, snapshot
 
@@ -39,16 +36,6 @@ def test_a_job_that_runs_is_asked(redis, broker, inspector):
     assert inspector.find(job.id).is_stopping
 
 
-@pytest.mark.parametrize(("first", "second"), [(False, False), (True, False), (True, True)])
-def test_asked_again_nothing_changes(redis, broker, inspector, first, second):
-    job = asked_job(broker, "a", terminate=first)
-    before = snapshot(redis)
-
-    assert inspector.cancel(job.id, terminate=second) is CancelAnswer.ASKED
-
-    assert snapshot(redis) == before
-
-
 def test_the_wish_may_become_harder(redis, broker, inspector):
     job = asked_job(broker, "a")
     before = snapshot(redis, times=False)
@@ -57,15 +44,6 @@ def test_the_wish_may_become_harder(redis, broker, inspector):
 
     wish = ASKED["a"].replace("ask", "terminate")
     assert changes(before, snapshot(redis, times=False)) == {"cancel_requests": {"a": wish}}
-
-
-def test_a_job_that_stopped_is_cancelled(redis, broker):
-    job = asked_job(broker, "a")
-    before = snapshot(redis, times=False)
-
-    assert settle(broker, "finish_cancel", job, outcome='{"state":"cancelled"}') == []
-
-    assert changes(before, snapshot(redis, times=False)) == OVER | {"stats": {"enqueued": 1, "cancelled": 1}}
 
 
 @pytest.mark.parametrize("verb", ["retry", "bury", "release"])
@@ -115,16 +93,6 @@ def test_after_a_torn_log_a_job_that_was_over_is_not_cancelled_as_well(redis, br
     assert "cancel_requests" not in after
 
 
-def test_when_its_lease_runs_out_it_is_cancelled(redis, broker, inspector):
-    job = asked_job(broker, "a")
-    let_lapse(broker, WORKER)
-
-    assert broker.reclaim(QUEUE)[1] == [(job.id, "cancelled")]
-
-    assert inspector.find(job.id).state is JobState.CANCELLED
-    assert claim_all(broker) == []
-
-
 @pytest.mark.parametrize("worker", ["w2", WORKER])
 def test_who_does_not_hold_it_cannot_settle_it(redis, broker, worker):
     job = asked_job(broker, "a")
@@ -146,22 +114,3 @@ def test_the_supervisor_hears_of_its_own(broker, inspector):
 
     assert result.cancel_requests == [(WORKER, job.id, "ask")]
     assert broker.heartbeat([QUEUE], {"w2": {}}, promote=False).cancel_requests == [("w2", other.id, "terminate")]
-
-
-def test_the_second_answer_is_honest_when_the_first_got_lost(redis, broker, inspector):
-    job = queued_job(broker)
-    redis.drop_connection("after")
-
-    assert inspector.cancel(job.id) is CancelAnswer.CANCELLED
-
-
-@pytest.mark.parametrize("verb", ["finish_cancel", "retry", "bury", "release"])
-def test_what_a_unique_job_held_is_free_when_it_stops(redis, broker, inspector, verb):
-    job = unique_job("a")
-    broker.enqueue_unique(QUEUE, [job])
-    assert claim(broker, worker=WORKER) == [job.id]
-    inspector.cancel(job.id)
-
-    settle(broker, verb, job)
-
-    assert not {"digests", "unique:d1", "cancel_requests", "jobs"} & set(snapshot(redis))

@@ -7,7 +7,6 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.broker import settlement as module
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import AT_ONCE, Settlement
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.jobs import QUEUE, WORKER, claim, queued_job, settle, settlement
@@ -72,16 +71,6 @@ def test_whose_workflow_is_over_has_nothing_to_add(redis, broker, is_gone):
         redis.delete(broker.keys.of(QUEUE).workflow + FLOW.encode())
 
     assert settle(broker, "ack", member, keep_ms=-1 - 60_000) == []
-
-
-def test_it_is_one_call_of_a_script(broker, monkeypatch):
-    begun_flow(broker, {"size": 3}, {"size": 3, "next": "2"}, {"after": "1"})
-    members, sent, execute_each = claim_members(broker), [], broker.redis.execute_each
-    monkeypatch.setattr(broker.redis, "execute_each", lambda commands: sent.extend(commands) or execute_each(commands))
-
-    settle(broker, "ack", *members[:5])
-
-    assert [command[1] for command in sent] == [SCRIPTS["finish_members"].sha]
 
 
 def test_how_long_they_ran_is_noted_before(broker):

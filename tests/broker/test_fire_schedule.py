@@ -6,7 +6,7 @@ import time
 import pytest
 
 from django_rtq.exceptions import BrokerFull
-from tests.support.jobs import QUEUE, claim, claim_all, held_job, job_id, names, new_job, queued_job, settle, unique_job
+from tests.support.jobs import QUEUE, claim, claim_all, held_job, job_id, new_job, settle, unique_job
 from tests.support.snapshots import MS, changes, place_of, snapshot
 from tests.support.waiting import PATIENCE
 
@@ -44,13 +44,6 @@ def test_a_slot_starts_a_job(redis, broker, begun):
     }
 
 
-def test_it_goes_before_the_other_jobs_of_its_client_when_it_is_told_to(broker, begun):
-    queued_job(broker, "first", client="x")
-    fire(broker, job=new_job("a", client="x", at_front=True))
-
-    assert names(claim_all(broker)) == ["a", "first"]
-
-
 def test_it_waits_and_expires_from_its_slot_on(redis, broker, begun):
     job = new_job(expires="+500")._replace(id=job_id("a", SLOT_MS))
 
@@ -62,14 +55,6 @@ def test_it_waits_and_expires_from_its_slot_on(redis, broker, begun):
     assert after["jobs"][job.id].startswith(f"0 3 {SLOT_MS} {SLOT_MS + 500} ")
 
 
-def test_the_next_slot_starts_another(broker, begun):
-    first, second = new_job("a"), new_job("b")
-
-    assert [fire(broker, job=first), fire(broker, SLOT_MS + 1, second)] == ["fired", "fired"]
-
-    assert claim_all(broker) == [first.id, second.id]
-
-
 @pytest.mark.parametrize("before_ms", [0, 1, SLOT_MS - 1], ids=["same", "earlier", "long ago"])
 def test_a_slot_that_is_over_changes_nothing(redis, broker, begun, before_ms):
     fire(broker)
@@ -78,12 +63,6 @@ def test_a_slot_that_is_over_changes_nothing(redis, broker, begun, before_ms):
     assert fire(broker, SLOT_MS - before_ms, new_job("b")) == "already"
 
     assert snapshot(redis) == before
-
-
-def test_a_schedule_that_has_not_begun_changes_nothing(redis, broker):
-    assert fire(broker) == "unknown"
-
-    assert snapshot(redis) == {}
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -129,22 +108,7 @@ def test_a_slot_fires_when_the_last_job_is_over(redis, broker, begun, end):
     assert place_of(redis, following) == "lane:0:"
 
 
-def test_the_first_slot_overlaps_with_nothing(broker, begun):
-    assert fire(broker, may_overlap=False) == "fired"
-
-
 # -- unique
-
-
-def test_a_unique_one_holds_its_digest(redis, broker, begun):
-    before = snapshot(redis, times=False)
-
-    assert fire(broker, job=unique_job("a")) == "fired"
-
-    changed = changes(before, snapshot(redis, times=False))
-    assert (changed["unique:d1"], changed["digests"]) == ("a", {"a": "done 3600000 d1"})
-    assert redis.pttl(broker.keys.of(QUEUE).unique + b"d1") > 0
-    assert broker.enqueue_unique(QUEUE, [unique_job("b")])[0].startswith("duplicate ")
 
 
 @pytest.mark.parametrize("on_conflict", ["return", "raise", "replace", "rerun"])

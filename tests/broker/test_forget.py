@@ -60,16 +60,6 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(redis, broker, empty):
     assert changes(before, snapshot(redis)) == {}
 
 
-def test_the_second_time_it_is_missing_and_nothing_changes(redis, broker, empty):
-    broker.maintenance.forget(QUEUE)
-    before = snapshot(redis)
-
-    assert broker.maintenance.forget(QUEUE) == "missing"
-    assert broker.maintenance.forget("never-used") == "missing"
-
-    assert changes(before, snapshot(redis)) == {}
-
-
 @pytest.mark.parametrize(
     ("seed", "answer"),
     [
@@ -110,16 +100,6 @@ def test_a_queue_that_had_a_worker_lately_stays_if_it_has_to_be_idle(broker):
     assert broker.maintenance.forget(QUEUE) == "forgotten"
 
 
-def test_ids_of_cancelled_jobs_are_no_jobs(redis, broker, inspector):
-    for number in range(150):
-        inspector.cancel(queued_job(broker, client=f"c{number}").id)
-    redis.delete("{rtq:default}:finished")
-
-    assert broker.maintenance.forget(QUEUE, discard_outcomes=True) == "forgotten"
-
-    assert [key for key in redis.scan_iter() if redis.ttl(key) < 0] == [b"rtq:format"]
-
-
 @pytest.mark.parametrize(
     "enqueue",
     [
@@ -137,12 +117,3 @@ def test_a_producer_that_used_it_before_brings_it_back(redis, broker, empty, enq
         assert names(redis) == {QUEUE}
     finally:
         other.close()
-
-
-def test_a_worker_brings_it_back(redis, broker, empty):
-    broker.maintenance.forget(QUEUE)
-
-    broker.sign_on([QUEUE], "w1")
-    broker.heartbeat([QUEUE], {}, promote=False)
-
-    assert names(redis) == {QUEUE}

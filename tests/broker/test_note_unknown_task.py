@@ -101,19 +101,6 @@ def test_no_more_than_a_hundred_tasks_are_noted(redis, broker, keys):
     assert redis.hget(keys.unknown_tasks, "task5").split(b" ")[3] in (b"1", b"2")
 
 
-def test_a_full_server_notes_it(redis, broker, noted):
-    with redis.full_memory():
-        note(broker)
-    assert noted()["jobs"] == 1
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_reply_costs_no_note(redis, broker, noted, moment):
-    redis.drop_connection(moment)
-    note(broker)
-    assert noted()["jobs"] == (1 if moment == "before" else 2)
-
-
 @pytest.mark.parametrize(
     ("ago_ms", "slices_ago", "jobs"), [(0, 0, 7), (0, 1, 3), (2 * PARK_MS, 2, 3), (2 * PARK_MS + 1, 2, None)]
 )

@@ -2,11 +2,11 @@
 
 import pytest
 
-from django_rtq.exceptions import TooManyPausedTasks, WrongState
+from django_rtq.exceptions import TooManyPausedTasks
 from django_rtq.jobs.job import JobState
 from tests.broker.model.task_calls import CHARGE
 from tests.support import sweeps
-from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, dead_job, new_job, queued_job, scheduled_job, settle
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, new_job, queued_job, settle
 from tests.support.snapshots import MS, changes, snapshot
 
 TASK = "charge"
@@ -24,15 +24,6 @@ def test_it_is_written_down_since_when_and_by_whom(redis, broker, pauses):
     assert pauses.pause_task(TASK, QUEUE, by="eve") == [QUEUE]
 
     assert changes(before, snapshot(redis, times=False)) == {"paused": {"task:charge": f"100 {MS} eve"}}
-
-
-def test_the_second_time_changes_nothing(redis, pauses):
-    pauses.pause_task(TASK, QUEUE, by="eve")
-    before = snapshot(redis)
-
-    assert pauses.pause_task(TASK, QUEUE, by="adam") == []
-
-    assert snapshot(redis) == before
 
 
 def test_its_jobs_wait_and_those_of_others_go_on(broker, inspector, pauses):
@@ -58,26 +49,6 @@ def test_what_runs_goes_on_and_fails_and_waits(broker, inspector, pauses):
 
     found = inspector.find(job.id)
     assert (found.is_held, found.due_at, found.failures, found.state) == (True, None, 1, JobState.SCHEDULED)
-
-
-def test_a_dead_letter_that_is_requeued_waits(broker, inspector, pauses):
-    job = dead_job(broker, body=CHARGE)
-    pauses.pause_task(TASK, QUEUE)
-
-    assert inspector.requeue(QUEUE, [job.id]) == [job.id]
-
-    assert claim(broker) == []
-
-
-def test_a_delayed_job_waits_for_its_time_and_then_for_its_task(broker, inspector, pauses):
-    job = scheduled_job(broker, due="+60000", body=CHARGE)
-    pauses.pause_task(TASK, QUEUE)
-
-    inspector.run_now(job.id)
-    assert claim(broker) == []
-
-    with pytest.raises(WrongState, match="its task is paused"):
-        inspector.run_now(job.id)
 
 
 def test_a_claim_holds_200_jobs_at_most_and_says_that_there_are_more(redis, broker, inspector, pauses):

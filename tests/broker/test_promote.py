@@ -6,21 +6,17 @@ import pytest
 
 from django_rtq.broker.broker import Broker
 from django_rtq.conf.config import read_config
-from django_rtq.inspector.inspector import Inspector
 from tests.support.jobs import (
     QUEUE,
-    WORKER,
     claim_all,
     claimed_jobs,
     let_fall_due,
-    lose_record,
     names,
     new_job,
     queued_job,
     retrying_job,
     scheduled_job,
     settle,
-    settlement,
 )
 from tests.support.single_steps import promote
 from tests.support.snapshots import GONE, MS, changes, snapshot
@@ -75,30 +71,6 @@ def test_it_waits_since_it_was_due(redis, broker):
     assert after["lanes"] == {"0:": due}
 
 
-def test_what_is_not_due_stays(redis, broker):
-    scheduled_job(broker)
-    before = snapshot(redis, times=False)
-
-    seconds, promoted = promote(broker, QUEUE)
-
-    assert 50 < seconds <= 60
-    assert promoted == []
-    assert changes(before, snapshot(redis, times=False)) == {"clock": {"promoted": MS}}
-
-
-def test_nothing_scheduled_is_nothing_to_wait_for(redis, broker):
-    assert promote(broker, QUEUE) == (None, [])
-
-
-def test_who_was_due_first_comes_first(redis, broker):
-    jobs = [scheduled_job(broker, name) for name in "abc"]
-    let_fall_due(broker, *reversed(jobs))
-
-    promote(broker, QUEUE)
-
-    assert names(claim_all(broker)) == ["c", "b", "a"]
-
-
 def test_it_goes_on_where_its_limit_stopped_it(redis, broker):
     jobs = [scheduled_job(broker) for _ in range(5)]
     let_fall_due(broker, *jobs)
@@ -110,45 +82,6 @@ def test_it_goes_on_where_its_limit_stopped_it(redis, broker):
         (0, [job.id for job in jobs[2:4]]),
         (None, [jobs[4].id]),
     ]
-
-
-@pytest.mark.parametrize(("number", "encoding"), [(32, b"listpack"), (33, b"hashtable")])
-def test_since_when_many_wait_is_in_a_hash_table(redis, broker, number, encoding):
-    jobs = [scheduled_job(broker, f"{place:03}") for place in range(number)]
-    let_fall_due(broker, *jobs)
-
-    promote(broker, QUEUE)
-
-    waiting_since = broker.keys.of(QUEUE).waiting_since
-    assert redis.object("encoding", waiting_since).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
-    assert len({int(ms) for ms in redis.hvals(waiting_since)}) == number
-    assert names(claim_all(broker)) == [f"{place:03}" for place in range(number)]
-    assert "waiting_since" not in snapshot(redis)
-
-
-@pytest.mark.parametrize("waiting", [scheduled_job, retrying_job])
-def test_a_job_whose_record_is_gone_leaves_nothing(redis, broker, waiting):
-    job = waiting(broker)
-    let_fall_due(broker, job)
-    lose_record(broker, job)
-
-    assert promote(broker, QUEUE) == (None, [])
-
-    assert not {"scheduled", "retrying", "scheduled_by_client", "scheduled_by_client:", "lane:0:", "jobs"} & set(
-        snapshot(redis)
-    )
-
-
-def test_several_queues_go_in_one_round_trip(redis, broker):
-    due = scheduled_job(broker)
-    let_fall_due(broker, due)
-    later = scheduled_job(broker, queue="low")
-
-    seconds, promoted, _ = broker.maintenance.run([QUEUE, "low"])
-
-    assert 50 < seconds <= 60
-    assert promoted == {QUEUE: [due.id], "low": []}
-    assert set(snapshot(redis)["low:scheduled"]) == {later.id}
 
 
 # -- by turns, when more are due than a call promotes
@@ -206,29 +139,6 @@ def test_many_due_jobs_of_many_clients_keep_no_other_waiting(redis, broker):
     promoted = {job_id for _ in range(5) for job_id in promote(broker, QUEUE, limit=8)[1]}
 
     assert single.id in promoted  # once each of the twenty had a turn
-
-
-def test_a_client_with_more_that_is_due_comes_after_all_others(redis, broker, flood):
-    waiting = [scheduled_job(broker, client=f"c{n}") for n in range(10)]
-    for job in waiting:
-        let_fall_due_now(broker, job)
-
-    looks = {}
-    while waiting[-1].id not in promote(broker, QUEUE, limit=4)[1]:
-        looks = snapshot(redis)["scheduled_by_client"]
-        assert looks["flood"] == max(looks.values())
-    assert looks
-
-
-def test_the_jobs_of_one_client_keep_the_order_of_their_times(broker, flood):
-    others = [scheduled_job(broker, f"o{n}", client="other") for n in range(6)]
-    let_fall_due(broker, *others)
-    promoted = []
-    while job_ids := promote(broker, QUEUE, limit=5)[1]:
-        promoted += names(job_ids)
-
-    assert [name for name in promoted if name[0] == "f"] == [f"f{n}" for n in range(30)]
-    assert [name for name in promoted if name[0] == "o"] == [f"o{n}" for n in range(6)]
 
 
 def test_what_is_missing_in_the_index_is_promoted_all_the_same(redis, broker, flood):
@@ -295,61 +205,3 @@ def test_jobs_that_waited_go_ahead_of_their_band_and_of_no_other(mail):
         *("medium-first", "medium"),
         *("low-first", "low"),
     ]
-
-
-def test_clients_take_turns_among_those_that_waited(mail):
-    flood = [scheduled_job(mail, f"f{n}", queue="mail", client="flood") for n in range(4)]
-    one = scheduled_job(mail, "one", queue="mail", client="one")
-    queued_job(mail, "last", queue="mail", client="other")
-    fall_due(mail, *flood, one)
-
-    assert names(claim_all(mail, queue="mail")) == ["f0", "one", "f1", "f2", "f3", "last"]
-
-
-def test_elsewhere_they_go_to_the_end_of_their_lane(mail):
-    job = scheduled_job(mail, "delayed", queue="low")
-    queued_job(mail, "first", queue="low")
-    mail.redis.execute_one(("ZADD", mail.keys.of("low").scheduled, 1, job.id))
-    promote(mail, "low")
-
-    assert names(claim_all(mail, queue="low")) == ["first", "delayed"]
-
-
-@pytest.mark.parametrize("how", ["release", "reclaim_child", "retry"])
-def test_who_comes_back_is_ahead_again(mail, how):
-    job = scheduled_job(mail, "delayed", queue="mail", client="x")
-    fall_due(mail, job)
-    mail.sign_on(["mail"], WORKER)
-    mail.claim(WORKER, ["mail"], 1)
-    queued_job(mail, "other", queue="mail", client="y")
-    if how == "reclaim_child":
-        mail.reclaim_child("mail", WORKER, [])
-    else:
-        mail.settle(WORKER, "mail", settlement(how, job, wait_ms=0))
-        promote(mail, "mail")
-
-    assert names(claim_all(mail, queue="mail")) == ["delayed", "other"]
-
-
-def test_people_see_the_priority_that_it_was_given(mail):
-    job = scheduled_job(mail, queue="mail", priority=-5)
-    fall_due(mail, job)
-    inspector = Inspector(mail)
-
-    assert inspector.find(job.id, "mail").priority == -5
-    assert inspector.queues.details(["mail"])[0].queued == 1
-    inspector.cancel(job.id, "mail")
-    assert inspector.queues.details(["mail"])[0].queued == 0
-    assert claim_all(mail, queue="mail") == []
-
-
-def test_a_dead_letter_that_is_requeued_has_not_waited(mail):
-    job = scheduled_job(mail, "delayed", queue="mail")
-    fall_due(mail, job)
-    mail.sign_on(["mail"], WORKER)
-    mail.claim(WORKER, ["mail"], 1)
-    mail.settle(WORKER, "mail", settlement("bury", job))
-    queued_job(mail, "first", queue="mail")
-    Inspector(mail).requeue("mail", [job.id])
-
-    assert names(claim_all(mail, queue="mail")) == ["first", "delayed"]

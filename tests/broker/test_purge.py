@@ -6,7 +6,6 @@ from tests.support.jobs import (
     claimed_job,
     dead_job,
     finished_job,
-    new_job,
     queued_job,
     retrying_job,
     scheduled_job,
@@ -37,50 +36,6 @@ def test_all_that_waits_is_gone_and_nothing_else(redis, broker, inspector):
     assert set(after["finished"]) == {finished.id}
     assert set(after["failures"]) == set(after["dead"]) == {kept[0].id}
     assert not {"scheduled", "retrying", "lanes", "waiting_since", "lane:5:x", "lane:0:y"} & set(after)
-
-
-def test_what_is_left_of_the_ring_goes_with_the_next_claim(redis, broker, inspector):
-    for client in "xyz":
-        queued_job(broker, client=client)
-    purge_all(inspector)
-
-    assert claim_all(broker) == []
-
-    assert set(snapshot(redis)) == {"rtq:queues", "stats", "clock", "turn", "workers", "signed_on"}
-
-
-def test_new_jobs_are_served_as_ever(redis, broker, inspector):
-    queued_job(broker, client="x")
-    purge_all(inspector)
-
-    job = queued_job(broker, client="x")
-
-    assert claim_all(broker) == [job.id]
-
-
-def test_cancelled_jobs_are_forgotten_and_not_counted(redis, broker, inspector):
-    jobs = [queued_job(broker) for _ in range(3)]
-    inspector.cancel(jobs[1].id)
-
-    assert purge_all(inspector) == 2
-
-    assert not {"cancelled_in_lane", "lane:0:", "jobs"} & set(snapshot(redis))
-
-
-def test_many_go_in_several_calls(redis, broker, inspector):
-    broker.enqueue(QUEUE, [new_job(client="x") for _ in range(250)])
-    broker.enqueue(QUEUE, [new_job(due="+60000") for _ in range(150)])
-
-    assert purge_all(inspector) == 400
-
-    assert live_jobs(redis) == {}
-    assert snapshot(redis)["stats"] == {"enqueued": 400, "purged": 400}
-
-
-def test_an_empty_queue_stays_as_it_is(redis, inspector):
-    assert purge_all(inspector) == 0
-
-    assert snapshot(redis) == {}
 
 
 def test_a_lane_that_is_only_indexed_ends(redis, broker, inspector):

@@ -11,7 +11,6 @@ from tests.support.jobs import (
     claimed_job,
     claimed_jobs,
     let_lapse,
-    lose_record,
     names,
     new_job,
     queued_job,
@@ -55,15 +54,6 @@ def test_a_silent_workers_job_is_queued_again_and_a_crash_counted(redis, broker)
     }
 
 
-def test_earlier_failures_count_among_the_attempts(redis, broker):
-    job = lapsed_job(broker, "a")
-    redis.hset(broker.keys.of(QUEUE).failures, job.id, 2)
-
-    broker.reclaim(QUEUE)
-
-    assert json.loads(snapshot(redis)["errors"][job.id])["attempt"] == 3
-
-
 def test_over_the_limit_of_crashes_a_job_is_dead(redis, broker):
     job = lapsed_job(broker, "a", max_crashes=0)
     before = snapshot(redis, times=False)
@@ -82,19 +72,6 @@ def test_over_the_limit_of_crashes_a_job_is_dead(redis, broker):
     }
 
 
-def test_a_job_that_kills_every_worker_ends_after_as_many_as_it_may(redis, broker):
-    job = queued_job(broker, max_crashes=2)
-    ends = []
-    for number in range(3):
-        broker.sign_on([QUEUE], f"w{number}")
-        broker.claim(f"w{number}", [QUEUE], 1)
-        let_lapse(broker, f"w{number}")
-        ends += broker.reclaim(QUEUE)[1]
-
-    assert ends == [(job.id, "queued"), (job.id, "queued"), (job.id, "dead")]
-    assert place_of(redis, job) == "dead"
-
-
 def test_a_worker_whose_lease_runs_is_left_alone(redis, broker):
     claimed_job(broker)
     before = snapshot(redis)
@@ -104,10 +81,6 @@ def test_a_worker_whose_lease_runs_is_left_alone(redis, broker):
     assert 0 < seconds <= LEASE_SECONDS
     assert reclaimed == []
     assert set(changes(before, snapshot(redis))) <= {"clock"}
-
-
-def test_without_workers_there_is_nothing_to_wait_for(redis, broker):
-    assert broker.reclaim(QUEUE) == (None, [])
 
 
 def test_jobs_come_back_to_the_front_in_the_order_of_their_making(redis, broker):
@@ -120,18 +93,6 @@ def test_jobs_come_back_to_the_front_in_the_order_of_their_making(redis, broker)
     assert names(claim_all(broker)) == ["a", "b", "c", "d"]
 
 
-def test_it_goes_on_where_its_limit_stopped_it(redis, broker):
-    jobs = claimed_jobs(broker, *(new_job() for _ in range(5)))
-    let_lapse(broker, WORKER)
-
-    seconds, first = broker.reclaim(QUEUE, limit=3)
-    last_seconds, rest = broker.reclaim(QUEUE, limit=3)
-
-    assert (seconds, last_seconds) == (0, None)
-    assert (len(first), len(rest)) == (3, 2)
-    assert snapshot(redis)["lane:0:"] == [job.id for job in jobs]
-
-
 def test_the_limit_counts_for_all_workers_together(redis, broker):
     for worker in ("w1", "w2", "w3"):
         claimed_jobs(broker, new_job(), new_job(), worker=worker)
@@ -141,40 +102,6 @@ def test_the_limit_counts_for_all_workers_together(redis, broker):
 
     assert len(reclaimed) == 3
     assert set(snapshot(redis)["workers"]) == {"w2", "w3"}
-
-
-def test_a_worker_without_jobs_is_forgotten(redis, broker):
-    broker.sign_on([QUEUE], WORKER)
-    let_lapse(broker, WORKER)
-
-    assert broker.reclaim(QUEUE) == (None, [])
-
-    assert "workers" not in snapshot(redis)
-
-
-def test_a_job_that_is_still_in_its_lane_is_not_there_twice(redis, broker):
-    job = lapsed_job(broker)
-    redis.rpush(broker.keys.of(QUEUE).lane + b"0:", job.id)  # what a torn log leaves of a claim
-
-    broker.reclaim(QUEUE)
-
-    assert snapshot(redis)["lane:0:"] == [job.id]
-
-
-def test_a_job_whose_record_is_gone_leaves_nothing(redis, broker):
-    lose_record(broker, lapsed_job(broker))
-
-    assert broker.reclaim(QUEUE) == (None, [])
-
-    assert set(snapshot(redis)) == {"rtq:queues", "stats", "clock", "turn"}
-
-
-@pytest.mark.parametrize("record", ["", "{}", "no header at all"])
-def test_a_record_without_a_header_may_not_crash_at_all(redis, broker, record):
-    job = lapsed_job(broker)
-    redis.hset(broker.keys.of(QUEUE).jobs, job.id, record)
-
-    assert broker.reclaim(QUEUE) == (None, [(job.id, "dead")])
 
 
 def let_pass(broker, redis, leases):
@@ -237,22 +164,3 @@ def test_outages_that_come_again_and_again_do_not_keep_the_jobs_of_the_dead(redi
 
     assert taken == [(job.id, "queued")]
     assert leases <= 1.5 + up
-
-
-def test_when_the_hold_is_over_it_is_taken(redis, broker):
-    job = lapsed_job(broker)
-    redis.hset(broker.keys.of(QUEUE).clock, "hold", 1)
-
-    assert broker.reclaim(QUEUE)[1] == [(job.id, "queued")]
-
-
-def test_the_last_five_failures_are_kept(redis, broker):
-    job = queued_job(broker, max_crashes=10)
-    for number in range(7):
-        broker.sign_on([QUEUE], f"w{number}")
-        broker.claim(f"w{number}", [QUEUE], 1)
-        let_lapse(broker, f"w{number}")
-        broker.reclaim(QUEUE)
-
-    lines = [json.loads(line) for line in snapshot(redis)["errors"][job.id].splitlines()]
-    assert [(line["attempt"], line["worker"]) for line in lines] == [(n + 1, f"w{n}") for n in range(2, 7)]

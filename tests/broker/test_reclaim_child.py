@@ -1,17 +1,12 @@
 """running -> queued, or dead, by the supervisor that saw the worker die."""
 
-from django_rtq.broker.scripts import SCRIPTS
 from tests.support.jobs import (
     QUEUE,
     WORKER,
-    claim,
-    claim_all,
     claimed_job,
     claimed_jobs,
     let_lapse,
-    names,
     new_job,
-    queued_job,
 )
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
@@ -42,15 +37,6 @@ def test_the_guilty_count_a_crash_and_the_others_are_given_back(redis, broker):
     }
 
 
-def test_over_the_limit_of_crashes_a_job_is_dead(redis, broker):
-    guilty, innocent = claimed_jobs(broker, new_job(max_crashes=0), new_job(max_crashes=0))
-
-    ends = dict(broker.reclaim_child(QUEUE, WORKER, [guilty.id]))
-
-    assert ends == {guilty.id: "dead", innocent.id: "queued"}
-    assert set(snapshot(redis)["dead"]) == {guilty.id}
-
-
 def test_a_crash_is_a_failed_run_of_its_task(redis, broker, inspector):
     body = '{"task":"shop.tasks.ship"}'
     broker.register_queues([QUEUE])
@@ -61,14 +47,6 @@ def test_a_crash_is_a_failed_run_of_its_task(redis, broker, inspector):
     figures = inspector.tasks.all()[0]["shop.tasks.ship"]
     assert (figures.failed, figures.dead, figures.retried, figures.failure_rate) == (2, 1, 1, 1.0)
     assert inspector.overview.time_series(QUEUE).total("failed") == 2
-
-
-def test_what_was_not_running_has_not_failed(redis, broker, inspector):
-    claimed_job(broker, body='{"task":"shop.tasks.ship"}')
-    broker.reclaim_child(QUEUE, WORKER, [])
-
-    assert inspector.tasks.all()[0] == {}
-    assert inspector.overview.time_series(QUEUE).total("failed") == 0
 
 
 def test_a_task_whose_name_cannot_be_read_counts_for_the_queue_alone(redis, broker, inspector):
@@ -106,35 +84,3 @@ def test_what_was_reclaimed_before_is_not_touched(redis, broker):
     assert broker.reclaim_child(QUEUE, WORKER, [job.id]) == []
 
     assert snapshot(redis) == before
-
-
-def test_it_takes_back_all_that_a_worker_may_hold(redis, broker):
-    jobs = [new_job(str(n)) for n in range(1203)]
-    broker.enqueue(QUEUE, jobs)
-    while claim(broker, 500, worker=WORKER):
-        pass
-
-    assert len(broker.reclaim_child(QUEUE, WORKER, [])) == 1203
-
-    assert not {"workers", "signed_on", "running:w1"} & set(snapshot(redis))
-    assert names(claim_all(broker, 500)) == [str(n) for n in range(1203)]
-
-
-def test_while_anything_is_left_its_worker_is_not_forgotten(redis, broker):
-    jobs = claimed_jobs(broker, *(new_job() for _ in range(3)))
-    command = SCRIPTS["reclaim_child"].call(broker.keys.of(QUEUE), (WORKER, 2))
-
-    left, *_ = broker.redis.execute_one(command)
-    assert (left, set(snapshot(redis)["workers"])) == (1, {WORKER})
-    let_lapse(broker, WORKER)  # its supervisor died as well
-
-    assert broker.reclaim(QUEUE)[1] == [(jobs[0].id, "queued")]
-
-
-def test_the_clients_of_what_was_not_run_keep_their_turn(redis, broker):
-    jobs = claimed_jobs(broker, *(new_job(client, client=client) for client in "xyz"))
-    queued_job(broker, "other", client="other")
-
-    broker.reclaim_child(QUEUE, WORKER, [jobs[1].id])
-
-    assert names(claim_all(broker, 1)) == ["x", "z", "other", "y"]

@@ -6,14 +6,10 @@ from django_rtq.signals import job_requeued
 from tests.support.jobs import (
     ERROR,
     QUEUE,
-    claim,
-    claim_all,
     claimed_job,
     dead_job,
     finished_job,
     held_job,
-    lose_record,
-    names,
     new_job,
     queued_job,
     retrying_job,
@@ -40,16 +36,6 @@ def test_it_goes_to_the_end_of_its_lane_with_all_its_attempts(redis, broker, ins
     assert before["errors"] == {"a": ERROR + "\n"}  # stays: people want to know what it died of
 
 
-def test_its_crashes_are_forgiven(redis, broker, inspector):
-    job = claimed_job(broker, max_crashes=0)
-    broker.reclaim_child(QUEUE, "w1", [job.id])
-
-    inspector.requeue(QUEUE, [job.id])
-
-    assert "crashes" not in snapshot(redis)
-    assert names(claim(broker, idle=False)) == ["job"]
-
-
 def test_it_is_ready_now_and_does_not_expire(redis, broker, inspector):
     job = dead_job(broker, client="a b", expires="+1", body="5 3 1 2 x\n")
     _, _, ready, _, _ = live_jobs(redis)[job.id].split(" ", 4)
@@ -61,17 +47,6 @@ def test_it_is_ready_now_and_does_not_expire(redis, broker, inspector):
     assert int(ready_again) >= int(ready)
 
 
-@pytest.mark.parametrize("record", ["", "{}", "no header at all"])
-def test_a_record_without_a_header_stays_as_it_is(redis, broker, inspector, record):
-    job = dead_job(broker)
-    redis.hset(broker.keys.of(QUEUE).jobs, job.id, record)
-
-    assert inspector.requeue(QUEUE, [job.id]) == [job.id]
-
-    assert live_jobs(redis) == {job.id: record}
-    assert claim_all(broker) == [job.id]
-
-
 @pytest.mark.parametrize("seed", [queued_job, claimed_job, retrying_job, finished_job])
 def test_a_job_that_is_not_dead_is_left_alone(redis, broker, inspector, seed):
     job = seed(broker)
@@ -80,43 +55,6 @@ def test_a_job_that_is_not_dead_is_left_alone(redis, broker, inspector, seed):
     assert inspector.requeue(QUEUE, [job.id, new_job().id]) == []
 
     assert snapshot(redis) == before
-
-
-def test_a_dead_letter_whose_record_is_gone_is_left_alone(redis, broker, inspector):
-    job = dead_job(broker)
-    lose_record(broker, job)
-    before = snapshot(redis)
-
-    assert inspector.requeue(QUEUE, [job.id]) == []
-
-    assert snapshot(redis) == before
-
-
-def test_twice_in_one_call_is_once(redis, broker, inspector):
-    job = dead_job(broker)
-
-    assert inspector.requeue(QUEUE, [job.id, job.id]) == [job.id]
-
-    assert snapshot(redis)["lane:0:"] == [job.id]
-
-
-def test_many_go_in_several_calls(redis, broker, inspector):
-    jobs = [dead_job(broker) for _ in range(120)]
-
-    assert inspector.requeue(QUEUE, [job.id for job in jobs]) == [job.id for job in jobs]
-
-    assert snapshot(redis)["lane:0:"] == [job.id for job in jobs]
-    assert "dead" not in snapshot(redis)
-
-
-def test_its_next_run_is_the_first_again(redis, broker, inspector):
-    job = dead_job(broker, "a")
-    inspector.requeue(QUEUE, [job.id])
-
-    claim(broker)
-
-    assert snapshot(redis, times=False)["running:w2"] == {"a": "1 <ms>"}
-    assert settle(broker, "bury", job, worker="w2") == []
 
 
 def test_it_is_said_when_there_is_something_to_say(broker, inspector):
@@ -141,16 +79,6 @@ def dead_unique_job(broker, name="a"):
     return job
 
 
-def test_it_takes_what_it_held_again(redis, broker, inspector):
-    job = dead_unique_job(broker)
-
-    assert inspector.requeue(QUEUE, [job.id]) == [job.id]
-
-    assert snapshot(redis)["unique:d1"] == job.id
-    assert 0 < redis.pttl(broker.keys.of(QUEUE).unique + b"d1") <= 3_600_000
-    assert broker.enqueue_unique(QUEUE, [unique_job("b")]) == [f"duplicate {job.id}"]
-
-
 def test_it_stays_dead_while_another_like_it_lives(redis, broker, inspector):
     job = dead_unique_job(broker)
     broker.enqueue_unique(QUEUE, [unique_job("b")])
@@ -159,9 +87,3 @@ def test_it_stays_dead_while_another_like_it_lives(redis, broker, inspector):
     assert inspector.requeue(QUEUE, [job.id]) == []
 
     assert snapshot(redis) == before
-
-
-def test_of_two_that_are_alike_the_first_lives_again(broker, inspector):
-    jobs = [dead_unique_job(broker, name) for name in "ab"]
-
-    assert inspector.requeue(QUEUE, [job.id for job in jobs]) == [jobs[0].id]

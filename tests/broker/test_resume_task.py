@@ -3,9 +3,9 @@
 import pytest
 
 from tests.broker.model.task_calls import CHARGE, resumed
-from tests.support.jobs import QUEUE, claim, claim_all, lose_record, names, queued_job
+from tests.support.jobs import QUEUE, claim, claim_all, names, queued_job
 from tests.support.single_steps import promote
-from tests.support.snapshots import GONE, changes, snapshot
+from tests.support.snapshots import changes, snapshot
 
 TASK = "charge"
 
@@ -44,42 +44,6 @@ def test_they_come_in_their_order_and_before_later_jobs_of_their_client(broker, 
     assert names(claim(broker, 5)) == [*"abcde"]
 
 
-def test_their_wait_counts_from_its_beginning(redis, broker, inspector, pauses):
-    (job,) = hold(broker, pauses, "a")
-    redis.zincrby(broker.keys.of(QUEUE).scheduled, -7_200_000, job.id)
-
-    pauses.resume_task(TASK, QUEUE)
-
-    assert inspector.queues.get(QUEUE).oldest_seconds == pytest.approx(7200, abs=60)
-
-
-def test_the_second_time_changes_nothing(redis, broker, pauses):
-    hold(broker, pauses, "a")
-    pauses.resume_task(TASK, QUEUE)
-    before = snapshot(redis)
-
-    assert pauses.resume_task(TASK, QUEUE) == []
-
-    assert snapshot(redis) == before
-
-
-def test_a_task_that_is_not_paused_is_not_touched(redis, pauses):
-    assert pauses.resume_task(TASK, QUEUE) == []
-    assert snapshot(redis) == {}
-
-
-def test_another_task_stays_paused(broker, inspector, pauses):
-    hold(broker, pauses, "a")
-    pauses.pause_task("mail", QUEUE)
-    queued_job(broker, body='{"task":"mail"}')
-    claim(broker)
-
-    pauses.resume_task(TASK, QUEUE)
-
-    assert names(claim(broker, 9)) == ["a"]
-    assert [(pause.task, pause.held) for pause in inspector.queues.get(QUEUE).paused_tasks] == [("mail", 1)]
-
-
 def test_many_go_back_in_steps(broker, inspector, pauses):
     jobs = hold(broker, pauses, *map(str, range(230)))
 
@@ -99,13 +63,3 @@ def test_the_scheduler_goes_on_when_the_caller_has_died(broker, inspector):
 
     assert inspector.queues.get(QUEUE).paused_tasks == ()
     assert set(claim_all(broker)) == {job.id for job in jobs if not job.id.endswith("-d")}
-
-
-def test_what_has_lost_its_record_is_dropped(redis, broker, pauses):
-    jobs = hold(broker, pauses, "a", "b")
-    lose_record(broker, jobs[0])
-
-    pauses.resume_task(TASK, QUEUE)
-
-    assert claim_all(broker) == [jobs[1].id]
-    assert changes({}, snapshot(redis)).get("scheduled", GONE) is GONE

@@ -6,9 +6,7 @@ import pytest
 
 from django_rtq.conf.config import read_config
 from django_rtq.exceptions import ConfigurationError
-from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, new_job, queued_job, settle
-from tests.support.server_clock import server_ms
-from tests.support.snapshots import changes, snapshot
+from tests.support.jobs import QUEUE, claim, queued_job, settle
 
 
 def ids(jobs):
@@ -73,64 +71,6 @@ def test_a_paused_client_waits_and_others_go_on(broker, limits):
     assert claimed_ids(broker) == [x.id]
 
 
-def test_what_runs_when_the_first_limit_is_set_counts(broker, limits):
-    running = claimed_jobs(broker, *[new_job(client="x") for _ in range(2)])
-    waiting = queued_job(broker, client="x")
-
-    limits.set_client(QUEUE, "x", max_running=2)
-
-    assert limits.read(QUEUE).clients["x"].running == 2
-    assert claimed_ids(broker) == []
-    settle(broker, "ack", running[0])
-    assert claimed_ids(broker) == [waiting.id]
-
-
-def test_running_jobs_are_shown_as_before(broker, limits, inspector):
-    limits.set_default(QUEUE, max_running=5)
-    job = claimed_job(broker, client="a client")
-
-    (worker,) = inspector.workers([QUEUE])
-
-    assert [running.id for running in worker.running] == [job.id]
-    assert inspector.find(job.id).attempt == 1
-
-
-def test_nothing_is_left_when_the_last_limit_is_gone(redis, broker, limits):
-    queued_job(broker)
-    before = snapshot(redis)
-    limits.set_queue(QUEUE, max_running=0)
-    claim(broker)
-    limits.pause_client(QUEUE, "x")
-
-    limits.set_queue(QUEUE, max_running="settings")
-    limits.resume_client(QUEUE, "x")
-
-    assert {
-        key for key in changes(before, snapshot(redis)) if "limit" in key or "count" in key or "block" in key
-    } == set()
-
-
-def test_other_limits_of_a_client_stay(broker, limits):
-    limits._broker.limits.change(
-        QUEUE, {"run:client:x": "max_running=3 other=7", "settings:client:x": "max_running=1 more=5"}
-    )
-
-    limits.set_client(QUEUE, "x", max_running=None)
-    assert broker.redis.execute_one(("HGET", "{rtq:default}:limits", "client:x")) == (
-        b"other=7 max_running=none max_running=1 more=5"
-    )
-    limits.set_client(QUEUE, "x", max_running="settings")
-    assert broker.redis.execute_one(("HGET", "{rtq:default}:limits", "client:x")) == b"other=7 max_running=1 more=5"
-
-
-def test_no_limit_of_its_own_comes_before_the_default(broker, limits):
-    limits.set_default(QUEUE, max_running=1)
-    limits.set_client(QUEUE, "x", max_running=None)
-    jobs = [queued_job(broker, client="x") for _ in range(3)]
-
-    assert claimed_ids(broker) == ids(jobs)
-
-
 def test_unknown_limits_are_refused(limits):
     with pytest.raises(ValueError, match="Did you mean"):
         limits.set_client(QUEUE, "x", max_runing=1)
@@ -182,42 +122,6 @@ def test_a_client_starts_no_more_than_its_rate_allows(broker, limits):
     assert 1700 < found.starts_in_seconds <= 1800
 
 
-def test_a_queue_starts_no_more_than_its_rate_allows(redis, broker, limits):
-    limits.set_queue(QUEUE, rate="1/m")
-    job, _ = [queued_job(broker) for _ in range(2)]
-
-    began = server_ms(redis)
-    assert claimed_ids(broker) == [job.id]
-    assert claimed_ids(broker) == []
-    wait = limits.read(QUEUE).starts_in_seconds
-    assert 60 - (server_ms(redis) - began) / 1000 <= wait <= 60
-
-
-def test_a_job_that_did_not_run_gives_its_start_back(broker, limits):
-    limits.set_default(QUEUE, rate="1/h")
-    limits.set_queue(QUEUE, rate="1/h")
-    job = claimed_job(broker, client="x")
-
-    settle(broker, "release", job)
-
-    assert claimed_ids(broker) == [job.id]
-    assert claimed_ids(broker) == []
-
-
-def test_a_higher_rate_holds_from_the_next_claim_on(broker, limits):
-    limits.set_default(QUEUE, rate="1/d")
-    for _ in range(3):
-        queued_job(broker, client="x")
-    assert len(claimed_ids(broker)) == 1
-    assert claimed_ids(broker) == []
-
-    limits.set_default(QUEUE, rate="1/d", burst=2)
-
-    assert len(claimed_ids(broker)) == 1
-    limits.set_default(QUEUE, rate=None)
-    assert len(claimed_ids(broker)) == 1
-
-
 @pytest.mark.parametrize("wrong", [-1, 1.5, "2", True])
 def test_a_limit_is_a_whole_number(limits, wrong):
     with pytest.raises(ValueError, match="max_running"):
@@ -240,31 +144,6 @@ def test_a_limit_is_a_whole_number(limits, wrong):
 def test_wrong_settings_are_refused(options):
     with pytest.raises(ConfigurationError, match="QUEUES"):
         read_config({"REDIS": "redis://", "QUEUES": {"mail": options}}, debug=False)
-
-
-@pytest.mark.parametrize(("past", "left"), [(1, 1), (499, 1), (600, 101)])
-def test_a_claim_removes_times_that_are_over(broker, redis, limits, past, left):
-    limits.set_default(QUEUE, rate="1/h")
-    key = broker.keys.of(QUEUE).rate_times
-    redis.zadd(key, {f"client:{number}": number + 1 for number in range(past)})
-    queued_job(broker, client="x")
-
-    assert len(claim(broker)) == 1
-    assert redis.zcard(key) == left
-
-
-def test_a_claim_that_leaves_only_full_clients_wakes_nobody(broker, redis, limits):
-    limits.set_default(QUEUE, max_running=1)
-    signal = broker.keys.of(QUEUE).work_signal
-    job, *_ = [queued_job(broker, client="x") for _ in range(3)]
-
-    claim(broker)
-    assert not redis.exists(signal)
-    settle(broker, "ack", job, worker="w2")
-    assert redis.exists(signal)
-    claim(broker)
-    limits.set_default(QUEUE, max_running=2)
-    assert redis.exists(signal)
 
 
 @pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"hashtable")])

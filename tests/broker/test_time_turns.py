@@ -2,10 +2,9 @@
 
 import pytest
 
-from django_rtq.broker.settlement import Settlement
 from tests.broker.model.mutant import mutated
 from tests.broker.model.time_shares import OWN_CLOCK, Workers
-from tests.support.jobs import QUEUE, WORKER, claimed_jobs, new_job, queued_job, settle
+from tests.support.jobs import QUEUE, claimed_jobs, new_job, settle
 
 LENGTHS = {"short": 5, "middle": 10, "long": 50}
 
@@ -51,30 +50,6 @@ def test_weights_divide_the_time(workers, limits):
     assert shares(workers) == pytest.approx({"short": 0.25, "middle": 0.25, "long": 0.5}, rel=0.1)
 
 
-def test_long_jobs_do_not_take_all_workers(workers):
-    workers = workers(number=6)
-    workers.enqueue("hours", 3_600_000, 20)
-    workers.enqueue("short", 50, 600)
-
-    workers.run(5000)
-
-    assert workers.at_once["hours"] <= 5  # nobody knows at first how long they are
-    assert workers.used["short"] > 4000
-
-
-def test_what_waited_for_nothing_is_no_credit(workers):
-    workers = workers()
-    workers.enqueue("away", 5)
-    workers.enqueue("busy", 5, 400)
-    workers.run(500)
-    workers.used.clear()
-
-    workers.enqueue("away", 5, 500)
-    workers.run(1000)
-
-    assert shares(workers) == pytest.approx({"away": 0.5, "busy": 0.5}, rel=0.1)
-
-
 def test_who_worked_alone_owes_nobody(workers):
     workers = workers()
     workers.enqueue("busy", 50, 200)
@@ -97,64 +72,13 @@ def test_who_enqueues_one_job_after_the_other_gets_no_more(workers):
     assert shares(workers) == pytest.approx({"others": 0.5, "chain": 0.5}, rel=0.15)
 
 
-def test_nor_does_who_is_at_its_cap_all_the_time(workers, limits):
-    workers = workers(number=2)
-    limits.set_default(QUEUE, max_running=1)
-    for client in "abcd":
-        workers.enqueue(client, 100 if client == "a" else 10, 600)
-
-    workers.run(2000)
-
-    assert shares(workers)["a"] == pytest.approx(0.25, rel=0.2)
-
-
-@pytest.mark.parametrize("verb", ["retry", "bury"])
-def test_failed_runs_count(workers, verb):
-    workers = workers()
-    workers.enqueue("short", 5, 600)
-    workers.enqueue("long", 50, 60)
-
-    workers.run(2000, verb=verb)
-
-    assert shares(workers) == pytest.approx({"short": 0.5, "long": 0.5}, rel=0.1)
-
-
 def used(redis, broker):
     return {field.decode(): text.decode() for field, text in redis.hgetall(broker.keys.of(QUEUE).job_times).items()}
-
-
-def turns(redis, broker, band=0):
-    return dict(redis.zrange(broker.keys.of(QUEUE).ring + b"%d" % band, 0, -1, withscores=True))
 
 
 @pytest.fixture
 def by_time(limits):
     limits.set_queue(QUEUE, fair_by="seconds")
-
-
-def test_a_job_that_did_not_run_costs_nothing(redis, broker, by_time):
-    for client in "xy":
-        for _ in range(5):
-            queued_job(broker, client=client)
-    broker.sign_on([QUEUE], WORKER)
-    found = []
-
-    for _ in range(3):
-        (claimed,) = broker.claim(WORKER, [QUEUE], 3).claimed
-        found.append((claimed.ids, {client: round(turn) for client, turn in turns(redis, broker).items()}))
-        broker.settle(WORKER, QUEUE, Settlement(release=list(claimed.ids)))
-
-    assert found[2] == found[1] == found[0]
-
-
-def test_nothing_is_left_of_who_has_no_jobs(redis, broker, by_time):
-    jobs = claimed_jobs(broker, *[new_job(client=client) for client in "xyz"])
-    assert {field for field in used(redis, broker) if ":" in field} == {"client:x", "client:y", "client:z"}
-
-    settle(broker, "ack", *jobs)
-
-    assert set(used(redis, broker)) == {"queue"}
-    assert turns(redis, broker) == {}
 
 
 def test_without_it_nothing_is_stored(redis, broker, limits, by_time):

@@ -17,7 +17,6 @@ from tests.support.jobs import (
     dead_job,
     finished_job,
     new_job,
-    queued_job,
     settle,
 )
 from tests.support.server_clock import server_ms
@@ -162,15 +161,6 @@ def test_very_many_ids_end_a_period_early(redis, broker):
     assert snapshot(redis)["finished_before"] == {job.id for job in jobs}
 
 
-def test_without_jobs_nothing_is_kept(redis, broker):
-    broker.register_queues([QUEUE])
-    for _ in range(2):
-        trim(broker, QUEUE)
-        start_period(redis, broker, 121)
-
-    assert set(snapshot(redis)) == {"rtq:queues", "clock"}
-
-
 def test_old_dead_letters_go_with_all_that_lay_beside_them(redis, broker):
     job = dead_job(broker)
     died_ago(redis, broker, job, 91 * DAY_MS)
@@ -180,17 +170,6 @@ def test_old_dead_letters_go_with_all_that_lay_beside_them(redis, broker):
     assert trim(broker, QUEUE) == 1
 
     assert changes(before, snapshot(redis)) == {"dead": GONE, "jobs": GONE, "failures": GONE, "errors": GONE}
-
-
-def test_younger_ones_stay(redis, broker):
-    died_ago(redis, broker, dead_job(broker), 89 * DAY_MS)
-    queued_job(broker)
-    start_period(redis, broker, 1)
-    before = snapshot(redis)
-
-    assert trim(broker, QUEUE) == 0
-
-    assert snapshot(redis) == before
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -237,11 +216,3 @@ def test_a_scheduler_hears_whether_there_may_be_more(redis, broker, outcomes, de
             redis.zadd(key, {f"job{n}": 1 for n in range(count)})
 
     assert broker.maintenance.run([QUEUE]).is_trimmed is is_trimmed
-
-
-def test_several_queues_go_in_one_round_trip(redis, broker):
-    redis.zadd(broker.keys.of("low").result_expiry, {"a": 1, "b": 1})
-
-    broker.maintenance.run([QUEUE, "low"])
-
-    assert not redis.exists(broker.keys.of("low").result_expiry)

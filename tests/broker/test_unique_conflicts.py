@@ -70,15 +70,6 @@ def test_a_retry_does_not_start_the_heir(broker):
     assert promote(broker, QUEUE)[1] == [first.id]
 
 
-def test_an_heir_waits_no_longer_than_the_limit(redis, broker):
-    first = held_job(broker, "a", successor="b", limit_ms=60_000)
-
-    (successor,) = snapshot(redis)["scheduled"]
-    due, made = snapshot(redis)["scheduled"][successor], int(live_jobs(redis)[successor].split(" ")[2])
-    assert successor != first.id
-    assert due == made + 60_000
-
-
 def test_an_heir_without_a_record_inherits_nothing(redis, broker):
     """As a torn log leaves one that was thrown away."""
     first = held_job(broker, "a", successor="b")
@@ -118,36 +109,6 @@ def test_the_one_that_waits_takes_arguments_and_time_of_the_other(redis, broker)
     assert snapshot(redis)["scheduled"][first.id] >= was_due + 30_000
     assert 90_000 < limit_of(broker) <= 100_000
     assert snapshot(redis)["stats"] == {"enqueued": 1}
-
-
-def test_without_a_time_it_is_ready_now(redis, broker):
-    first = entered_job(broker, due="+60000", client="x")
-
-    enqueue_unique(broker, unique_job("b", on_conflict="replace", client="y", body="[2]"))
-
-    assert place_of(redis, first) == "lane:0:y"
-    assert claim_all(broker) == [first.id]
-
-
-def test_what_waits_for_a_worker_keeps_its_place(redis, broker):
-    first, _ = entered_job(broker, client="x"), entered_job(broker, "behind", client="x", digest="d2")
-
-    enqueue_unique(broker, unique_job("b", on_conflict="replace", client="y", priority=5, due="+60000", body="[2]"))
-
-    assert snapshot(redis, times=False)["lane:0:x"] == ["a", "behind"]
-    assert live_jobs(redis)[first.id].startswith("0 3 ")
-    assert arguments_of(redis, first) == "[2]"
-
-
-def test_one_that_failed_waits_for_the_new_time(redis, broker):
-    job = held_job(broker, "a")
-    settle(broker, "retry", job)
-
-    enqueue_unique(broker, unique_job("b", on_conflict="replace", due="+90000"))
-
-    after = snapshot(redis)
-    assert after["retrying"] == after["scheduled"]
-    assert after["failures"] == {job.id: "1"}
 
 
 def test_one_that_runs_is_not_touched(redis, broker):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.jobs import QUEUE, WORKER, claim, claim_all, names, new_job, queued_job
+from tests.support.jobs import QUEUE, WORKER, claim, names, new_job
 
 WEIGHTS = {"a": 1, "b": 2, "c": 5, "d": 10}
 
@@ -49,27 +49,6 @@ def test_the_starts_of_a_heavy_client_are_spread_out(broker, limits):
         assert 9 <= found[start : start + 20].count("h") <= 11
 
 
-def test_they_are_spread_out_among_clients_that_waited_before(broker, limits):
-    for client in ("heavy", *"abcde"):
-        for _ in range(20):  # each call takes a number
-            enqueue_many(broker, client, 2)
-
-    limits.set_client(QUEUE, "heavy", weight=5)
-
-    assert "hhh" not in "".join(client[0] for client in starts(broker, (1,), 40))
-
-
-def test_the_weights_of_others_are_as_the_default(broker, limits):
-    limits.set_default(QUEUE, weight=100)
-    limits.set_client(QUEUE, "small", weight=50)
-    for client in ("small", "a", "b"):
-        enqueue_many(broker, client, 200)
-
-    counts = Counter(starts(broker, (16,), 250))
-
-    assert counts == {"small": 50, "a": 100, "b": 100}
-
-
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("enqueue"), st.sampled_from(("x", "xy", "z", "ü")), st.sampled_from([0, 0, 7])),
@@ -104,18 +83,6 @@ def test_a_batch_brings_what_as_many_single_claims_bring(redis, broker, limits, 
             assert batch == [job_id for ids in singles for job_id in ids]
 
 
-def test_who_comes_back_has_saved_up_nothing(broker, limits):
-    limits.set_client(QUEUE, "away", weight=2)
-    enqueue_many(broker, "busy", 400)
-    enqueue_many(broker, "away", 1)
-    starts(broker, (10,), 300)
-
-    enqueue_many(broker, "away", 200)
-    counts = Counter(starts(broker, (1,), 60))
-
-    assert counts == {"away": 40, "busy": 20}
-
-
 def test_who_enqueues_one_job_after_the_other_gets_its_share(broker, limits):
     limits.set_client(QUEUE, "chain", weight=2)
     for client in ("chain", *"abcd"):
@@ -129,17 +96,6 @@ def test_who_enqueues_one_job_after_the_other_gets_its_share(broker, limits):
             enqueue_many(broker, "chain", 1)
 
     assert counts["chain"] == pytest.approx(80, abs=2)
-
-
-def test_who_comes_and_goes_gets_its_turn_soon_if_all_are_heavy(broker, limits):
-    for client in ("busy", "new"):
-        limits.set_client(QUEUE, client, weight=1000)
-    enqueue_many(broker, "busy", 100)
-    starts(broker, (1,), 10)
-
-    queued_job(broker, "new", client="new")
-
-    assert "new" in names(claim(broker, 2))
 
 
 @pytest.mark.parametrize("change", ["client", "default", "end"])
@@ -157,49 +113,3 @@ def test_a_light_client_that_becomes_heavy_does_not_wait_for_its_old_turn(broker
         limits.set_client(QUEUE, "light", weight="settings")
 
     assert Counter(starts(broker, (1,), 31))["light"] in (10, 11)
-
-
-def test_weights_and_caps_hold_together(broker, limits):
-    limits.set_client(QUEUE, "heavy", weight=10, max_running=2)
-    for client in ("heavy", "a", "b"):
-        enqueue_many(broker, client, 10)
-
-    counts = Counter(starts(broker, (8,), 16))
-
-    assert counts == {"heavy": 2, "a": 7, "b": 7}
-    assert limits.read(QUEUE).clients["heavy"].is_blocked
-
-
-def test_without_the_last_weight_clients_take_turns_as_before(redis, broker, limits):
-    limits.set_client(QUEUE, "x", weight=5)
-    for client in "xyz":
-        enqueue_many(broker, client, 20)
-    starts(broker, (5,), 10)
-
-    limits.set_client(QUEUE, "x", weight="settings")
-    enqueue_many(broker, "new", 20)
-    starts(broker, (1,), 4)
-
-    assert not redis.exists(broker.keys.of(QUEUE).limits)
-    assert Counter(starts(broker, (1,), 16)) == dict.fromkeys(("x", "y", "z", "new"), 4)
-
-
-def test_all_jobs_come_in_the_order_of_their_client(broker, limits):
-    limits.set_client(QUEUE, "y", weight=7)
-    jobs = [queued_job(broker, client="xyz"[number % 3]) for number in range(90)]
-
-    found = claim_all(broker, 9)
-
-    for start in range(3):
-        mine = [job.id for job in jobs[start::3]]
-        assert [job_id for job_id in found if job_id in mine] == mine
-
-
-@pytest.mark.parametrize("wanted", [1, 10, 500])
-def test_very_many_clients_enter_the_ring_in_their_order(broker, limits, wanted):
-    limits.set_client(QUEUE, "heavy", weight=2)
-    jobs = [new_job(client=f"c{number}") for number in range(1200)]
-    for start in range(0, 1200, 400):
-        broker.enqueue(QUEUE, jobs[start : start + 400])
-
-    assert claim_all(broker, wanted) == [job.id for job in jobs]
