@@ -5,26 +5,17 @@ import re
 import pytest
 
 from django_rtq.admin import permissions
-from django_rtq.admin.pages.bulk import pages as bulk_pages
 from django_rtq.inspector.actions import VERBS
-from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.jobs.job import JobState
-from tests.admin.conftest import body, logged, text
+from tests.admin.conftest import logged, text
 from tests.admin.test_dead_letters import hidden_fields, said
 from tests.inspector.test_sweep import later_job
-from tests.support.jobs import QUEUE, queued_job, scheduled_job
+from tests.support.jobs import QUEUE, queued_job
 
 BULK = "/admin/django_rtq/job/bulk/"
 LIST = f"/admin/django_rtq/queue/{QUEUE}/"
 SAME_FOR_ALL = {"requeue": "deadletter/requeue", "discard": "deadletter/discard"}
 PATHS = {**SAME_FOR_ALL, "run_now": "job/bulk/run-now", "move": "job/bulk/move", "cancel": "job/bulk/cancel"}
-
-
-@pytest.fixture
-def short_of_time(monkeypatch):
-    """A request stops after one step."""
-    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
-    monkeypatch.setattr(bulk_pages, "STEP", 2)
 
 
 @pytest.mark.parametrize("state", VERBS)
@@ -87,59 +78,6 @@ def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator
     assert answer["Location"] == f"{LIST}?state=queued&client=a"
     assert [inspector.find(job.id).state for job in (*jobs, later)] == ["cancelled", "cancelled", "queued", "queued"]
     assert logged()[0].startswith("2 jobs were cancelled. (Queue: default, State: queued, Client: a, ")
-
-
-def test_all_of_a_client_with_a_space_are_not_those_of_another(broker, operator, inspector):
-    jobs = [queued_job(broker, client=client) for client in (" acme", "acme")]
-    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "client": " acme"}))
-
-    operator.post(f"{BULK}cancel-all/", hidden_fields(html))
-
-    assert [inspector.find(job.id).state for job in jobs] == ["cancelled", "queued"]
-
-
-def test_many_go_on_as_a_job_of_the_queue(broker, operator, inspector, short_of_time):
-    for number in range(5):
-        scheduled_job(broker, body=body("x", number))
-    html = text(operator.get(f"{BULK}run-now-all/", {"queue": QUEUE, "state": "scheduled"}))
-
-    answer = operator.post(f"{BULK}run-now-all/", hidden_fields(html))
-
-    html = text(operator.get(answer["Location"]))
-    assert "2 of 5 queued." in html
-    assert "Continue here" in html
-    (chore,) = [job for job in inspector.job_list.each(QUEUE, "queued") if job.task == run_bulk_action.name]
-    assert run_bulk_action(*chore.args, **chore.kwargs) == 3
-    assert inspector.queues.get(QUEUE).scheduled == 0
-
-
-def test_a_rate_lets_jobs_do_it_second_by_second(broker, operator, inspector):
-    for number in range(3):
-        scheduled_job(broker, body=body("x", number))
-    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "scheduled"}))
-    operator.post(f"{BULK}cancel-all/", {**hidden_fields(html), "per_second": "2"})
-    assert inspector.queues.get(QUEUE).scheduled == 3  # the request itself does nothing
-
-    for state, done in (("queued", 2), ("scheduled", 1)):
-        (chore,) = [job for job in inspector.job_list.each(QUEUE, state) if job.task == run_bulk_action.name]
-        inspector.cancel(chore.id)
-        assert run_bulk_action(*chore.args, **chore.kwargs) == done
-
-
-@pytest.mark.parametrize("rate", ["", "2"])
-def test_a_full_queue_takes_no_job_for_the_rest(broker, operator, inspector, short_of_time, rate):
-    for _ in range(5):
-        scheduled_job(broker)
-    queued_job(broker)
-    inspector.limits.set_queue(QUEUE, max_waiting=1)
-    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "scheduled"}))
-
-    answer = operator.post(f"{BULK}cancel-all/", {**hidden_fields(html), "per_second": rate})
-
-    page = text(operator.get(answer["Location"]))
-    assert "The rest could not be enqueued. Queue default is full" in page
-    assert f"Cancel {5 if rate else 3} scheduled jobs?" in page
-    assert [entry.partition(".")[0] for entry in logged()] == ([] if rate else ["2 jobs were cancelled"])
 
 
 @pytest.mark.parametrize("state", ["dead", "scheduled"])

@@ -3,27 +3,17 @@
 from html import unescape
 
 import pytest
-from django.conf import settings
-from django.contrib.admin.models import LogEntry
-from django.test import override_settings
 
 from django_rtq import task
 from django_rtq.admin import permissions
 from django_rtq.admin.display.paged_list import ListParams
 from django_rtq.admin.pages import tasks
-from django_rtq.admin.pages.bulk import pages as bulk_pages
 from django_rtq.broker.histogram import bucket_of
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.internal_tasks import run_bulk_action
-from django_rtq.jobs.job import JobState
 from django_rtq.tasks import registry
 from tests.admin.conftest import MAIL, body, text
-from tests.admin.test_clients import confirm_form
-from tests.admin.test_dead_letters import said
 from tests.broker.test_filter_jobs import bury
 from tests.broker.test_task_metrics import tell
-from tests.support.jobs import QUEUE, claimed_job, queued_job, scheduled_job
-from tests.support.single_steps import report_version
+from tests.support.jobs import QUEUE, queued_job, scheduled_job
 
 LIST = "/admin/django_rtq/registeredtask/"
 PAGE = f"{LIST}{MAIL.replace('_', '_5F')}/"
@@ -59,16 +49,6 @@ def test_its_charts_look_back_for_two_days(redis, broker, viewer, round_trips):
     assert len(round_trips) == 3
     assert page["totals"][0]["text"] == "115"
     assert page["charts"][0]["svg"].count("<rect") == 49
-
-
-def test_deploys_are_marked_in_its_charts(broker, viewer):
-    tell(broker, "done ship", 6)
-    with override_settings(RTQ={**settings.RTQ, "VERSION": "2026.11.3"}):
-        report_version(broker, "2026.11.3")
-        found = viewer.get(OTHER).context["charts"]
-
-    assert [each["has_marks"] for each in found] == [True] * 3
-    assert [[label["text"] for label in each["labels"]] for each in found] == [["2026.11.3"]] * 3
 
 
 def test_its_jobs_are_counted_with_links_to_the_filtered_lists(broker, operator):
@@ -188,68 +168,6 @@ def test_who_may_only_look_sees_no_buttons(broker, person):
     ]
 
 
-def test_its_waiting_jobs_are_cancelled_in_all_queues_after_a_question(broker, inspector, operator):
-    running = claimed_job(broker, body=body(1), queue="high")
-    kept = [queued_job(broker, body=body(1, task="other"))]
-    jobs = [queued_job(broker, body=body(1)), scheduled_job(broker, body=body(1))]
-    jobs.append(queued_job(broker, body=body(1), queue="low"))
-    fields, html = confirm_form(operator, f"{PAGE}cancel/")
-    assert f"This cancels 3 waiting jobs of task {MAIL}." in html
-    assert "Cancel its jobs …" in text(operator.get(PAGE))
-
-    answer = operator.post(f"{PAGE}cancel/", fields)
-
-    assert answer["Location"] == PAGE
-    assert "3 jobs were cancelled." in said(operator)
-    assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
-    assert {inspector.find(job.id).state for job in kept} == {JobState.QUEUED}
-    assert inspector.find(running.id).state is JobState.RUNNING
-    assert LogEntry.objects.get().object_id == MAIL
-    operator.get(f"{PAGE}cancel/")
-    assert "the task has no waiting jobs" in said(operator)
-
-
-def test_its_dead_letters_are_requeued_in_all_queues_after_a_question(broker, inspector, operator):
-    dead = [bury(broker, MAIL), bury(broker, MAIL, queue=QUEUE)]
-    kept = bury(broker, "other")
-    fields, html = confirm_form(operator, f"{PAGE}requeue/")
-    assert "This requeues 2 dead letters of task" in html
-
-    operator.post(f"{PAGE}requeue/", fields)
-
-    assert {inspector.find(job.id).state for job in dead} == {JobState.QUEUED}
-    assert inspector.find(kept.id).state is JobState.DEAD
-    operator.get(f"{PAGE}requeue/")
-    assert "the task has no dead letters" in said(operator)
-
-
-def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
-    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
-    for queue in (QUEUE, "low"):
-        for _ in range(3):
-            queued_job(broker, body=body(1), queue=queue)
-    fields, _ = confirm_form(operator, f"{PAGE}cancel/")
-
-    operator.post(f"{PAGE}cancel/", fields)
-
-    assert "Jobs of these queues do the rest: default, low." in said(operator)
-    for queue in (QUEUE, "low"):
-        (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(task="run_bulk_action")).jobs
-        run_bulk_action(*job.args, **job.kwargs)
-    assert sum(each.queued for each in inspector.tasks.get(MAIL).queues) == 0
-
-
-def test_a_long_list_is_cancelled_to_its_end(broker, inspector, operator, monkeypatch):
-    for name in ("MOST_COUNTED", "STEP"):
-        monkeypatch.setattr(f"django_rtq.inspector.sweep.{name}", 2)
-    for n in range(6):
-        queued_job(broker, body=body(1, task="other" if n < 3 else MAIL), client=f"c{n}")
-    fields, html = confirm_form(operator, f"{PAGE}cancel/")
-    assert f"all waiting jobs of task {MAIL}, 0 or more" in html
-    operator.post(f"{PAGE}cancel/", fields)
-    assert "3 jobs were cancelled." in said(operator)
-
-
 @pytest.fixture
 def many(broker, monkeypatch):
     """Tasks with runs, three on a page."""
@@ -261,27 +179,6 @@ def many(broker, monkeypatch):
 def listed(client, **query):
     """The names of the tasks on a page of the list."""
     return [row["name"] for row in client.get(LIST, query).context["rows"]]
-
-
-def test_the_list_has_pages(many, viewer):
-    first = viewer.get(LIST, {"search": "many_"})
-
-    assert [row["name"] for row in first.context["rows"]] == ["shop.many_0", "shop.many_1", "shop.many_2"]
-    assert "1–3 of 7" in text(first)  # noqa: RUF001
-    assert listed(viewer, search="many_", page=3) == ["shop.many_6"]
-    assert "This page is empty." in text(viewer.get(LIST, {"search": "many_", "page": 9}))
-
-
-def test_the_list_is_searched(many, viewer):
-    assert listed(viewer, search="MANY_4") == ["shop.many_4"]
-    assert "No task matches." in text(viewer.get(LIST, {"search": "nosuch"}))
-
-
-@pytest.mark.parametrize(
-    ("sort", "names"), [("done", [0, 1, 2]), ("-done", [6, 5, 4]), ("failed", [2, 5, 1]), ("-name", [6, 5, 4])]
-)
-def test_the_list_is_sorted(many, viewer, sort, names):
-    assert listed(viewer, search="many_", sort=sort) == [f"shop.many_{number}" for number in names]
 
 
 def test_tasks_without_runs_come_last(many, viewer):

@@ -51,28 +51,6 @@ def test_a_job_that_runs_is_asked_to_stop(redis, broker, arguments, text, how):
     assert redis.hget("{rtq:default}:cancel_requests", running.id).startswith(how + b" ")
 
 
-def test_what_was_cancelled_before_is_not_cancelled_again(broker):
-    jobs = [queued_job(broker, client="acme") for _ in range(2)]
-    stays = queued_job(broker, client="acme")
-    run("rtq_jobs", "cancel", *[job.id for job in jobs])
-
-    ran = run("rtq_jobs", "cancel", jobs[0].id, stays.id)
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out == f"Cancelled job {stays.id}.\nWas cancelled already: job {jobs[0].id}.\n"
-    assert run("rtq_jobs", "cancel", "--json", jobs[0].id).json == {"jobs": {jobs[0].id: "already"}, "failed": {}}
-
-
-@pytest.mark.parametrize("options", [["--all"], ["--state", "queued"], ["--queue", QUEUE, "-v", "2"]])
-def test_a_selection_counts_only_what_was_not_cancelled_before(broker, options):
-    jobs = [queued_job(broker) for _ in range(3)]
-    run("rtq_jobs", "cancel", jobs[0].id, jobs[1].id)
-
-    ran = run("rtq_jobs", "cancel", *options, "--no-input")
-    assert (ran.code, ran.out.splitlines()[-1], ran.err) == (0, "Cancelled 1 job.", "")
-    again = run("rtq_jobs", "cancel", *options, "--json", "--no-input")
-    assert (again.code, again.json) == (0, {"jobs": {}, "failed": {}})
-
-
 def test_for_programs_there_is_json(broker):
     dead, running, waiting = dead_job(broker), claimed_job(broker), queued_job(broker, queue="other")
 
@@ -131,13 +109,6 @@ def test_jobs_that_match_are_cancelled(jobs, inspector, options, taken):
     assert states(inspector, jobs) == {**before, **dict.fromkeys(taken, "cancelled")}
 
 
-def test_running_jobs_are_asked_to_stop_only_if_their_state_is_named(jobs, inspector):
-    ran = run("rtq_jobs", "cancel", "--client", "acme", "--state", "running,queued", "--no-input")
-
-    assert ran.out == "Cancelled 1 job, and asked 1 job to stop.\n"
-    assert inspector.find(jobs["acme running"]).is_stopping
-
-
 def test_cancelling_by_filter_asks_with_the_number(jobs, inspector, monkeypatch):
     before = states(inspector, jobs)
     sit_at_terminal(monkeypatch, "no")
@@ -146,26 +117,6 @@ def test_cancelling_by_filter_asks_with_the_number(jobs, inspector, monkeypatch)
 
     assert (ran.code, ran.error) == (1, "Not confirmed: nothing was changed.")
     assert ran.err == "This cancels 2 jobs. Type 'yes' to continue: "
-    assert states(inspector, jobs) == before
-
-
-def test_cancelling_a_task_asks_first(jobs, inspector, monkeypatch):
-    before = states(inspector, jobs)
-    sit_at_terminal(monkeypatch, "no")
-
-    ran = run("rtq_jobs", "cancel", "--task", "shop.ship", "--queue", QUEUE)
-
-    assert (ran.code, ran.error) == (1, "Not confirmed: nothing was changed.")
-    assert ran.err == "This cancels 2 jobs. Type 'yes' to continue: "
-    assert states(inspector, jobs) == before
-
-
-def test_where_nobody_can_answer_cancelling_by_filter_does_nothing(jobs, inspector):
-    before = states(inspector, jobs)
-
-    ran = run("rtq_jobs", "cancel", "--all")
-
-    assert (ran.code, "--no-input" in ran.error) == (1, True)
     assert states(inspector, jobs) == before
 
 
@@ -223,14 +174,6 @@ def test_delayed_jobs_that_match_are_queued_now(jobs, inspector):
         "failed": {},
     }
     assert run("rtq_jobs", "run", "--all").out == "Queued 1 job.\n"
-
-
-def test_a_job_that_is_not_delayed_is_told(jobs):
-    ran = run("rtq_jobs", "run", jobs["acme queued"], "unknown")
-
-    assert (ran.code, ran.error) == (1, "2 of 2 jobs could not be queued.")
-    assert "is not scheduled or retrying" in ran.err.splitlines()[0]
-    assert ran.err.splitlines()[1].startswith("Job unknown")
 
 
 def test_progress_is_shown_on_a_terminal(broker):

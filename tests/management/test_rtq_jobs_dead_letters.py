@@ -4,16 +4,13 @@ import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.actions import Actions
-from django_rtq.jobs.job import JobState
 from tests.management.commands import (
-    Terminal,
     bury,
-    dead_letter,
     dead_letters,
     run,
     sit_at_terminal,
 )
-from tests.support.jobs import QUEUE, claim, held_job, lose_record, new_job, queued_job, settle, settlement, unique_job
+from tests.support.jobs import QUEUE, held_job, lose_record, new_job, queued_job, settle, settlement, unique_job
 
 OUTAGE = "Redis did not answer in time: "
 
@@ -47,14 +44,6 @@ def test_letters_of_any_queue_are_taken_by_id(three, inspector, verb, did):
     assert dead_ids(inspector) == {three[2]}
 
 
-def test_a_requeued_letter_is_queued_and_a_discarded_one_is_gone(three, inspector):
-    run("rtq_jobs", "requeue", three[0])
-    run("rtq_jobs", "discard", three[1])
-
-    assert inspector.find(three[0]).state is JobState.QUEUED
-    assert "not found" in run("rtq_jobs", "list", three[1]).err
-
-
 def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, inspector):
     job = held_job(broker)
     settle(broker, "bury", job)
@@ -82,13 +71,6 @@ def test_ids_that_are_not_dead_are_told_and_the_rest_is_done(broker, three, insp
     assert dead_ids(inspector) == set(three[:2])
 
 
-def test_an_id_is_looked_for_in_the_queue_that_was_named_only(three, inspector):
-    ran = run("rtq_jobs", "requeue", three[1], "--queue", QUEUE)
-
-    assert (ran.code, ran.err.startswith(f"Job {three[1]} was not found:")) == (1, True)
-    assert dead_ids(inspector) == set(three)
-
-
 @pytest.mark.parametrize(
     ("options", "taken"),
     [
@@ -107,12 +89,6 @@ def test_a_sweep_takes_what_fits_and_nothing_else(three, inspector, verb, did, o
     assert ran.json[did] == len(taken)
     assert set(ran.json["ids"]) == {three[place] for place in taken}
     assert dead_ids(inspector) == set(three) - set(ran.json["ids"])
-
-
-def test_a_sweep_that_finds_none_is_no_error(broker):
-    ran = run("rtq_jobs", "requeue", "--task", "nothing")
-
-    assert (ran.code, ran.out) == (0, "Requeued 0 dead letters.\n")
 
 
 def test_a_letter_without_a_record_can_be_discarded_by_id(broker, inspector, redis):
@@ -146,19 +122,6 @@ def test_what_is_not_clear_is_refused(three, inspector, monkeypatch, verb, optio
     assert (ran.code, ran.out) == (code, "")
     assert message in ran.error
     assert dead_ids(inspector) == set(three)
-
-
-def test_many_are_worked_through_in_steps_of_a_hundred(broker, inspector, monkeypatch):
-    made = dead_letters(broker, 250)
-    calls = break_after(monkeypatch, 3, AssertionError("a fourth step"))
-
-    ran = run("rtq_jobs", "requeue", "--task", "send_mail", err=Terminal())
-
-    assert (calls, ran.out) == ([100, 100, 50], "Requeued 250 dead letters.\n")
-    shown = [part.strip() for part in ran.err.split("\r") if part.strip()]
-    assert shown[:2] == ["Dead letters found: 100", "Dead letters found: 200"]
-    assert shown[2:] == [f"Requeued: {done} of 250" for done in (100, 200, 250)]
-    assert sorted(claim(broker, 250)) == sorted(made)
 
 
 def test_letters_that_die_again_meanwhile_are_not_swept_again(broker, inspector, monkeypatch):
@@ -196,18 +159,6 @@ def test_a_sweep_that_stops_says_what_was_done(broker, inspector, monkeypatch, e
     assert len(dead_ids(inspector)) == 150
 
 
-def test_a_log_file_gets_a_line_for_every_few_thousand(broker, monkeypatch):
-    monkeypatch.setattr("django_rtq.management.output.LINES_EVERY", 200)
-    dead_letters(broker, 450)
-
-    assert run("rtq_jobs", "requeue", "--task", "send_mail").err.splitlines() == [
-        "Dead letters found: 200",
-        "Dead letters found: 400",
-        "Requeued: 200 of 450",
-        "Requeued: 400 of 450",
-    ]
-
-
 @pytest.mark.parametrize(("verbosity", "lines"), [(0, 0), (1, 1), (2, 4)])
 def test_it_says_as_much_as_it_is_asked_to(three, verbosity, lines):
     assert len(run("rtq_jobs", "requeue", "--all", verbosity=verbosity).out.splitlines()) == lines
@@ -227,33 +178,6 @@ def test_discarding_by_filter_asks_with_the_exact_number(three, inspector, monke
     assert dead_ids(inspector) == {three[0]}
 
 
-@pytest.mark.parametrize("answer", ["", "y", "no", EOFError(), KeyboardInterrupt()])
-def test_any_other_answer_changes_nothing(three, inspector, monkeypatch, answer):
-    sit_at_terminal(monkeypatch, answer)
-
-    ran = run("rtq_jobs", "discard", "--all")
-
-    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was changed.", "")
-    assert dead_ids(inspector) == set(three)
-
-
-def test_where_nobody_can_answer_discarding_by_filter_does_nothing(three, inspector):
-    ran = run("rtq_jobs", "discard", "--all")
-
-    assert (ran.code, "--no-input" in ran.error) == (1, True)
-    assert dead_ids(inspector) == set(three)
-
-
-def test_what_dies_while_a_person_thinks_is_not_thrown_away(broker, three, inspector, monkeypatch):
-    sit_at_terminal(monkeypatch, "yes")
-    late = []
-    monkeypatch.setattr("builtins.input", lambda: late.append(dead_letter(broker)) or "yes")
-
-    run("rtq_jobs", "discard", "--all")
-
-    assert dead_ids(inspector) == set(late)
-
-
 # looking first, slowly, and back again
 
 
@@ -271,12 +195,6 @@ def test_a_dry_run_says_how_many_and_changes_nothing(three, inspector, verb, opt
 
     assert (ran.code, ran.out) == (0, text)
     assert dead_ids(inspector) == set(three)
-
-
-def test_a_dry_run_prints_json(three):
-    found = run("rtq_jobs", "discard", "--all", "--dry-run", "--json").json
-
-    assert found == {"dry_run": True, "jobs": 3, "queues": {"bulk": 1, QUEUE: 2}}
 
 
 def test_a_query_selects_as_filters_do(three, inspector):

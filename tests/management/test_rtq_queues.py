@@ -2,15 +2,12 @@
 
 import pytest
 
-from django_rtq.broker.broker import Broker
-from django_rtq.inspector.sweep import Sweeper
-from tests.management.commands import Terminal, dead_letter, run, sit_at_terminal
+from tests.management.commands import dead_letter, run, sit_at_terminal
 from tests.support.jobs import (
     QUEUE,
     claimed_job,
     dead_job,
     finished_job,
-    new_job,
     queued_job,
     retrying_job,
     scheduled_job,
@@ -114,22 +111,6 @@ def test_an_unknown_queue_is_told_and_nothing_is_changed(broker, inspector, acti
     assert inspector.queues.get("high").paused
 
 
-def test_a_job_that_arrives_meanwhile_is_not_lost(broker, inspector):
-    """The producer has used the queue before, so it does not add it to the list again by itself."""
-    producer = Broker(broker.config)
-    try:
-        producer.enqueue("typo", [new_job()])
-        while inspector.purge("typo"):
-            pass
-        assert run("rtq_queues", "forget", "typo").code == 0
-        producer.enqueue("typo", [new_job()])
-    finally:
-        producer.close()
-
-    assert inspector.queues.names() == ["typo"]
-    assert inspector.queues.get("typo").queued == 1
-
-
 # -- pause and resume
 
 
@@ -149,13 +130,6 @@ def test_queues_are_paused_and_resumed(broker, inspector):
     assert (again.code, again.out) == (0, "Queue high was paused already.\n")
     assert resumed.out.splitlines() == ["Resumed queue high.", "Queue default was not paused."]
     assert [queue.name for queue in inspector.queues.details() if queue.paused] == ["low"]
-
-
-def test_a_declared_queue_that_was_never_used_is_paused(broker, inspector, settings):
-    settings.RTQ = {**settings.RTQ, "QUEUES": {"night": {}}}
-
-    assert run("rtq_queues", "pause", "night").out.startswith("Queue night is paused.")
-    assert inspector.queues.get("night").paused
 
 
 def test_it_can_be_silent_or_print_json(broker):
@@ -191,18 +165,6 @@ def test_what_waits_is_thrown_away_and_the_rest_stays(full, inspector):
     assert numbers(inspector) == (0, 1, 1)
 
 
-def test_as_json(full):
-    assert run("rtq_queues", "purge", QUEUE, "--no-input", "--json").json == {"queue": QUEUE, "purged": 3}
-    assert run("rtq_queues", "purge", QUEUE, "--no-input", "--json").json == {"queue": QUEUE, "purged": 0}
-
-
-def test_an_empty_queue_is_said_in_words_and_asks_nothing(broker, monkeypatch):
-    broker.register_queues([QUEUE])
-    sit_at_terminal(monkeypatch, AssertionError("asked"))
-
-    assert run("rtq_queues", "purge", QUEUE).out == "No job waits in queue default: nothing was deleted.\n"
-
-
 def test_the_name_of_the_queue_is_the_answer(full, inspector, monkeypatch):
     sit_at_terminal(monkeypatch, QUEUE)
 
@@ -210,49 +172,3 @@ def test_the_name_of_the_queue_is_the_answer(full, inspector, monkeypatch):
 
     assert (ran.code, ran.err) == (0, QUESTION + " ")
     assert numbers(inspector) == (0, 1, 1)
-
-
-@pytest.mark.parametrize("answer", ["", "yes", "Default", EOFError(), KeyboardInterrupt()])
-def test_any_other_answer_changes_nothing(full, inspector, monkeypatch, answer):
-    sit_at_terminal(monkeypatch, answer)
-
-    ran = run("rtq_queues", "purge", QUEUE)
-
-    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was changed.", "")
-    assert numbers(inspector) == (3, 1, 1)
-
-
-def test_where_nobody_can_answer_it_does_nothing(full, inspector):
-    ran = run("rtq_queues", "purge", QUEUE)
-
-    assert (ran.code, "--no-input" in ran.error) == (1, True)
-    assert numbers(inspector) == (3, 1, 1)
-
-
-def test_many_are_worked_through_in_steps_with_a_line_that_is_overwritten(broker):
-    broker.enqueue(QUEUE, [new_job() for _ in range(250)])
-
-    ran = run("rtq_queues", "purge", QUEUE, "--no-input", err=Terminal())
-
-    assert ran.out == "Purged 250 jobs from queue default.\n"
-    shown = [part for part in ran.err.split("\r") if part.strip()]
-    assert shown == [f"Purged: {done} of 250" for done in (100, 200, 250)]
-    assert ran.err.endswith("\r")
-
-
-def test_an_outage_says_what_was_done_until_then(broker, inspector, monkeypatch):
-    broker.enqueue(QUEUE, [new_job() for _ in range(250)])
-    purge, steps = Sweeper.purge_some, []
-
-    def purge_once(self, queue, *named):
-        if steps:
-            raise KeyboardInterrupt
-        steps.append(queue)
-        return purge(self, queue, *named)
-
-    monkeypatch.setattr(Sweeper, "purge_some", purge_once)
-    ran = run("rtq_queues", "purge", QUEUE, "--no-input")
-
-    assert (ran.code, ran.out) == (130, "")
-    assert ran.error == "Stopped. Before that, 100 jobs of queue default had been purged."
-    assert numbers(inspector) == (150, 0, 0)

@@ -1,18 +1,14 @@
 """rtq_status: what it shows, to people and to programs."""
 
-import json
-import re
 from dataclasses import asdict
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.test import override_settings
 
 from django_rtq.management.commands import rtq_status
 from django_rtq.transactions.outbox import OutboxLag
 from tests.management.commands import Terminal, body, dead_letter, run
 from tests.support.jobs import claimed_job, queued_job, retrying_job, scheduled_job
-from tests.support.redis_server import UNREACHABLE
 from tests.support.server_clock import server_ms
 
 
@@ -146,14 +142,6 @@ def test_a_paused_queue_is_shown_as_such(busy, inspector):
     assert run("rtq_status", "--json").json["queues"][0]["paused"] is True
 
 
-def test_a_worker_that_left_no_note_was_not_last_seen_in_1970(broker):
-    broker.register_queues(["default"])
-    broker.sign_on(["default"], "new")
-
-    assert run("rtq_status", "--json").json["workers"][0]["last_seen_seconds"] is None
-    assert run("rtq_status").out.splitlines()[4].split() == ["new", "-", "-", "default", "-", "0", "-"]
-
-
 def test_nothing_at_all_is_said_in_words(broker):
     text = run("rtq_status").out
 
@@ -236,12 +224,6 @@ def test_watching_at_a_terminal_draws_over_the_last_picture(broker, naps):
     assert naps == [0.5, 0.5, 0.5]
 
 
-def test_watching_as_json_is_one_line_each_time(broker, naps):
-    lines = run("rtq_status", "--watch", "--json", out=Terminal()).out.splitlines()
-
-    assert [empty(json.loads(line)) for line in lines] == [True] * 3
-
-
 def test_watching_outlives_an_outage_of_redis(redis, broker, naps, monkeypatch):
     broker.register_queues(["default"])
     nap = rtq_status.sleep
@@ -256,11 +238,6 @@ def test_watching_outlives_an_outage_of_redis(redis, broker, naps, monkeypatch):
 
     assert (ran.code, ran.out.count("default")) == (0, 2)
     assert ran.err == "Redis cannot serve now: Redis is loading the dataset in memory\n"
-
-
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "often"])
-def test_an_interval_that_makes_no_sense_is_refused(seconds):
-    assert "is not a number of seconds" in run("rtq_status", f"--watch={seconds}").error
 
 
 def test_queues_that_nobody_serves_are_told_with_the_cure(broker, busy, declared):
@@ -294,29 +271,3 @@ def test_the_outbox(broker, monkeypatch, lag, text):
     found = [line for line in run("rtq_status").out.splitlines() if line.startswith("Outbox")]
     assert found == ([text] if text else [])
     assert run("rtq_status", "--json").json["outbox"] == (asdict(lag) if lag else None)
-
-
-def test_between_two_short_lived_processes_no_worker_is_missing(broker):
-    broker.sign_on(["default"], "w1")
-    broker.register_queues(["default"])
-    broker.sign_off(["default"], "w1")
-
-    found = r"No worker process is signed on at this moment\. A worker or scheduler was there \d+(\.\d)? s"
-    assert re.search(found, run("rtq_status").out)
-
-
-def test_the_outbox_is_shown_when_redis_is_away(monkeypatch):
-    monkeypatch.setattr(rtq_status, "outbox_lag", lambda: OutboxLag(jobs=7, oldest_seconds=3.2))
-    with override_settings(RTQ={"REDIS": UNREACHABLE}):
-        shown = run("rtq_status")
-    assert shown.code == 1
-    assert "Outbox: 7 jobs, the oldest for 3.2 s" in shown.err
-
-
-def test_data_of_another_format_is_told(redis, broker):
-    redis.set("rtq:format", "2 abc")
-
-    ended = run("rtq_status")
-
-    assert ended.code == 1
-    assert "Redis holds data in format 2 (key rtq:format)" in ended.error

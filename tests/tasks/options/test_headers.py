@@ -6,7 +6,6 @@ import pytest
 
 from django_rtq import current_job, task
 from django_rtq.exceptions import InvalidTask
-from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.record import read_record
 from django_rtq.redaction import HIDDEN, redacted
 from django_rtq.testing import captured, drain
@@ -86,36 +85,6 @@ def test_a_task_has_its_headers_in_its_context(broker):
     headers_of.delay()
 
     assert [run.result for run in drain()] == [{"tenant": "acme"}, {}]
-
-
-def test_headers_stay_over_retries(broker):
-    fail_once.using(headers={"tenant": "acme"}).delay()
-
-    runs = drain(until=60)
-    assert [run.headers for run in runs] == [{"tenant": "acme"}] * 2
-    assert runs[-1].result == {"tenant": "acme"}
-
-
-def test_headers_stay_with_a_dead_letter_that_is_requeued(broker):
-    job = fail_once.using(max_attempts=1, headers={"tenant": "acme"}).delay()
-    drain(raise_errors=False)
-    assert job.refresh().headers == {"tenant": "acme"}
-
-    get_inspector().requeue("default", [job.id])
-    assert take(broker).headers == {"tenant": "acme"}
-
-
-def test_headers_stay_when_arguments_are_changed(broker):
-    job = headers_of.using(max_attempts=1, headers={"tenant": "acme"}).delay()
-    plain.using(headers={"a": 1}).delay()
-    drain()
-    dead = fail_once.using(max_attempts=1, headers={"tenant": "acme"}).delay()
-    drain(raise_errors=False)
-
-    get_inspector().requeue_changed("default", dead.id, [], {})
-
-    assert job.refresh().headers == {}  # of a finished job only the result is kept
-    assert take(broker).headers == {"tenant": "acme"}
 
 
 def test_captured_jobs_have_their_headers():

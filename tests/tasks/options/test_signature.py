@@ -162,13 +162,6 @@ def test_a_client_function_of_a_context_task_gets_no_context(broker):
     assert take(broker).client == "7"
 
 
-def test_clients_take_turns(broker):
-    told = plain.using(client=lambda a, **_: a)
-    told.delay_many([((account, i), {}) for account in (1, 2) for i in range(3)])
-
-    assert [job.args for job in take_all(broker)] == [[1, 0], [2, 0], [1, 1], [2, 1], [1, 2], [2, 2]]
-
-
 @pytest.mark.parametrize("client", ["a" * 201, "a\nb", "a\x00", "\ud800", "\u2028"])
 def test_a_client_that_no_log_could_print_is_refused(client):
     assert refusal(task(client=client), send) == (

@@ -9,7 +9,7 @@ import pytest
 from django.test import override_settings
 from django.utils.translation import gettext_lazy
 
-from django_rtq import JobState, constant, exponential, task
+from django_rtq import constant, exponential, task
 from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.job import Job
 from django_rtq.tasks.options.backoff import DEFAULT
@@ -22,10 +22,6 @@ HOUR = timedelta(hours=1)
 UTC = timezone.utc
 HUGE = 10**400
 NAME = "tests.tasks.options.test_values.send"
-
-
-class Urgency(enum.IntEnum):
-    HIGH = 10
 
 
 class Line(str, enum.Enum):
@@ -159,37 +155,11 @@ def test_an_option_in_the_wrong_place_is_refused_with_the_right_one():
 # -- when, and in which order
 
 
-@pytest.mark.parametrize("delay", [HOUR, 3600, 3600.0])
-def test_a_job_with_a_delay_waits_for_its_time(broker, delay):
-    handle = plain.using(run_after=delay).delay()
-
-    details = handle.refresh()
-    assert (details.state, take_all(broker)) == (JobState.SCHEDULED, [])
-    assert abs(details.due_at - datetime.now(UTC) - HOUR) < timedelta(seconds=5)
-
-
-@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-11))])
-def test_a_job_with_a_moment_waits_for_it(broker, zone):
-    for moment in (datetime(2199, 1, 1, 0, 0, 0, 1_000, tzinfo=zone), datetime(9999, 12, 31, 12, tzinfo=zone)):
-        assert plain.using(run_after=moment).delay().refresh().due_at == moment
-
-
 def test_a_naive_moment_is_local_time_where_the_project_has_no_time_zones(broker):
     with override_settings(USE_TZ=False, TIME_ZONE="Asia/Tokyo"):
         handle = plain.using(run_after=datetime(2199, 1, 1)).delay()
 
     assert handle.refresh().due_at == datetime(2198, 12, 31, 15, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(
-    "run_after", [None, 0, timedelta(0), -5, -HOUR, datetime(2020, 1, 1, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)]
-)
-def test_a_job_whose_time_has_come_is_queued_at_once(broker, run_after):
-    handle = plain.using(run_after=run_after, client="acme").delay()
-
-    assert handle.state is JobState.QUEUED
-    job = take(broker)
-    assert (job.id, job.client) == (handle.id, "acme")
 
 
 @pytest.mark.parametrize(
@@ -221,20 +191,6 @@ def test_expires_is_counted_from_the_time_of_the_job(broker):
     _, _, ready_ms, expires_ms, _ = record.split(b" ", 4)
     assert int(expires_ms) - int(ready_ms) == 60_000
     assert int(ready_ms) == handle.refresh().due_at.timestamp() * 1000
-
-
-def test_a_front_job_runs_before_the_others_of_its_client(broker):
-    later, sooner = plain.delay(), plain.using(at_front=True).delay()
-
-    assert [job.id for job in take_all(broker)] == [sooner.id, later.id]
-
-
-def test_higher_priorities_are_served_first(broker):
-    handles = [plain.using(priority=p).delay() for p in (-100, 0, Urgency.HIGH, 100)]
-
-    jobs = take_all(broker)
-    assert [job.id for job in jobs] == [handle.id for handle in reversed(handles)]
-    assert [job.priority for job in jobs] == [100, 10, 0, -100]
 
 
 # -- of a task, and of a call
