@@ -1,4 +1,4 @@
-"""The inspector of all shards together, for pages: what they show is merged, what they do is done in each (D156).
+"""The inspector of all shards together, for pages: what they show is merged, what they do is done in each.
 
 All shards are asked at once. One that does not answer is left out, and is named in `silent`.
 """

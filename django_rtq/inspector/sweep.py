@@ -4,7 +4,7 @@
 2. `steps()` does it. Each step looks at some jobs, and its cursor lets another process continue there
 3. `run()` adds the steps up, to the end or for some seconds. Errors do not hide what was done before
 
-Repeating a step does no harm. What becomes a job is `stored()`: internal_tasks.py reads it, and does the same (D135).
+Repeating a step does no harm. What becomes a job is `stored()`: internal_tasks.py reads it, and does the same.
 """
 
 from __future__ import annotations

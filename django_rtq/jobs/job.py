@@ -1,4 +1,4 @@
-"""A job, its states and its id. Where our words differ from those of other queues: D61."""
+"""A job, its states and its id."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ date, time, datetime, timedelta,        the same, to the microsecond
 Decimal, UUID
 datetime or time with a time zone       the same moment and UTC offset, without the name of the zone
 a lazy translation                      str, in the language that was active
-tuple, and named tuples                 list (D21)
+tuple, and named tuples                 list
 subclasses of all these, also IntEnum,  the plain value
 StrEnum, TextChoices, OrderedDict
 ======================================  ================================================

@@ -14,7 +14,7 @@ from django_rtq.worker.supervisor.process_pool import kill_with_parent
 
 
 def run_with_reload(arguments: Sequence[str], say: Callable[[str], object]) -> None:
-    """Run a command of manage.py until it ends without an error, or this process is told to stop (D134)."""
+    """Run a command of manage.py until it ends without an error, or this process is told to stop."""
     try:
         from watchfiles import PythonFilter, watch
     except ImportError:
