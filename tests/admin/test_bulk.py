@@ -5,6 +5,7 @@ import re
 import pytest
 
 from django_rtq.admin import permissions
+from django_rtq.admin.pages.bulk import pages as bulk_pages
 from django_rtq.inspector.actions import VERBS
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import logged, text
@@ -16,6 +17,13 @@ BULK = "/admin/django_rtq/job/bulk/"
 LIST = f"/admin/django_rtq/queue/{QUEUE}/"
 SAME_FOR_ALL = {"requeue": "deadletter/requeue", "discard": "deadletter/discard"}
 PATHS = {**SAME_FOR_ALL, "run_now": "job/bulk/run-now", "move": "job/bulk/move", "cancel": "job/bulk/cancel"}
+
+
+@pytest.fixture
+def short_of_time(monkeypatch):
+    """A request stops after one step."""
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "STEP", 2)
 
 
 @pytest.mark.parametrize("state", VERBS)
@@ -78,6 +86,15 @@ def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator
     assert answer["Location"] == f"{LIST}?state=queued&client=a"
     assert [inspector.find(job.id).state for job in (*jobs, later)] == ["cancelled", "cancelled", "queued", "queued"]
     assert logged()[0].startswith("2 jobs were cancelled. (Queue: default, State: queued, Client: a, ")
+
+
+def test_all_of_a_client_with_a_space_are_not_those_of_another(broker, operator, inspector):
+    jobs = [queued_job(broker, client=client) for client in (" acme", "acme")]
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "client": " acme"}))
+
+    operator.post(f"{BULK}cancel-all/", hidden_fields(html))
+
+    assert [inspector.find(job.id).state for job in jobs] == ["cancelled", "queued"]
 
 
 @pytest.mark.parametrize("state", ["dead", "scheduled"])

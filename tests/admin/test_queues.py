@@ -176,6 +176,16 @@ def test_clients_are_listed_with_what_they_wait_for(broker, operator):
     assert clients.index("noisy-one") < clients.index("quiet-one")
 
 
+@pytest.mark.parametrize(("typed", "left"), [(QUEUE, 0), ("", 3), ("Default", 3)])
+def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
+    assert "3 jobs that are waiting" in text(operator.get(f"{PAGE}purge/"))
+    operator.post(f"{PAGE}purge/", {"name": typed})
+    details = inspector.queues.get(QUEUE)
+    assert details.queued + details.scheduled + details.retrying == left
+    assert (details.dead, details.finished) == (1, 1)
+    assert LogEntry.objects.count() == (left == 0)
+
+
 @pytest.fixture
 def unused(broker, inspector):
     """A queue that is in the lists and holds nothing."""
@@ -235,6 +245,11 @@ def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, insp
     operator.post(f"{page}lost/reclaim/")
     assert "1 job of worker lost was reclaimed." in said(operator)
     assert inspector.find(job.id).state == "queued"
+
+
+def test_without_a_worker_the_page_says_how_to_start_one(operator, broker):
+    assert "python manage.py rtq_worker" in text(operator.get("/admin/django_rtq/worker/"))
+    assert "python manage.py rtq_worker" in text(operator.get("/admin/django_rtq/job/"))
 
 
 def test_all_tasks_are_listed_and_none_is_called(operator, broker):

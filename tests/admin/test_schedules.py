@@ -185,6 +185,19 @@ def test_who_may_look_may_not_act(person, broker, nightly):
     assert not LogEntry.objects.exists()
 
 
+def test_a_page_asks_redis_as_often_for_many_rows_as_for_one(redis, admin_client, broker, nightly):
+    def asked():
+        before = redis.info("stats")["total_commands_processed"]
+        admin_client.get(LIST)
+        return redis.info("stats")["total_commands_processed"] - before
+
+    few = asked()
+    for number in range(20):
+        Schedule(name=f"n{number}", task=TASK, args=[7], every=5).save()
+
+    assert asked() <= few
+
+
 def test_the_list_stands_among_the_other_pages(nightly, person):
     html = person("view_schedule", "view_queue").get(LIST).content.decode()
     places = html[html.index('class="rtq-navigation"') :].partition("</nav>")[0]
@@ -248,6 +261,14 @@ def test_secrets_are_hidden_and_stay_what_they_were(person, broker, nightly):
 
     row = Schedule.objects.get()
     assert (row.args, row.kwargs) == (["bob", "s3cret"], {"api_token": "s3cret-2", "n": 2})
+
+
+def test_secrets_are_hidden_from_those_who_may_only_look(person, broker, nightly):
+    Schedule.objects.filter(pk=nightly.pk).update(kwargs={"api_token": "s3cret"})
+    html = person("view_schedule").get(change_of(nightly)).text
+    assert "s3cret" not in html
+    assert HIDDEN in html
+    assert Schedule.objects.get().kwargs == {"api_token": "s3cret"}
 
 
 # -- internal tasks
@@ -340,6 +361,21 @@ def test_who_may_not_see_queues_gets_no_links(person, broker):
 
     assert len(columns(page)) == 1
     assert "/registeredtask/" not in page
+
+
+@pytest.mark.django_db
+def test_the_list_asks_redis_as_often_for_many_as_for_one(admin_client, broker, round_trips, monkeypatch):
+    monkeypatch.setattr("django_rtq.inspector.shared_overview.SHARED_SECONDS", 60)
+
+    def asked(count):
+        monkeypatch.setattr(registry, "_tasks", {})
+        task(schedule=[every(minutes=1, name=f"n{number}", args=[1]) for number in range(count)])(report)
+        admin_client.get(LIST)
+        round_trips.clear()
+        assert len(columns(admin_client.get(LIST).text)) == count
+        return len(round_trips)
+
+    assert asked(1) == asked(40)
 
 
 @pytest.mark.django_db

@@ -181,6 +181,27 @@ def listed(client, **query):
     return [row["name"] for row in client.get(LIST, query).context["rows"]]
 
 
+def test_the_list_has_pages(many, viewer):
+    first = viewer.get(LIST, {"search": "many_"})
+
+    assert [row["name"] for row in first.context["rows"]] == ["shop.many_0", "shop.many_1", "shop.many_2"]
+    assert "1–3 of 7" in text(first)  # noqa: RUF001
+    assert listed(viewer, search="many_", page=3) == ["shop.many_6"]
+    assert "This page is empty." in text(viewer.get(LIST, {"search": "many_", "page": 9}))
+
+
+def test_the_list_is_searched(many, viewer):
+    assert listed(viewer, search="MANY_4") == ["shop.many_4"]
+    assert "No task matches." in text(viewer.get(LIST, {"search": "nosuch"}))
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"), [("done", [0, 1, 2]), ("-done", [6, 5, 4]), ("failed", [2, 5, 1]), ("-name", [6, 5, 4])]
+)
+def test_the_list_is_sorted(many, viewer, sort, names):
+    assert listed(viewer, search="many_", sort=sort) == [f"shop.many_{number}" for number in names]
+
+
 def test_tasks_without_runs_come_last(many, viewer):
     assert listed(viewer, sort="failure_rate")[:3] == ["shop.many_5", "shop.many_2", "shop.many_4"]
     pages = range(1, -(-viewer.get(LIST).context["matching"] // 3) + 1)

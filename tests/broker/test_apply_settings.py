@@ -134,6 +134,13 @@ def test_a_worker_that_started_last_without_limits_decides_too(broker, limits):
     assert (most(limits), old.overruled, new.overruled) == (None, [QUEUE], [])
 
 
+def test_workers_with_the_same_settings_do_not_overrule_each_other(broker):
+    first, second = started_worker(broker, max_running=1), started_worker(broker, max_running=1)
+    beat(broker, first)
+
+    assert first.overruled == second.overruled == []
+
+
 def test_the_latest_version_of_the_project_decides(redis, broker, limits):
     run_version(redis, "1")
     old = started_worker(broker, "1", max_running=1)

@@ -161,6 +161,13 @@ def test_a_callers_wrong_clock_does_not_say_when_a_large_job_may_start(redis, br
     assert live_jobs(redis)[job.id].partition("\n")[2] == body
 
 
+def test_a_large_job_that_expires_does_so_by_the_servers_clock(redis, broker):
+    job = queued_job(broker, expires="+5000", body="x" * 5000)
+
+    _, _, ready, expires, _ = header_of(redis, job).split(" ")
+    assert int(expires) == int(ready) + 5000
+
+
 def test_a_client_keeps_its_turn(redis, broker):
     for client in ("x", "y", "x"):
         queued_job(broker, client=client)

@@ -55,6 +55,14 @@ def test_it_waits_and_expires_from_its_slot_on(redis, broker, begun):
     assert after["jobs"][job.id].startswith(f"0 3 {SLOT_MS} {SLOT_MS + 500} ")
 
 
+def test_the_next_slot_starts_another(broker, begun):
+    first, second = new_job("a"), new_job("b")
+
+    assert [fire(broker, job=first), fire(broker, SLOT_MS + 1, second)] == ["fired", "fired"]
+
+    assert claim_all(broker) == [first.id, second.id]
+
+
 @pytest.mark.parametrize("before_ms", [0, 1, SLOT_MS - 1], ids=["same", "earlier", "long ago"])
 def test_a_slot_that_is_over_changes_nothing(redis, broker, begun, before_ms):
     fire(broker)
@@ -63,6 +71,12 @@ def test_a_slot_that_is_over_changes_nothing(redis, broker, begun, before_ms):
     assert fire(broker, SLOT_MS - before_ms, new_job("b")) == "already"
 
     assert snapshot(redis) == before
+
+
+def test_a_schedule_that_has_not_begun_changes_nothing(redis, broker):
+    assert fire(broker) == "unknown"
+
+    assert snapshot(redis) == {}
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -180,6 +180,18 @@ def test_an_audit_goes_along(redis, broker):
     assert set(snapshot(redis)["ring:0"]) == {"x", "y"}
 
 
+@pytest.mark.usefixtures("_worker")
+def test_a_full_server_refuses_the_notes_but_not_the_leases(redis, broker):
+    job = scheduled_job(broker)
+    let_fall_due(broker, job)
+
+    with redis.full_memory():
+        found = beat(broker)
+    assert (found.seconds, found.expired, found.promoted) == (LEASE_SECONDS, [], {QUEUE: [job.id]})
+
+    assert "rtq:worker:w1" not in snapshot(redis)
+
+
 def test_a_worker_can_be_found_before_its_cancel_requests_are_read(broker, monkeypatch):
     """Else nobody wakes its supervisor for a cancellation that comes between the two."""
     sent = sent_commands(monkeypatch)

@@ -74,6 +74,31 @@ def test_a_rollback_in_the_middle_of_a_deploy_is_one_when_the_new_version_has_go
     assert deploys() == ["1", "2", "1"]
 
 
+def test_after_an_outage_all_versions_are_as_before(report, later, deploys):
+    report("1", "2", "1")
+    later(100 * GONE_MS)
+
+    assert report("1", "1", "2") == ["known", "known", "known"]
+    assert deploys() == ["1", "2"]
+
+
+def test_a_version_that_had_gone_before_an_outage_has_gone(report, later, deploys):
+    report("1", "2")
+    later(GONE_MS + 1, "1")
+    later(100 * GONE_MS)
+
+    assert report("1") == ["new"]
+    assert deploys() == ["1", "2", "1"]
+
+
+def test_a_clock_that_was_ahead_makes_no_deploys(report, later, deploys):
+    report("1", "2")
+    later(-10 * GONE_MS)
+
+    assert report("1", "2") == ["known", "known"]
+    assert deploys() == ["1", "2"]
+
+
 def test_a_restart_of_all_workers_is_no_deploy(report, later, deploys):
     report("1")
     later(1000 * GONE_MS)

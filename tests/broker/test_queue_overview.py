@@ -20,6 +20,17 @@ from tests.support.jobs import (
 from tests.support.single_steps import promote
 from tests.support.snapshots import snapshot
 
+EMPTY = {
+    "paused": False,
+    "queued": 0,
+    "scheduled": 0,
+    "retrying": 0,
+    "running": 0,
+    "dead": 0,
+    "oldest_seconds": None,
+    "clients": 0,
+}
+
 
 def test_every_job_is_counted_where_it_is(redis, broker, inspector):
     for seed in (finished_job, dead_job, retrying_job, scheduled_job):
@@ -110,6 +121,15 @@ def test_the_oldest_is_none_of_those_that_were_cancelled(redis, broker, inspecto
     assert details.oldest_seconds == pytest.approx(60, abs=5)
 
 
+def test_behind_more_cancelled_jobs_than_it_looks_at_the_oldest_is_an_estimate(redis, broker, inspector):
+    for _ in range(30):
+        inspector.cancel(queued_job(broker).id)
+    queued_job(broker)
+    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:": time.time_ns() // 1_000_000 - 90_000})
+
+    assert inspector.queues.get(QUEUE).oldest_seconds == pytest.approx(90, abs=5)
+
+
 @pytest.fixture
 def waits(redis, broker):
     """Queues a job of a client that has been waiting for some seconds."""
@@ -134,6 +154,27 @@ def test_jobs_of_a_paused_client_do_not_count_for_the_oldest(broker, inspector, 
     assert (pause.client, pause.by, pause.held) == ("north", "ada", 3)
     assert 0 <= pause.seconds < 60
     assert details.queued == 4
+
+
+def test_if_all_other_jobs_were_cancelled_there_is_no_oldest(broker, inspector, waits):
+    waits("north", 900)
+    inspector.cancel(queued_job(broker, client="south").id)
+    inspector.limits.pause_client(QUEUE, "north")
+
+    details = inspector.queues.get(QUEUE)
+
+    assert (details.queued, details.oldest_seconds) == (1, None)
+
+
+def test_if_only_paused_clients_wait_there_is_no_oldest(redis, broker, inspector, waits):
+    waits("north", 900)
+    inspector.limits.pause_client(QUEUE, "north")
+    assert inspector.queues.get(QUEUE).oldest_seconds is None
+
+    inspector.limits.resume_client(QUEUE, "north")
+    details = inspector.queues.get(QUEUE)
+    assert (details.oldest_seconds, details.paused_clients) == (pytest.approx(900, abs=5), ())
+    assert not redis.exists(broker.keys.of(QUEUE).paused_clients)
 
 
 def test_jobs_of_a_client_at_its_limit_do_not_count_for_the_oldest(broker, inspector, waits):

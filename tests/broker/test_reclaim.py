@@ -104,6 +104,14 @@ def test_the_limit_counts_for_all_workers_together(redis, broker):
     assert set(snapshot(redis)["workers"]) == {"w2", "w3"}
 
 
+@pytest.mark.parametrize("record", ["", "{}", "no header at all"])
+def test_a_record_without_a_header_may_not_crash_at_all(redis, broker, record):
+    job = lapsed_job(broker)
+    redis.hset(broker.keys.of(QUEUE).jobs, job.id, record)
+
+    assert broker.reclaim(QUEUE) == (None, [(job.id, "dead")])
+
+
 def let_pass(broker, redis, leases):
     """Let time pass in which nobody says anything: as if all that is noted had been so much earlier."""
     keys, milliseconds = broker.keys.of(QUEUE), int(leases * LEASE_SECONDS * 1000)

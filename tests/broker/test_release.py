@@ -1,5 +1,6 @@
 """running -> queued."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,3 +83,14 @@ def test_batches_that_are_cut_change_no_turn(redis, broker, lines, cuts):
         settle(broker, "release", *map(_Named, batch[done:]))
 
     assert started == in_turn
+
+
+@pytest.mark.parametrize("record", ["", "{}", "1 2\n{}", "no header at all"])
+def test_a_record_without_a_header_is_queued_as_nobodys(redis, broker, record):
+    job = claimed_job(broker, "a")
+    redis.hset(broker.keys.of(QUEUE).jobs, job.id, record)
+
+    settle(broker, "release", job)
+
+    assert snapshot(redis, times=False)["lane:0:"] == ["a"]
+    assert names(claim_all(broker)) == ["a"]

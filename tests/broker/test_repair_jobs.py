@@ -54,6 +54,15 @@ def test_a_lost_job_is_queued_at_the_front_of_its_lane(redis, broker):
     assert names(claim_all(broker)) == ["lost", "younger"]
 
 
+def test_it_is_queued_once(redis, broker):
+    lost_job(redis, broker, "lost")
+
+    assert len(broker.repair_jobs(QUEUE)) == 1
+    assert broker.repair_jobs(QUEUE) == []
+    assert names(claim_all(broker)) == ["lost"]
+    assert broker.repair_jobs(QUEUE) == []  # it runs
+
+
 def test_jobs_in_any_place_are_left_alone(redis, broker):
     all_places(broker)
     before = snapshot(redis)
@@ -63,6 +72,11 @@ def test_jobs_in_any_place_are_left_alone(redis, broker):
 
     assert snapshot(redis) == before
     assert count_lost(broker) == 0
+
+
+def test_a_missing_queue_is_left_alone(redis, broker):
+    assert broker.repair_jobs(QUEUE) == []
+    assert snapshot(redis) == {}
 
 
 def test_a_lost_job_that_was_asked_to_stop_ends_as_cancelled(redis, broker):
@@ -127,6 +141,16 @@ def test_beside_too_many_workers_nothing_is_searched(redis, broker):
 
     redis.zrem(keys.signed_on, "w7")
     assert broker.repair_jobs(QUEUE) == [(lost.id, "queued")]
+
+
+@pytest.mark.parametrize("workers", [1, 999])
+def test_a_running_job_is_found_with_any_worker(redis, broker, workers):
+    job = claimed_job(broker, worker="z")
+    keys = broker.keys.of(QUEUE)
+    redis.zadd(keys.signed_on, {f"w{number}": 1 for number in range(workers)})
+
+    assert broker.repair_jobs(QUEUE) == []
+    assert broker.running("z", [QUEUE])[QUEUE] == [job.id.encode()]
 
 
 def test_large_records_are_looked_at_one_by_one(redis, broker):

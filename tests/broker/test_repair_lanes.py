@@ -36,6 +36,17 @@ def test_a_hint_that_got_lost_comes_back(redis, broker, lost):
     assert snapshot(redis, times=False) == before
 
 
+def test_what_is_right_stays_as_it_is(redis, broker):
+    for client in "xyz":
+        queued_job(broker, client=client)
+    claimed_job(broker, client="v", priority=5)
+    before = snapshot(redis, times=False)
+
+    assert repair_lanes(broker, QUEUE) == 0
+
+    assert snapshot(redis, times=False) == before
+
+
 @pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])
 def test_turns_of_many_clients_become_skip_lists(redis, broker, clients, encoding):
     for number in range(clients):
@@ -62,6 +73,15 @@ def test_a_lane_without_jobs_is_forgotten(redis, broker):
     repair_lanes(broker, QUEUE)
 
     assert set(snapshot(redis)["lanes"]) == {"0:x"}
+
+
+def test_a_lane_waits_as_long_as_its_first_job(redis, broker):
+    job = queued_job(broker, client="x")
+    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:x": 1})
+
+    repair_lanes(broker, QUEUE)
+
+    assert snapshot(redis)["lanes"] == {"0:x": int(job.id[:12], 16)}
 
 
 def test_many_lanes_are_looked_at_in_several_calls(redis, broker):

@@ -6,6 +6,7 @@ from django_rtq.signals import job_requeued
 from tests.support.jobs import (
     ERROR,
     QUEUE,
+    claim_all,
     claimed_job,
     dead_job,
     finished_job,
@@ -45,6 +46,17 @@ def test_it_is_ready_now_and_does_not_expire(redis, broker, inspector):
     priority, max_crashes, ready_again, expires, rest = live_jobs(redis)[job.id].split(" ", 4)
     assert (priority, max_crashes, expires, rest) == ("0", "3", "0", "a b\n5 3 1 2 x\n")
     assert int(ready_again) >= int(ready)
+
+
+@pytest.mark.parametrize("record", ["", "{}", "no header at all"])
+def test_a_record_without_a_header_stays_as_it_is(redis, broker, inspector, record):
+    job = dead_job(broker)
+    redis.hset(broker.keys.of(QUEUE).jobs, job.id, record)
+
+    assert inspector.requeue(QUEUE, [job.id]) == [job.id]
+
+    assert live_jobs(redis) == {job.id: record}
+    assert claim_all(broker) == [job.id]
 
 
 @pytest.mark.parametrize("seed", [queued_job, claimed_job, retrying_job, finished_job])

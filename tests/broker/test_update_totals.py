@@ -25,6 +25,16 @@ def added_up(broker):
     return {name: number for name, number in sums.items() if name not in ("minute", "hour")}
 
 
+def test_nothing_is_written_until_somebody_asks(redis, broker, keys):
+    queued_job(broker)
+    broker.settle("w1", QUEUE, Settlement(metrics=[(13, 7, 1, "done ship", 3)]))
+    assert not redis.exists(keys.totals)
+
+    update_totals(broker)
+
+    assert redis.ttl(keys.totals) == -1
+
+
 def test_from_then_on_all_is_counted(broker):
     update_totals(broker)
     queued_job(broker)
@@ -74,6 +84,15 @@ def test_minutes_that_have_expired_are_passed_over(redis, broker, keys, now):
     assert told == {"enqueued": 9}
     assert int(redis.hget(keys.totals, "minute")) >= now
     assert int(redis.hget(keys.totals, "hour")) >= now // 60
+
+
+def test_after_the_clock_was_put_back_they_go_on_from_the_present(redis, broker, keys, now):
+    redis.hset(keys.totals, mapping={"minute": now + 600, "hour": now // 60 + 10, "enqueued": 9})
+    for minute in (now, now + 1):  # one of them is the present one
+        redis.hset(keys.stats_of(minute), "enqueued", 1)
+
+    assert added_up(broker) == {"enqueued": 10}
+    assert int(redis.hget(keys.totals, "minute")) <= now + 1
 
 
 def test_of_very_many_names_the_later_ones_are_not_added(redis, broker, keys, now):

@@ -4,7 +4,9 @@ import getpass
 from datetime import timedelta
 
 import pytest
+from django.core.management import load_command_class
 
+from django_rtq.conf.queue_options import LIMIT_KINDS
 from django_rtq.inspector.clients.holds import Holds, holds_text
 from tests.management.commands import run
 from tests.support.jobs import claim, queued_job
@@ -61,6 +63,21 @@ def test_rates_are_set_and_shown(broker, inspector):
     found = run("rtq_clients", "list", "default", "--json").json
     assert found["clients"][0]["holds"]["starts_in_seconds"] > 1000
     assert found["default"]["rate"]["value"] == "1000/36h"
+
+
+def test_weights_are_set_and_shown(broker, settings):
+    queued_job(broker)
+    run("rtq_clients", "limit", "default", "--each-client", "--weight", "0.5")
+    ran = run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "5")
+
+    assert [line.split() for line in ran.out.splitlines()][2:] == [
+        ["(each", "client)", "-", "-", "-", "0.5"],
+        ["acme", "0", "0", "-", "-", "-", "5", "-", "-", "-", "open"],
+        ["(none)", "1", "0", "-", "-", "-", *NOTHING_RAN, "open"],
+    ]
+    assert run("rtq_clients", "list", "default", "--json").json["clients"][1]["limits"]["weight"]["value"] == 5
+    run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "settings")
+    assert "acme" not in run("rtq_clients", "list", "default").out
 
 
 def listed(*arguments):
@@ -143,6 +160,17 @@ def test_wrong_usage_changes_nothing(broker, inspector, arguments, code):
     assert inspector.limits.read("default").queue == {}
 
 
+@pytest.mark.parametrize("name", LIMIT_KINDS)
+def test_a_wrong_value_is_wrong_usage_of_every_limit(broker, name, capsys):
+    command = load_command_class("django_rtq", "rtq_clients")
+
+    with pytest.raises(SystemExit) as exit:
+        command.run_from_argv(["manage.py", "rtq_clients", "limit", "mail", f"--{name.replace('_', '-')}", "many"])
+
+    assert exit.value.code == 64
+    assert f"'many' is not {LIMIT_KINDS[name].allowed}" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_client_is_paused_and_resumed(broker):
     job = queued_job(broker, client="a b")
     queued_job(broker, queue="low", client="a b")
@@ -185,6 +213,13 @@ def test_the_jobs_of_clients_are_purged(broker, inspector):
     assert "Purged 2 jobs of client 'acme' in queue default." in found.out
     assert "No job of client 'nobody' in queue default waits: nothing was deleted." in found.out
     assert [one.client for one in inspector.metrics.clients("default").clients] == ["other"]
+
+
+def test_purging_asks_first(broker, inspector):
+    queued_job(broker, client="acme")
+
+    assert run("rtq_clients", "purge", "default", "acme").code == 1
+    assert inspector.clients.get("acme", ["default"])[0].queued == 1
 
 
 @pytest.mark.parametrize("action", ["pause", "resume", "purge"])

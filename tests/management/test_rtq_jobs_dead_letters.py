@@ -6,6 +6,7 @@ from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.actions import Actions
 from tests.management.commands import (
     bury,
+    dead_letter,
     dead_letters,
     run,
     sit_at_terminal,
@@ -176,6 +177,33 @@ def test_discarding_by_filter_asks_with_the_exact_number(three, inspector, monke
         ran.err == "This permanently deletes 2 dead letters, with all arguments and failures. Type 'yes' to continue: "
     )
     assert dead_ids(inspector) == {three[0]}
+
+
+@pytest.mark.parametrize("answer", ["", "y", "no", EOFError(), KeyboardInterrupt()])
+def test_any_other_answer_changes_nothing(three, inspector, monkeypatch, answer):
+    sit_at_terminal(monkeypatch, answer)
+
+    ran = run("rtq_jobs", "discard", "--all")
+
+    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was changed.", "")
+    assert dead_ids(inspector) == set(three)
+
+
+def test_where_nobody_can_answer_discarding_by_filter_does_nothing(three, inspector):
+    ran = run("rtq_jobs", "discard", "--all")
+
+    assert (ran.code, "--no-input" in ran.error) == (1, True)
+    assert dead_ids(inspector) == set(three)
+
+
+def test_what_dies_while_a_person_thinks_is_not_thrown_away(broker, three, inspector, monkeypatch):
+    sit_at_terminal(monkeypatch, "yes")
+    late = []
+    monkeypatch.setattr("builtins.input", lambda: late.append(dead_letter(broker)) or "yes")
+
+    run("rtq_jobs", "discard", "--all")
+
+    assert dead_ids(inspector) == set(late)
 
 
 # looking first, slowly, and back again

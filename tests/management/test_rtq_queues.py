@@ -165,6 +165,11 @@ def test_what_waits_is_thrown_away_and_the_rest_stays(full, inspector):
     assert numbers(inspector) == (0, 1, 1)
 
 
+def test_as_json(full):
+    assert run("rtq_queues", "purge", QUEUE, "--no-input", "--json").json == {"queue": QUEUE, "purged": 3}
+    assert run("rtq_queues", "purge", QUEUE, "--no-input", "--json").json == {"queue": QUEUE, "purged": 0}
+
+
 def test_the_name_of_the_queue_is_the_answer(full, inspector, monkeypatch):
     sit_at_terminal(monkeypatch, QUEUE)
 
@@ -172,3 +177,13 @@ def test_the_name_of_the_queue_is_the_answer(full, inspector, monkeypatch):
 
     assert (ran.code, ran.err) == (0, QUESTION + " ")
     assert numbers(inspector) == (0, 1, 1)
+
+
+@pytest.mark.parametrize("answer", ["", "yes", "Default", EOFError(), KeyboardInterrupt()])
+def test_any_other_answer_changes_nothing(full, inspector, monkeypatch, answer):
+    sit_at_terminal(monkeypatch, answer)
+
+    ran = run("rtq_queues", "purge", QUEUE)
+
+    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was changed.", "")
+    assert numbers(inspector) == (3, 1, 1)

@@ -1,14 +1,17 @@
 """rtq_status: what it shows, to people and to programs."""
 
+import re
 from dataclasses import asdict
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import override_settings
 
 from django_rtq.management.commands import rtq_status
 from django_rtq.transactions.outbox import OutboxLag
 from tests.management.commands import Terminal, body, dead_letter, run
 from tests.support.jobs import claimed_job, queued_job, retrying_job, scheduled_job
+from tests.support.redis_server import UNREACHABLE
 from tests.support.server_clock import server_ms
 
 
@@ -142,6 +145,14 @@ def test_a_paused_queue_is_shown_as_such(busy, inspector):
     assert run("rtq_status", "--json").json["queues"][0]["paused"] is True
 
 
+def test_a_worker_that_left_no_note_was_not_last_seen_in_1970(broker):
+    broker.register_queues(["default"])
+    broker.sign_on(["default"], "new")
+
+    assert run("rtq_status", "--json").json["workers"][0]["last_seen_seconds"] is None
+    assert run("rtq_status").out.splitlines()[4].split() == ["new", "-", "-", "default", "-", "0", "-"]
+
+
 def test_nothing_at_all_is_said_in_words(broker):
     text = run("rtq_status").out
 
@@ -271,3 +282,20 @@ def test_the_outbox(broker, monkeypatch, lag, text):
     found = [line for line in run("rtq_status").out.splitlines() if line.startswith("Outbox")]
     assert found == ([text] if text else [])
     assert run("rtq_status", "--json").json["outbox"] == (asdict(lag) if lag else None)
+
+
+def test_between_two_short_lived_processes_no_worker_is_missing(broker):
+    broker.sign_on(["default"], "w1")
+    broker.register_queues(["default"])
+    broker.sign_off(["default"], "w1")
+
+    found = r"No worker process is signed on at this moment\. A worker or scheduler was there \d+(\.\d)? s"
+    assert re.search(found, run("rtq_status").out)
+
+
+def test_the_outbox_is_shown_when_redis_is_away(monkeypatch):
+    monkeypatch.setattr(rtq_status, "outbox_lag", lambda: OutboxLag(jobs=7, oldest_seconds=3.2))
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
+        shown = run("rtq_status")
+    assert shown.code == 1
+    assert "Outbox: 7 jobs, the oldest for 3.2 s" in shown.err
