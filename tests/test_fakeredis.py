@@ -109,22 +109,6 @@ def test_a_handle_knows_a_whole_life(broker):
     assert (handle.state, handle.result) == (JobState.SUCCEEDED, 3)
 
 
-def test_a_job_can_be_cancelled(broker):
-    handle = note.delay("a")
-    handle.cancel()
-
-    assert handle.state is JobState.CANCELLED
-    assert take_all(broker) == []
-
-
-def test_queues_can_be_looked_at(broker):
-    note.delay("a")
-    note.using(run_after=60).delay("b")
-
-    (queue,) = get_inspector().queues.details()
-    assert (queue.name, queue.queued, queue.scheduled, queue.running, queue.dead) == (QUEUE, 1, 1, 0, 0)
-
-
 def test_what_keeps_a_queue_alive_runs_too(broker):
     note.delay("a")
     claim(broker)
@@ -133,20 +117,6 @@ def test_what_keeps_a_queue_alive_runs_too(broker):
     assert broker.reclaim(QUEUE)[1] == []
     assert (trim(broker, QUEUE), repair_lanes(broker, QUEUE)) == (0, 0)
     assert settle(broker, "release", *take_all(broker, worker="w2")) == []
-
-
-def test_of_unique_jobs_that_are_alike_one_lives(broker):
-    once = note.using(unique=["who"], unique_on_conflict="rerun")
-    first = once.delay("a", 1)
-    assert once.delay("a", 2) == first
-    assert claim(broker) == [first.id]
-
-    assert once.delay("a", 3).duplicate
-    assert once.delay("a", 4).duplicate
-    settle(broker, "ack", first, worker="w2")
-    promote(broker, QUEUE)
-
-    assert [job.args for job in take_all(broker)] == [["a", 4]]
 
 
 def test_a_workflow_that_heartbeats_look_after_goes_on(broker):

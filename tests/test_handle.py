@@ -135,16 +135,6 @@ def test_a_cancelled_job_never_runs(broker, options):
     assert str(caught.value) == f"Job {handle.id} has no result: it is cancelled."
 
 
-def test_a_retrying_job_can_be_cancelled(broker):
-    handle = add.delay(1)
-    claim(broker)
-    settle(broker, "retry", handle, worker="w2")
-
-    handle.cancel()
-
-    assert handle.state is JobState.CANCELLED
-
-
 @pytest.mark.parametrize(
     ("end", "problem"),
     [
@@ -163,14 +153,6 @@ def test_a_job_that_is_over_is_not_cancelled(broker, end, problem):
     assert (str(caught.value), caught.value.job_id) == (f"Job {handle.id} {problem}", handle.id)
 
 
-def test_a_job_that_runs_is_asked_to_stop(broker):
-    handle = add.delay(1)
-    claim(broker)
-
-    assert handle.cancel(terminate=True) == "asked"
-    assert handle.refresh().is_stopping
-
-
 @pytest.mark.parametrize("is_running", [False, True])
 def test_a_job_that_was_moved_is_cancelled_where_it_is(broker, is_running):
     handle = add.delay(1)
@@ -182,13 +164,6 @@ def test_a_job_that_was_moved_is_cancelled_where_it_is(broker, is_running):
 
     assert handle.state is (JobState.RUNNING if is_running else JobState.CANCELLED)
     assert claim(broker, queues=["low"]) == []
-
-
-def test_cancelled_twice_it_is_cancelled(broker):
-    handle = add.delay(1)
-
-    assert [handle.cancel(), handle.cancel()] == ["cancelled", "cancelled"]
-    assert handle.state is JobState.CANCELLED
 
 
 # -- a job that is not there

@@ -6,7 +6,6 @@ from html import unescape
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from django_rtq.admin import permissions
 from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.inspector.clients import client_list
 from django_rtq.jobs.job import JobState
@@ -307,11 +306,3 @@ def test_its_dead_letters_are_requeued_in_all_queues_after_a_question(broker, in
     assert "2 dead letters were requeued." in said(operator)
     operator.get(f"{LIST}requeue/?client={client}")
     assert "the client has no dead letters" in said(operator)
-
-
-def test_who_may_only_look_sees_no_buttons(broker, viewer):
-    queued_job(broker, client="bakery")
-    html = text(viewer.get(f"{PAGE}?client=bakery"))
-    assert "bakery" in html
-    assert not [word for word in ("<button", "Limits …", "Purge …") if word in html.partition("rtq-page")[2]]
-    assert permissions.LIMIT not in html

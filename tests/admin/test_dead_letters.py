@@ -107,14 +107,6 @@ def test_many_of_them_are_written_down_in_one_entry(broker, operator):
     assert str(entry) == f"Changed “{QUEUE}” — 30 dead letters were discarded. {ids_text(ids)}"
 
 
-@pytest.mark.parametrize("given", [{}, {"queue": QUEUE}, {"id": ["x"]}, {"queue": "{bad}", "id": ["x"]}])
-def test_nothing_ticked_is_nothing_done(given, broker, operator, inspector):
-    die(broker, "a")
-    operator.post(f"{PAGE}discard/", {**given, **CONFIRMED})
-    assert "Nothing was done" in said(operator)
-    assert inspector.queues.get(QUEUE).dead == 1
-
-
 def test_one_form_names_a_thousand_at_most(broker, operator, inspector, settings):
     ids = [job_id for part in range(3) for job_id in die(broker, *(f"{part}-{n}" for n in range(400)))]
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000

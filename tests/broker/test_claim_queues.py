@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.jobs import QUEUE, WORKER, names, queued_job
-from tests.support.snapshots import changes, place_of, snapshot
+from tests.support.snapshots import place_of, snapshot
 
 
 def claim_from(broker, *queues, wanted=10, **options):
@@ -21,30 +21,6 @@ def test_queues_are_emptied_in_the_order_that_the_worker_names(redis, broker):
 
     assert (high.queue, names(high.ids)) == ("high", ["high0", "high1"])
     assert (low.queue, names(low.ids)) == ("low", ["low0"])
-
-
-def test_each_queue_writes_down_its_own_jobs(redis, broker):
-    jobs = {queue: queued_job(broker, queue=queue) for queue in ("default", "low")}
-
-    claim_from(broker, "low", "default")
-
-    assert {queue: place_of(redis, job) for queue, job in jobs.items()} == {
-        "default": "running:w1",
-        "low": "low:running:w1",
-    }
-    assert broker.running(WORKER, jobs) == {queue: [job.id.encode()] for queue, job in jobs.items()}
-
-
-def test_a_queue_whose_turn_does_not_come_is_not_touched(redis, broker):
-    queued_job(broker)
-    queued_job(broker, queue="low")
-    broker.sign_on([QUEUE, "low"], WORKER)
-    before = snapshot(redis)
-
-    (high,) = broker.claim(WORKER, [QUEUE, "low"], 1).claimed
-
-    assert (high.queue, len(high.ids)) == (QUEUE, 1)
-    assert not [key for key in changes(before, snapshot(redis)) if key.startswith("low:")]
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 7, 63, 98, 99])
@@ -113,14 +89,3 @@ def test_a_worker_that_is_unknown_hears_of_it_also_if_there_is_no_work(redis, br
     (claimed,) = broker.claim(WORKER, queues, 5).claimed
 
     assert (claimed.queue, claimed.status) == (QUEUE, "unknown")
-
-
-def test_nothing_is_claimed_from_a_paused_queue(redis, broker, inspector):
-    queued_job(broker)
-    other = queued_job(broker, queue="low")
-    inspector.pause(QUEUE)
-
-    (low,) = claim_from(broker, QUEUE, "low")
-
-    assert (low.status, low.ids) == ("ok", [other.id.encode()])
-    assert snapshot(redis)["work_signal"] == {"work": 0}

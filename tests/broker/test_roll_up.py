@@ -6,7 +6,6 @@ from django_rtq.scheduler.scheduler import Scheduler
 from tests.broker.test_time_series import set_counters
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.single_steps import roll_up
-from tests.support.snapshots import snapshot
 
 MONTH = 30 * 24 * 60
 
@@ -62,18 +61,6 @@ def test_a_first_call_takes_some_hours_and_tells_how_many_are_left(redis, broker
 
     assert left in ([35, 23, 11, 0, 0], [36, 24, 12, 0, 0])  # the next hour may have begun
     assert all(sums_of(redis, keys, hour - back) == {"succeeded": back} for back in range(1, 47))
-
-
-def test_repeated_it_counts_nothing_twice(redis, broker, keys, hour):
-    set_counters(redis, broker, (hour - 1) * 60, succeeded=3)
-    roll_up_all(broker)
-    before = snapshot(redis)
-
-    roll_up(broker)
-    redis.hset(keys.clock, "rolled_up", hour - 1)  # as after a torn log
-    roll_up(broker)
-
-    assert snapshot(redis) == before
 
 
 def test_two_schedulers_add_up_once(redis, broker, scheduler_of, keys, hour):

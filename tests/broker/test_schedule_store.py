@@ -5,7 +5,6 @@ import pytest
 from django_rtq.broker.schedule_store import StoredSchedules
 from django_rtq.exceptions import BrokerFull
 from tests.support.jobs import QUEUE
-from tests.support.snapshots import snapshot
 
 ROW = {"task": "shop.tasks.report", "args": [[], {}, "ü"], "every": 0.5}
 
@@ -69,16 +68,6 @@ def test_what_redis_has_lost_is_put_back_as_it_was(redis, broker):
     broker.schedules.restore(before)  # others had noticed too
 
     assert broker.schedules.read() == before
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_connection_costs_nothing(redis, broker, moment):
-    broker.schedules.read()
-    redis.drop_connection(moment, around=b"HSET")
-    broker.schedules.update({"a": ROW, "b": None}, wake=["low"])
-
-    assert broker.schedules.read().rows == {"a": ROW}
-    assert snapshot(redis)["low:due_signal"] == {"due": 0}
 
 
 def test_a_full_server_refuses_in_words(redis, broker):

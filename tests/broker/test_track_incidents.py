@@ -51,25 +51,6 @@ def test_a_view_of_another_scheduler_that_is_older_or_too_soon_changes_nothing(r
     assert redis.hgetall(broker.keys.of("default").incidents) == before
 
 
-def test_sent_twice_it_says_the_same(redis, broker, view):
-    view(1000, "a", "b")
-    view(2000, "a", "b")
-    view(3000, "b", "c")
-    answer = view(4000, "c", token="last")
-    before = redis.hgetall(broker.keys.of("default").incidents)
-
-    assert answer == (["C"], ["B"])
-    assert view(4000, "c", token="last") == answer
-    assert redis.hgetall(broker.keys.of("default").incidents) == before
-
-
-def test_a_reply_that_got_lost_is_asked_for_again(redis, view):
-    view(1000, "a")
-    redis.drop_connection("after")
-
-    assert view(2000, "a") == (["A"], [])
-
-
 def test_nothing_is_kept_of_what_is_over_and_all_expires(redis, broker, view):
     key = broker.keys.of("default").incidents
     for seen_ms in (1000, 2000):

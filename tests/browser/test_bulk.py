@@ -28,13 +28,3 @@ def test_the_waiting_jobs_of_a_client_are_cancelled_in_three_clicks(many, page, 
 
     shows(page.locator(".messagelist"), "10 jobs were cancelled.")
     assert inspector.queues.get(QUEUE).queued == 20
-
-
-def test_selected_scheduled_jobs_are_run_now(many, page, inspector):
-    page.goto(f"{LIST}?state=scheduled")
-    for job in many[:2]:
-        page.locator(f"input[value='{job.id}']").click()
-    follow(page.get_by_role("button", name="Run selected now"))
-
-    shows(page.locator(".messagelist"), "2 jobs are queued now.")
-    assert inspector.queues.get(QUEUE).scheduled == 1

@@ -7,7 +7,7 @@ from tests.browser.chromium import window
 from tests.browser.conftest import OFTEN, body
 from tests.browser.test_noisy_client import CLIENTS, row_of
 from tests.browser.test_pages import overflow
-from tests.support.jobs import QUEUE, dead_job, queued_job
+from tests.support.jobs import dead_job, queued_job
 
 REFRESH_SECONDS = OFTEN
 
@@ -57,17 +57,6 @@ def test_the_list_is_sorted_searched_and_paged_without_javascript(many, browser,
         assert "sort=-name" in page.url
         follow(page.get_by_role("link", name="client115"))
         shows(page.locator(".rtq h1"), "Client client115")
-
-
-def test_the_list_follows_what_happens(many, broker, page):
-    page.goto(f"{CLIENTS}?sort=queued")
-    page.evaluate("window.isTheSamePage = true")
-    for _ in range(9):
-        queued_job(broker, client="baker", body=body("one"))
-    page.wait_for_function("() => document.querySelector('.rtq tbody th a').innerText === 'baker'")
-    assert page.evaluate("window.isTheSamePage")
-    follow(row_of(page, "baker").get_by_role("link", name="baker"))
-    shows(row_of(page, QUEUE), "9")
 
 
 def test_a_long_name_wraps_on_a_phone(broker, page):

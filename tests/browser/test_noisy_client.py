@@ -3,10 +3,9 @@
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from django_rtq.jobs.job import JobState
 from tests.browser.actions import follow, shows
 from tests.browser.conftest import OFTEN, body
-from tests.browser.test_pages import covered, cut_off, overflow, violations
+from tests.browser.test_pages import covered, cut_off, violations
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job
 
 REFRESH_SECONDS = OFTEN
@@ -85,19 +84,3 @@ def test_it_is_paused_and_gets_another_limit(flood, page, inspector):
     shows(page.locator(".messagelist"), "Client acme was resumed in default, low.")
     page.goto(CLIENTS)
     assert "paused" not in row_of(page, "acme").inner_text()
-
-
-def test_its_jobs_are_cancelled_after_a_question(flood, page, inspector):
-    page.goto(f"{CLIENTS}client/?client=acme")
-    follow(page.get_by_role("link", name="Cancel its jobs …"))
-    shows(page.locator(".rtq"), "This cancels 121 waiting jobs of client acme.")
-    page.set_viewport_size({"width": 390, "height": 800})
-    assert overflow(page) <= 0
-
-    follow(page.get_by_role("button", name="Cancel jobs"))
-
-    shows(page.locator(".messagelist"), "121 jobs were cancelled.")
-    assert [each.queued for each in inspector.clients.get("acme", [QUEUE])] in ([], [0])
-    assert {inspector.find(job.id).state for job in (flood[0], flood[-1])} == {JobState.CANCELLED}
-    (florist,) = inspector.clients.get("florist", [QUEUE])
-    assert florist.queued == 2

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import subprocess
 import sys
 
 import pytest
 import redis as redis_py
-from django.core.management.base import CommandError
 from django.db import connections
 
-from django_rtq.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.management.worker_setup import (
     check_server,
@@ -25,7 +22,6 @@ from django_rtq.management.worker_setup import (
 )
 from testproject.redis_server import PrivateRedis
 from tests.support.forked_commands import ROOT
-from tests.support.redis_server import UNREACHABLE
 
 
 def test_a_queue_that_nothing_names_is_likely_a_slip(settings, caplog):
@@ -112,22 +108,6 @@ def test_a_pattern_stands_for_the_declared_queues_that_match(text, names):
     assert queue_names(text) == names
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("male-*", "No declared queue matches 'male-*'. Tasks and settings declare calls, default, mail-a, mail-b."),
-        ("mail-[a]", "No declared queue matches 'mail-[a]'."),
-        (" , ", "--queues is empty"),
-        ("a b", "is not a queue name"),
-    ],
-)
-@pytest.mark.usefixtures("declared")
-def test_queues_that_make_no_sense_are_wrong_usage(text, message):
-    with pytest.raises(CommandError, match=re.escape(message)) as caught:
-        queue_names(text)
-    assert caught.value.returncode == 64
-
-
 @pytest.mark.usefixtures("declared")
 def test_declared_queues_that_nobody_serves_are_told(broker, redis, caplog):
     broker.sign_on(["mail-a"], "w1")
@@ -172,12 +152,6 @@ def test_what_waiting_does_not_cure_ends_a_start_with_exit_code_1(locked, comman
     assert ran.returncode == 1
     problem = 'Redis refused the credentials in RTQ["REDIS"]: Authentication required.'
     assert ran.stderr.splitlines()[-1] == f"CommandError: {problem} (127.0.0.1:{locked.port})"
-
-
-def test_a_server_that_is_away_is_waited_for(settings):
-    settings.RTQ = {"REDIS": UNREACHABLE}
-
-    check_server(get_broker())
 
 
 def test_what_endangers_jobs_is_logged(redis, broker, caplog):

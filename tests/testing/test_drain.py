@@ -8,14 +8,14 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from django.core.management import call_command
 
-from django_rtq import Bury, JobState, current_job, report_progress, task
+from django_rtq import Bury, JobState, current_job, task
 from django_rtq.exceptions import TaskNotFound, TimeLimitExceeded
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.tasks import registry
 from django_rtq.testing import adrain, drain, private_redis
 from django_rtq.testing.drain import Drain
 from tests.testing import tasks
-from tests.testing.tasks import charge, describe, fetch, flaky, give_up, once, send_mail
+from tests.testing.tasks import charge, describe, fetch, flaky, give_up, send_mail
 from tests.testing.test_eager import aslow, slow
 
 
@@ -62,13 +62,6 @@ def test_turns_priorities_and_jobs_of_jobs_are_as_in_a_worker(ran):
 def begets(name):
     send_mail.delay(name)
     return "begot"
-
-
-@with_redis
-def test_a_job_knows_itself(ran):
-    describe.using(queue_name="slow").delay("a")
-    (run,) = drain()
-    assert run.result == ["a", True, 1, "slow", ""]
 
 
 @with_redis
@@ -216,12 +209,6 @@ def test_a_job_that_succeeds_later_does_not_raise(ran):
 
 
 @with_redis
-def test_retries_run_at_their_time_only(ran):
-    flaky.delay(2)
-    assert [run.attempt for run in drain(until=70, raise_errors=False)] == [1, 2]
-
-
-@with_redis
 def test_a_retry_without_a_delay_is_due_and_one_with_a_short_delay_is_not(ran):
     flaky_at_once.delay()
     assert [run.attempt for run in drain()] == [1, 2]
@@ -313,18 +300,3 @@ def test_time_limits_are_enforced_on_request():
     runs = drain(raise_errors=False, time_limits=True)
     assert [type(run.error) for run in runs] == [TimeLimitExceeded] * 2
     assert signal.getsignal(signal.SIGALRM) is before
-
-
-@with_redis
-def test_unique_jobs_and_progress_are_real(ran):
-    first = once.delay("a", 1)
-    assert once.delay("a", 2) == first
-    reports.delay()
-    drain()
-    assert ran == [("once", "a", 1)]
-    assert not once.delay("a", 3).duplicate
-
-
-@task
-def reports():
-    report_progress(1, 2, "half")

@@ -49,14 +49,6 @@ def test_they_are_sent_at_once_if_a_setting_or_an_option_says_so(with_options, i
         assert len(inspector.job_list.page("default", "queued").jobs) == 1
 
 
-@pytest.mark.parametrize("enqueue", [tasks.add.enqueue, async_to_sync(tasks.add.aenqueue), tasks.add.delay])
-def test_a_rollback_forgets_them(inspector, enqueue):
-    with transaction.atomic():
-        enqueue(1)
-        transaction.set_rollback(True)
-    assert inspector.job_list.page("default", "queued").jobs == []
-
-
 def test_enqueue_of_a_task_of_this_package_waits_and_delay_does_not(inspector):
     with transaction.atomic():
         own_tasks.note.delay("a")
@@ -99,16 +91,6 @@ def test_delay_on_commit(inspector):
         assert inspector.job_list.page("default", "queued").jobs == []
     assert job.state == "queued"
     assert len(inspector.job_list.page("default", "queued").jobs) == 2
-
-
-def test_a_duplicate(told):
-    unique = tasks.add.using(unique=True)
-    first = unique.enqueue(1)
-    with transaction.atomic():
-        second = unique.using(on_commit=True).enqueue(1)
-        assert second.id != first.id
-    assert second.id == first.id
-    assert told == [first.id]
 
 
 def test_async_code(told):

@@ -134,14 +134,6 @@ def test_lines_of_a_dead_letter_that_was_requeued_go_with_its_success(redis, bro
     assert redis.lrange(broker.keys.of(QUEUE).logged, 0, -1) == [run.job_id]
 
 
-def test_a_silent_job_sends_nothing(broker, session, logs):
-    enqueue(broker)
-    (run,) = claim(session)
-    session.add(run, DONE)
-
-    assert logs.is_empty
-
-
 def test_our_own_lines_and_those_of_nobody_are_left_out(broker, session, logs):
     enqueue(broker)
     (run,) = claim(session)
@@ -249,19 +241,6 @@ def test_a_filter_of_secrets_that_fails_hides_the_lines(broker, session, logs, m
     session.send_logs(logs)
 
     assert texts(run) == ["******************** (ZeroDivisionError while the secrets were redacted)"]
-
-
-def test_a_full_server_keeps_no_lines_and_holds_up_nobody(redis, broker, session, logs):
-    enqueue(broker)
-    (run,) = claim(session)
-    say(run, "one", logs=logs)
-    session.add(run, DONE)
-    with redis.full_memory():
-        session.settle()
-
-    assert texts(run) == []
-    assert logs.is_empty
-    assert get_inspector().find(run.id).state == "succeeded"
 
 
 def test_the_record_factory_of_others_is_used_and_put_back(broker, session):

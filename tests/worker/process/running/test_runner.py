@@ -40,19 +40,6 @@ def test_one_slot_wants_more_the_shorter_its_jobs_are(make, journal):
     assert runner.wanted() == 1
 
 
-def test_what_stands_behind_a_slow_job_is_given_back(make, journal, monkeypatch):
-    monkeypatch.setattr("django_rtq.worker.process.running.batch.MAX_ACK_DELAY_SECONDS", 0.5)
-    runner, session, _ = make(1)
-    settle = session.settle
-    session.settle = lambda: (settle(), journal.open("slow"))
-    runs = [run_of("first"), run_of("slow", "gate", "slow"), run_of("behind"), run_of("last")]
-
-    assert runner.run(runs) == 2
-    assert journal.names() == ["first", "slow"]
-    assert session.released == [b"behind", b"last"]
-    assert session.settled == [[b"first"]]
-
-
 @pytest.mark.parametrize("is_stopping", [False, True])
 def test_a_process_that_is_to_rest_starts_none_of_the_jobs_that_it_has_claimed(make, journal, is_stopping):
     runner, session, shared = make(1)
