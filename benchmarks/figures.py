@@ -23,7 +23,6 @@ _PAGES = {
     "client": "a client: its jobs in 50 queues",
     "search": "a search by client",
     "search_nothing": "a search for a word that no job has",
-    "search_argument": "a search for an argument that no job has",
     "workflows": "the newest of 10,000 workflows",
     "workflow": "a workflow of 1,000 steps and 100,000 jobs",
     "scrape": "a scrape for Prometheus",

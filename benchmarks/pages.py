@@ -42,7 +42,6 @@ PAGES = {
     "workflow": f"{ROOT}workflow/{LARGE_WORKFLOW}/",
     "search": f"{ROOT}job/search/?q=client:client-7",
     "search_nothing": f"{ROOT}job/search/?q=nosuchword",
-    "search_argument": f"{ROOT}job/search/?q=args.number:43",
 }
 REPEATS = 15  # requests per page
 

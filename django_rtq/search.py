@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from django.utils.translation import gettext as _
 
@@ -13,8 +12,7 @@ from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.jobs.filtered_search import list_sizes
 from django_rtq.inspector.jobs.job_refs import LISTS, LONGEST_PAGE, JobPage
 from django_rtq.inspector.selection import Selection, query_error
-from django_rtq.redaction import hidden, redacted
-from django_rtq.tasks.registry import all_tasks
+from django_rtq.redaction import redacted
 from django_rtq.validation import did_you_mean
 
 #: The order in which states are searched.
@@ -30,22 +28,10 @@ class Found:
 
 
 def read_query(text: str) -> Selection:
-    """Read a query, with what this process knows of tasks, the positions of their parameters, and workflows of a name.
-
-    Raises QueryError, and for names of workflows BrokerError.
-    """
+    """Read a query, and look up the workflows of a name. Raises QueryError, and for names of workflows BrokerError."""
     query = Selection.parse(text)
-    for path, value in query.filter.arguments.items():
-        nested: Any = value
-        for name in reversed(path.split(".")):
-            nested = {name: nested}
-        if hidden(nested) != nested:
-            word = f"args.{path}:{value}"
-            raise query_error(word, _("values of this name are hidden, so they cannot be searched for"))
-    names = {path.partition(".")[0] for path in query.filter.arguments}
     flows = _workflow_ids(query.filter.workflow) if query.filter.workflow else ()
-    positions = {name: _positions(name) for name in names}
-    return replace(query, filter=replace(query.filter, positions=positions, workflow_ids=flows))
+    return replace(query, filter=replace(query.filter, workflow_ids=flows))
 
 
 def search(inspector: Inspector, query: Selection, cursor: str = "", limit: int = 25) -> Found:
@@ -87,9 +73,3 @@ def _workflow_ids(text: str) -> tuple[str, ...]:
     if ids == []:
         raise query_error(f"workflow:{text}", _("no workflow has this name, or it ended long ago"))
     return tuple(ids or ())
-
-
-def _positions(name: str) -> dict[str, int]:
-    """The tasks that have a positional parameter of this name -> its position."""
-    parameters = {task: list(known.parameter_names) for task, known in all_tasks().items()}
-    return {task: names.index(name) for task, names in parameters.items() if name in names}

@@ -1,4 +1,4 @@
-"""Which jobs: a selection, and the text that people write for it: ``state:dead task:ship args.order_id:42 since:1h``.
+"""Which jobs: a selection, and the text that people write for it: ``state:dead task:ship since:1h``.
 
 The search, the forms of the admin, rtq_jobs, bulk actions and the jobs that do the rest of one all use it. This is the
 only parser of that text.
@@ -25,7 +25,7 @@ from django_rtq.validation import did_you_mean
 LONGEST = 500  # characters of a query
 OUTCOMES = ("succeeded", "cancelled", "expired")  # the states of the list "finished"
 WAITING = ("queued", "scheduled", "retrying")
-FIELDS = ("id", "task", "client", "workflow", "error", "class", "args.NAME", "queue", "state", "since", "before")
+FIELDS = ("id", "task", "client", "workflow", "error", "class", "queue", "state", "since", "before")
 
 _WORD = re.compile(r'(?:[^\s"\\]|\\.|"(?:[^"\\]|\\.)*")+')
 _FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*):(.*)", re.DOTALL)
@@ -79,7 +79,6 @@ class Selection:
         fields: list[tuple[str, str | None]] = [("queue", queue) for queue in self.queues]
         fields += [("state", state) for state in states]
         fields += [(name, _value_text(getattr(wanted, attribute))) for name, attribute in _SINGLE.items()]
-        fields += [(f"args.{path}", value) for path, value in wanted.arguments.items()]
         words = [f"{name}:{_quoted(value)}" for name, value in fields if value or (name == "client" and value == "")]
         words += [_quoted(word, always=not word or bool(_FIELD.fullmatch(word))) for word in wanted.words]
         return " ".join(words)
@@ -143,7 +142,6 @@ class _Draft:
     queues: list[str] = field(default_factory=list)
     states: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
-    arguments: dict[str, str] = field(default_factory=dict)
     single: dict[str, Any] = field(default_factory=dict)  # attribute of JobFilter -> value
 
     def add(self, word: str) -> None:
@@ -154,9 +152,7 @@ class _Draft:
         name, value = parts[1], _unquoted(parts[2])
         if not value and name != "client":
             raise query_error(word, _("a value is missing behind the colon"))
-        if name.startswith("args."):
-            self._add_argument(word, name.removeprefix("args."), value)
-        elif name == "queue":
+        if name == "queue":
             if not is_queue_name(value):
                 raise query_error(word, _("no queue can have this name"))
             self.queues.append(value)
@@ -172,19 +168,12 @@ class _Draft:
         if outcomes and len(self.states) > 1:
             hint = _("it cannot be combined with another state")
             raise query_error(f"state:{outcomes[0]}", hint)
-        wanted = JobFilter(words=tuple(self.words), arguments=self.arguments, outcome="".join(outcomes))
+        wanted = JobFilter(words=tuple(self.words), outcome="".join(outcomes))
         return Selection(
             filter=replace(wanted, **self.single),
             queues=tuple(dict.fromkeys(self.queues)),
             states=("finished",) if outcomes else tuple(dict.fromkeys(self.states)),
         )
-
-    def _add_argument(self, word: str, path: str, value: str) -> None:
-        if not all(path.split(".")):
-            raise query_error(word, _("a name is missing before or behind a dot"))
-        if path in self.arguments:
-            raise query_error(word, _("args.%(path)s is given twice") % {"path": path})
-        self.arguments[path] = value
 
     def _add_single(self, word: str, name: str, value: str) -> None:
         if _SINGLE[name] in self.single:
@@ -229,8 +218,7 @@ def _unknown_field(word: str, name: str) -> QueryError:
     reason = _("there is no such field; the fields are %(fields)s. To search for this text, put it in quotes") % {
         "fields": ", ".join(FIELDS)
     }
-    names = [field.partition(".")[0] for field in FIELDS]
-    return query_error(word, reason, did_you_mean(name, names))
+    return query_error(word, reason, did_you_mean(name, FIELDS))
 
 
 def _value_text(value: str | datetime | None) -> str | None:

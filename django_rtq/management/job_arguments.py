@@ -120,7 +120,7 @@ def _add_filters(parser: ArgumentParser, name: str) -> None:
         "--query",
         metavar="QUERY",
         type=utf8_text,
-        help="Only those that the search of the admin finds, such as 'state:dead args.order_id:42 since:1h'; "
+        help="Only those that the search of the admin finds, such as 'state:dead task:ship since:1h'; "
         "without other filters.",
     )
     LIMIT.but(help=_LIMIT_HELP[name]).add_to(parser)

@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.inspector.selection import QueryError, Selection
 from django_rtq.search import read_query
-from django_rtq.tasks.registry import all_tasks
-
-MAIL = "testproject.shop.tasks.send_order_mail"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +30,6 @@ MAIL = "testproject.shop.tasks.send_order_mail"
         ('error:"no: such"', {"error": "no: such"}),
         ("class:shop.NoStock", {"error_class": "shop.NoStock"}),
         ("state:expired", {"outcome": "expired"}),
-        ("args.no_such.b:1:2", {"arguments": {"no_such.b": "1:2"}}),
         ("12:30", {"words": ("12:30",)}),
     ],
 )
@@ -75,18 +71,12 @@ def test_times_are_ago_or_moments():
     assert Selection.parse(str(query)) == query
 
 
-def test_a_positional_argument_is_known_by_the_signature_of_its_task():
-    name = all_tasks()[MAIL].parameter_names[1]
-
-    assert read_query(f"args.{name}:42").filter.positions[name][MAIL] == 1
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         (
             "tsk:ship",
-            "tsk:ship: there is no such field; the fields are id, task, client, workflow, error, class, args.NAME, ",
+            "tsk:ship: there is no such field; the fields are id, task, client, workflow, error, class, queue, ",
         ),
         ("tsk:ship", "Did you mean task?"),
         ("https://example.com", "To search for this text, put it in quotes."),
@@ -96,14 +86,10 @@ def test_a_positional_argument_is_known_by_the_signature_of_its_task():
         ("since:yesterday", "since:yesterday: this is not a time; write for example 90s, 30min, 2h, 7d or "),
         ("since:999999d", "since:999999d: this is not a time; write for example 90s, 30min, 2h, 7d or "),
         ("since:1h since:2h", "since:2h: since is given twice."),
-        ("args.a:1 args.a:2", "args.a:2: args.a is given twice."),
         ("task:", "task:: a value is missing behind the colon."),
-        ("args.:5", "args.:5: a name is missing before or behind a dot."),
         ('ship "no stock', '"no stock: a quotation mark is missing at its end.'),
         ('client:"Big Corp', 'client:"Big Corp: a quotation mark is missing at its end.'),
         ("queue:a/b", "queue:a/b: no queue can have this name."),
-        ("args.password:x", "args.password:x: values of this name are hidden, so they cannot be searched for."),
-        ("args.user.api_token:x", "values of this name are hidden"),
         ("x" * 501, "The query is longer than 500 characters."),
     ],
 )
@@ -135,7 +121,6 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
             client=st.none() | texts,
             error_class=texts,
             words=st.lists(texts, max_size=3).map(tuple),
-            arguments=st.dictionaries(st.sampled_from(["a", "user.name"]), texts.filter(bool)),
         ),
     )
 )

@@ -140,7 +140,6 @@ def _examples() -> list[tuple[str, str]]:
         ("client:acme", _("a client; client: without a name finds jobs without one")),
         ("workflow:month-end", _("a workflow: its name or ID")),
         ("error:timeout", _("a class of error, or a part of the newest message")),
-        ("args.order_id:42", _("an argument by name, also inside of other arguments: args.user.name:Ann")),
         ("queue:mail state:dead", _("in this queue and state; the words can be given more than once")),
         ("since:1h before:2026-01-31T08:00", _("when it died, finished or is due, else when it became ready")),
         ('"no stock"', _("any text in the ID, task, client, arguments or error")),

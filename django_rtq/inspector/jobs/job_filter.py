@@ -7,7 +7,7 @@ record, and Python decides.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -18,14 +18,7 @@ from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.workflows import workflow_of
 from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.jobs.call_filter import (
-    argument_lines,
-    fits_path,
-    has_word,
-    is_written,
-    named_leaves,
-    words_lines,
-)
+from django_rtq.inspector.jobs.call_filter import has_word, words_lines
 from django_rtq.jobs.aliases import other_names
 from django_rtq.jobs.failure import read_cut_failure
 from django_rtq.jobs.job import JobState
@@ -55,10 +48,6 @@ class JobFilter:
     since: datetime | None = None  # dead: died; scheduled, retrying: due; finished: finished; else: became ready
     until: datetime | None = None
     outcome: str = ""  # succeeded, cancelled or expired; "": any state
-    #: Path of an argument -> its value: {"order_id": "42", "user.name": "Ann"}. At any depth; not an item of a list.
-    arguments: Mapping[str, str] = field(default_factory=dict)
-    #: The first name of a path -> {task: position of the parameter of that name}.
-    positions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     words: Sequence[str] = ()  # each in the id, task, client, arguments, or newest failure's class or message
 
     @classmethod
@@ -69,11 +58,6 @@ class JobFilter:
 
     def __bool__(self) -> bool:
         return self != ALL_JOBS
-
-    @property
-    def is_about_call(self) -> bool:
-        """Whether it is about arguments or words: scripts find what may match, and fits() decides."""
-        return bool(self.arguments or self.words)
 
     def fits(self, job: JobDetails) -> bool:
         """Whether the job matches."""
@@ -107,20 +91,21 @@ class JobFilter:
             return False
         if self.error and not (_is_or_ends(kind, self.error) or self.error in message):
             return False
-        return not self.is_about_call or self._fits_call(job)
+        return all(has_word(job, word) for word in self.words)
 
     def fits_heads(self, record: bytes, failure: bytes) -> bool:
         """Whether it may match, by the beginnings of its record and of its newest failure."""
-        heads = replace(self, outcome="", arguments={}, words=())
+        heads = replace(self, outcome="", words=())
         return heads.fits_text(read_dead_letter("", b"", record, failure))
 
     def script_arguments(self, *, times: bool) -> tuple[Argument, ...]:
         """The first arguments of filter_jobs and other scripts."""
         client = "" if self.client is None else f"={self.client}"
         since, until = (self.since, self.until) if times else (None, None)
+        words = words_lines(self.words)
         moments = ["" if at is None else repr(at.timestamp() * 1000) for at in (since, until)]
         most = _MESSAGE_BYTES if self.error else _BYTES
-        return ("\n".join(self._task_names), client, self.error_class, self.error, *moments, most, self._call)
+        return ("\n".join(self._task_names), client, self.error_class, self.error, *moments, most, words)
 
     @property
     def ids_argument(self) -> str:
@@ -130,7 +115,7 @@ class JobFilter:
     @property
     def outcome_texts(self) -> str:
         """Texts that are all in the outcome of a finished job that matches, for the script search_jobs."""
-        texts = [self.error_class, self.error, *self.words, *self.arguments.values()]
+        texts = [self.error_class, self.error, *self.words]
         texts += [f'"state":"{self.outcome}"'] if self.outcome in ("cancelled", "expired") else []
         task = "" if len(self._task_names) > 1 else self.task.removeprefix("=")
         return words_lines([task, self.client or "", *texts])
@@ -144,18 +129,6 @@ class JobFilter:
         """The name of the task, and with "=" its aliases: jobs may have any of them."""
         aliases = other_names(lambda name: _is_or_ends(name, self.task)) if self.task else []
         return [self.task, *(f"={alias}" for alias in aliases)]
-
-    @property
-    def _call(self) -> str:
-        terms = [argument_lines(path, value, self.positions.get(path, {})) for path, value in self.arguments.items()]
-        return "".join(terms) + words_lines(self.words)
-
-    def _fits_call(self, job: JobDetails) -> bool:
-        leaves = list(named_leaves(job, self.positions)) if self.arguments else []
-        for path, value in self.arguments.items():
-            if not any(fits_path(names, path) and is_written(leaf, value) for names, leaf in leaves):
-                return False
-        return all(has_word(job, word) for word in self.words)
 
 
 ALL_JOBS = JobFilter()

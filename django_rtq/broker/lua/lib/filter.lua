@@ -45,7 +45,7 @@ local function matches_failure(wanted, lines, newest)
 end
 
 -- Returns the positions of the ids that match, and of those that cannot be decided here: {position, start of the record,
--- start of the newest failure}. Of what has to match in `wanted.call` it returns what may match. The third: bytes read.
+-- start of the newest failure}. Of `wanted.words` it returns what may match. The third: bytes read.
 local function match_jobs(q, wanted, ids)
   local fitting, doubtful, left, places, read = {}, {}, {}, {}, 0
   local records = #ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}
@@ -54,17 +54,17 @@ local function match_jobs(q, wanted, ids)
     read = read + #(records[i] or "")
     if fits ~= false then left[#left + 1], places[#left + 1] = id, { i, fits } end
   end
-  local asks, call = wanted.class ~= "" or wanted.text ~= "", wanted.call
-  local reads = (asks or (call and #call.words > 0)) and #left > 0
+  local asks, words = wanted.class ~= "" or wanted.text ~= "", wanted.words
+  local reads = (asks or #words > 0) and #left > 0
   local failures = reads and redis.call("HMGET", q.errors, unpack(left)) or {}
   for n, place in ipairs(places) do
     local i, fits, lines = place[1], place[2], failures[n] or ""
     local newest = start_of_newest(lines)
     local fails = not asks or matches_failure(wanted, lines, newest)
-    if call and fails ~= false then
-      local ends = #call.words > 0 and string.find(lines, '"traceback":', newest, true)
+    if #words > 0 and fails ~= false then
+      local ends = string.find(lines, '"traceback":', newest, true)
       local failure = string.sub(lines, newest, ends and ends - 1 or -1)
-      fails = matches_call(call, records[i] or "", failure, left[n]) and fails
+      fails = has_words(words, records[i] or "", failure, left[n]) and fails
     end
     if fits and fails then
       fitting[#fitting + 1] = i
@@ -76,27 +76,18 @@ local function match_jobs(q, wanted, ids)
   return fitting, doubtful, read
 end
 
--- Read what is wanted, a line each: "a" and the key of an argument, "v" and a value that it may have, "p", a position and
--- the task that has it there; "w" begins a word, "s" and how it may be spelled.
-local function read_call(lines)
-  local call, last = { arguments = {}, words = {} }, nil
+-- Read words, a line each: "w" begins a word, "s" and how it may be spelled.
+local function read_words(lines)
+  local words = {}
   for kind, text in string.gmatch(lines, "(%l)([^\n]*)\n") do
-    if kind == "a" then
-      last = { key = text, values = {}, places = {} }
-      call.arguments[#call.arguments + 1] = last
-    elseif kind == "v" then
-      last.values[#last.values + 1] = text
-    elseif kind == "p" then
-      local place, task = string.match(text, "^(%d+) (.*)$")
-      last.places[task] = tonumber(place)
-    elseif kind == "w" then
-      last = {}
-      call.words[#call.words + 1] = last
+    if kind == "w" then
+      words[#words + 1] = {}
     else
-      last[#last + 1] = text
+      local spellings = words[#words]
+      spellings[#spellings + 1] = text
     end
   end
-  return call
+  return words
 end
 
 -- A beginning of an id, and ids of workflows, a line each; without workflows: any jobs.
@@ -117,7 +108,7 @@ local function matches_id(wanted, id)
 end
 
 -- A filter from the arguments of a script: see filter_jobs.lua.
-local function read_filter(task, client, class, text, since, till, bytes, call)
+local function read_filter(task, client, class, text, since, till, bytes, words)
   return {
     task = task,
     client = client,
@@ -126,6 +117,6 @@ local function read_filter(task, client, class, text, since, till, bytes, call)
     since = tonumber(since),
     till = tonumber(till),
     bytes = tonumber(bytes),
-    call = call ~= "" and read_call(call),
+    words = read_words(words),
   }
 end
