@@ -1,4 +1,4 @@
-"""Which jobs: a selection, and the text that people write for it: ``state:dead task:ship since:1h``.
+"""Which jobs: a selection, and the text that people write for it: ``state:dead task:ship since:1h no stock``.
 
 The search, the forms of the admin, rtq_jobs, bulk actions and the jobs that do the rest of one all use it. This is the
 only parser of that text.
@@ -60,10 +60,10 @@ class Selection:
 
     @classmethod
     def parse(cls, text: str) -> Selection:
-        """Read a query. All words have to match. Raises QueryError.
+        """Read a query. All of it has to match. Raises QueryError.
 
-        A word is text to search for, or ``field:value``. Quotes keep spaces together, and make text of what looks like
-        a field: ``client:"Big Corp" "https://example.com"``.
+        What is left of it without each ``field:value`` is one text to search for, its words with a space between them.
+        Quotes keep spaces, and make text of what looks like a field: ``client:"Big Corp" "https://example.com"``.
         """
         if len(text) > LONGEST:
             raise QueryError(_("The query is longer than %(most)s characters.") % {"most": LONGEST})
@@ -80,8 +80,8 @@ class Selection:
         fields += [("state", state) for state in states]
         fields += [(name, _value_text(getattr(wanted, attribute))) for name, attribute in _SINGLE.items()]
         words = [f"{name}:{_quoted(value)}" for name, value in fields if value or (name == "client" and value == "")]
-        words += [_quoted(word, always=not word or bool(_FIELD.fullmatch(word))) for word in wanted.words]
-        return " ".join(words)
+        text = [_quoted(wanted.text, always=bool(_FIELD.fullmatch(wanted.text)))] if wanted.text else []
+        return " ".join([*words, *text])
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Selection:
@@ -110,10 +110,10 @@ class Selection:
         return set(self.states) == set(WAITING)
 
     @property
-    def only_word(self) -> str:
-        """The query, if it is one word: it may be the id of a job. Else ""."""
-        words = self.filter.words
-        return words[0] if len(words) == 1 and self == Selection(filter=JobFilter(words=words)) else ""
+    def only_text(self) -> str:
+        """The text, if nothing else is asked for: it may be the id of a job. Else ""."""
+        text = self.filter.text
+        return text if self == Selection(filter=JobFilter(text=text)) else ""
 
 
 def past_moment(text: str) -> datetime | None:
@@ -141,13 +141,13 @@ class _Draft:
 
     queues: list[str] = field(default_factory=list)
     states: list[str] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)  # words that are no fields
     single: dict[str, Any] = field(default_factory=dict)  # attribute of JobFilter -> value
 
     def add(self, word: str) -> None:
         parts = _FIELD.fullmatch(word)
         if parts is None:
-            self.words.append(_unquoted(word))
+            self.text.append(_unquoted(word))
             return
         name, value = parts[1], _unquoted(parts[2])
         if not value and name != "client":
@@ -168,7 +168,7 @@ class _Draft:
         if outcomes and len(self.states) > 1:
             hint = _("it cannot be combined with another state")
             raise query_error(f"state:{outcomes[0]}", hint)
-        wanted = JobFilter(words=tuple(self.words), outcome="".join(outcomes))
+        wanted = JobFilter(text=" ".join(self.text), outcome="".join(outcomes))
         return Selection(
             filter=replace(wanted, **self.single),
             queues=tuple(dict.fromkeys(self.queues)),

@@ -171,7 +171,7 @@ class Sweeper:
         counts, states = [], list(sweep.states)
         if _is_client_cancelled(sweep):
             counts, states = [self._count_client(queues, selection.filter.client or "")], []
-        elif "dead" in states and not selection.filter.words:
+        elif "dead" in states and not selection.filter.text:
             counts.append(self._count_dead(queues, selection.filter, until_ms, most or MOST_DEAD_COUNTED, show))
             states.remove("dead")
         lists = [(queue, state) for queue in queues for state in states]
@@ -351,7 +351,7 @@ class Sweeper:
         """The ids of those of these dead letters that match: pairs of the moment when they died, and their ids."""
         ids = [job_id for died, job_id in pairs if wanted.fits_place(job_id.decode(), clock_moment(died))]
         matching = select_ids(self._redis, self._keys.of(queue), wanted, ids)
-        if not wanted.words:
+        if not wanted.text:
             return matching
         jobs = search.read([JobRef(job_id, ()) for job_id in matching])
         return [ref.job_id for ref, job in jobs if job and wanted.fits_text(shown(job))]
@@ -483,7 +483,7 @@ def _parts(sweep: Sweep) -> Sequence[str]:
         return ["purge"]
     if _is_client_cancelled(sweep):
         return ["client"]
-    needs_records = wanted.words or wanted.since or wanted.until or wanted.outcome
+    needs_records = wanted.text or wanted.since or wanted.until or wanted.outcome
     is_all = sweep.verb == "cancel" and set(sweep.states) == set(WAITING)
     return ["waiting"] if is_all and not needs_records else sweep.states
 

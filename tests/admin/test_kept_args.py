@@ -74,7 +74,7 @@ def test_who_may_not_enqueue_is_not_offered_it(broker, viewer):
 
 def test_a_search_finds_them(broker, operator):
     job, other = kept_job(broker, "bakery", order="rye bread"), kept_job(broker, "bakery", order="cake")
-    html = text(operator.get('/admin/django_rtq/job/search/?q="rye bread"'))
+    html = text(operator.get("/admin/django_rtq/job/search/?q=rye+bread"))
 
     assert job.id in html
     assert other.id not in html

@@ -53,8 +53,8 @@ def test_jobs_of_all_states_are_found(jobs, viewer, query, names):
 def test_jobs_of_all_queues_are_found(broker, viewer):
     jobs = [queued_job(broker, queue=queue, body=body("rye bread", 7)) for queue in ("a", "b")]
 
-    assert found(viewer, '"rye bread"')[0] == [job.id for job in jobs]
-    assert found(viewer, '"rye bread" queue:b')[0] == [jobs[1].id]
+    assert found(viewer, "rye bread")[0] == [job.id for job in jobs]
+    assert found(viewer, "rye bread queue:b")[0] == [jobs[1].id]
 
 
 def test_it_leads_to_lists_where_one_can_act_on_all(broker, viewer):
@@ -83,7 +83,7 @@ def test_it_says_how_many_were_looked_at_and_goes_on(broker, viewer, monkeypatch
     jobs = [new_job(body=body(f"order {number}", 1)) for number in range(700)]
     broker.enqueue(QUEUE, jobs)
 
-    ids, html = found(viewer, '"order 699"')
+    ids, html = found(viewer, "order 699")
     assert ids == []
     assert "No match yet." in html
     assert "300 of 700 jobs looked at." in html
@@ -98,7 +98,7 @@ def test_it_says_how_many_were_looked_at_and_goes_on(broker, viewer, monkeypatch
 def test_results_have_pages(broker, viewer):
     ids = [dead_job(broker, body=body("rye bread", 1)).id for _ in range(30)]
 
-    first, html = found(viewer, '"rye bread"')
+    first, html = found(viewer, "rye bread")
     (url,) = re.findall(r'rel="next" href="([^"]*)"', html)
     second = re.findall(
         r'class="rtq-id"><a href="/admin/django_rtq/job/([^/?]+)/', text(viewer.get(url.replace("&amp;", "&")))
@@ -112,7 +112,7 @@ def test_hidden_values_cannot_be_found(broker, operator):
     dead_job(broker, body=body("x", 1, password="hunter2hunter2", note="it is hunter2hunter2"))
     queued_job(broker, body=body("5ecr3tive", task="tests.app.unknown"))
 
-    for query in ("hunter2hunter2", "hunter2", '"it is hunter2hunter2"'):
+    for query in ("hunter2hunter2", "hunter2", "it is hunter2hunter2"):
         ids, html = found(operator, query)
         assert ids == []
         assert "hunter2" not in html.replace(escape(query), "")

@@ -17,11 +17,12 @@ from django_rtq.search import read_query
     ("text", "wanted"),
     [
         ("", {}),
-        ("timeout", {"words": ("timeout",)}),
-        ("no stock", {"words": ("no", "stock")}),
-        ('"no stock"', {"words": ("no stock",)}),
-        ('"https://example.com"', {"words": ("https://example.com",)}),
-        (r'"say \"hi\" \\"', {"words": ('say "hi" \\',)}),
+        ("timeout", {"text": "timeout"}),
+        ("no stock", {"text": "no stock"}),
+        ("no task:ship stock", {"text": "no stock", "task": "ship"}),
+        ('"no  stock"', {"text": "no  stock"}),
+        ('"https://example.com"', {"text": "https://example.com"}),
+        (r'"say \"hi\" \\"', {"text": 'say "hi" \\'}),
         ("task:ship client:acme id:018f", {"task": "ship", "client": "acme", "id": "018f"}),
         ('client:"Big Corp"', {"client": "Big Corp"}),
         ("client:", {"client": ""}),
@@ -30,7 +31,7 @@ from django_rtq.search import read_query
         ('error:"no: such"', {"error": "no: such"}),
         ("class:shop.NoStock", {"error_class": "shop.NoStock"}),
         ("state:expired", {"outcome": "expired"}),
-        ("12:30", {"words": ("12:30",)}),
+        ("12:30", {"text": "12:30"}),
     ],
 )
 def test_a_query_is_read(text, wanted):
@@ -100,11 +101,9 @@ def test_what_cannot_be_understood_is_named(text, said):
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "word"), [("abc", "abc"), ('"a b"', "a b"), ("a b", ""), ("id:abc", ""), ("state:dead abc", "")]
-)
-def test_a_query_of_one_word_may_be_an_id(text, word):
-    assert Selection.parse(text).only_word == word
+@pytest.mark.parametrize(("query", "text"), [("abc", "abc"), ("a b", "a b"), ("id:abc", ""), ("state:dead abc", "")])
+def test_a_query_that_is_only_a_text_may_be_an_id(query, text):
+    assert Selection.parse(query).only_text == text
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
@@ -120,7 +119,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
             task=texts,
             client=st.none() | texts,
             error_class=texts,
-            words=st.lists(texts, max_size=3).map(tuple),
+            text=texts,
         ),
     )
 )

@@ -316,9 +316,9 @@ def test_jobs_are_found_by_a_query(broker):
     queued_job(broker, body='{"task":"shop.tasks.send_mail","kwargs":{"note":"in a hurry"}}', queue="low")
     dead_letter(broker, client="acme", kwargs={"note": "no hurry"})
 
-    assert ids(run("rtq_jobs", "list", "--json", "--query", 'state:dead "a hurry"')) == [job_id]
-    assert len(ids(run("rtq_jobs", "list", "--json", "--query", '"a hurry"'))) == 2
-    assert len(ids(run("rtq_jobs", "list", "--json", "--limit", "1", "--query", '"a hurry"'))) == 1
+    assert ids(run("rtq_jobs", "list", "--json", "--query", "state:dead a hurry")) == [job_id]
+    assert len(ids(run("rtq_jobs", "list", "--json", "--query", "a hurry"))) == 2
+    assert len(ids(run("rtq_jobs", "list", "--json", "--limit", "1", "--query", "a hurry"))) == 1
     assert run("rtq_jobs", "list", "--query", "hunter2hunter2").out == "No job matches.\n"
 
 

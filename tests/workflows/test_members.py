@@ -100,7 +100,7 @@ def test_a_stored_filter_is_the_same_again(broker):
 
     assert query.filter.workflow_ids == (FLOW,)
     assert Selection.read(query.stored()).filter == query.filter
-    assert Selection.read({**query.stored(), "filter": {"words": ["a"]}}).filter == JobFilter(words=("a",))
+    assert Selection.read({**query.stored(), "filter": {"text": "a"}}).filter == JobFilter(text="a")
 
 
 def test_a_job_knows_its_workflow_and_what_blocks_it(broker):

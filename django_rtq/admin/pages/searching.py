@@ -54,13 +54,13 @@ class JobSearch:
 
     def find_by_id(self) -> JobDetails | None:
         """The job, if the query is its id."""
-        word = self.query.only_word if self.query else ""
-        if not word or self.cursor:
+        job_id = self.query.only_text if self.query else ""
+        if not job_id or self.cursor:
             return None
         if shard_numbers():
-            return self._find_in_shards(word)
+            return self._find_in_shards(job_id)
         try:
-            return get_inspector().find(word)
+            return get_inspector().find(job_id)
         except JobNotFound:
             return None
 
@@ -142,5 +142,5 @@ def _examples() -> list[tuple[str, str]]:
         ("error:timeout", _("a class of error, or a part of the newest message")),
         ("queue:mail state:dead", _("in this queue and state; the words can be given more than once")),
         ("since:1h before:2026-01-31T08:00", _("when it died, finished or is due, else when it became ready")),
-        ('"no stock"', _("any text in the ID, task, client, arguments or error")),
+        ("no stock", _("any text in the ID, task, client, arguments or error")),
     ]

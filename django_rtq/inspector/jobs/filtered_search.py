@@ -110,12 +110,12 @@ class FilteredSearch:
     def next_refs(self, cursor: str, depth: int) -> tuple[list[tuple[List, JobRef]], str, int]:
         """Look at up to `depth` jobs. Returns those that match, the next cursor, and how many it looked at.
 
-        It reads records only if the filter has words.
+        It reads records only if the filter has a text.
         """
         position, refs = self._position(cursor), list[tuple[List, JobRef]]()
         while position.left and position.looked < depth:
             matches = [match for match in self._step(position, depth - position.looked, STEP) if match.ref.job_id]
-            if self._filter.words:
+            if self._filter.text:
                 read = self._read_some(matches, STEP)
                 matches = [match for match, job in read if job and self._filter.fits(self._shown(job))]
             refs += [(match.list, match.ref) for match in matches]

@@ -18,7 +18,7 @@ from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.workflows import workflow_of
 from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.jobs.call_filter import has_word, words_lines
+from django_rtq.inspector.jobs.job_text import has_text, in_json, spellings
 from django_rtq.jobs.aliases import other_names
 from django_rtq.jobs.failure import read_cut_failure
 from django_rtq.jobs.job import JobState
@@ -48,13 +48,12 @@ class JobFilter:
     since: datetime | None = None  # dead: died; scheduled, retrying: due; finished: finished; else: became ready
     until: datetime | None = None
     outcome: str = ""  # succeeded, cancelled or expired; "": any state
-    words: Sequence[str] = ()  # each in the id, task, client, arguments, or newest failure's class or message
+    text: str = ""  # in the id, task, client, arguments, or newest failure's class or message
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> JobFilter:
         """The opposite of dataclasses.asdict(), also after a way through JSON."""
-        lists = {name: tuple(stored.get(name, ())) for name in ("words", "workflow_ids")}
-        return cls(**{**stored, **lists})
+        return cls(**{**stored, "workflow_ids": tuple(stored.get("workflow_ids", ()))})
 
     def __bool__(self) -> bool:
         return self != ALL_JOBS
@@ -91,21 +90,20 @@ class JobFilter:
             return False
         if self.error and not (_is_or_ends(kind, self.error) or self.error in message):
             return False
-        return all(has_word(job, word) for word in self.words)
+        return not self.text or has_text(job, self.text)
 
     def fits_heads(self, record: bytes, failure: bytes) -> bool:
         """Whether it may match, by the beginnings of its record and of its newest failure."""
-        heads = replace(self, outcome="", words=())
+        heads = replace(self, outcome="", text="")
         return heads.fits_text(read_dead_letter("", b"", record, failure))
 
     def script_arguments(self, *, times: bool) -> tuple[Argument, ...]:
         """The first arguments of filter_jobs and other scripts."""
         client = "" if self.client is None else f"={self.client}"
         since, until = (self.since, self.until) if times else (None, None)
-        words = words_lines(self.words)
         moments = ["" if at is None else repr(at.timestamp() * 1000) for at in (since, until)]
         most = _MESSAGE_BYTES if self.error else _BYTES
-        return ("\n".join(self._task_names), client, self.error_class, self.error, *moments, most, words)
+        return ("\n".join(self._task_names), client, self.error_class, self.error, *moments, most, spellings(self.text))
 
     @property
     def ids_argument(self) -> str:
@@ -114,11 +112,12 @@ class JobFilter:
 
     @property
     def outcome_texts(self) -> str:
-        """Texts that are all in the outcome of a finished job that matches, for the script search_jobs."""
-        texts = [self.error_class, self.error, *self.words]
+        """Texts that are all in the outcome of a finished job that matches, or in its id: for search_jobs."""
+        texts = [in_json(text) for text in (self.error_class, self.error, self.text)]
         texts += [f'"state":"{self.outcome}"'] if self.outcome in ("cancelled", "expired") else []
         task = "" if len(self._task_names) > 1 else self.task.removeprefix("=")
-        return words_lines([task, self.client or "", *texts])
+        texts += [in_json(task), in_json(self.client or "")]
+        return "\n".join(filter(None, texts))
 
     @property
     def _workflows(self) -> Sequence[str]:

@@ -50,7 +50,7 @@ def compare(parallel: ParallelRun, state: str, ids: Sequence[str], *, is_ordered
             expected = [job_id for job_id in ids if job_id[-1] in names]
             assert (found if is_ordered else sorted(found)) == (expected if is_ordered else sorted(expected))
             assert looked >= len(ids)
-    parcels, _ = search(parallel, state, JobFilter(words=("parcel",)))
+    parcels, _ = search(parallel, state, JobFilter(text="parcel"))
     assert sorted(parcels) == sorted(job_id for job_id in ids if job_id[-1] in PARCELS)
 
 
@@ -114,10 +114,13 @@ def people_search_finished_jobs(parallel: ParallelRun) -> None:
         parallel.advance(1)
     for most in (1, 2, 100):
         assert search(parallel, "finished", ALL, most=most)[0] == ids[::-1]
-        both = JobFilter(words=("two", "one"))
-        assert search(parallel, "finished", both, most=most)[0] == [ids[2], ids[0]]
-        assert search(parallel, "finished", JobFilter(words=("one", "two")), most=most)[0] == [ids[2], ids[0]]
-        assert search(parallel, "finished", JobFilter(words=("done-b",)), most=most)[0] == [ids[1]]
+        for wanted, expected in (
+            (JobFilter(text="one two"), [ids[2], ids[0]]),
+            (JobFilter(task="ship", text="two"), [ids[2], ids[0]]),
+            (JobFilter(task="mail", text="two"), []),
+            (JobFilter(task="ship", text="done-b"), [ids[1]]),
+        ):
+            assert search(parallel, "finished", wanted, most=most)[0] == expected
 
 
 def long_searches_stop_in_between(parallel: ParallelRun) -> None:
@@ -126,7 +129,7 @@ def long_searches_stop_in_between(parallel: ParallelRun) -> None:
     status, looked, *_ = parallel._script("mail", "search_jobs", *values, 500, 1, "")
     assert (status, looked) == (b"more", 50)
     assert search(parallel, "scheduled", ALL, most=500, enough=1) == (ids, 120)
-    assert search(parallel, "scheduled", JobFilter(words=("parcel",)), most=500, enough=1) == (ids, 120)
+    assert search(parallel, "scheduled", JobFilter(text="parcel"), most=500, enough=1) == (ids, 120)
 
 
 SEARCH_SCENARIOS = (

@@ -1,6 +1,6 @@
 -- filter: read a filter from the arguments of a script, and match jobs against it, by short fields of their records and
 -- failures.
--- uses: prelude failures call_filter members
+-- uses: prelude failures members
 
 -- Whether a string in JSON is this name, or ends with it after a dot; "=" before the name stands for the whole name. Nil if
 -- it contains escapes, which this does not decode.
@@ -44,8 +44,18 @@ local function matches_failure(wanted, lines, newest)
   return fits and (string.find(message, wanted.text, 1, true) ~= nil or matches_name(class, wanted.text))
 end
 
+-- Whether one of the spellings of a text is anywhere in one of these.
+local function has_text(spellings, places)
+  for _, spelling in ipairs(spellings) do
+    for _, place in ipairs(places) do
+      if string.find(place, spelling, 1, true) then return true end
+    end
+  end
+  return false
+end
+
 -- Returns the positions of the ids that match, and of those that cannot be decided here: {position, start of the record,
--- start of the newest failure}. Of `wanted.words` it returns what may match. The third: bytes read.
+-- start of the newest failure}. Of `wanted.spellings` it returns what may match. The third: bytes read.
 local function match_jobs(q, wanted, ids)
   local fitting, doubtful, left, places, read = {}, {}, {}, {}, 0
   local records = #ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}
@@ -54,17 +64,17 @@ local function match_jobs(q, wanted, ids)
     read = read + #(records[i] or "")
     if fits ~= false then left[#left + 1], places[#left + 1] = id, { i, fits } end
   end
-  local asks, words = wanted.class ~= "" or wanted.text ~= "", wanted.words
-  local reads = (asks or #words > 0) and #left > 0
+  local asks, spellings = wanted.class ~= "" or wanted.text ~= "", wanted.spellings
+  local reads = (asks or #spellings > 0) and #left > 0
   local failures = reads and redis.call("HMGET", q.errors, unpack(left)) or {}
   for n, place in ipairs(places) do
     local i, fits, lines = place[1], place[2], failures[n] or ""
     local newest = start_of_newest(lines)
     local fails = not asks or matches_failure(wanted, lines, newest)
-    if #words > 0 and fails ~= false then
+    if #spellings > 0 and fails ~= false then
       local ends = string.find(lines, '"traceback":', newest, true)
       local failure = string.sub(lines, newest, ends and ends - 1 or -1)
-      fails = has_words(words, records[i] or "", failure, left[n]) and fails
+      fails = has_text(spellings, { records[i] or "", failure, left[n] }) and fails
     end
     if fits and fails then
       fitting[#fitting + 1] = i
@@ -76,18 +86,13 @@ local function match_jobs(q, wanted, ids)
   return fitting, doubtful, read
 end
 
--- Read words, a line each: "w" begins a word, "s" and how it may be spelled.
-local function read_words(lines)
-  local words = {}
-  for kind, text in string.gmatch(lines, "(%l)([^\n]*)\n") do
-    if kind == "w" then
-      words[#words + 1] = {}
-    else
-      local spellings = words[#words]
-      spellings[#spellings + 1] = text
-    end
+-- The lines of a text.
+local function read_lines(text)
+  local lines = {}
+  for line in string.gmatch(text, "[^\n]+") do
+    lines[#lines + 1] = line
   end
-  return words
+  return lines
 end
 
 -- A beginning of an id, and ids of workflows, a line each; without workflows: any jobs.
@@ -108,7 +113,7 @@ local function matches_id(wanted, id)
 end
 
 -- A filter from the arguments of a script: see filter_jobs.lua.
-local function read_filter(task, client, class, text, since, till, bytes, words)
+local function read_filter(task, client, class, text, since, till, bytes, spellings)
   return {
     task = task,
     client = client,
@@ -117,6 +122,6 @@ local function read_filter(task, client, class, text, since, till, bytes, words)
     since = tonumber(since),
     till = tonumber(till),
     bytes = tonumber(bytes),
-    words = read_words(words),
+    spellings = read_lines(spellings),
   }
 end

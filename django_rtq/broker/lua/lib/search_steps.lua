@@ -1,5 +1,5 @@
 -- search_steps: what search_jobs looks at, by state: members of sorted sets, running jobs, and the lists of other parts.
--- uses: prelude queued_list finished_list call_filter
+-- uses: prelude queued_list finished_list
 
 -- List up to `most` running jobs, the oldest first, behind `at`: {claim time, id}. Returns "more" or "all", the place of
 -- each, and {worker, end of its lease, attempt and claim time, cancel request, progress, now} of each.
@@ -92,13 +92,13 @@ local function read_list(q, state, at, most, of_client)
   return #places == most and "more" or "all", places, known
 end
 
--- Find outcomes that contain all of these texts. Returns {position, "", ""} of each, and the bytes that were read.
+-- Find outcomes that contain all of these texts, apart from those in the id. Returns {position, "", ""} of each, and the bytes that were read.
 local function match_outcomes(q, texts, ids)
   local found, read = {}, 0
   for i, outcome in ipairs(#ids > 0 and redis.call("HMGET", q.results, unpack(ids)) or {}) do
     local fits = outcome ~= false
-    for _, spellings in ipairs(fits and texts or {}) do
-      fits = fits and (has_word(outcome, spellings) or has_word(ids[i], spellings))
+    for _, text in ipairs(fits and texts or {}) do
+      fits = fits and (string.find(outcome, text, 1, true) or string.find(ids[i], text, 1, true))
     end
     if fits then found[#found + 1] = { i, "", "" } end
     read = read + #(outcome or "")

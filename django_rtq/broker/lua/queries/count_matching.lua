@@ -8,7 +8,7 @@
 -- ARGV[5] since       died no earlier, ms; "": any time
 -- ARGV[6] till        died no later, ms; "": any time
 -- ARGV[7] bytes       how much to return of records and failures that cannot be decided here
--- ARGV[8] words       as in filter_jobs.lua
+-- ARGV[8] spellings   as in filter_jobs.lua
 -- ARGV[9] ids         the beginning of the id; in more lines the workflows, or else any
 -- ARGV[10] start      the first position, counted from the oldest, 0
 -- ARGV[11] most       so many, at most 100

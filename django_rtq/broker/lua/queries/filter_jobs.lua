@@ -8,11 +8,11 @@
 -- ARGV[5] since       could start no earlier, ms; "": any time
 -- ARGV[6] till        could start no later, ms; "": any time
 -- ARGV[7] bytes       how much to return of records and failures that cannot be decided here
--- ARGV[8] words       see read_words(); "": any
+-- ARGV[8] spellings   of a text in the record, the newest failure or the id, a line each; "": any
 -- ARGV[...] ids       at most 100
 --
 -- returns {positions of the ids that match, {{position, start of the record, of its newest failure}: it may match, ...}}.
---         Of words it says what may match.
+--         Of the spellings it says what may match.
 -- sent twice: changes nothing
 
 local wanted = read_filter(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8])

@@ -9,24 +9,24 @@
 -- ARGV[5] since       ms, of the time that the list knows: died, due or finished; else it could start
 -- ARGV[6] till
 -- ARGV[7] bytes
--- ARGV[8] words
+-- ARGV[8] spellings
 -- ARGV[9] state       queued, scheduled, running, retrying, dead or finished
 -- ARGV[10] ids        the beginning of the id; in more lines the workflows, or else any
 -- ARGV[11] most       ids to look at, at most 500
 -- ARGV[12] enough     it stops at so many that match, give or take 50
--- ARGV[13] texts      words that are all in the outcome of a finished job, as in `words`
+-- ARGV[13] texts      what is all in the outcome of a finished job, or in its id, a line each
 -- ARGV[...] at        where the last call ended; nothing: begin. For the queued jobs of one client: "", "0" and the client to
 --                     begin, and one more text behind it to go on
 --
 -- returns {"more", "all", or "cut": the search for `at` ended before it was found; ids looked at; where it ended; {its
 --         number among these, where it is, what its list knows, start of the record, of its newest failure}, ...}. The last
---         two are "" if it matches, apart from words; else it may match. The list knows of a running job
+--         two are "" if it matches, apart from the spellings; else it may match. The list knows of a running job
 --         {worker, lease, claim, cancel request, progress, now}, else {when it died, is due or finished}
 -- sent twice: changes nothing
 
 local wanted = read_filter(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8])
 local q, state, wanted_ids = named(), ARGV[9], read_ids(ARGV[10])
-local most, enough, texts = tonumber(ARGV[11]), tonumber(ARGV[12]), read_words(ARGV[13])
+local most, enough, texts = tonumber(ARGV[11]), tonumber(ARGV[12]), read_lines(ARGV[13])
 local at = { select(14, unpack(ARGV)) }
 local PART, MOST_BYTES = 50, 1000000
 local status, places, known = read_list(q, state, at, most, wanted.client)

@@ -1,9 +1,9 @@
-"""Looks for words in a job."""
+"""Looks for a text anywhere in a job."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import date, time
 from typing import Any
 
@@ -11,21 +11,22 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
 
 
-def words_lines(words: Iterable[str]) -> str:
-    """Words, as scripts take them, each as it is and as it is written in JSON."""
-    lines: list[str] = []
-    for word in filter(None, words):
-        texts = dict.fromkeys((word, serializer.dumps(word)[1:-1]))
-        lines += ["w", *(f"s{text}" for text in texts if "\n" not in text)]
-    return "".join(f"{line}\n" for line in lines)
+def in_json(text: str) -> str:
+    """How the text is written inside a string of JSON."""
+    return serializer.dumps(text)[1:-1]
 
 
-def has_word(job: JobDetails, word: str) -> bool:
-    """Whether the word is anywhere in what lists show of a job."""
+def spellings(text: str) -> str:
+    """How the text may be written in a record or failure, a line each: in JSON, or as it is."""
+    return "\n".join(dict.fromkeys((in_json(text), *([text] if "\n" not in text else ()))))
+
+
+def has_text(job: JobDetails, text: str) -> bool:
+    """Whether the text is anywhere in what lists show of a job."""
     kind, message = job.newest_error
-    if any(word in text for text in (job.id, job.task, job.client, kind, message)):
+    if any(text in part for part in (job.id, job.task, job.client, kind, message)):
         return True
-    return any(word in _written(part) for value in (job.args, job.kwargs) for part in _parts(value))
+    return any(text in _written(part) for value in (job.args, job.kwargs) for part in _parts(value))
 
 
 def _written(value: Any) -> str:
