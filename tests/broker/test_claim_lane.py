@@ -152,6 +152,17 @@ def test_weights_count_each_job(broker, limits):
     assert found.index("f") in (2, 3), "x has had five, so y gets two or three before"
 
 
+def test_a_client_of_great_weight_is_back_sooner(broker, limits):
+    limits.set_client(QUEUE, "x", weight=10)
+    index_jobs(broker, "abcdefghijklm")
+    index_jobs(broker, "123456", client="y")
+    assert names(claim(broker, worker=WORKER)) == ["a"]
+
+    assert names_in(claim_more(broker, 10)) == list("bcdefghijk")
+
+    assert next_names(broker, 4).index("l") <= 2
+
+
 # Sent twice, lost
 
 
