@@ -211,7 +211,7 @@ def test_no_page_says_anything_that_was_not_marked(name, jobs, broker, marking_r
         assert answer["Content-Language"] == "eo"
 
 
-@pytest.mark.parametrize("name", LOOKS)
+@pytest.mark.parametrize("name", ["queue_changelist", "job_change", "deadletter_changelist"])
 def test_a_page_in_english_would_be_noticed(name, jobs, operator):
     answer = operator.get(url_of(name, jobs), follow=True)
 
