@@ -48,7 +48,6 @@ PAGES = {
     "cancel all?": "/job/bulk/cancel-all/?queue=flood&state=queued",
     "cancel some?": "/job/bulk/cancel-all/?queue=flood&state=queued&task=nosuch",
     "cancel delayed?": "/job/bulk/cancel-all/?queue=flood&state=scheduled",
-    "move all?": "/job/bulk/move-all/?queue=flood&state=queued",
     "search by word": "/job/search/?q=nosuchword",
     "search by client": f"/job/search/?q=client:{CLIENT}",
     "search by client and word": f"/job/search/?q=client:{CLIENT}+nosuchword",

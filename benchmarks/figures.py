@@ -161,7 +161,6 @@ FIGURES = {
     "workers.queue": Figure("µs", "CPU of Redis: the numbers of a queue of 8,000 workers", Target("<=", 500)),
     "workers.find": Figure("µs", "the same: a running job is looked up", Target("<=", 500)),
     "workers.cancel": Figure("µs", "the same: a running job is asked to stop", Target("<=", 500)),
-    "workers.move": Figure("µs", "the same: a running job is not moved", Target("<=", 500)),
     "workers.overview": Figure("µs", "the same: the overview, with all workers"),
     "workers.heartbeats_1": Figure(
         "%", "of a core of Redis: heartbeats of 1,000 supervisors, one queue", Target("<", 5)

@@ -1,4 +1,4 @@
-"""JobHandle: what delay() returns. Reads the state and the result of a job from Redis, wherever it was moved (D110)."""
+"""JobHandle: what delay() returns. Reads the state and the result of a job from Redis, in any queue (D110)."""
 
 from __future__ import annotations
 

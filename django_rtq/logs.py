@@ -64,7 +64,6 @@ def connect_operator_events() -> None:
     signals.job_dropped.connect(log_dropped, dispatch_uid="rtq-log")
     signals.job_requeued.connect(log_requeued, dispatch_uid="rtq-log")
     signals.job_discarded.connect(log_discarded, dispatch_uid="rtq-log")
-    signals.job_moved.connect(log_moved, dispatch_uid="rtq-log")
 
 
 def connect() -> None:
@@ -175,17 +174,12 @@ def log_dropped(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None
 
 def log_requeued(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
     extra = about_jobs(job_ids, queue=queue)
-    logger.info("requeued %d dead letters of queue %s: %s", len(job_ids), queue, _first_ids(job_ids), extra=extra)
+    logger.info("requeued %d dead letters in queue %s: %s", len(job_ids), queue, _first_ids(job_ids), extra=extra)
 
 
 def log_discarded(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
     extra = about_jobs(job_ids, queue=queue)
     logger.info("discarded %d dead letters of queue %s: %s", len(job_ids), queue, _first_ids(job_ids), extra=extra)
-
-
-def log_moved(*, job_ids: Sequence[str], queue: str, target: str, **kwargs: object) -> None:
-    extra = about_jobs(job_ids, queue=target)
-    logger.info("moved %s from queue %s to %s: %s", _jobs(job_ids), queue, target, _first_ids(job_ids), extra=extra)
 
 
 def log_stale(*, job_ids: Sequence[str], worker: str, **kwargs: object) -> None:

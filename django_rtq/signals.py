@@ -59,8 +59,7 @@ job_released = JobSignal()  # job_ids, queue: given back by a worker that did no
 job_reclaimed = JobSignal()  # job_ids, buried_ids, queue, worker ("": expired leases): taken from a dead worker
 job_cancelled = JobSignal()  # job_id, queue
 job_dropped = JobSignal()  # job_ids, queue: cancelled by a process whose job took their place (on_full="drop_oldest")
-job_requeued = JobSignal()  # job_ids, queue
-job_moved = JobSignal()  # job_ids, queue, target: moved by a person from one queue to another
+job_requeued = JobSignal()  # job_ids, queue: where they are queued now
 job_discarded = JobSignal()  # job_ids, queue
 workflow_blocked = JobSignal()  # workflow_id, name: a dead job keeps it from going on
 workflow_ended = JobSignal()  # workflow_id, name

@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, WrongState
-from django_rtq.inspector.inspector import Inspector, get_inspector
+from django_rtq.inspector.inspector import get_inspector
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle
 from tests.support.redis_server import UNREACHABLE
 from tests.support.single_steps import promote
@@ -154,9 +154,8 @@ def test_a_job_that_is_over_is_not_cancelled(broker, end, problem):
 
 
 @pytest.mark.parametrize("is_running", [False, True])
-def test_a_job_that_was_moved_is_cancelled_where_it_is(broker, is_running):
-    handle = add.delay(1)
-    Inspector(broker).job_mover.move(handle.id, "low")
+def test_a_job_in_another_queue_is_cancelled_where_it_is(broker, is_running):
+    handle = JobHandle(add.using(queue_name="low").delay(1).id, QUEUE)
     if is_running:
         assert claim(broker, queues=["low"]) == [handle.id]
 

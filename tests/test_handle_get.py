@@ -10,7 +10,6 @@ from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
 from django_rtq.exceptions import BrokerUnavailable, JobFailed, JobNotFound, ResultTimeout
-from django_rtq.inspector.inspector import Inspector
 from tests.support.jobs import QUEUE, claim, settle, settlement
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import PATIENCE, wait_until
@@ -178,37 +177,40 @@ def test_what_is_no_number_of_seconds_is_refused_in_words(timeout):
         JobHandle("any", QUEUE).get(timeout)
 
 
+def elsewhere():
+    """A handle that names the queue where its job was before."""
+    return JobHandle(add.using(queue_name="bulk").delay(1).id, QUEUE)
+
+
 def end_elsewhere(broker, handle):
-    """Move a job to another queue, and let it succeed there."""
-    Inspector(broker).job_mover.move(handle.id, "bulk")
+    """Let a job succeed in another queue."""
     assert claim(broker, queues=["bulk"]) == [handle.id]
     broker.settle("w2", "bulk", settlement("ack", handle, outcome=outcome(3)))
 
 
-def test_a_job_that_is_moved_meanwhile_is_awaited_in_its_new_queue(broker, later):
-    handle = add.delay(1)
+def test_a_job_in_another_queue_is_awaited_there(broker, later):
+    handle = elsewhere()
     later(lambda: end_elsewhere(broker, handle))
 
     assert handle.get(PATIENCE) == 3
 
 
-def test_async_code_waits_for_a_moved_job_too(broker, later):
-    handle = add.delay(1)
+def test_async_code_waits_for_it_too(broker, later):
+    handle = elsewhere()
     later(lambda: end_elsewhere(broker, handle))
 
     assert asyncio.run(handle.aget(PATIENCE)) == 3
 
 
-def test_the_result_of_a_job_that_was_moved_before(broker):
-    handle = add.delay(1)
+def test_the_result_of_a_job_that_has_ended_in_another_queue(broker):
+    handle = elsewhere()
     end_elsewhere(broker, handle)
 
     assert handle.get() == handle.result == 3
 
 
-def test_a_job_that_was_moved_and_waits_took_too_long(broker, inspector):
-    handle = add.delay(1)
-    inspector.job_mover.move(handle.id, "bulk")
+def test_a_job_that_waits_in_another_queue_took_too_long(broker):
+    handle = elsewhere()
 
     with pytest.raises(ResultTimeout):
         handle.get(0.001)

@@ -51,7 +51,7 @@ def test_all_exceptions_are_exported():
 
 @pytest.mark.parametrize("owner", CLASSES, ids=lambda owner: owner.__name__)
 def test_every_member_on_the_page_exists(owner):
-    instance_attributes = {"id", "queue_name", "duplicate", "backend", "queues", "task_pauses", "job_mover"}
+    instance_attributes = {"id", "queue_name", "duplicate", "backend", "queues", "task_pauses"}
     for name in names(f"## {owner.__name__}"):
         assert hasattr(owner, name) or name in instance_attributes or name in owner.__annotations__, name
 

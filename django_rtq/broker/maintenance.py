@@ -192,7 +192,7 @@ class Maintenance:
         return [self._keys.of(name) for name in self._names()]
 
     def _find(self, job_ids: Sequence[str], hashes: Sequence[bytes]) -> set[str]:
-        """Those that are in one of the hashes: a job may have been moved to another queue."""
+        """Those that are in one of the hashes: a job may have been requeued in another queue."""
         stored: set[str] = set()
         for key in hashes:
             missing = [job_id for job_id in job_ids if job_id not in stored]

@@ -181,6 +181,15 @@ def queues_in(place: str) -> set[str]:
     return {name for alias in backends_in(place) for name in backends[alias]["QUEUES"]}
 
 
+def queues_of_settings(backend: str) -> set[str]:
+    """The queues that settings name, in the Redis of a backend in TASKS; "": in RTQ["REDIS"], or in all shards."""
+    place, config = place_of(backend), get_config()
+    if place and shard_of(place) is None:
+        return queues_in(place)
+    of_mail = filter(None, [config.email.get("queue_name")])
+    return {config.default_queue, *config.queues, *of_mail, *queues_in("")}
+
+
 def config_of(backend: str) -> Config:
     """The settings of the Redis of a backend, of a shard, or of RTQ["REDIS"]. Raises ConfigurationError."""
     return _read(backend)[0] if backend or get_config().shards is not None else get_config()

@@ -512,7 +512,7 @@ class WorkflowStore:
         return False
 
     def _cancel_jobs(self, queue: str, job_ids: Sequence[str]) -> None:
-        """Cancel members in a queue, and those that somebody has moved, where they are."""
+        """Cancel members in a queue, and those that somebody has requeued elsewhere, where they are."""
         gone = self._cancel_in(queue, job_ids)
         if gone:
             for other in self._queue_names():

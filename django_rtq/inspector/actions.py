@@ -21,6 +21,7 @@ from django_rtq.broker.cancelling import cancel_call, wake_supervisor_of
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.task_backends import queues_of_settings
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.details import read_found
@@ -32,7 +33,7 @@ from django_rtq.jobs.job import JobState
 LATEST = 10**15  # a moment after any death, in ms
 SLACK_MS = 1000  # clocks of two machines run apart
 
-Verb = Literal["requeue", "discard", "cancel", "run_now", "move", "purge"]
+Verb = Literal["requeue", "discard", "cancel", "run_now", "purge"]
 Answers = dict[str, str]  # id of a job -> what became of it, in a word
 
 
@@ -41,7 +42,7 @@ class How:
     """In which way an action is done, as far as that is asked."""
 
     latest_ms: int = LATEST  # dead letters that died later are left alone
-    target: str = ""  # the queue to which jobs are moved
+    target: str = ""  # the queue in which dead letters are requeued; "": their own
     running: str = "leave"  # jobs that have started: "ask" them to stop, "terminate" their processes, or "leave" them
 
 
@@ -93,17 +94,25 @@ class Action:
         return self.reasons.get(word, self.reasons.get("", "")).format(other=other, **named)
 
 
-def _move_calls(broker: Broker, queue: str, job_ids: Sequence[str], how: How) -> list[Command]:
-    if queue == how.target:
-        raise ValueError(f"The jobs are in queue {queue} already.")
-    if is_in_another_shard(how.target, broker.backend):
-        raise ValueError(f"Queue {how.target} as a whole is in another shard: jobs cannot be moved there.")
+def _requeue_calls(broker: Broker, queue: str, job_ids: Sequence[str], how: How) -> list[Command]:
+    if how.target in ("", queue):
+        return [SCRIPTS["requeue"].call(broker.keys.of(queue), (how.latest_ms, *job_ids))]
+    check_target(how.target, [broker.backend])
     keys = [broker.keys.of(name) for name in (queue, how.target)]
-    return [SCRIPTS["move"].call_many(keys, (job_id,)) for job_id in job_ids]
+    return [SCRIPTS["requeue_elsewhere"].call_many(keys, (how.latest_ms, *job_ids))]
+
+
+def check_target(target: str, places: Sequence[str]) -> None:
+    """Raises ValueError, in words, if dead letters of these places cannot be requeued in this queue."""
+    for place in places:
+        if target not in queues_of_settings(place):
+            raise ValueError(f'Queue {target} is not one of the settings. Name it in RTQ["QUEUES"].')
+        if is_in_another_shard(target, place):
+            raise ValueError(f"Queue {target} as a whole is in another shard: jobs cannot be requeued there.")
 
 
 def is_in_another_shard(queue: str, place: str) -> bool:
-    """Whether a queue as a whole is in another shard than this place, so that no job can be moved there."""
+    """Whether a queue as a whole is in another shard than this place, so that no job can go there."""
     if get_config().shards is None:
         return False
     from django_rtq.broker.sharded import is_elsewhere  # most projects have none
@@ -154,13 +163,13 @@ ACTIONS: dict[Verb, Action] = {
     "requeue": Action(
         states=("dead",),
         script="requeue",
-        calls=lambda broker, queue, job_ids, how: [
-            SCRIPTS["requeue"].call(broker.keys.of(queue), (how.latest_ms, *job_ids))
-        ],
+        calls=_requeue_calls,
         at_once=MAINTAIN_AT_ONCE,
         done="queued",
         lost=_requeued,
-        tell=_teller(signals.job_requeued),
+        tell=lambda sender, queue, job_ids, how: signals.job_requeued.send_robust(
+            sender, job_ids=job_ids, queue=how.target or queue
+        ),
     ),
     "run_now": Action(
         states=("scheduled", "retrying"),
@@ -176,29 +185,6 @@ ACTIONS: dict[Verb, Action] = {
             "paused": "waits because its task is paused. Resume the task first.",
             "finished": "has finished already.",
             "": "is not scheduled or retrying (any more).",
-        },
-    ),
-    "move": Action(
-        states=(*WAITING, "dead"),
-        script="move",
-        calls=_move_calls,
-        at_once=10,  # a call that searches a lane for an id takes up to 5 ms
-        done="moved",
-        asks=True,
-        lost=lambda broker, queue, answers, seconds: _renamed(answers, "there", "moved"),
-        tell=lambda sender, queue, job_ids, how: signals.job_moved.send_robust(
-            sender, job_ids=job_ids, queue=queue, target=how.target
-        ),
-        reasons={
-            "missing": "is not in queue {queue} any more.",
-            "there": "is in queue {target} already.",
-            "finished": "has finished already.",
-            "running": "is running. Only jobs that do not run can be moved.",
-            "duplicate": "is unique, and job {other} of the same key is alive in queue {target}.",
-            "after": "waits until job {other} has ended: only one job of the same unique key may be alive in a queue.",
-            "before": "is unique, and job {other} waits in its queue for its end. Run or cancel that job first.",
-            "long": "was in queue {target} before, and its old place there cannot be removed: more than 50,000 jobs of "
-            "its client wait in that lane. Move it when there are fewer.",
         },
     ),
     "cancel": Action(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -34,10 +34,9 @@ from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.inspector.metrics.reader import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queues import QueueReader, read_queue_details
-from django_rtq.inspector.selection import Selection
 from django_rtq.inspector.server_info import ServerDetails, ask_server
 from django_rtq.inspector.shared_overview import SharedOverview
-from django_rtq.inspector.sweep import STEP, Result, Sweep, Sweeper
+from django_rtq.inspector.sweep import Sweeper
 from django_rtq.inspector.task_details import TaskReader
 from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.jobs.events import written_event
@@ -75,7 +74,6 @@ class Inspector:
         self.client_list = ClientListReader(broker)
         self.actions = Actions(broker, Inspector)
         self.sweeps = Sweeper(broker, self.actions, Inspector)
-        self.job_mover = JobMover(broker, self.actions, self.sweeps)
         self.tasks = TaskReader(broker)
         self.task_pauses = TaskPauses(broker)
 
@@ -202,12 +200,14 @@ class Inspector:
         """Ask the rtq_worker of this worker to finish running jobs and exit, as SIGTERM does. Raises WorkerNotFound."""
         self._send(worker, WorkerCommand.STOP)
 
-    def requeue(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
+    def requeue(self, queue: str, job_ids: Sequence[str], *, to: str = "", latest_ms: int = LATEST) -> list[str]:
         """Queue dead letters again, with all their attempts. Returns the ids of those that were queued.
 
-        The others are not dead (any more), or are unique and another job holds their place.
+        The others are not dead (any more), or are unique and another job holds their place. `to`: another queue, where
+        they go. Limits of waiting jobs refuse none. Raises ValueError for one that settings do not name, or that is in
+        another shard.
         """
-        return self.actions.done("requeue", queue, job_ids, How(latest_ms=latest_ms))
+        return self.actions.done("requeue", queue, job_ids, How(latest_ms=latest_ms, target=to))
 
     def requeue_changed(
         self, queue: str, job_id: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, latest_ms: int = LATEST
@@ -249,7 +249,7 @@ class Inspector:
                 return
             if answer not in ("missing", "finished"):
                 raise WrongState(job_id, ACTIONS["run_now"].why_not(answer))
-            has_finished = has_finished or answer == "finished"  # or it was moved to one of the others
+            has_finished = has_finished or answer == "finished"  # or it was requeued in one of the others
         raise WrongState(job_id, ACTIONS["run_now"].why_not("finished")) if has_finished else JobNotFound(job_id)
 
     def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
@@ -305,40 +305,6 @@ class Inspector:
 
     def _call(self, queue: str, name: str, arguments: Sequence[Argument]) -> Any:
         return self._redis.execute_one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
-
-
-class JobMover:
-    """Moves queued, scheduled and retrying jobs as they are, and queues dead letters in another queue.
-
-    Any thread may use it. Raises BrokerError.
-    """
-
-    def __init__(self, broker: Broker, actions: Actions, sweeps: Sweeper) -> None:
-        self._broker, self._actions, self._sweeps = broker, actions, sweeps
-
-    def move(self, job_id: str, target: str, queue: str | None = None) -> None:
-        """Move a job to another queue; from any queue, if none is named.
-
-        It keeps its id, client, priority, time and failures, and goes to the end of its client's lane. A dead letter
-        is queued there with all its attempts. Limits of waiting jobs do not matter. Raises JobNotFound; WrongState for
-        a job that runs or is over, or is unique and may not leave or enter; InvalidTask for a name that no queue can
-        have.
-        """
-        queue = queue or self._broker.redis.run(one_job.find(self._broker, job_id, None)).queue
-        answer = "there" if queue == target else self._actions.act("move", queue, [job_id], How(target=target))[job_id]
-        if answer != "moved":
-            raise WrongState(job_id, ACTIONS["move"].why_not(answer, queue=queue, target=target))
-
-    def move_some(self, queue: str, job_ids: Sequence[str], target: str) -> list[str]:
-        """move() for many. Returns the ids of those that were moved; see there why the others were not.
-
-        Raises ValueError if both are the same queue.
-        """
-        return self._actions.done("move", queue, job_ids, How(target=target))
-
-    def steps(self, selection: Selection, target: str, *, cursor: str = "", limit: int = STEP) -> Iterator[Result]:
-        """Move all jobs of a selection, in bounded steps: see Sweeper.steps()."""
-        return self._sweeps.steps(Sweep(verb="move", selection=selection, target=target), cursor=cursor, limit=limit)
 
 
 #: That of all shards at once, while a page is about them: see merged.py.

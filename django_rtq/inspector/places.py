@@ -3,6 +3,7 @@
 from django_rtq.broker.task_backends import (
     alias_of,
     place_of_job,
+    queues_of_settings,
     shard_numbers,
     shard_of,
     shard_place,
@@ -15,6 +16,7 @@ from django_rtq.broker.task_backends import (
 __all__ = [
     "alias_of",
     "place_of_job",
+    "queues_of_settings",
     "shard_numbers",
     "shard_of",
     "shard_place",

@@ -51,7 +51,7 @@ class Sweep:
 
     verb: Verb
     selection: Selection
-    target: str = ""  # the queue to which they are moved
+    target: str = ""  # the queue in which they are requeued; "": their own
     terminates: bool = False  # kill the processes of running jobs, if they do not stop when asked
 
     @classmethod
@@ -185,8 +185,7 @@ class Sweeper:
         Not simply the server's time: while its clock is behind, jobs die after the moment that it shows.
         """
         selection, states = sweep.selection, sweep.states
-        names = selection.queues or QueueReader(self._broker).names()
-        queues = [name for name in names if name != sweep.target]
+        queues = list(selection.queues or QueueReader(self._broker).names())
         if selection.until_ms is not None:
             return queues, selection.until_ms
         dead = queues if "dead" in states else ()
@@ -499,7 +498,7 @@ def _is_of(job_id: bytes, wanted: JobFilter, until_ms: int) -> bool:
 
 
 def _says_more(answer: str) -> int:
-    """Which of the answers of two queues is to be told: a job may have been moved from one to the other."""
+    """Which of the answers of two queues is to be told: a job may have been requeued in the other one."""
     return {"missing": 0, "left": 0, "finished": 1}.get(answer, 2)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -13,18 +13,18 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from django_rtq.exceptions import JobError, JobNotFound, WrongState
-from django_rtq.inspector.actions import ACTIONS, Answers, is_in_another_shard
+from django_rtq.inspector.actions import ACTIONS, Answers, check_target
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.places import viewed_backend
 from django_rtq.inspector.selection import Selection
 from django_rtq.inspector.sweep import Count, Result, Sweep, run_steps
 from django_rtq.jobs.job import JobState
-from django_rtq.management.command import INTERRUPTED, WRONG_USAGE, RTQCommand
+from django_rtq.management.command import INTERRUPTED, RTQCommand
 from django_rtq.management.job_arguments import VERBS
 from django_rtq.management.job_selection import find_jobs, find_one, read_selection, selected_queues
 from django_rtq.management.output import ProgressLine, as_json, count, number, one_line
-from django_rtq.management.prompts import check_interactive, confirm, known_queues
+from django_rtq.management.prompts import check_interactive, confirm
 from django_rtq.redaction import redacted
+from django_rtq.workflows.members import viewed_places
 
 AT_ONCE = 100  # jobs of one step: what was done before an error is known that exactly
 
@@ -45,7 +45,6 @@ WORDS: Mapping[str, Words] = {
     ),
     "cancel": Words(done="cancelled", question="cancels {jobs}"),
     "run": Words(done="queued"),
-    "move": Words(done="moved", question="moves {jobs} to queue {to}"),
 }
 
 
@@ -56,12 +55,13 @@ class JobAction:
         self._command, self._options, self._inspector = command, options, get_inspector()
         self._action: str = options["action"]
         self._verb, self._words = VERBS[self._action], WORDS[self._action]
+        self._target: str = options.get("to") or ""
         self._shown = options["verbosity"] > 0
         self._is_of_dead = self._verb in ("requeue", "discard")  # those are named by their number
 
     def run(self) -> None:
         """Do it, and say what was done."""
-        if self._action == "move":
+        if self._target:
             self._check_target()
         (self._act_on_ids if self._options["ids"] else self._act_on_matching)()
 
@@ -91,7 +91,7 @@ class JobAction:
             self._report_dry_run(counted)
             return
         if asks and counted.count:
-            does = words.question.format(jobs=count(counted.count, words.jobs), to=options.get("to"))
+            does = words.question.format(jobs=count(counted.count, words.jobs))
             confirm(self._command.stderr, f"This {does}. Type 'yes' to continue:", expected="yes")
         with ProgressLine(self._command.stderr, words.done.capitalize(), counted.count, shown=self._shown) as progress:
             result = run_steps(_paced(steps, options["per_second"]), show=progress.show)
@@ -111,8 +111,7 @@ class JobAction:
         by_place: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         selection = replace(sweep.selection, states=sweep.states)
         for seen, job in enumerate(find_jobs(self._inspector, selection, self._options["limit"]), 1):
-            if job.queue != sweep.target:
-                by_place[job.queue, str(job.state)].append(job.id)
+            by_place[job.queue, str(job.state)].append(job.id)
             if seen % AT_ONCE == 0:
                 progress.show(seen)
         numbers: Counter[str] = Counter()
@@ -125,8 +124,8 @@ class JobAction:
         return Count(by_queue=numbers), chain.from_iterable(steps)
 
     def _sweep(self, selection: Selection) -> Sweep:
-        target, terminates = self._options.get("to") or "", bool(self._options.get("terminate"))
-        return Sweep(verb=self._verb, selection=selection, target=target, terminates=terminates)
+        terminates = bool(self._options.get("terminate"))
+        return Sweep(verb=self._verb, selection=selection, target=self._target, terminates=terminates)
 
     # -- what to say
 
@@ -138,9 +137,7 @@ class JobAction:
     def _why_not(self, job_id: str, answer: str) -> str:
         """Why nothing was done with a job."""
         if answer not in ("missing", "left"):
-            queue = self._options["queue"] or "its queue"
-            why = ACTIONS[self._verb].why_not(answer, queue=queue, target=self._options.get("to", ""))
-            return one_line(WrongState(job_id, why))
+            return one_line(WrongState(job_id, ACTIONS[self._verb].why_not(answer)))
         try:
             job = find_one(self._inspector, job_id, self._options)
         except JobError as error:
@@ -156,7 +153,7 @@ class JobAction:
         """Say what was done. Raises CommandError if it was stopped."""
         many = count(result.count, self._words.jobs)
         (self._report_dead if self._is_of_dead else self._report_jobs)(result, failed)
-        if self._verb == "move" and result.count:
+        if self._target and result.count:
             self._warn_if_nobody_serves()
         if result.stopped_by is not None:
             raise stopped(result, f"{many} had been {self._words.done} before; run this again for the rest")
@@ -168,7 +165,8 @@ class JobAction:
         elif self._shown:
             if self._options["verbosity"] > 1:
                 write("".join(f"{one_line(job_id)}\n" for job_id in result.done), ending="")
-            write(f"{did.capitalize()} {count(result.count, self._words.jobs)}.")
+            where = f" in queue {self._target}" if self._target else ""
+            write(f"{did.capitalize()} {count(result.count, self._words.jobs)}{where}.")
         for problem in failed.values():
             self._command.stderr.write(problem)
 
@@ -186,7 +184,7 @@ class JobAction:
             lines.append(self._sum_of(answers))
         for line in lines if self._shown else ():
             self._command.stdout.write(line)
-        for problem in failed.values() if tells_each else self._sum_of_problems(list(failed.values())):
+        for problem in failed.values() if tells_each else ():
             self._command.stderr.write(problem)
 
     def _text_of(self, answer: str) -> str:
@@ -198,22 +196,13 @@ class JobAction:
             "cancelled": "Cancelled job {}.",
             "already": "Was cancelled already: job {}.",
             "queued": "Queued job {}.",
-            "moved": f"Moved job {{}} to queue {self._options.get('to')}.",
         }[answer]
 
     def _sum_of(self, answers: Answers) -> str:
         """What became of all."""
         asked = sum(answer == "asked" for answer in answers.values())
         text = f"{self._words.done.capitalize()} {count(len(answers) - asked, 'job')}"
-        if self._verb == "move":
-            return f"{text} to queue {self._options['to']}."
         return f"{text}, and asked {count(asked, 'job')} to stop." if asked else f"{text}."
-
-    def _sum_of_problems(self, problems: Sequence[str]) -> Sequence[str]:
-        """Of jobs that match, only a move says that it refused some: the others have ended, or run by now."""
-        if self._verb != "move" or not problems:
-            return ()
-        return [f"{count(len(problems), 'job')} could not be moved. The first one: {problems[0]}"]
 
     def _report_dry_run(self, counted: Count) -> None:
         if self._options["json"]:
@@ -223,18 +212,16 @@ class JobAction:
         text = f"{count(counted.count, self._words.jobs)} would be {self._words.done}"
         self._command.stdout.write(f"{text}{where and ' (' + where + ')'}. Nothing was changed.")
 
-    # -- the queue to which jobs are moved
+    # -- another queue in which they are requeued
 
     def _check_target(self) -> None:
-        target = self._options["to"]
-        if target == self._options["queue"]:
-            raise CommandError(f"--queue and --to are both {one_line(target, 100)}.", returncode=WRONG_USAGE)
-        known_queues(self._inspector, [target])
-        if is_in_another_shard(target, viewed_backend()):
-            raise CommandError(f"Queue {target} as a whole is in another shard: jobs cannot be moved there.")
+        try:
+            check_target(self._target, viewed_places())
+        except ValueError as error:
+            raise CommandError(one_line(error)) from error
 
     def _warn_if_nobody_serves(self) -> None:
-        target, write = self._options["to"], self._command.stderr.write
+        target, write = self._target, self._command.stderr.write
         if self._inspector.queues.get(target).paused:
             write(f"Queue {target} is paused: they wait until it is resumed.")
         if not self._inspector.workers([target]):

@@ -32,8 +32,6 @@ _HELP = {
     "requeue": "Queue dead letters again, with all their attempts. Needs ids, a filter, or --all.",
     "discard": "Delete dead letters permanently. Needs ids, a filter, or --all; asks for confirmation, except for ids.",
     "run": "Queue scheduled and retrying jobs now. Needs ids, a filter, or --all.",
-    "move": "Move queued, scheduled and retrying jobs to another queue, or requeue dead letters there (by their ids or "
-    "with --state dead). Needs ids, a filter, or --all; asks for confirmation, except for ids.",
     "send": "Give a job an event for which it waits, now or later.",
 }
 EXIT_CODES = (
@@ -47,7 +45,6 @@ VERBS: dict[str, Verb] = {
     "discard": "discard",
     "cancel": "cancel",
     "run": "run_now",
-    "move": "move",
 }
 LISTED_STATES = ("running", "retrying", "queued", "scheduled", "dead")  # unless --state names others
 FILTERS = ("queue", "task", "client", "state", "error", "since", "query")
@@ -77,8 +74,8 @@ def add_job_arguments(command: ArgumentParser) -> None:
                 help="Kill the process of a running job, if it does not stop when asked. Other jobs of that process "
                 "are queued again.",
             )
-        if name == "move":
-            parser.add_argument("--to", required=True, metavar="QUEUE", help="The queue to which they go.")
+        if name == "requeue":
+            parser.add_argument("--to", metavar="QUEUE", help="Another queue of the settings, where they go.")
 
 
 def _add_ways(parser: ArgumentParser, name: str) -> None:
@@ -140,7 +137,7 @@ def check_selection(options: dict[str, Any]) -> None:
 
 
 def _wrong_filter(options: dict[str, Any]) -> str:
-    for name in _given(options, ("queue", "task", "error", "query")):
+    for name in _given(options, ("queue", "task", "error", "query", "to")):
         # An empty shell variable must not become "all of them".
         if not options[name].strip():
             return f"--{name} is empty. Leave it out, or give a value."
@@ -181,7 +178,6 @@ _LIMIT_HELP = {
     "discard": "The newest N of them.",
     "cancel": "The first N of them, as list shows them.",
     "run": "The first N of them, as list shows them.",
-    "move": "The first N of them, as list shows them.",
 }
 _JSON_HELP = {
     "list": "Print a JSON list, with arguments and tracebacks; secrets are hidden as in the admin.",
@@ -190,7 +186,6 @@ _JSON_HELP = {
     "requeue": 'Print {"requeued": n, "ids": [...]}.',
     "discard": 'Print {"discarded": n, "ids": [...]}.',
     "run": 'Print {"jobs": {id: "queued"}, "failed": {id: why}}.',
-    "move": 'Print {"jobs": {id: "moved"}, "failed": {id: why}}.',
     "send": 'Print {"sent": id}.',
 }
 

@@ -54,9 +54,9 @@ def read_selection(inspector: Inspector, options: dict[str, Any]) -> Selection:
 
 
 def selected_queues(inspector: Inspector, options: dict[str, Any]) -> list[str]:
-    """The queue that --queue names, or all but that of --to. Raises CommandError for an unknown one."""
+    """The queue that --queue names, or all. Raises CommandError for an unknown one."""
     if options["queue"] is None:
-        return [name for name in inspector.queues.names() if name != options.get("to")]
+        return inspector.queues.names()
     return known_queues(inspector, [options["queue"]])
 
 

@@ -177,7 +177,7 @@ class Workflow:
             raise WorkflowFailed(self.id, self._why(progress))
 
     def dead(self) -> Iterator[tuple[str, str]]:
-        """The dead jobs: id, and queue of their step, where they are unless somebody has moved them."""
+        """The dead jobs: id, and queue of their step, where they are unless somebody has requeued them elsewhere."""
         from django_rtq.broker.workflows import set_bits, started_parts
 
         progress = self.progress()

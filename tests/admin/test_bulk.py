@@ -16,7 +16,7 @@ from tests.support.jobs import QUEUE, queued_job
 BULK = "/admin/django_rtq/job/bulk/"
 LIST = f"/admin/django_rtq/queue/{QUEUE}/"
 SAME_FOR_ALL = {"requeue": "deadletter/requeue", "discard": "deadletter/discard"}
-PATHS = {**SAME_FOR_ALL, "run_now": "job/bulk/run-now", "move": "job/bulk/move", "cancel": "job/bulk/cancel"}
+PATHS = {**SAME_FOR_ALL, "run_now": "job/bulk/run-now", "cancel": "job/bulk/cancel"}
 
 
 @pytest.fixture

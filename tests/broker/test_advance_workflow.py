@@ -10,7 +10,7 @@ from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import new_job_id, with_shard
 from django_rtq.workflows.handle import recent_workflows
 from tests.support import sweeps
-from tests.support.jobs import QUEUE, new_job, settle, settlement
+from tests.support.jobs import QUEUE, new_job, requeue_elsewhere, settle, settlement
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import live_jobs, snapshot
 from tests.support.workflows import (
@@ -264,7 +264,7 @@ def test_a_broken_workflow_stops_neither_others_nor_the_list(redis, broker, capl
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_a_dead_member_that_is_moved_is_open_there(redis, broker, inspector, is_told):
+def test_a_dead_member_that_is_requeued_elsewhere_is_open_there(redis, broker, is_told):
     """Whether its workflow has heard of its death or not: what was noted in its old queue does not come later."""
     begun_flow(broker, {})
     (member,) = claim_members(broker)
@@ -272,7 +272,7 @@ def test_a_dead_member_that_is_moved_is_open_there(redis, broker, inspector, is_
         if not is_told:
             patch.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
         end(broker, "bury", member)
-        inspector.job_mover.move(member.id, "low", QUEUE)
+        requeue_elsewhere(broker, [member], "low")
 
     broker.workflows.sweep([QUEUE, "low"])
 
@@ -282,15 +282,14 @@ def test_a_dead_member_that_is_moved_is_open_there(redis, broker, inspector, is_
     assert fields_of(broker)["state"] == "succeeded"
 
 
-def test_a_note_goes_with_a_job_that_is_moved(redis, broker, inspector):
-    """It is requeued, moved, and dies: the workflow hears of it in this order, whatever is looked at first."""
+def test_a_note_goes_with_a_job_that_is_requeued_elsewhere(redis, broker):
+    """It is requeued there, and dies: the workflow hears of it in this order, whatever is looked at first."""
     begun_flow(broker, {})
     (member,) = claim_members(broker)
     end(broker, "bury", member)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
-        inspector.requeue(QUEUE, [member.id])
-        inspector.job_mover.move(member.id, "low", QUEUE)
+        requeue_elsewhere(broker, [member], "low")
         assert "ended_members" not in snapshot(redis)
         claim_members(broker, queue="low")
         broker.settle("w1", "low", settlement("bury", member))
@@ -299,17 +298,6 @@ def test_a_note_goes_with_a_job_that_is_moved(redis, broker, inspector):
     broker.workflows.sweep([QUEUE])
 
     assert fields_of(broker)["state"] == "blocked"
-
-
-def test_of_a_job_that_waits_nothing_is_noted_when_it_is_moved(redis, broker, inspector):
-    begun_flow(broker, {})
-    (job_id,) = live_jobs(redis)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
-        inspector.job_mover.move(job_id, "low", QUEUE)
-
-    assert not [name for name in snapshot(redis) if name.endswith("ended_members")]
 
 
 def test_what_is_to_start_is_noted_until_it_has(redis, broker):

@@ -5,7 +5,17 @@ import pytest
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import LOGS_AT_ONCE, Settlement
 from django_rtq.jobs.log_lines import write_line
-from tests.support.jobs import KEEP_MS, QUEUE, WORKER, claimed_job, claimed_jobs, dead_job, new_job, settle
+from tests.support.jobs import (
+    KEEP_MS,
+    QUEUE,
+    WORKER,
+    claimed_job,
+    claimed_jobs,
+    dead_job,
+    new_job,
+    requeue_elsewhere,
+    settle,
+)
 from tests.support.single_steps import trim
 from tests.support.snapshots import changes, snapshot
 
@@ -159,12 +169,12 @@ def test_they_go_with_a_dead_letter(redis, broker, inspector, act):
     assert texts(inspector, other) == ["one"]
 
 
-def test_they_move_with_the_job(redis, broker, inspector):
+def test_they_go_with_a_job_that_is_requeued_elsewhere(redis, broker, inspector):
     job, silent = claimed_jobs(broker, new_job("a"), new_job("b"))
     append(broker, job, "one")
     settle(broker, "bury", job, silent)
 
-    inspector.job_mover.move_some(QUEUE, [job.id, silent.id], "bulk")
+    requeue_elsewhere(broker, [job, silent], "bulk")
 
     assert texts(inspector, job) == ["one"]
     assert not redis.exists(log_key(broker, job))

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from django_rtq.broker.workflows import started_parts
-from tests.support.jobs import QUEUE
+from tests.support.jobs import QUEUE, requeue_elsewhere
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, live_jobs, snapshot
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, parts_flow, states_of
@@ -102,10 +102,11 @@ def test_waiting_members_are_cancelled_and_running_ones_asked(redis, broker):
     assert snapshot(redis) == before
 
 
-def test_a_member_that_was_moved_is_cancelled_where_it_is(redis, broker, inspector):
+def test_a_member_in_another_queue_is_cancelled_where_it_is(broker):
     begun_flow(broker, {})
-    (job_id,) = live_jobs(redis)
-    inspector.job_mover.move(job_id, "other", QUEUE)
+    members = claim_members(broker)
+    end(broker, "bury", *members)
+    requeue_elsewhere(broker, members, "other")
     broker.workflows.cancel(FLOW)
 
     broker.workflows.cancel_members(FLOW)

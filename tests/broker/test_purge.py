@@ -11,7 +11,6 @@ from tests.support.jobs import (
     scheduled_job,
 )
 from tests.support.snapshots import live_jobs, snapshot
-from tests.support.workflows import begun_flow, claim_members, states_of
 
 
 def purge_all(inspector):
@@ -76,15 +75,3 @@ def test_the_client_without_a_name_is_purged_alone(broker, inspector):
 
     assert [inspector.purge(QUEUE, ""), inspector.purge(QUEUE, "")] == [1, 0]
     assert inspector.purge(QUEUE, "x") == 1
-
-
-def test_a_member_that_was_moved_out_of_its_lane_is_not_gone(redis, broker, inspector):
-    begun_flow(broker, {"size": 2})
-    moved = max(live_jobs(redis))
-    inspector.job_mover.move(moved, "low", QUEUE)
-
-    purge_all(inspector)
-    broker.workflows.sweep([QUEUE, "low"])
-
-    assert states_of(broker) == ["started"]
-    assert [job.id for job in claim_members(broker, queue="low")] == [moved]

@@ -12,11 +12,12 @@ import pytest
 from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.workflows import set_bits
+from django_rtq.handle import JobHandle
 from django_rtq.jobs.job import is_member
 from tests.broker.model.keyspace import problems, read_keyspace
 from tests.broker.model.step_calls import DONE
 from tests.support import sweeps
-from tests.support.jobs import QUEUE, settlement
+from tests.support.jobs import QUEUE, requeue_elsewhere, settlement
 from tests.support.nightly import IS_NIGHTLY
 from tests.support.workflows import FLOW, begun_flow, fields_of
 
@@ -120,7 +121,7 @@ class Run:
         self.places()  # whatever happens, all ids that there are have been seen before
         acts = [self.claim, self.claim, self.claim, self.end, self.end, self.end, self.crash, self.remember, self.add]
         acts += [self.suspend, self.suspend, self.send, self.run_now, self.requeue, self.requeue, self.discard]
-        acts += [self.move, self.move, self.cancel, self.sometimes(self.purge)]
+        acts += [self.cancel, self.sometimes(self.purge)]
         self.dice.choice([*acts, self.sometimes(self.cancel_queued), self.sometimes(self.cancel_all)])()
         if self.dice.randrange(2):
             self.compare()
@@ -284,7 +285,11 @@ class Run:
     def requeue(self):
         queue, _, job_id = self.pick("dead")
         if job_id:
-            assert self.inspector.requeue(queue, [job_id]) == [job_id]
+            target = self.dice.choice(QUEUES)
+            if target == queue:
+                assert self.inspector.requeue(queue, [job_id]) == [job_id]
+            else:
+                assert requeue_elsewhere(self.broker, [JobHandle(job_id, queue)], target, queue=queue) == [job_id]
             self.note("open", job_id)
 
     def discard(self):
@@ -300,12 +305,6 @@ class Run:
         ]
         sweeps.run(self.inspector, "purge", queues=[queue])
         self.note("gone", *waiting)
-
-    def move(self):
-        queue, _, job_id = self.pick("lane", "scheduled", "dead")
-        if job_id:
-            self.inspector.job_mover.move(job_id, QUEUES[queue == QUEUE], queue)
-            self.note("open", job_id)
 
     def cancel(self):
         queue, _, job_id = self.pick("lane", "scheduled", "running")

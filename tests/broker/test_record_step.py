@@ -11,6 +11,7 @@ from tests.support.jobs import (
     let_fall_due,
     let_lapse,
     queued_job,
+    requeue_elsewhere,
     settle,
     settlement,
 )
@@ -138,12 +139,12 @@ def test_a_dead_letter_keeps_it_until_it_is_discarded(redis, broker, inspector):
     assert not [name for name in snapshot(redis) if "step" in name]
 
 
-def test_it_moves_with_the_job(redis, broker, inspector):
+def test_it_goes_with_a_job_that_is_requeued_elsewhere(redis, broker):
     job = claimed_job(broker, "a")
     broker.steps.write(holder(broker, job), "step charge", DONE)
     settle(broker, "bury", job)
 
-    inspector.job_mover.move(job.id, "other", QUEUE)
+    requeue_elsewhere(broker, [job], "other")
 
     keys = broker.keys.of("other")
     assert redis.hgetall(keys.step_jobs) == {job.id.encode(): b""}

@@ -9,12 +9,11 @@ from tests.support.jobs import (
     claim_all,
     claimed_job,
     dead_job,
+    dead_unique_job,
     finished_job,
-    held_job,
     new_job,
     queued_job,
     retrying_job,
-    settle,
     unique_job,
 )
 from tests.support.snapshots import GONE, MS, changes, live_jobs, snapshot
@@ -83,12 +82,6 @@ def test_it_is_said_when_there_is_something_to_say(broker, inspector):
 
 
 # -- unique jobs
-
-
-def dead_unique_job(broker, name="a"):
-    job = held_job(broker, name)
-    settle(broker, "bury", job)
-    return job
 
 
 def test_it_stays_dead_while_another_like_it_lives(redis, broker, inspector):

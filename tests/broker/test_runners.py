@@ -2,7 +2,6 @@
 
 import pytest
 
-from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
 from tests.broker.model.batch_calls import claim_others, first_claimed
 from tests.broker.model.step_calls import suspend
@@ -120,9 +119,7 @@ def test_the_end_of_a_run_removes_it(redis, broker, keys, job, verb):
     assert running(broker) == 0
 
 
-def test_a_running_job_is_cancelled_by_its_worker_and_is_not_moved(broker, job):
-    with pytest.raises(WrongState):
-        Inspector(broker).job_mover.move(job.id, "low")
+def test_a_running_job_is_cancelled_by_its_worker(broker, job):
     assert Inspector(broker).cancel(job.id) == "asked"
 
 

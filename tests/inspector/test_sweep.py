@@ -89,16 +89,6 @@ def test_jobs_that_are_made_later_are_left_out(redis, broker, inspector):
     assert states(inspector, later) == {JobState.QUEUED}
 
 
-def test_what_is_left_of_moved_jobs_is_not_counted(redis, broker, inspector):
-    """Their ids stay in a lane until a worker gets there."""
-    jobs = seeded(broker, "queued", 6)
-    for job in jobs[1::2]:
-        inspector.job_mover.move(job.id, "other")
-
-    assert count(inspector, "cancel", states=["queued"]).count == 3
-    assert done(inspector, "queued", "cancel") == [job.id for job in jobs[::2]]
-
-
 def test_what_is_done_is_signalled(redis, broker, inspector):
     cancelled, promoted = [], []
 
@@ -170,11 +160,9 @@ def test_of_very_many_jobs_the_first_ones_are_counted(redis, broker, inspector, 
 def everywhere(broker, inspector):
     """Jobs in each state of two queues; by verb, the ids of those that it is about."""
     dead = [dead_letter(broker, queue=queue) for queue in "aaabbb"]
-    delayed = [seed(broker).id for seed in (scheduled_job, retrying_job) * 2]
-    for queue, ids in (("a", delayed[:2]), ("b", delayed[2:])):
-        inspector.job_mover.move_some(QUEUE, ids, queue)
+    delayed = [scheduled_job(broker, queue=queue).id for queue in "aabb"]
     waiting = [*delayed, *(queued_job(broker, queue=queue).id for queue in "aabb")]
-    return {"cancel": waiting, "move": waiting, "run_now": delayed, "requeue": dead, "discard": dead, "purge": waiting}
+    return {"cancel": waiting, "run_now": delayed, "requeue": dead, "discard": dead, "purge": waiting}
 
 
 def finish(inspector, wanted, limit):
@@ -194,7 +182,6 @@ def finish(inspector, wanted, limit):
     [
         ("cancel", {}),
         ("cancel", {"client": ""}),
-        ("move", {"target": "elsewhere"}),
         ("run_now", {}),
         ("requeue", {}),
         ("discard", {}),

@@ -286,16 +286,18 @@ def test_a_queue_may_be_in_one_shard_with_exact_limits(pinned):
         assert config_of(shard_place(shard)).queue("ledger").max_running == 1
 
 
-def test_no_job_is_moved_to_a_queue_in_another_shard(pinned):
+def test_no_job_is_requeued_in_a_queue_in_another_shard(pinned):
     ledger = shard_in(tasks.note.using(queue_name="ledger").delay("x").id)
     for shard in (0, 1):
-        handle = tasks.note.using(client=client_of(shard)).delay("y")
+        handle = tasks.bury.using(client=client_of(shard), max_attempts=1).delay("y")
+        with substitute_broker(get_broker(shard_place(shard))):
+            drain(raise_errors=False)
         inspector = get_inspector(shard_place(shard))
         if shard == ledger:
-            inspector.job_mover.move(handle.id, "ledger")
+            assert inspector.requeue("default", [handle.id], to="ledger") == [handle.id]
             assert handle.refresh().queue == "ledger"
         else:
             with pytest.raises(ValueError, match="Queue ledger as a whole is in another shard"):
-                inspector.job_mover.move(handle.id, "ledger")
+                inspector.requeue("default", [handle.id], to="ledger")
             with pytest.raises(CommandError, match="Queue ledger as a whole is in another shard"):
-                call_command("rtq_jobs", "move", handle.id, "--to", "ledger", "--no-input")
+                call_command("rtq_jobs", "requeue", handle.id, "--to", "ledger")

@@ -8,6 +8,7 @@ import json
 import time
 
 from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Report, Settlement
 from django_rtq.inspector.inspector import Inspector
 
@@ -130,6 +131,23 @@ def held_job(broker, name=None, *, successor=None, worker=WORKER, **options):
         again = unique_job(successor, **{**options, "on_conflict": "rerun"})
         assert enqueue_unique(broker, again) == [f"after {job.id}"]
     return job
+
+
+def dead_unique_job(broker, name="a", **options):
+    """A dead letter that held its digest."""
+    job = held_job(broker, name, **options)
+    settle(broker, "bury", job)
+    return job
+
+
+def requeue_elsewhere(broker, jobs, target, *, queue=QUEUE):
+    """Queue dead letters in another queue, whether settings name it or not; answers the ids."""
+    call = SCRIPTS["requeue_elsewhere"].call_many(
+        [broker.keys.of(name) for name in (queue, target)], (10**15, *(job.id for job in jobs))
+    )
+    queued = [job_id.decode() for job_id in broker.redis.execute_one(call)]
+    broker.workflows.tell(target, queued)
+    return queued
 
 
 def limit_of(broker, digest="d1"):

@@ -527,10 +527,9 @@ def test_the_rows_of_jobs_that_may_run_again_are_kept(broker, effects):
     assert not CommittedJob.objects.filter(committed_at__lt=timezone.now() - timedelta(days=1)).exists()
 
 
-def test_the_row_of_a_job_that_was_moved_is_kept(broker, inspector, database):
-    queued = once_tasks.effect.delay("a")
+def test_the_row_of_a_job_in_another_queue_is_kept(broker, database):
+    queued = once_tasks.effect.using(queue_name="other").delay("a")
     commit(queued.id, days=100)
-    inspector.job_mover.move(queued.id, "other")
 
     assert delete_committed_jobs("default") == 0
 

@@ -17,7 +17,6 @@ def bulk_title(verb: str) -> str:
         "discard": _("Discard dead letters"),
         "cancel": _("Cancel jobs"),
         "run_now": _("Run jobs now"),
-        "move": _("Move jobs to another queue"),
     }[verb]
 
 
@@ -28,7 +27,6 @@ def bulk_button(verb: str, state: str) -> str:
         "discard": _("Discard"),
         "cancel": _("Ask to stop") if state == "running" else _("Cancel jobs"),
         "run_now": _("Run now"),
-        "move": _("Move"),
     }[verb]
 
 
@@ -40,9 +38,6 @@ def bulk_question(verb: str, count: int, state: str = "dead", *, searched: int =
         "cancel": ngettext("Cancel %(count)s %(state)s job?", "Cancel %(count)s %(state)s jobs?", count),
         "stop": ngettext("Ask %(count)s running job to stop?", "Ask %(count)s running jobs to stop?", count),
         "run_now": ngettext("Queue %(count)s %(state)s job now?", "Queue %(count)s %(state)s jobs now?", count),
-        "move": ngettext(
-            "Move %(count)s %(state)s job to another queue?", "Move %(count)s %(state)s jobs to another queue?", count
-        ),
     }
     text = texts["stop" if state == "running" else verb] % {"count": format_number(count), "state": label(state)}
     if searched >= total:
@@ -55,24 +50,9 @@ def bulk_consequence(verb: str, state: str, count: int) -> str:
     """What it means for so many jobs."""
     if verb == "discard":
         return _("Their arguments and failures are deleted. This cannot be undone.")
-    if verb == "move":
-        return move_consequence(state, count)
     if state == "running":
         return _("When they stop, they are cancelled and never run again, even if their work is incomplete.")
     return _("They will never run, and their arguments are deleted. This cannot be undone.")
-
-
-def move_consequence(state: str, count: int) -> str:
-    """What a move means for so many jobs of a state."""
-    if state == "dead":
-        return ngettext(
-            "It is queued there, with all its attempts.", "They are queued there, with all their attempts.", count
-        )
-    return ngettext(
-        "It keeps its client, priority, time and failures.",
-        "They keep their client, priority, time and failures.",
-        count,
-    )
 
 
 def purge_consequence() -> str:
@@ -82,7 +62,7 @@ def purge_consequence() -> str:
 
 
 def bulk_done_text(verb: str, count: int, state: str = "", target: str = "") -> str:
-    """What was done. `target`: the queue to which jobs were moved."""
+    """What was done. `target`: the other queue in which jobs were requeued."""
     if verb == "purge":
         return ngettext("%(count)d job was purged.", "%(count)d jobs were purged.", count) % {"count": count}
     texts = {
@@ -91,11 +71,16 @@ def bulk_done_text(verb: str, count: int, state: str = "", target: str = "") -> 
         "cancel": ngettext("%(count)s job was cancelled.", "%(count)s jobs were cancelled.", count),
         "stop": ngettext("%(count)s job was asked to stop.", "%(count)s jobs were asked to stop.", count),
         "run_now": ngettext("%(count)s job is queued now.", "%(count)s jobs are queued now.", count),
-        "move": ngettext(
-            "%(count)s job was moved to queue %(queue)s.", "%(count)s jobs were moved to queue %(queue)s.", count
+        "elsewhere": ngettext(
+            "%(count)s dead letter was requeued in queue %(queue)s.",
+            "%(count)s dead letters were requeued in queue %(queue)s.",
+            count,
         ),
     }
-    return texts["stop" if state == "running" else verb] % {"count": format_number(count), "queue": target}
+    return texts["stop" if state == "running" else "elsewhere" if target else verb] % {
+        "count": format_number(count),
+        "queue": target,
+    }
 
 
 def bulk_progress_text(verb: str, done: int, total: int, state: str = "dead", *, at_least_left: int = 0) -> str:
@@ -107,21 +92,12 @@ def bulk_progress_text(verb: str, done: int, total: int, state: str = "dead", *,
         "discard": _("%(done)s of %(total)s discarded."),
         "cancel": _("%(done)s of %(total)s cancelled."),
         "run_now": _("%(done)s of %(total)s queued."),
-        "move": _("%(done)s of %(total)s moved."),
     }[verb]
     return text % {"done": format_number(done), "total": format_number(total)}
 
 
-def no_longer_text(count: int, state: str, verb: str = "") -> str:
+def no_longer_text(count: int, state: str) -> str:
     """The warning if some of the selected jobs were not in that state any more."""
-    if verb == "move":
-        return ngettext(
-            "%(count)d job was not moved: it runs or is over, is in another queue already, is unique and an equal job "
-            "keeps it out, or its old place in a long lane there cannot be removed.",
-            "%(count)d jobs were not moved: they run or are over, are in another queue already, are unique and equal "
-            "jobs keep them out, or their old places in long lanes there cannot be removed.",
-            count,
-        ) % {"count": count}
     if state == "dead":
         return ngettext(
             "%(count)d of them is no longer dead: someone else may have requeued or discarded it.",

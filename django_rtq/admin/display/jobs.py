@@ -34,7 +34,6 @@ _ALL_URLS = {
     "requeue": "deadletter_requeue_all",
     "discard": "deadletter_discard_all",
     "run_now": "job_bulk_run_now_all",
-    "move": "job_bulk_move_all",
     "cancel": "job_bulk_cancel_all",
 }
 

@@ -13,15 +13,19 @@ from django.utils.translation import gettext as _
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import log_action
-from django_rtq.admin.display.bulk_texts import move_consequence
 from django_rtq.admin.display.charts.time_bar import time_bar
 from django_rtq.admin.display.jobs import busiest_first, running_by_worker, steps
 from django_rtq.admin.display.paged_list import ListParams, paged_context
 from django_rtq.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
 from django_rtq.admin.forms import CallForm, EventForm, python_call
-from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
 from django_rtq.admin.pages.bulk.pages import BulkPages
+from django_rtq.admin.pages.bulk.requeue_targets import (
+    read_target,
+    refuses_target,
+    requeue_targets,
+    warn_if_nobody_serves,
+)
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.admin.pages.searching import JobSearch
 from django_rtq.clocks import utc_now
@@ -37,7 +41,6 @@ from django_rtq.tasks.registry import is_internal, known_task
 from django_rtq.workflows.members import membership_of
 
 WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
-MOVABLE = (*WAITING, JobState.DEAD)
 
 
 class JobAdmin(BulkPages):
@@ -52,10 +55,8 @@ class JobAdmin(BulkPages):
             Route("search/", "search", self.search),
             *self.bulk_routes("run_now", "bulk/"),
             *self.bulk_routes("cancel", "bulk/"),
-            *self.bulk_routes("move", "bulk/"),
-            Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "POST"),
+            Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "BOTH"),
             Route("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
-            Route("<str:job_id>/move/", "move", self.move, permissions.REQUEUE, "BOTH"),
             Route("<str:job_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
             Route("<str:job_id>/terminate/", "terminate", self.terminate, permissions.CANCEL, "BOTH"),
             Route("<str:job_id>/discard/", "discard", self.discard, permissions.DISCARD, "BOTH"),
@@ -100,7 +101,6 @@ class JobAdmin(BulkPages):
             "shard": shard_of(viewed_backend()) if shard_numbers() else None,
             "state": str(STATE_LABELS[job.state]),
             "is_waiting": job.state in WAITING,
-            "may_move": job.state in MOVABLE,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
             "time_bar": time_bar(job, utc_now()),
@@ -121,11 +121,22 @@ class JobAdmin(BulkPages):
     # -- actions
 
     def requeue(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Requeue a dead letter."""
+        """Requeue a dead letter. The page asks in which queue."""
         job = self._find(request, job_id)
-        if get_inspector().requeue(job.queue, [job_id]):
+        if job.state is not JobState.DEAD:
+            return self._unchanged(request, job_id, job.queue)
+        if request.method != "POST" or refuses_target(request):
+            return self._choose_target(request, job)
+        target = read_target(request.POST)
+        if not get_inspector().requeue(job.queue, [job_id], to=target):
+            return self._unchanged(request, job_id, job.queue)
+        if not target:
             return self._succeeded(request, job, _("Requeued."), _("Job %(id)s was requeued."))
-        return self._unchanged(request, job_id, job.queue)
+        self._log_job(request, job, _("Requeued in queue %(queue)s.") % {"queue": target})
+        text = _("Job %(id)s was requeued in queue %(queue)s.")
+        messages.success(request, text % {"id": clean_text(job.id, 60), "queue": target})
+        warn_if_nobody_serves(request, target)
+        return HttpResponseRedirect(self._job_url(job_id, target))
 
     def discard(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Discard a dead letter, after confirmation."""
@@ -150,27 +161,6 @@ class JobAdmin(BulkPages):
         except WrongState:
             return self._unchanged(request, job_id, job.queue)
         return self._succeeded(request, job, _("Run now."), _("Job %(id)s is queued now."))
-
-    def move(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Move a job that does not run to another queue, which the user chooses."""
-        job = self._find(request, job_id)
-        if job.state not in MOVABLE:
-            return self._unchanged(request, job_id, job.queue)
-        target = read_target(request.POST, job.queue)
-        if not target:
-            if "target" in request.POST:
-                warn_of_target(request, job.queue)
-            return self._choose_target(request, job)
-        try:
-            get_inspector().job_mover.move(job_id, target, job.queue)
-        except WrongState as error:
-            messages.warning(request, _("Nothing was done: %(error)s") % {"error": clean_text(str(error), 300)})
-            return HttpResponseRedirect(self._job_url(job_id, job.queue))
-        self._log_job(request, job, _("Moved to queue %(queue)s.") % {"queue": target})
-        text = _("Job %(id)s was moved to queue %(queue)s.")
-        messages.success(request, text % {"id": clean_text(job.id, 60), "queue": target})
-        warn_if_nobody_serves(request, target)
-        return HttpResponseRedirect(self._job_url(job_id, target))
 
     def cancel(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Cancel a waiting job or ask a running one to stop, after confirmation."""
@@ -279,19 +269,19 @@ class JobAdmin(BulkPages):
         return self.render(request, "confirm.html", context, is_form=True)
 
     def _choose_target(self, request: HttpRequest, job: JobDetails) -> HttpResponse:
-        """The page that asks for the queue to which a job is to be moved. It changes nothing."""
+        """The page that asks in which queue a dead letter is to be requeued. It changes nothing."""
         context = {
-            "title": _("Move to another queue"),
+            "title": _("Requeue in another queue"),
             "breadcrumbs": self._breadcrumbs(job),
-            "question": _("Move job %(id)s to another queue?") % {"id": clean_text(job.id, 60)},
-            "consequence": move_consequence(job.state, 1),
+            "question": _("Requeue job %(id)s in another queue?") % {"id": clean_text(job.id, 60)},
+            "consequence": _("It is queued there, with all its attempts."),
             "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
-            "action": self.url("job_move", job.id),
+            "action": self.url("job_requeue", job.id),
             "fields": [("queue", job.queue)],
-            "verb": _("Move"),
+            "verb": _("Requeue"),
             "back": self._job_url(job.id, job.queue),
             "is_harmless": True,
-            "targets": move_targets(job.queue),
+            "targets": requeue_targets(job.queue),
         }
         return self.render(request, "confirm.html", context, is_form=True)
 

@@ -1,6 +1,6 @@
 """Finds, awaits and cancels one job: the commands and what Redis replies, for threads and for coroutines.
 
-A job is first looked for in the queue that the caller knows. If it is not there, a person may have moved it.
+A job is first looked for in the queue that the caller knows. If it is not there, it may have been requeued elsewhere.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
             return CancelAnswer.CANCELLED, name if answer == "cancelled" else ""
         if answer == "dead":
             raise WrongState(job_id, ACTIONS["cancel"].why_not(answer))
-        has_finished = has_finished or answer == "finished"  # or it was moved to one of the other queues
+        has_finished = has_finished or answer == "finished"  # or it was requeued in one of the other queues
     place = queue and (yield from _other_place(broker, job_id, queue))
     if place:
         return (yield from cancel(broker, job_id, place, terminate=terminate))

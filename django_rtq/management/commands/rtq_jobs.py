@@ -1,4 +1,4 @@
-"""manage.py rtq_jobs: list, show, cancel and move jobs, requeue or discard dead letters, run jobs now, send events."""
+"""manage.py rtq_jobs: list, show and cancel jobs, requeue or discard dead letters, run jobs now, send events."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ NO_MATCH = "No job matches."
 
 
 class Command(RTQCommand):
-    help = (
-        "List, show, cancel and move jobs, requeue or discard dead letters (jobs that failed too often), run jobs now."
-    )
+    help = "List, show and cancel jobs, requeue or discard dead letters (jobs that failed too often), run jobs now."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = EXIT_CODES

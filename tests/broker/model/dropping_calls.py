@@ -1,11 +1,11 @@
-"""Typical calls that drop the oldest jobs of a queue, hold those of paused tasks, or move jobs; and all calls."""
+"""Calls that drop the oldest jobs of a queue, hold those of paused tasks, or requeue jobs elsewhere; and all calls."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django_rtq.jobs.outcome import DROPPED
-from tests.broker.model import move_calls, task_calls
+from tests.broker.model import requeue_calls, task_calls
 from tests.broker.model.script_calls import ALL_CALLS as OTHER_CALLS
 from tests.broker.model.script_calls import SCRIPT_CALLS, SLOT_MS, ScriptCall
 from tests.support.jobs import QUEUE, WORKER, new_job, unique_job
@@ -42,15 +42,14 @@ TASK_CALLS = {
     "cancel, held": SCRIPT_CALLS["cancel"]._replace(seed=task_calls.held),
     "purge, held": SCRIPT_CALLS["purge"]._replace(seed=task_calls.held, grows=True),
 }
-# Jobs that have more to move.
-MOVE_CALLS = {
-    "move, unique": SCRIPT_CALLS["move"]._replace(seed=move_calls.unique),
-    "move, back again": SCRIPT_CALLS["move"]._replace(seed=move_calls.back_again),
-    "move, held": SCRIPT_CALLS["move"]._replace(seed=task_calls.held),
+# Dead letters that take more with them to another queue.
+REQUEUE_CALLS = {
+    "requeue_elsewhere, unique": SCRIPT_CALLS["requeue_elsewhere"]._replace(seed=requeue_calls.unique),
+    "requeue_elsewhere, back again": SCRIPT_CALLS["requeue_elsewhere"]._replace(seed=requeue_calls.back_again),
 }
 ALL_CALLS: dict[str, ScriptCall] = {
     **OTHER_CALLS,
     **DROPPING_CALLS,
     **TASK_CALLS,
-    **MOVE_CALLS,
+    **REQUEUE_CALLS,
 }

@@ -18,10 +18,10 @@ from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.outcome import CANCELLED_UNRUN, DROPPED
 from tests.broker.model.accidents import Accidents
 from tests.broker.model.keyspace import differences, problems, read_keyspace, startable
-from tests.broker.model.moving import move
 from tests.broker.model.queries import overview_of, seconds, settlement, state_in
 from tests.broker.model.queue import Queue, claim
 from tests.broker.model.remembering import EVENT_LIMITS
+from tests.broker.model.requeueing import requeue_elsewhere
 from tests.broker.model.state import DEAD_MS, LEASE_MS, RESULT_MS, Clock, Limits, lane_name
 from tests.support.single_steps import promote, renew
 
@@ -286,12 +286,6 @@ class ParallelRun:
         answer, *counts = self._script(queue, "resume_task", task, limit)
         self.same([answer.decode(), *counts], self.models[queue].paused_tasks.resume_task(task, limit))
 
-    def move(self, queue: str, job_id: str, target: str) -> None:
-        expected = move(self.models[queue], self.models[target], job_id)
-        keys = [self.broker.keys.of(name) for name in (queue, target)]
-        answer = self.broker.redis.execute_one(SCRIPTS["move"].call_many(keys, (job_id,)))
-        self.same(answer.decode(), expected)
-
     def find(self, queue: str, job_id: str) -> None:
         """What is told of a job."""
         try:
@@ -326,6 +320,12 @@ class ParallelRun:
 
     def requeue(self, queue: str, job_ids: Sequence[str]) -> None:
         self.same(self.inspector.requeue(queue, job_ids), self.models[queue].requeue(job_ids))
+
+    def requeue_elsewhere(self, queue: str, job_ids: Sequence[str], target: str) -> None:
+        expected = requeue_elsewhere(self.models[queue], self.models[target], job_ids)
+        keys = [self.broker.keys.of(name) for name in (queue, target)]
+        answer = self.broker.redis.execute_one(SCRIPTS["requeue_elsewhere"].call_many(keys, (LATEST, *job_ids)))
+        self.same(list(map(bytes.decode, answer)), expected)
 
     def requeue_changed(self, queue: str, latest: int, job_id: str, body: str) -> None:
         expected = self.models[queue].requeue_changed(latest, job_id, body)

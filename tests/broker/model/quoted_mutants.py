@@ -26,7 +26,6 @@ QUOTED_MUTANTS = (
     Mutant("front_ignored", "lib/enqueue", 'front ~= "" and "LPUSH"', 'false and "LPUSH"'),
     Mutant("released_in_reverse", "release", "for place = #mine, 1, -1 do", "for place = 1, #mine do"),
     Mutant("requeued_ahead", "lib/requeue", "(%-?%d+)%+?(", "(%-?%d+%+?)("),
-    Mutant("moved_ahead", "lib/moving", '"^(%-?%d+)%+?( %d+)( %d+ %d+ )"', '"^(%-?%d+%+?)( %d+)( %d+ %d+ )"'),
     Mutant("promoted_too_early", "promote", '"-inf", now, "WITHSCORES"', '"-inf", now + 1, "WITHSCORES"'),
     Mutant("looked_at_too_far", "lib/promote", '"-inf", now, "LIMIT", 0, most', '"-inf", "+inf", "LIMIT", 0, most'),
     # G8: enqueued twice is enqueued once

@@ -272,13 +272,14 @@ class QueueMachine(RuleBasedStateMachine):
         _ = forgets and self.parallel.forget(queue, LEASE_MS * (limit - 1), discard=limit > 2)
 
     @rule(queue=queues, places=several, others=several, times=twice)
-    def move(self, queue: str, places: list[int], others: list[int], times: int) -> None:
-        """Some that live, and some that ever were."""
+    def requeue_elsewhere(self, queue: str, places: list[int], others: list[int], times: int) -> None:
+        """Some that are dead, and some that ever were."""
         (target,) = set(QUEUES) - {queue}
-        live = sorted(self.parallel.models[queue].jobs)
-        job_ids = [*self._pick(live, places), *self._pick(self.known[queue], others[:1])]
-        for job_id in job_ids * times:
-            self.parallel.move(queue, job_id, target)
+        dead = sorted(self.parallel.models[queue].dead)
+        job_ids = [*self._pick(dead, places), *self._pick(self.known[queue], others[:1])]
+        for _ in range(times):
+            self.parallel.requeue_elsewhere(queue, job_ids, target)
+        for job_id in job_ids:
             self.parallel.find(queue, job_id)
         self.known[target] += [job_id for job_id in dict.fromkeys(job_ids) if job_id not in self.known[target]]
 

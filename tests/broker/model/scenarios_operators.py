@@ -224,105 +224,72 @@ def people_release_a_worker(parallel: ParallelRun) -> None:
     parallel.claim("w2", ("mail",), 3)
 
 
-def people_move_jobs(parallel: ParallelRun) -> None:
-    """One in each state, and some from the middle of a lane, to the other queue and back."""
-    dies, fails, crashes, _ = ids = send(parallel, *"abcd", client="acme", max_crashes=3)
-    parallel.claim("w0", ("mail",), 4)
-    parallel.report_progress("mail", "w0", fails, PROGRESS)
-    append_log(parallel, "mail", "w0", fails, "a-1", LINE)
-    run(parallel, "bury", [dies], 1, ERROR)
-    run(parallel, "retry", [fails], 3000, 1, ERROR)
-    parallel.reclaim_child("mail", "w0", [crashes])
-    parallel.sign_on("w0")
-    parallel.claim("w1", ("mail",), 2)
-    waits = send(parallel, *"efg", client="acme", expires="+90000")
-    (later,) = send(parallel, "h", client="acme", priority=5, due="+3000")
-    (first,) = send(parallel, "i", client="other")
-    parallel.advance(1)
-    for job_id in (*ids, waits[1], first, later, "nobody") * 2:
-        parallel.move("mail", job_id, "bulk")
-        parallel.find("mail", job_id)
-    parallel.enqueue("mail", [NewJob(waits[1], 0, 0, "acme", "", "", "", "{}")])  # its id is known
-    parallel.cancel("mail", fails)
-    for job_id in (waits[1], dies, later, first) * 2:
-        parallel.move("bulk", job_id, "mail")
-    parallel.claim("w1", ("bulk",), 3)
-    parallel.claim("w0", ("mail",), 9)
-    parallel.advance(3000)
+def people_requeue_elsewhere(parallel: ParallelRun) -> None:
+    """Dead letters that have more than a record; their order, and what is not dead."""
+    dies, again, *_ = ids = send(parallel, *"abcd", client="acme", max_crashes=3, expires="+90000")
+    parallel.claim("w0", ("mail",), 2)
+    parallel.report_progress("mail", "w0", again, PROGRESS)
+    append_log(parallel, "mail", "w0", again, "a-1", LINE)
+    run(parallel, "retry", [again], 0, 1, ERROR)
     parallel.promote("mail")
+    parallel.reclaim_child("mail", "w0", [dies])
+    parallel.sign_on("w0")
+    parallel.claim("w0", ("mail",), 4)
+    run(parallel, "bury", [dies, again], 1, ERROR)
+    parallel.advance(1000)
+    for _ in range(2):
+        parallel.requeue_elsewhere("mail", [again, *ids, "nobody"], "bulk")
+    for job_id in ids:
+        parallel.find("mail", job_id)
+    parallel.enqueue("mail", [NewJob(dies, 0, 0, "acme", "", "", "", "{}")])  # its id is known
+    parallel.claim("w1", ("bulk", "mail"), 3)
 
 
-def people_move_jobs_back(parallel: ParallelRun) -> None:
+def people_requeue_elsewhere_and_back(parallel: ParallelRun) -> None:
     """To a queue that was forgotten, and back after a while."""
     for worker in ("w0", "w1"):
         parallel.sign_off(worker, ("bulk",))
     parallel.forget("bulk")
-    ids = []
-    for name in "abcd":
-        ids += send(parallel, name, client="acme")
-        parallel.advance(1)
-    for job_id in (ids[1], ids[3]):
-        parallel.move("mail", job_id, "bulk")
-    parallel.claim("w0", ("mail",))
-    parallel.trim("mail")
-    parallel.advance(120_000)
-    parallel.trim("mail")
-    parallel.move("bulk", ids[1], "mail")  # its old place is the first now
+    ids = send(parallel, "a", "b", client="acme")
+    for job_id in ids:
+        parallel.claim("w0", ("mail",))
+        run(parallel, "bury", [job_id], 1, ERROR)
+        parallel.requeue_elsewhere("mail", [job_id], "bulk")
+        parallel.advance(120_000)
+        parallel.trim("mail")
     parallel.sign_on("w2")
-    parallel.claim("w2", ("bulk",))
-    parallel.fetch("w2", {"bulk": {"ack": [(ids[3], KEEP_MS, DONE)]}})
-    parallel.move("mail", ids[3], "bulk")
+    parallel.claim("w2", ("bulk",), 2)
+    parallel.fetch("w2", {"bulk": {"bury": [(job_id, 1, ERROR) for job_id in ids]}})
+    parallel.requeue_elsewhere("bulk", ids, "mail")
     twice = new_job(parallel, "e", client="acme")
     parallel.enqueue("bulk", [twice])
     parallel.enqueue("mail", [twice])  # a torn log may leave it in both
-    parallel.move("mail", twice.id, "bulk")
+    parallel.claim("w0", ("mail",), 3)
+    run(parallel, "bury", [twice.id], 1, ERROR)
+    parallel.requeue_elsewhere("mail", [twice.id], "bulk")
 
 
-def people_move_jobs_that_have_waited(parallel: ParallelRun) -> None:
-    """Their band is marked where these go first, and nowhere else."""
-    ids = send(parallel, "a", "b", due="+3000", queue="bulk")
-    parallel.pause_task("mail", "charge")
-    held, *_ = send(parallel, "c", "d", client="x", body='{"task":"charge"}')
-    parallel.claim("w0", ("mail",))
-    parallel.advance(3000)
-    parallel.promote("bulk")
-    for job_id in ids:
-        parallel.move("bulk", job_id, "mail")
-    parallel.move("mail", held, "bulk")
-    parallel.claim("w0", ("bulk", "mail"), 3)
-
-
-def people_move_unique_jobs(parallel: ParallelRun) -> None:
-    def unique(name: str, queue: str, conflict: str = "return", **options: str) -> str:
-        job = UniqueJob(*new_job(parallel, name, **options), "d1", "done", RESULT_MS, conflict)
+def people_requeue_unique_jobs_elsewhere(parallel: ParallelRun) -> None:
+    def unique(name: str, queue: str, **options: str) -> str:
+        job = UniqueJob(*new_job(parallel, name, **options), "d1", "done", RESULT_MS, "return")
         parallel.enqueue_unique(queue, [job])
         return job.id
 
     first, other = unique("a", "mail"), unique("b", "bulk", due="+3000")
-    parallel.move("mail", first, "bulk")  # another one holds the digest
+    parallel.claim("w0", ("mail",))
+    run(parallel, "bury", [first], 1, ERROR)
+    parallel.requeue_elsewhere("mail", [first], "bulk")  # another one holds the digest
     parallel.cancel("bulk", other)
-    parallel.claim("w0", ("mail",))
-    second = unique("c", "mail", "rerun")
-    parallel.move("mail", second, "bulk")  # it waits for the first
-    run(parallel, "retry", [first], 3000, 1, ERROR)
-    parallel.move("mail", first, "bulk")  # the second waits for it
-    parallel.cancel("mail", second)
-    parallel.move("mail", first, "bulk")
+    unique("c", "mail")  # that one holds it here only
+    parallel.requeue_elsewhere("mail", [first], "bulk")
     unique("d", "bulk")
-    third = unique("e", "mail")
-    parallel.claim("w0", ("mail",))
-    run(parallel, "bury", [third], 1, ERROR)
-    parallel.move("mail", third, "bulk")  # the first holds the digest
-    parallel.cancel("bulk", first)
-    parallel.move("mail", third, "bulk")
-    unique("f", "bulk")
+    unique("e", "mail")
 
 
 OPERATOR_SCENARIOS = (
-    people_move_jobs,
-    people_move_jobs_back,
-    people_move_jobs_that_have_waited,
-    people_move_unique_jobs,
+    people_requeue_elsewhere,
+    people_requeue_elsewhere_and_back,
+    people_requeue_unique_jobs_elsewhere,
     people_cancel,
     people_purge_one_client,
     people_cancel_all_of_a_client,

@@ -35,7 +35,6 @@ REASONS: dict[str, tuple[str, ...]] = {
         "finish_members : [ends == nil -> true]",
         "finish_members : [flows[part] = ends -> nothing]",
         'advance_workflow : [note ~= "done" -> true]',
-        "lib/members move_note: [not is_member(id) -> false]",
         "suspend : [#mine == 0 -> false]",
         "claim_lane : [q.has_limits -> true]",
         "claim_lane : [q.has_waiting_since -> true]",
@@ -70,10 +69,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/steps begin_wait: former.due[ <= -> < ]now",
         "lib/steps place_event: wait.due[ <= -> < ]now",
     ),
-    "No job has waited since 1970.": (
-        "move load_job: score[ >= -> > ]tonumber(lowest_held())",
-        "run_now : tonumber(due)[ >= -> > ]tonumber(lowest_held())",
-    ),
+    "No job has waited since 1970.": ("run_now : tonumber(due)[ >= -> > ]tonumber(lowest_held())",),
     "Only a torn log leaves it like that: see test_torn_log.py.": (
         "lib/used_times count_ends: [client -> true]",
         "promote pick: [record -> true]",

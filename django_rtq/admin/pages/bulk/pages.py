@@ -35,7 +35,12 @@ from django_rtq.admin.display.bulk_texts import (
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import STATE_LABELS, number_text, rest_refused_text
 from django_rtq.admin.filters import filter_facts, filter_query, read_filter
-from django_rtq.admin.pages.bulk.move_targets import move_targets, read_target, warn_if_nobody_serves, warn_of_target
+from django_rtq.admin.pages.bulk.requeue_targets import (
+    read_target,
+    refuses_target,
+    requeue_targets,
+    warn_if_nobody_serves,
+)
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull
 from django_rtq.formatting import format_moment
@@ -56,7 +61,6 @@ LONGEST_IDS = 4000  # characters: of the jobs that do the rest, one in each shar
 _PERMISSIONS: Mapping[str, str] = {
     "requeue": permissions.REQUEUE,
     "run_now": permissions.REQUEUE,
-    "move": permissions.REQUEUE,
     "discard": permissions.DISCARD,
     "cancel": permissions.CANCEL,
 }
@@ -81,7 +85,7 @@ class BulkForm:
         selection = Selection(
             queues=[queue], states=[state], filter=read_filter(data), until_ms=read_moment_ms(data) or None
         )
-        target = read_target(data, queue) if verb == "move" else ""
+        target = read_target(data) if verb == "requeue" else ""
         sweep = Sweep(verb=verb, selection=selection, target=target)
         return cls(sweep=sweep, queue=queue, state=state, per_second=read_rate(data))
 
@@ -114,8 +118,8 @@ class BulkForm:
 
     @property
     def targets(self) -> Sequence[Any]:
-        """The queues to which they can be moved, if that is the action."""
-        return move_targets(self.queue) if self.sweep.verb == "move" else ()
+        """The other queues in which they can be requeued, if that is the action."""
+        return requeue_targets(self.queue) if self.sweep.verb == "requeue" else ()
 
     @property
     def filter_text(self) -> str:
@@ -168,7 +172,7 @@ class BulkPages(PageAdmin):
     # -- pages
 
     def selected(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
-        """Act on the selected jobs. Discarding, cancelling and moving ask first."""
+        """Act on the selected jobs. Discarding and cancelling ask first."""
         queue, ids = query_params.get_queue_name(request.POST), query_params.get_ids(request.POST)
         back = HttpResponseRedirect(query_params.get_next_url(request, self.url(self.bulk_home)))
         if not queue or not ids:
@@ -178,18 +182,13 @@ class BulkPages(PageAdmin):
         sweep, state = form.sweep, form.state
         if ACTIONS[verb].asks and "confirmed" not in request.POST:
             return self._confirm_selected(request, form, ids)
-        if verb == "move" and not sweep.target:
-            warn_of_target(request, queue)
-            return self._confirm_selected(request, form, ids)
         done = get_inspector().actions.done(verb, queue, ids, sweep.how(state))
         if done:
             text = form.done_text(len(done))
             log_action(request, self.bulk_entry(name=queue), text, done)
             messages.success(request, text)
-        if done and sweep.target:
-            warn_if_nobody_serves(request, sweep.target)
         if refused := len(get_inspector().actions.reached(ids)) - len(done):
-            messages.warning(request, no_longer_text(refused, state, verb))
+            messages.warning(request, no_longer_text(refused, state))
         return back
 
     def all_matching(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
@@ -198,10 +197,8 @@ class BulkPages(PageAdmin):
         if not form.queue:
             messages.warning(request, _("Choose a queue or a group of dead letters first."))
             return HttpResponseRedirect(self.url(self.bulk_home))
-        if request.method == "POST" and form.sweep.selection.until_ms and (form.sweep.target or verb != "move"):
+        if request.method == "POST" and form.sweep.selection.until_ms and not refuses_target(request):
             return self._act_on_matching(request, form)
-        if verb == "move" and "target" in request.POST:
-            warn_of_target(request, form.queue)
         count = get_inspector().sweeps.count(form.at(None).sweep)
         context = {
             "question": bulk_question(verb, count.count, form.state, searched=count.searched, total=count.total),
@@ -226,8 +223,6 @@ class BulkPages(PageAdmin):
         if left and state == "over" and form.per_second and _has_next_job(form.sweep):
             state = "slow"
         hint = REMAINDER_HINTS[state]()
-        if left and state == "over" and verb == "move":
-            hint = f"{hint} {no_longer_text(left, form.state, verb)}"
         done = max(0, total - left)
         at_least_left = 0 if count.is_complete else left
         context = {
@@ -247,7 +242,7 @@ class BulkPages(PageAdmin):
     def act_on_all(self, request: HttpRequest, verb: Verb, jobs: AllJobs) -> HttpResponse:
         """Cancel all waiting jobs of a client or a task, or requeue all of its dead letters, after a question."""
         sweep = _read_sweep(request.POST, verb, jobs.wanted)
-        if request.method == "POST" and sweep.selection.until_ms:
+        if request.method == "POST" and sweep.selection.until_ms and not refuses_target(request):
             self.act_in_queues(request, sweep, jobs.log, read_rate(request.POST))
             return HttpResponseRedirect(jobs.back)
         counted = get_inspector().sweeps.count(_read_sweep(QueryDict(), verb, jobs.wanted))
@@ -266,6 +261,7 @@ class BulkPages(PageAdmin):
             "action": jobs.action,
             "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
             "is_harmless": verb == "requeue",
+            "targets": requeue_targets() if verb == "requeue" else (),
             "has_rate": True,
             "breadcrumbs": jobs.breadcrumbs,
             "back": jobs.back,
@@ -275,7 +271,7 @@ class BulkPages(PageAdmin):
     def act_in_queues(self, request: HttpRequest, sweep: Sweep, log: Log, per_second: int = 0) -> list[str]:
         """Act in all queues of a sweep, and tell the user. Returns those that are not finished. Raises BrokerError."""
         result, jobs, error = _act(sweep, per_second)
-        text = bulk_done_text(sweep.verb, result.count)
+        text = bulk_done_text(sweep.verb, result.count, target=sweep.target)
         if jobs:
             rest = _("%(done)s Jobs of these queues do the rest: %(queues)s.")
             text = rest % {"done": text, "queues": ", ".join(job.queue_name for job in jobs)}
@@ -289,6 +285,8 @@ class BulkPages(PageAdmin):
             messages.warning(request, text)
         else:
             messages.success(request, text)
+        if sweep.target:
+            warn_if_nobody_serves(request, sweep.target)
         return result.queues_left
 
     def purge_for_a_while(self, request: HttpRequest, queue: str, client: str | None, log: Log) -> bool:
@@ -325,8 +323,7 @@ class BulkPages(PageAdmin):
             return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{sweep.verb}_all", query=form.query))
         if jobs:
             return self._show_progress(request, form, done, jobs)
-        is_of_dead = form.state == "dead" and sweep.verb != "move"
-        back = self.url(self.bulk_home) if is_of_dead else self._list_of(form)
+        back = self.url(self.bulk_home) if form.state == "dead" else self._list_of(form)
         if done:
             self._log_form(request, form, f"{text} ({form.filter_text})")
             messages.success(request, text)
@@ -335,7 +332,7 @@ class BulkPages(PageAdmin):
         elif not result.refused:
             messages.warning(request, nothing_matches_text(form.state))
         if result.refused:
-            messages.warning(request, no_longer_text(result.refused, form.state, sweep.verb))
+            messages.warning(request, no_longer_text(result.refused, form.state))
         return HttpResponseRedirect(back)
 
     def _show_progress(
@@ -367,8 +364,6 @@ class BulkPages(PageAdmin):
             "verb": bulk_button(verb, form.state),
             "back": back,
             "breadcrumbs": self._crumbs(form),
-            "is_harmless": verb == "move",
-            "targets": form.targets,
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
@@ -426,7 +421,8 @@ def _read_sweep(data: QueryDict, verb: Verb, wanted: JobFilter) -> Sweep:
     if named and not queues:
         raise Http404
     selection = Selection(queues=queues, filter=wanted, until_ms=read_moment_ms(data) or None)
-    return Sweep(verb=verb, selection=selection)
+    target = read_target(data) if verb == "requeue" else ""
+    return Sweep(verb=verb, selection=selection, target=target)
 
 
 def _act(sweep: Sweep, per_second: int = 0) -> tuple[Result, list[JobHandle[Any]], BrokerError | QueueFull | None]:

@@ -33,13 +33,6 @@ local function drop_notes(q, ids)
   if #ids > 0 then redis.call("HDEL", q.ended_members, unpack(ids)) end
 end
 
--- A member moves to another queue, where it is "open". What is noted in its own must not be heard of later.
-local function move_note(q, target, id, is_dead)
-  if not is_member(id) then return end
-  if is_dead or redis.call("HEXISTS", q.ended_members, id) == 1 then note_members(target, { id }, "open") end
-  redis.call("HDEL", q.ended_members, id)
-end
-
 -- Whether a run of a member that was claimed then holds it.
 local function is_run_of(q, worker, id, claimed)
   return string.match(redis.call("HGET", q.running_of .. worker, id) or "", "^%d+ (%d+)") == claimed

@@ -41,11 +41,6 @@ local function held_score(number, since)
   return number * SPAN + since
 end
 
--- Since when a job waits, by that score.
-local function held_since(score)
-  return score % SPAN
-end
-
 -- The lowest score of what a pause holds, and the highest, excluded.
 local function scores_of(entry)
   local number = string.match(entry, "^%d+")

@@ -1,9 +1,9 @@
-"""A power cut may keep any prefix of what a move wrote. It may leave a job in both queues, never in none."""
+"""A power cut may keep any prefix of a requeue in another queue. It may leave a job in both queues, never in none."""
 
 import pytest
 
 from django_rtq.handle import JobHandle
-from tests.broker.model.dropping_calls import MOVE_CALLS
+from tests.broker.model.dropping_calls import REQUEUE_CALLS
 from tests.broker.model.script_calls import SCRIPT_CALLS, prepared
 from tests.broker.test_torn_log import copy_of, cuts, restore, writes_of
 from tests.support.jobs import QUEUE
@@ -11,9 +11,9 @@ from tests.support.snapshots import snapshot
 
 
 @pytest.mark.parametrize("is_sent_again", [False, True], ids=["once", "sent_again"])
-@pytest.mark.parametrize("verb", ["move", *MOVE_CALLS])
-def test_no_prefix_of_a_move_loses_a_job(redis, broker, verb, is_sent_again):
-    call = {**SCRIPT_CALLS, **MOVE_CALLS}[verb]
+@pytest.mark.parametrize("verb", ["requeue_elsewhere", *REQUEUE_CALLS])
+def test_no_prefix_of_a_requeue_elsewhere_loses_a_job(redis, broker, verb, is_sent_again):
+    call = {**SCRIPT_CALLS, **REQUEUE_CALLS}[verb]
     job_ids = {job.id for job in prepared(redis, broker, call)}
     copy = copy_of(redis)
     jobs = [JobHandle(job_id, QUEUE) for job_id in sorted(job_ids)]

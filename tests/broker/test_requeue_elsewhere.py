@@ -1,0 +1,185 @@
+"""dead -> queued in another queue."""
+
+import pytest
+from django.test import override_settings
+
+from django_rtq.handle import JobHandle
+from django_rtq.jobs.job import JobState
+from django_rtq.signals import job_requeued
+from tests.support import sweeps
+from tests.support.jobs import (
+    ERROR,
+    NOTE,
+    QUEUE,
+    claim,
+    claim_all,
+    claimed_job,
+    dead_job,
+    dead_unique_job,
+    finished_job,
+    queued_job,
+    retrying_job,
+    unique_job,
+)
+from tests.support.redis_server import LEASE_SECONDS
+from tests.support.snapshots import GONE, MS, changes, snapshot
+
+TARGET = "bulk"
+
+
+@pytest.fixture
+def rtq_settings(redis, proxy):
+    """They name another queue."""
+    with override_settings(RTQ={"REDIS": proxy.url, "LEASE_SECONDS": LEASE_SECONDS, "QUEUES": {TARGET: {}}}):
+        yield
+
+
+def test_it_goes_to_the_end_of_its_lane_there_with_all_its_attempts(redis, broker, inspector):
+    job = dead_job(broker, "a", client="x", priority=5, expires="+1")
+    before = snapshot(redis, times=False)
+
+    assert inspector.requeue(QUEUE, [job.id], to=TARGET) == [job.id]
+
+    after = snapshot(redis, times=False)
+    assert changes(before, after) == {
+        **dict.fromkeys(["dead", "errors", "failures", "jobs"], GONE),
+        "finished": {"a"},  # so that it is not enqueued again
+        "stats": {**before["stats"], "requeued": 1},
+        "rtq:queues": {QUEUE, TARGET},
+        "bulk:bands": {"5": 5},
+        "bulk:errors": {"a": ERROR + "\n"},
+        "bulk:jobs": {"a": f"5 3 {MS} 0 x\n{{}}"},
+        "bulk:lane:5:x": ["a"],
+        "bulk:lanes": {"5:x": MS},
+        "bulk:ring:5": {"x": 1},
+        "bulk:turn": "1",
+        "bulk:waiting_since": {"a": MS},
+        "bulk:work_signal": {"work": 0},
+    }
+    assert claim(broker, queues=[QUEUE, TARGET]) == [job.id]
+
+
+@pytest.mark.parametrize("seed", [queued_job, claimed_job, retrying_job, finished_job])
+def test_a_job_that_is_not_dead_is_left_alone(redis, broker, inspector, seed):
+    job = seed(broker)
+    before = snapshot(redis)
+
+    assert inspector.requeue(QUEUE, [job.id, "unknown"], to=TARGET) == []
+
+    assert snapshot(redis) == before
+
+
+def test_one_that_has_died_since_it_was_looked_at_is_left_alone(redis, broker, inspector):
+    job = dead_job(broker)
+    before = snapshot(redis)
+
+    assert inspector.requeue(QUEUE, [job.id], to=TARGET, latest_ms=1) == []
+
+    assert snapshot(redis) == before
+
+
+def test_sent_twice_it_is_done_once(redis, broker, inspector):
+    jobs = [dead_job(broker).id for _ in range(120)]
+
+    assert inspector.requeue(QUEUE, [*jobs, *jobs], to=TARGET) == jobs
+    before = snapshot(redis)
+    assert inspector.requeue(QUEUE, jobs, to=TARGET) == []
+
+    assert snapshot(redis) == before
+    assert before["bulk:lane:0:"] == jobs
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_after_a_lost_reply_it_is_told_what_was_done(redis, broker, inspector, moment):
+    jobs = [dead_job(broker).id, claimed_job(broker, queue="other").id]
+    redis.drop_connection(moment)
+
+    assert inspector.requeue(QUEUE, jobs, to=TARGET) == jobs[:1]
+
+
+def test_a_full_queue_takes_it(broker, inspector):
+    broker.limits.change(TARGET, {"run:queue": "max_waiting=1"})
+    queued_job(broker, queue=TARGET)
+    job = dead_job(broker)
+
+    inspector.requeue(QUEUE, [job.id], to=TARGET)
+
+    assert inspector.queues.get(TARGET).queued == 2
+
+
+def test_its_own_queue_is_no_other(redis, broker, inspector):
+    job = dead_job(broker)
+
+    assert inspector.requeue(QUEUE, [job.id], to=QUEUE) == [job.id]
+
+    assert snapshot(redis)["lane:0:"] == [job.id]
+
+
+def test_a_queue_that_settings_do_not_name_is_refused_in_words(redis, broker, inspector):
+    job = dead_job(broker)
+    before = snapshot(redis)
+
+    with pytest.raises(ValueError, match=r'Queue bulkk is not one of the settings\. Name it in RTQ\["QUEUES"\]'):
+        inspector.requeue(QUEUE, [job.id], to="bulkk")
+
+    assert snapshot(redis) == before
+
+
+def test_its_id_is_known_where_it_was(broker, inspector):
+    job = dead_job(broker)
+    inspector.requeue(QUEUE, [job.id], to=TARGET)
+
+    assert broker.enqueue(QUEUE, [job]) == ["exists"]
+
+
+def test_all_that_match_go_there(broker, inspector):
+    jobs = [dead_job(broker).id for _ in range(3)]
+
+    sweeps.run(inspector, "requeue", queues=[QUEUE], target=TARGET)
+
+    assert claim_all(broker, queue=TARGET) == jobs
+
+
+def test_the_signal_names_the_queue_where_they_are(broker, inspector):
+    heard, job = [], dead_job(broker)
+    job_requeued.connect(lambda **said: heard.append((said["job_ids"], said["queue"])), weak=False, dispatch_uid="test")
+    try:
+        inspector.requeue(QUEUE, [job.id, "unknown"], to=TARGET)
+    finally:
+        job_requeued.disconnect(dispatch_uid="test")
+
+    assert heard == [([job.id], TARGET)]
+
+
+def test_a_handle_finds_its_job(broker, inspector):
+    job = dead_job(broker)
+    inspector.requeue(QUEUE, [job.id], to=TARGET)
+
+    found = JobHandle(job.id, QUEUE).refresh()
+    assert (found.queue, found.state, found.failures, len(found.errors)) == (TARGET, JobState.QUEUED, 0, 1)
+    assert found.expires_at is None
+    assert inspector.cancel(job.id, QUEUE) == "cancelled"
+
+
+# -- unique jobs
+
+
+def test_a_unique_job_holds_its_digest_there(redis, broker, inspector):
+    job = dead_unique_job(broker)
+
+    inspector.requeue(QUEUE, [job.id], to=TARGET)
+
+    assert snapshot(redis)["bulk:digests"] == {job.id: NOTE}
+    assert 0 < redis.pttl("{rtq:bulk}:unique:d1") <= 3_600_000
+    assert broker.enqueue_unique(QUEUE, [unique_job("b")]) == ["ok"]  # a queue knows only its own jobs
+
+
+def test_it_stays_dead_while_another_like_it_lives_there(redis, broker, inspector):
+    job = dead_unique_job(broker)
+    queued_job(broker, queue=TARGET)
+    redis.set("{rtq:bulk}:unique:d1", next(iter(snapshot(redis)["bulk:jobs"])))
+    before = snapshot(redis)
+
+    assert inspector.requeue(QUEUE, [job.id], to=TARGET) == []
+
+    assert snapshot(redis) == before
