@@ -13,7 +13,10 @@ from tests.support.jobs import (
     finished_job,
     new_job,
     queued_job,
+    retrying_job,
+    scheduled_job,
     settle,
+    suspect_job,
 )
 from tests.support.snapshots import GONE, changes, snapshot
 
@@ -35,6 +38,30 @@ def test_the_only_job_of_a_lane_leaves_nothing(redis, broker, inspector):
         "bands": GONE,
         "stats": {"enqueued": 1, "cancelled": 1},
     }
+
+
+def test_a_job_behind_others_leaves_its_name_in_the_lane(redis, broker, inspector):
+    _, _, job = [queued_job(broker, name, client="x") for name in "bca"]
+    before = snapshot(redis, times=False)
+
+    inspector.cancel(job.id)
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        **OUTCOME,
+        "jobs": {name: before["jobs"][name] for name in "bc"},
+        "cancelled_in_lane": {"a": "0:x"},
+        "stats": {"enqueued": 3, "cancelled": 1},
+    }
+
+
+@pytest.mark.parametrize("order", ["bcad", "dcba", "cbad", "abcd"])
+def test_when_the_last_job_of_a_lane_is_cancelled_no_name_is_left(redis, broker, inspector, order):
+    jobs = {name: queued_job(broker, name, client="x") for name in "abcd"}
+
+    for name in order:
+        inspector.cancel(jobs[name].id)
+
+    assert {"lane:0:x", "lanes", "ring:0", "bands", "cancelled_in_lane"}.isdisjoint(snapshot(redis))
 
 
 def test_a_lane_waits_since_its_first_job(redis, broker, inspector):

@@ -66,6 +66,10 @@ def test_it_tells_when_the_first_lease_of_anybody_ends(redis, broker):
     assert LEASE_SECONDS - (server_ms(redis) - began) / 1000 <= left <= LEASE_SECONDS
 
 
+def test_where_nobody_works_there_is_no_deadline(redis, broker):
+    assert renew(broker, [QUEUE], []) == (None, set())
+
+
 def test_after_a_silence_of_half_a_lease_all_leases_end_later_and_nothing_is_reclaimed_for_half_a_lease(redis, broker):
     broker.sign_on([QUEUE], WORKER)
     broker.sign_on([QUEUE], "dead")
@@ -209,6 +213,17 @@ def test_who_does_not_promote_tends_besides_those_who_do(redis, broker, now):
     assert "promoted" not in snapshot(redis)["clock"]
     assert entry(broker, pause_ms=1000, tends="checked")[0] is False
     assert entry(broker, tends="")[0] is False
+
+
+def test_a_lease_is_renewed_whoever_tends(redis, broker, now):
+    let_tend(redis, broker, now)
+    redis.zadd(broker.keys.of(QUEUE).workers, {WORKER: 1, "other": 2})
+
+    for names, unknown in (([WORKER], set()), ([WORKER, "nobody"], {"nobody"}), ([WORKER], set())):
+        stand_still(redis, broker, now)
+        assert renew(broker, [QUEUE], names, pause_ms=1000) == (None, unknown)
+
+    assert snapshot(redis)["workers"] == {WORKER: now + LEASE_SECONDS * 1000, "other": 2}
 
 
 @pytest.mark.parametrize("seed", ["rate_times", "next_starts", "paused"])
