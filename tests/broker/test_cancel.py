@@ -13,10 +13,7 @@ from tests.support.jobs import (
     finished_job,
     new_job,
     queued_job,
-    retrying_job,
-    scheduled_job,
     settle,
-    suspect_job,
 )
 from tests.support.snapshots import GONE, changes, snapshot
 
