@@ -55,6 +55,28 @@ def test_its_client_has_not_had_its_turn_and_is_next(redis, broker):
     assert names(claim_all(broker, 1)) == ["x1", "y1", "x2"]
 
 
+def test_each_band_has_its_own_turns(redis, broker):
+    jobs = claimed_jobs(broker, *(new_job(f"{band}", client="x", priority=band) for band in (5, 0)))
+    for name, priority in (("y5", 5), ("y0", 0)):
+        queued_job(broker, name, client="y", priority=priority)
+
+    settle(broker, "release", *jobs)
+
+    assert names(claim_all(broker, 1)) == ["5", "y5", "0", "y0"]
+
+
+def test_given_back_again_and_again_it_is_still_next(redis, broker):
+    for name in "xyz":
+        queued_job(broker, name, client=name)
+    for _ in range(5):
+        (x,) = claim(broker, worker=WORKER)
+        (y,) = claim(broker, worker=WORKER)
+        settle(broker, "release", *map(_Named, (x, y)))
+        assert names([x, y]) == ["x", "y"]
+
+    assert names(claim_all(broker, 1)) == ["x", "y", "z"]
+
+
 class _Named:
     def __init__(self, job_id):
         self.id = job_id
@@ -85,6 +107,24 @@ def test_batches_that_are_cut_change_no_turn(redis, broker, lines, cuts):
     assert started == in_turn
 
 
+def test_the_next_run_has_the_same_number(redis, broker):
+    job = claimed_job(broker, "a")
+    settle(broker, "release", job)
+
+    claim(broker)
+
+    assert snapshot(redis, times=False)["running:w2"] == {"a": "1 <ms>"}
+
+
+def test_a_job_that_is_still_in_its_lane_is_not_there_twice(redis, broker):
+    job = claimed_job(broker)
+    redis.rpush(broker.keys.of(QUEUE).lane + b"0:", job.id)  # what a torn log leaves of a claim
+
+    settle(broker, "release", job)
+
+    assert snapshot(redis)["lane:0:"] == [job.id]
+
+
 @pytest.mark.parametrize("record", ["", "{}", "1 2\n{}", "no header at all"])
 def test_a_record_without_a_header_is_queued_as_nobodys(redis, broker, record):
     job = claimed_job(broker, "a")
@@ -94,3 +134,12 @@ def test_a_record_without_a_header_is_queued_as_nobodys(redis, broker, record):
 
     assert snapshot(redis, times=False)["lane:0:"] == ["a"]
     assert names(claim_all(broker)) == ["a"]
+
+
+def test_a_lane_waits_as_long_as_the_job_that_came_back(redis, broker):
+    job = claimed_job(broker)
+    since = int(job.id[:12], 16)
+
+    settle(broker, "release", job)
+
+    assert snapshot(redis)["lanes"] == {"0:": since}
