@@ -226,8 +226,6 @@ def _over(timeout: float, details: JobDetails, position: QueuePosition) -> JobDe
 def _why_failed(details: JobDetails) -> str:
     if details.state not in (JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED):
         return f"was dead and has been requeued since: it is {details.state} now."
-    if details.is_dropped:
-        return "was dropped: its queue was full, and a later job took its place."
     if not details.errors:
         return f"is {details.state}."
     last = details.errors[-1]

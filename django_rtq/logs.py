@@ -59,9 +59,8 @@ _unknown_tasks = OncePerTask()
 
 
 def connect_operator_events() -> None:
-    """Log cancelled, dropped, requeued and discarded jobs, in every process. May be called twice."""
+    """Log cancelled, requeued and discarded jobs, in every process. May be called twice."""
     signals.job_cancelled.connect(log_cancelled, dispatch_uid="rtq-log")
-    signals.job_dropped.connect(log_dropped, dispatch_uid="rtq-log")
     signals.job_requeued.connect(log_requeued, dispatch_uid="rtq-log")
     signals.job_discarded.connect(log_discarded, dispatch_uid="rtq-log")
 
@@ -164,12 +163,6 @@ def log_released(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> Non
 
 def log_cancelled(*, job_id: str, queue: str, **kwargs: object) -> None:
     logger.info("cancelled job %s of queue %s", job_id, queue, extra=about_jobs([job_id], queue=queue))
-
-
-def log_dropped(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    extra = about_jobs(job_ids, queue=queue)
-    number = "job" if len(job_ids) == 1 else _jobs(job_ids)
-    logger.info("dropped the oldest %s of full queue %s: %s", number, queue, _first_ids(job_ids), extra=extra)
 
 
 def log_requeued(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:

@@ -58,7 +58,6 @@ job_expired = JobSignal()  # job: not started before it expired
 job_released = JobSignal()  # job_ids, queue: given back by a worker that did not run them
 job_reclaimed = JobSignal()  # job_ids, buried_ids, queue, worker ("": expired leases): taken from a dead worker
 job_cancelled = JobSignal()  # job_id, queue
-job_dropped = JobSignal()  # job_ids, queue: cancelled by a process whose job took their place (on_full="drop_oldest")
 job_requeued = JobSignal()  # job_ids, queue: where they are queued now
 job_discarded = JobSignal()  # job_ids, queue
 workflow_blocked = JobSignal()  # workflow_id, name: a dead job keeps it from going on

@@ -179,13 +179,6 @@ def send_cancelled(*, job_id: str, queue: str, **kwargs: Any) -> None:
     _send_ended(job_id, queue, JobState.CANCELLED)
 
 
-@receiver(signals.job_dropped)
-def send_dropped(*, job_ids: Sequence[str], queue: str, **kwargs: Any) -> None:
-    """Send task_finished for jobs that were dropped from a full queue."""
-    for job_id in job_ids:
-        _send_ended(job_id, queue, JobState.CANCELLED)
-
-
 @receiver(signals.job_reclaimed)
 def send_crashed(*, buried_ids: Sequence[str], queue: str, **kwargs: Any) -> None:
     """Send task_finished for jobs that are dead because their worker processes died."""

@@ -6,14 +6,13 @@ Every method may be repeated when its reply was lost. The header of each script 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django_rtq import signals
-from django_rtq.broker.enqueue_calls import AnyJob, SentJob, enqueue_calls, enqueue_many, script_mode
+from django_rtq.broker.enqueue_calls import AnyJob, enqueue_calls, enqueue_many
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.limits import LimitStore, SettingsKeeper
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
@@ -42,7 +41,6 @@ from django_rtq.broker.workflows import Advance, WorkflowStore, read_advance, re
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError, BrokerFull
 from django_rtq.jobs.job import PARK_SECONDS, Job, made_ms
-from django_rtq.jobs.outcome import DROPPED
 from django_rtq.jobs.record import Header, read_head, read_record, write_record
 from django_rtq.threads import shared_property
 
@@ -96,11 +94,7 @@ class Broker:
             from django_rtq.broker.replicas import Replicas
 
             self._replicas = Replicas(config.wait_replicas, command_seconds=self.connection_settings.socket_timeout)
-        #: How scripts drop jobs of a full queue, as they take it; "": they do not. No method: the broker has objects
-        #: that keep it, and without a cycle its connections are closed with it.
-        self._drop_modes: dict[str, str] = {}  # of queues
-        self.drop_mode: Callable[[str], str] = partial(_drop_mode, config, self._drop_modes)
-        self.schedules = ScheduleStore(self.redis, self.keys, self.drop_mode)
+        self.schedules = ScheduleStore(self.redis, self.keys)
         self._data_id = ""  # of the data in Redis, as the last heartbeat found it
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
         self.workflows = WorkflowStore(self.redis, self.keys, config)
@@ -148,7 +142,7 @@ class Broker:
         """How long a worker may be silent."""
         return int(self.config.lease_seconds * 1000)
 
-    # -- for producers. What they enqueue may cancel older jobs (on_full="drop_oldest"): then job_dropped is sent
+    # -- for producers
 
     def enqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """Enqueue jobs: "ok", "exists" for a known id (G8), or "full ..." for one that does not fit (max_waiting).
@@ -160,24 +154,19 @@ class Broker:
             answer: bytes = self.redis.execute_one(_enqueue_command(self.keys.of(queue), jobs[0]), resend=True)
             if answer != b"limited":
                 return [answer.decode()]
-        words = self.redis.run(self._enqueue(queue, jobs, all_or_none))
-        return words if len(words) == len(jobs) else self._tell_dropped(queue, jobs, words)
+        return self.redis.run(self._enqueue(queue, jobs, all_or_none))
 
     async def aenqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue() for coroutines."""
-        return await self._atell_dropped(
-            queue, jobs, await self.async_redis.run(self._enqueue(queue, jobs, all_or_none))
-        )
+        return await self.async_redis.run(self._enqueue(queue, jobs, all_or_none))
 
     def enqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue() of jobs that have no duplicate alive (G9): also "duplicate <id>", "after <id>"."""
-        return self._tell_dropped(queue, jobs, self.redis.run(self._enqueue_unique(queue, jobs, all_or_none)))
+        return self.redis.run(self._enqueue_unique(queue, jobs, all_or_none))
 
     async def aenqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue_unique() for coroutines."""
-        return await self._atell_dropped(
-            queue, jobs, await self.async_redis.run(self._enqueue_unique(queue, jobs, all_or_none))
-        )
+        return await self.async_redis.run(self._enqueue_unique(queue, jobs, all_or_none))
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
         """Enqueue the jobs of several calls in one round trip. For each call its answers, or a BrokerError."""
@@ -186,11 +175,7 @@ class Broker:
     def _enqueue_calls(self, calls: Sequence[EnqueueCall]) -> Steps[list[list[str] | BrokerError]]:
         if names := list({call.queue for call in calls} - self._registered_queues):
             yield from self._register_queues(names)
-        dropped: dict[str, list[str]] = {}
-        answers = yield from enqueue_calls(self.keys, calls, self.drop_mode, dropped, self._replicas)
-        for queue, job_ids in dropped.items():
-            signals.job_dropped.send_robust(Broker, job_ids=job_ids, queue=queue)
-        return answers
+        return (yield from enqueue_calls(self.keys, calls, self._replicas))
 
     def _enqueue(self, queue: str, jobs: list[NewJob], all_or_none: bool) -> Steps[list[str]]:
         yield from self._register_queue(queue)
@@ -199,29 +184,13 @@ class Broker:
             if answer != b"limited":
                 return [answer.decode()]
             self._plain_queues.discard(queue)
-        if self.drop_mode(queue):
-            return (yield from self._enqueue_unique(queue, jobs, all_or_none))
-        keys, mode = self.keys.of(queue), "1" if all_or_none else ""
-        return (yield from enqueue_many(keys, "enqueue_many", jobs, AT_ONCE, mode, self._replicas))
-
-    def _enqueue_unique(self, queue: str, jobs: list[SentJob], all_or_none: bool) -> Steps[list[str]]:
-        yield from self._register_queue(queue)
-        mode = script_mode(all_or_none, self.drop_mode(queue))
         keys = self.keys.of(queue)
-        return (yield from enqueue_many(keys, "enqueue_unique", jobs, MAINTAIN_AT_ONCE, mode, self._replicas))
+        return (yield from enqueue_many(keys, "enqueue_many", jobs, AT_ONCE, all_or_none, self._replicas))
 
-    def _tell_dropped(self, queue: str, jobs: Sequence[AnyJob], words: list[str]) -> list[str]:
-        """Send the signal of dropped jobs, and return the answers: one for each job."""
-        if dropped := words[len(jobs) :]:
-            signals.job_dropped.send_robust(Broker, job_ids=dropped, queue=queue)
-        del words[len(jobs) :]
-        return words
-
-    async def _atell_dropped(self, queue: str, jobs: Sequence[AnyJob], words: list[str]) -> list[str]:
-        if dropped := words[len(jobs) :]:
-            await signals.job_dropped.asend_robust(Broker, job_ids=dropped, queue=queue)
-        del words[len(jobs) :]
-        return words
+    def _enqueue_unique(self, queue: str, jobs: list[UniqueJob], all_or_none: bool) -> Steps[list[str]]:
+        yield from self._register_queue(queue)
+        keys = self.keys.of(queue)
+        return (yield from enqueue_many(keys, "enqueue_unique", jobs, MAINTAIN_AT_ONCE, all_or_none, self._replicas))
 
     def _register_queue(self, queue: str) -> Steps[None]:
         if queue not in self._registered_queues:
@@ -559,14 +528,6 @@ class Broker:
         script = SCRIPTS[name]
         commands = [script.call(self.keys.of(queue), arguments, worker=worker) for queue in queues]
         return self.redis.execute(commands, resend=True)
-
-
-def _drop_mode(config: Config, known: dict[str, str], queue: str) -> str:
-    mode = known.get(queue)
-    if mode is None:
-        is_on = config.queue(queue).on_full == "drop_oldest"
-        mode = known[queue] = f"{config.max_results} {config.cancelled_ttl_ms} {DROPPED}" if is_on else ""
-    return mode
 
 
 def _enqueue_command(keys: QueueKeys, job: NewJob) -> Command:

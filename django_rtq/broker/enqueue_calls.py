@@ -5,13 +5,13 @@ What an enqueue costs Redis: D69.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated, as_unique
+from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.exceptions import BrokerError
@@ -30,29 +30,16 @@ SentJob = TypeVar("SentJob", NewJob, UniqueJob)
 class _Part(NamedTuple):
     """What one call of a script sends."""
 
-    queue: str
     command: Command
     owners: Sequence[int]  # of each job the number of its call
 
 
-def script_mode(all_or_none: bool, drop_mode: str) -> str:
-    """The first argument of the script enqueue_unique."""
-    return f"{'1' if all_or_none else ''} {drop_mode}".rstrip()
-
-
 def enqueue_calls(
-    keys: Keys,
-    calls: Sequence[EnqueueCall],
-    drop_mode: Callable[[str], str],
-    dropped: dict[str, list[str]],
-    replicas: Replicas | None,
+    keys: Keys, calls: Sequence[EnqueueCall], replicas: Replicas | None
 ) -> Steps[list[list[str] | BrokerError]]:
-    """The answers to each call, or the error with which Redis refused any of its jobs. See Broker.enqueue_calls().
-
-    Adds the ids of dropped jobs to `dropped`, by queue.
-    """
+    """The answers to each call, or the error with which Redis refused any of its jobs. See Broker.enqueue_calls()."""
     answers: list[list[str] | BrokerError] = [[] for _ in calls]
-    for trip in _trips(_parts(keys, calls, drop_mode)):
+    for trip in _trips(_parts(keys, calls)):
         commands = [part.command for part in trip]
         if replicas:
             *replies, waited = yield [*commands, replicas.wait_again()]
@@ -66,17 +53,14 @@ def enqueue_calls(
                     answers[owner] = reply
                 elif not isinstance(answer, BrokerError):
                     answer.append(reply[number].decode())
-            if not isinstance(reply, BrokerError) and len(reply) > len(part.owners):
-                dropped.setdefault(part.queue, []).extend(word.decode() for word in reply[len(part.owners) :])
     return answers
 
 
-def _parts(keys: Keys, calls: Sequence[EnqueueCall], drop_mode: Callable[[str], str]) -> Iterator[_Part]:
+def _parts(keys: Keys, calls: Sequence[EnqueueCall]) -> Iterator[_Part]:
     """The calls of scripts: few for each queue, with its jobs in the order of the calls."""
     queues: dict[str, list[tuple[int, AnyJob]]] = {}
     for number, (queue, jobs, *_) in enumerate(calls):
-        sent = map(as_unique, jobs) if drop_mode(queue) else jobs
-        queues.setdefault(queue, []).extend((number, job) for job in sent)
+        queues.setdefault(queue, []).extend((number, job) for job in jobs)
     for queue, owned in queues.items():
         # Calls for all or none go alone: more jobs than a script takes are refused by the caller.
         for (is_unique, together), group in groupby(owned, lambda each: _kind(calls, *each)):
@@ -85,9 +69,8 @@ def _parts(keys: Keys, calls: Sequence[EnqueueCall], drop_mode: Callable[[str], 
             at_once = MAINTAIN_AT_ONCE if is_unique else AT_ONCE
             for start in range(0, len(same), at_once):
                 owners, jobs_of_part = zip(*same[start : start + at_once], strict=True)
-                mode = script_mode(together is not None, drop_mode(queue))
-                arguments = chain((mode,), chain.from_iterable(jobs_of_part))
-                yield _Part(queue, script.call(keys.of(queue), arguments), owners)
+                arguments = chain((_together(together is not None),), chain.from_iterable(jobs_of_part))
+                yield _Part(script.call(keys.of(queue), arguments), owners)
 
 
 def _kind(calls: Sequence[EnqueueCall], number: int, job: AnyJob) -> tuple[bool, int | None]:
@@ -109,17 +92,16 @@ def _trips(parts: Iterator[_Part]) -> Iterator[list[_Part]]:
 
 
 def enqueue_many(
-    keys: QueueKeys, name: str, jobs: list[SentJob], at_once: int, mode: str, replicas: Replicas | None
+    keys: QueueKeys, name: str, jobs: list[SentJob], at_once: int, all_or_none: bool, replicas: Replicas | None
 ) -> Steps[list[str]]:
-    """Call a script for many jobs, `at_once` in a call. Returns an answer for each job, then the ids of dropped jobs.
+    """Call a script for many jobs, `at_once` in a call. Returns an answer for each job.
 
     They are Unreplicated if replicas did not have all of them in time. Raises BrokerError.
     """
     script = SCRIPTS[name]
-    if mode.startswith("1") and len(jobs) > at_once:
+    if all_or_none and len(jobs) > at_once:
         raise ValueError(f"delay_many(all_or_none=True) takes at most {at_once} jobs of such a task, not {len(jobs)}.")
     answers: list[str] = []
-    dropped: list[str] = []
     problem = ""
     in_flight = CALLS_IN_FLIGHT * at_once
     for start in range(0, len(jobs), in_flight):
@@ -130,16 +112,19 @@ def enqueue_many(
             ids = [with_shard(job_id, shard) for job_id in new_job_ids(len(batch))]
             batch = [type(job)(job_id, *job[1:]) for job_id, job in zip(ids, batch, strict=True)]
             jobs[start : start + in_flight] = batch
-        sent = batch if name == "enqueue_many" else list(map(as_unique, batch))
-        parts = [sent[i : i + at_once] for i in range(0, len(sent), at_once)]
-        commands: list[Command] = [script.call(keys, chain((mode,), chain.from_iterable(part))) for part in parts]
+        parts = [batch[i : i + at_once] for i in range(0, len(batch), at_once)]
+        first = (_together(all_or_none),)
+        commands: list[Command] = [script.call(keys, chain(first, chain.from_iterable(part))) for part in parts]
         if replicas:
             *replies, waited = yield [*commands, replicas.wait(is_patient=not problem)]
             problem = replicas.problem(waited)
         else:
             replies = yield commands
-        for part, reply in zip(parts, checked(replies), strict=True):
-            words = [word.decode() for word in reply]
-            answers += words[: len(part)]
-            dropped += words[len(part) :]
-    return Unreplicated(answers + dropped, problem) if problem else answers + dropped
+        for reply in checked(replies):
+            answers += [word.decode() for word in reply]
+    return Unreplicated(answers, problem) if problem else answers
+
+
+def _together(all_or_none: bool) -> str:
+    """The first argument of these scripts."""
+    return "1" if all_or_none else ""

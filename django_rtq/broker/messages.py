@@ -51,11 +51,6 @@ class EnqueueCall(NamedTuple):
     backend: str = ""  # in TASKS, whose Redis gets the jobs
 
 
-def as_unique(job: NewJob | UniqueJob) -> UniqueJob:
-    """A job for the script of unique jobs, which stores those that are not unique as well."""
-    return job if isinstance(job, UniqueJob) else UniqueJob(*job, "", "done", 0, "return")
-
-
 def queue_full(
     queue: str, jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str], handles: Sequence[Any] = ()
 ) -> QueueFull | None:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from django_rtq import signals
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.broker.redis.client import RedisClient, as_dict, clock_ms
@@ -50,9 +49,8 @@ class ScheduleState(NamedTuple):
 class ScheduleStore:
     """Reads and changes what Redis stores of schedules. Any thread may use it."""
 
-    def __init__(self, redis: RedisClient, keys: Keys, drop_mode: Callable[[str], str]) -> None:
+    def __init__(self, redis: RedisClient, keys: Keys) -> None:
         self._redis = redis
-        self._drop_mode = drop_mode  # of queues: see Broker
         self._key = keys.plan
         self._keys = keys
         #: Sent along with other commands. Pass the reply to set_version().
@@ -114,19 +112,15 @@ class ScheduleStore:
         """Enqueue the job of one slot of a schedule.
 
         Returns "fired", or why not: "already", "overlap" (the last job is alive), "duplicate <id>" (that job holds the
-        uniqueness lock), "unknown" (the schedule has not begun), "full ..." (max_waiting). Sends job_dropped.
+        uniqueness lock), "unknown" (the schedule has not begun), "full ..." (max_waiting).
         """
         overlap = "allow" if may_overlap else "skip"
         unique = (job.digest, job.until, job.limit_ms) if isinstance(job, UniqueJob) else ("", "", 0)
         record = (job.priority, job.max_crashes, job.client, job.expires, job.at_front, job.body)
         command = SCRIPTS["fire_schedule"].call(
-            self._keys.of(queue), (name, slot_ms, overlap, job.id, *record, *unique, self._drop_mode(queue))
+            self._keys.of(queue), (name, slot_ms, overlap, job.id, *record, *unique)
         )
-        answer = str(self._redis.execute_one(command, resend=True).decode())
-        if answer.startswith("fired "):
-            answer, *dropped = answer.split(" ")
-            signals.job_dropped.send_robust(ScheduleStore, job_ids=dropped, queue=queue)
-        return answer
+        return str(self._redis.execute_one(command, resend=True).decode())
 
     def states(self, queues: Sequence[str]) -> tuple[int, dict[str, dict[str, ScheduleState]]]:
         """The server's time in ms, and the states of the schedules of each queue, by name.

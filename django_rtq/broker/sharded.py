@@ -171,9 +171,9 @@ class AllShardsBroker(Broker):
         merged = _Merged(jobs)
         parts = [(broker, at, merged.take(at)) for broker, at in self.by_shard(jobs)]
         ends = run_together([(broker.redis, steps(broker, part)) for broker, _, part in parts])
-        for (broker, positions, part), words in zip(parts, ends, strict=True):
+        for (_, positions, part), words in zip(parts, ends, strict=True):
             with merged.errors:
-                merged.put(positions, part, broker._tell_dropped(queue, part, raised(words)))
+                merged.put(positions, part, raised(words))
         return merged.answers()
 
     async def aenqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:

@@ -225,9 +225,8 @@ class QueueConfig:
     max_waiting: int | None = _limit("max_waiting")
     #: 1: the queue as a whole is in one shard, so that its limits are exact. None: its clients are spread over all.
     shards: int | None = option(None, accepts(_is_one_or_none, "1: the queue as a whole is in one shard"))
-    #: What delay() does with a job that does not fit: "raise" QueueFull, "wait" for room first, or "drop_oldest", which
-    #: cancels the oldest queued job.
-    on_full: str = option("raise", one_of("raise", "wait", "drop_oldest"))
+    #: What delay() does with a job that does not fit: "raise" QueueFull, or "wait" for room first.
+    on_full: str = option("raise", one_of("raise", "wait"))
     #: For how many seconds it waits.
     on_full_timeout: float = option(5.0, number("a number of seconds", above=0, most=3600))
     #: Whether clients get equal numbers of starts, "jobs", or equal times of workers, "seconds".

@@ -243,8 +243,6 @@ class JobDetails:
     result: Any = None
     #: It succeeded, but its process was killed before the result was reported, and there was no room to keep it.
     is_result_lost: bool = False
-    #: It is cancelled, because its queue was full and a later job took its place (on_full="drop_oldest").
-    is_dropped: bool = False
     seconds: float | None = None  # how long the last run took, for a job that succeeded
     ready_at: datetime | None = None  # when it first became ready, or was requeued
     due_at: datetime | None = None  # when a scheduled or retrying job becomes due
@@ -385,7 +383,6 @@ class RawJob:
             claimed_at=moment(outcome.get("claimed_ms")),
             result=outcome.get("result"),
             is_result_lost=bool(outcome.get("is_lost")),
-            is_dropped=bool(outcome.get("is_dropped")),
             seconds=outcome.get("seconds"),
             worker=str(outcome.get("worker", "")),
             made_at=made_at(self.id),

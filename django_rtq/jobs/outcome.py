@@ -15,7 +15,6 @@ from django_rtq.jobs import serializer
 
 MAX_CALL = 10_000  # characters of a call that are kept with a result
 CANCELLED_UNRUN = '{"state":"cancelled"}'
-DROPPED = '{"state":"cancelled","is_dropped":true}'
 _LOST = b'"is_lost":true}'
 _TASK = re.compile(r'^\{"task":"[^"\\]*",?')  # the beginning of the JSON of a record
 _OUTCOME = re.compile(rb"(\d{1,15}) (\d{1,15}) (.*)", re.DOTALL)

@@ -131,7 +131,7 @@ def job_lines(job: JobDetails, waiting_reason: str, member: Membership | None = 
 
 def _identity(job: JobDetails, waiting_reason: str) -> Iterator[tuple[str, str]]:
     yield "Job", job.id
-    detail = ", asked to stop" if job.is_stopping else ", dropped from a full queue" if job.is_dropped else ""
+    detail = ", asked to stop" if job.is_stopping else ""
     yield "State", f"{job.state}{detail}"
     if waiting_reason:
         yield "Waiting", waiting_reason

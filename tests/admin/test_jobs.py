@@ -10,7 +10,6 @@ from django.utils.html import escape
 
 from django_rtq.admin import permissions
 from django_rtq.internal_tasks import run_bulk_action
-from django_rtq.jobs.outcome import DROPPED
 from django_rtq.models import CommittedJob
 from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import MAIL, body, logged, text
@@ -55,16 +54,6 @@ def test_its_headers_are_shown_without_secrets(broker, operator):
 def test_headers_that_are_no_object_are_shown_all_the_same(broker, operator):
     job = dead_job(broker, body=json.dumps({**json.loads(body("bakery", 7)), "headers": [1, "odd"]}))
     assert "&quot;odd&quot;" in text(operator.get(f"{PAGE}{job.id}/")).split('<details id="rtq-raw">')[0]
-
-
-def test_a_dropped_job_says_why_it_is_cancelled(broker, operator, inspector):
-    first = queued_job(broker)
-    inspector.limits.set_queue(QUEUE, max_waiting=1)
-    broker._drop_modes[QUEUE] = f"100 300000 {DROPPED}"
-    queued_job(broker)
-
-    assert "dropped: its queue was full" in text(operator.get(f"{PAGE}{first.id}/"))
-    assert re.search(r"<dt>Dropped in [^<]+</dt><dd[^>]*><bdi>1</bdi>", text(operator.get("/admin/django_rtq/queue/")))
 
 
 def test_a_job_that_is_unknown_says_so(operator, broker):

@@ -4,7 +4,6 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from django_rtq.broker import workflows
-from django_rtq.broker.broker import Broker
 from django_rtq.broker.workflows import member_id
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import new_job_id, with_shard
@@ -355,18 +354,6 @@ def test_a_cancelled_member_is_heard_of(redis, broker, inspector, is_async):
         async_to_sync(inspector.acancel)(job_id)
     else:
         inspector.cancel(job_id)
-
-    assert fields_of(broker)["state"] == "failed"
-
-
-def test_a_dropped_member_is_gone(redis, broker):
-    begun_flow(broker, {"size": 1})
-    broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
-    drops = Broker(broker.config.__class__(redis=broker.config.redis, queues={QUEUE: {"on_full": "drop_oldest"}}))
-    drops.enqueue(QUEUE, [new_job("a")])
-    drops.close()
-
-    broker.workflows.sweep([QUEUE])
 
     assert fields_of(broker)["state"] == "failed"
 

@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, WrongState
-from tests.broker.model.dropping_calls import ALL_CALLS
+from tests.broker.model.all_calls import ALL_CALLS
 from tests.broker.model.script_calls import SCRIPT_CALLS, prepared
 from tests.support.snapshots import snapshot
 

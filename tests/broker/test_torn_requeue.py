@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.handle import JobHandle
-from tests.broker.model.dropping_calls import REQUEUE_CALLS
+from tests.broker.model.all_calls import REQUEUE_CALLS
 from tests.broker.model.script_calls import SCRIPT_CALLS, prepared
 from tests.broker.test_torn_log import copy_of, cuts, restore, writes_of
 from tests.support.jobs import QUEUE

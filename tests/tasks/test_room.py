@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.test import override_settings
 
-from django_rtq import JobFailed, QueueFull, task
+from django_rtq import QueueFull, task
 from django_rtq.broker.brokers import get_broker
 from django_rtq.tasks import enqueuing
 from tests.support.jobs import QUEUE, claim, claim_all
@@ -86,31 +86,6 @@ def test_the_handles_are_right_if_more_are_sent_again_than_one_round_trip_takes(
     jobs = asyncio.run(once.adelay_many(calls)) if is_async else once.delay_many(calls)
 
     assert claim_all(broker, 500) == [job.id for job in jobs]
-
-
-@pytest.mark.parametrize("work", [add, once])
-@pytest.mark.parametrize("is_async", [False, True])
-def test_drop_oldest_cancels_the_oldest_job(broker, inspector, caplog, work, is_async):
-    caplog.set_level("INFO", "django_rtq")
-    inspector.limits.set_queue(QUEUE, max_waiting=1)
-    with on_full(on_full="drop_oldest"):
-        first = work.delay(1)
-        second = asyncio.run(work.adelay(2)) if is_async else work.delay(2)
-
-        assert second.state == "queued"
-        with pytest.raises(JobFailed, match="was dropped: its queue was full, and a later job took its place"):
-            first.get(timeout=5)
-    assert caplog.messages == [f"dropped the oldest job of full queue default: {first.id}"]
-
-
-def test_more_calls_than_the_limit_drop_each_other(broker, inspector):
-    inspector.limits.set_queue(QUEUE, max_waiting=2)
-    with on_full(on_full="drop_oldest"):
-        jobs = add.delay_many([((number,), {}) for number in range(5)])
-        with pytest.raises(QueueFull):
-            add.delay_many([((number,), {}) for number in range(5)], all_or_none=True)
-
-        assert [job.state for job in jobs] == ["cancelled"] * 3 + ["queued"] * 2
 
 
 @pytest.mark.parametrize("is_async", [False, True])

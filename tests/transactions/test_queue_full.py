@@ -35,30 +35,6 @@ def test_after_a_commit_it_is_raised(limits, names):
     assert names() == ["a"]
 
 
-@pytest.mark.parametrize("has_outbox", [False, True])
-def test_jobs_of_a_commit_drop_the_oldest(with_options, limits, names, has_outbox):
-    with_options(OUTBOX=has_outbox, QUEUES={QUEUE: {"on_full": "drop_oldest"}})
-    limits.set_queue(QUEUE, max_waiting=2)
-
-    commit(*"abc")
-
-    assert names() == ["b", "c"]
-    assert not OutboxJob.objects.exists()
-
-
-def test_the_relay_drops_the_oldest(with_options, limits, names):
-    with_options(OUTBOX=True)
-    limits.set_queue(QUEUE, max_waiting=1)
-    commit(*"abc")
-    with_options(OUTBOX=True, QUEUES={QUEUE: {"on_full": "drop_oldest"}})
-    make_due()
-
-    assert relay(get_broker(), "default") == 2
-
-    assert names() == ["c"]
-    assert not OutboxJob.objects.exists()
-
-
 def test_the_outbox_keeps_what_does_not_fit(with_options, limits):
     with_options(OUTBOX=True)
     limits.set_queue(QUEUE, max_waiting=1)

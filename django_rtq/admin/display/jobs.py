@@ -246,8 +246,6 @@ def _present(job: JobDetails) -> Step:
         at, css = job.died_at, "rtq-bad"
     elif job.state is JobState.SUCCEEDED:
         at, css = job.finished_at, "rtq-good"
-    elif job.is_dropped:
-        at, text = job.finished_at, _("dropped: its queue was full, and a later job took its place")
     return Step(title=title, at=at, text=text, css=css, is_now=True)
 
 

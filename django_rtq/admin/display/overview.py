@@ -32,10 +32,6 @@ def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> li
         _scheduler(overview),
         _total(_("Done/min"), sum(row.done_per_minute for row in overview.queues)),
     ]
-    if dropped := sum(row.series.total("dropped") for row in overview.queues):  # of full queues
-        series = overview.queues[0].series
-        span = format_duration(series.steps * series.step_seconds)
-        cells.append(_total(_("Dropped in %(time)s") % {"time": span}, dropped, css="rtq-is-warn"))
     if lag:
         cells.append(_total(_("Outbox"), lag.jobs))
     server = overview.server

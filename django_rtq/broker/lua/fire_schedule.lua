@@ -1,11 +1,9 @@
 -- fire_schedule: enqueue a periodic job for one slot of its schedule, once, however many schedulers try.
 -- — -> queued
--- uses: prelude lanes enqueue unique known_ids waiting dropping
--- keys: schedules jobs dead finished finished_before bands turn lanes work_signal clock ring lane stats
---       digests unique workers running_of failures crashes scheduled retrying
---       waiting_limits scheduled_by_client running_counts blocked cancelled_in_lane waiting_since errors progress
---       cancel_requests results recent_results result_times result_expiry no_outcome waiters finished_signal
---       due_signal ended_members step_jobs steps runners signed_on
+-- uses: prelude lanes enqueue unique known_ids waiting
+-- keys: schedules jobs dead finished finished_before bands turn lanes work_signal clock ring lane stats digests unique
+--       workers running_of failures crashes scheduled retrying waiting_limits scheduled_by_client running_counts
+--       blocked cancelled_in_lane runners signed_on
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms
 -- ARGV[3] overlap     "allow", or "skip" while the last job lives
@@ -19,16 +17,15 @@
 -- ARGV[11] digest     "": not unique
 -- ARGV[12] span       until when the job holds it: "start" or "done"
 -- ARGV[13] ms         for how long at the most
--- ARGV[14] how        "", or how to drop the oldest jobs if it does not fit, as in enqueue_unique
 --
--- returns "fired", and the ids of dropped jobs; or why not: "already" for a slot that has fired, "overlap" while the last job
+-- returns "fired"; or why not: "already" for a slot that has fired, "overlap" while the last job
 --         lives, "duplicate <id>" of the owner of its digest, "unknown" for a schedule that has not begun; "full ..." as
 --         enqueue_many
 -- sent twice: "already", and nothing changes
 
 local q, name, slot, overlap, id = named(), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local band, max_crashes, client, expires, front, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
-local digest, span, ms, how = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
+local digest, span, ms = ARGV[11], ARGV[12], ARGV[13]
 local now = now_ms(q.clock)
 local state = redis.call("HGET", q.schedules, name) or ""
 local last_slot, last_id, rest = string.match(state, "^(%d+) (%S+)( %S+ %d+)$")
@@ -47,9 +44,7 @@ end
 -- A server that was restored to an older state may know the job, but not that its slot has fired.
 local is_new = redis.call("HEXISTS", q.jobs, id) == 0 and not is_finished(q, id)
 local has_limit = is_new and redis.call("EXISTS", q.waiting_limits) == 1
-local drops = has_limit and how ~= "" and read_drops(how, 1)
-local full
-if drops then full = make_room(q, drops, {}, client, now) elseif has_limit then full = take_place(q, {}, client) end
+local full = has_limit and take_place(q, {}, client)
 if full then
   redis.call("HSET", q.schedules, name, slot .. " " .. last_id .. rest)
   return full
@@ -65,4 +60,4 @@ if is_new then
   count(q.stats, now, "enqueued", 1)
 end
 redis.call("HSET", q.schedules, name, slot .. " " .. id .. rest) -- last: a torn log may cost a second run, not a slot
-return drops and table.concat({ "fired", unpack(drops.ids) }, " ") or "fired"
+return "fired"

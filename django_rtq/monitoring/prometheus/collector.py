@@ -26,7 +26,6 @@ QUEUE_COUNTERS = {
     "failed": ("rtq_runs_failed", "Runs that failed or crashed."),
     "dead": ("rtq_dead_letters", "Jobs that became dead letters."),
     "cancelled": ("rtq_jobs_cancelled", "Jobs that were cancelled."),
-    "dropped": ("rtq_jobs_dropped", "Waiting jobs that were cancelled because later ones took their places."),
     "expired": ("rtq_jobs_expired", "Jobs that expired before a worker started them."),
     "reclaimed": ("rtq_jobs_reclaimed", "Jobs that were taken back from dead workers."),
     "requeued": ("rtq_dead_letters_requeued", "Dead letters that were queued again."),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import Claimed, NewJob, UniqueJob
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
@@ -15,7 +13,7 @@ from django_rtq.conf.config import Config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.actions import LATEST
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.jobs.outcome import CANCELLED_UNRUN, DROPPED
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.accidents import Accidents
 from tests.broker.model.keyspace import differences, problems, read_keyspace, startable
 from tests.broker.model.queries import overview_of, seconds, settlement, state_in
@@ -73,30 +71,13 @@ class ParallelRun:
 
     # -- by whoever has work to be done
 
-    def enqueue(self, queue: str, jobs: Sequence[NewJob], *, together: bool = False, drops: bool = False) -> None:
-        with self._drops(queue, drops):
-            answers = self.models[queue].enqueue(jobs, together, drops)
-            self.same(self.broker.enqueue(queue, jobs, all_or_none=together), answers)
+    def enqueue(self, queue: str, jobs: Sequence[NewJob], *, together: bool = False) -> None:
+        answers = self.models[queue].enqueue(jobs, together)
+        self.same(self.broker.enqueue(queue, jobs, all_or_none=together), answers)
 
-    def enqueue_unique(
-        self, queue: str, jobs: Sequence[UniqueJob], *, together: bool = False, drops: bool = False
-    ) -> None:
-        with self._drops(queue, drops):
-            expected = self.models[queue].enqueue_unique(jobs, together, drops)
-            self.same(self.broker.enqueue_unique(queue, jobs, all_or_none=together), expected)
-
-    @contextmanager
-    def _drops(self, queue: str, drops: bool) -> Iterator[None]:
-        """Whether a full queue drops its oldest jobs. Those are announced."""
-        told: list[str] = []
-        self.broker._drop_modes[queue] = f"{self.broker.config.max_results} {RESULT_MS} {DROPPED}" if drops else ""
-        self.models[queue].dropped = []
-        signals.job_dropped.connect(lambda **said: told.extend(said["job_ids"]), weak=False, dispatch_uid="model")
-        try:
-            yield
-            assert told == self.models[queue].dropped
-        finally:
-            signals.job_dropped.disconnect(dispatch_uid="model")
+    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, together: bool = False) -> None:
+        expected = self.models[queue].enqueue_unique(jobs, together)
+        self.same(self.broker.enqueue_unique(queue, jobs, all_or_none=together), expected)
 
     # -- by workers
 

@@ -12,7 +12,7 @@ from itertools import takewhile
 from math import ceil
 from typing import Any
 
-from django_rtq.broker.messages import NewJob, UniqueJob, as_unique
+from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.caps import Caps
@@ -21,7 +21,7 @@ from tests.broker.model.paused_tasks import HELD, PausedTasks
 from tests.broker.model.places import Places
 from tests.broker.model.rates import Rates
 from tests.broker.model.remembering import Remembering
-from tests.broker.model.room import MORE, FindPlace, Room
+from tests.broker.model.room import Room
 from tests.broker.model.runs import Runs
 from tests.broker.model.state import (
     RESULT_MS,
@@ -63,10 +63,8 @@ class Queue(State):
 
     # -- by whoever has work to be done
 
-    def enqueue(self, jobs: Iterable[NewJob], all_or_none: bool = False, drops: bool = False) -> list[str]:
+    def enqueue(self, jobs: Iterable[NewJob], all_or_none: bool = False) -> list[str]:
         answers, jobs = [], list(jobs)
-        if drops:
-            return self.enqueue_unique(map(as_unique, jobs), all_or_none, drops)
         before = self.copied()
         self.is_bulk = len(jobs) != 1 or bool(jobs[0].due)
         for job in jobs:
@@ -78,17 +76,9 @@ class Queue(State):
         self.is_bulk = False
         return self._all_or_none(jobs, answers, before) if all_or_none else answers
 
-    def enqueue_unique(self, jobs: Iterable[UniqueJob], all_or_none: bool = False, drops: bool = False) -> list[str]:
+    def enqueue_unique(self, jobs: Iterable[UniqueJob], all_or_none: bool = False) -> list[str]:
         jobs, before = list(jobs), self.copied()
-        self.drops_left, self.dropped = MORE + len(jobs), []
-        if drops and all_or_none:
-            answers, clients = self.room.refusal_of_all(jobs)
-            if any(answer.startswith("full") for answer in answers):
-                return self._all_or_none(jobs, answers, before)
-            for place, client in enumerate(clients):
-                self.room.make_room(client, clients[:place])
-            return [self.enqueue_one(job, lambda client: "") for job in jobs]
-        answers = [self.enqueue_one(job, self.room.make_room if drops else self.room.refusal) for job in jobs]
+        answers = [self._enqueue_one(job) for job in jobs]
         return self._all_or_none(jobs, answers, before) if all_or_none else answers
 
     def _all_or_none(self, jobs: Sequence[NewJob | UniqueJob], answers: list[str], before: dict[str, Any]) -> list[str]:
@@ -102,7 +92,7 @@ class Queue(State):
         ]
         return ["full" if is_added else answer for is_added, answer in zip(added, answers, strict=True)]
 
-    def enqueue_one(self, job: UniqueJob, find_place: FindPlace) -> str:
+    def _enqueue_one(self, job: UniqueJob) -> str:
         first = self.unique_jobs.holder(job.digest)
         if first and self.unique_jobs.successor_of(first) == job.id:
             return f"after {first}"
@@ -114,7 +104,7 @@ class Queue(State):
             and self._is_under_way(first)
             and not self.unique_jobs.successor_of(first)
         )
-        if (not first or is_after) and (refusal := find_place(job.client)):
+        if (not first or is_after) and (refusal := self.room.refusal(job.client)):
             return refusal
         if not first:
             self.places.take_in(job)

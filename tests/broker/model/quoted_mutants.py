@@ -82,7 +82,6 @@ QUOTED_MUTANTS = (
         'text, paused = texts[1] or ""',
     ),
     Mutant("settings_are_lost", "lib/limit_sources", "for i = 1, 3 do texts", "for i = 1, 2 do texts"),
-    Mutant("all_must_fit_beside_what_is_queued", "lib/unique_preview", "{ has_drops = drops }", "{}"),
     Mutant(
         "a_pause_may_limit_waiting", "lib/limit_sources", "if paused then return set_pause", "if paused then set_pause"
     ),

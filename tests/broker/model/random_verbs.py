@@ -27,7 +27,6 @@ from tests.broker.model.strategies import (
     EVENTS,
     KEEPS,
     PAUSES,
-    PLAIN,
     PROGRESS,
     TASKS,
     TORN,
@@ -38,7 +37,6 @@ from tests.broker.model.strategies import (
     indexes,
     limit_entries,
     limits,
-    manners,
     moments,
     most_purged,
     new_jobs,
@@ -83,25 +81,23 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- by whoever has work to be done
 
-    @rule(queue=queues, jobs=new_jobs, known=st.lists(indexes, max_size=2), times=twice, how=manners)
-    def enqueue(
-        self, queue: str, jobs: list[Any], known: list[int], times: int, how: tuple[bool, bool] = PLAIN
-    ) -> None:
+    @rule(queue=queues, jobs=new_jobs, known=st.lists(indexes, max_size=2), times=twice, together=rarely)
+    def enqueue(self, queue: str, jobs: list[Any], known: list[int], times: int, together: bool = False) -> None:
         """New ones, and some whose ids are known already."""
         new = [self.new_job(job) for job in jobs]
         new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
-            self.parallel.enqueue(queue, new, together=how[0], drops=how[1])
+            self.parallel.enqueue(queue, new, together=together)
 
-    @rule(queue=queues, jobs=new_jobs, held=holdings, known=st.lists(indexes, max_size=1), times=twice, drops=rarely)
-    def enqueue_unique(self, queue: str, jobs: list[Any], held: Any, known: list[int], times: int, drops: bool) -> None:
+    @rule(queue=queues, jobs=new_jobs, held=holdings, known=st.lists(indexes, max_size=1), times=twice)
+    def enqueue_unique(self, queue: str, jobs: list[Any], held: Any, known: list[int], times: int) -> None:
         """Several that are alike, and perhaps one whose id is known already."""
         new = [UniqueJob(*self.new_job(job), *held) for job in jobs]
         new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
-            self.parallel.enqueue_unique(queue, new, together=times > 1, drops=drops)
+            self.parallel.enqueue_unique(queue, new, together=times > 1)
 
     # -- by workers
 

@@ -187,7 +187,7 @@ def they_count_as_waiting(parallel: ParallelRun) -> None:
     send(parallel, *"ab", client="acme", body=CHARGE)
     parallel.claim("w0", ("mail",))
     parallel.enqueue("mail", [new_job(parallel, "c", client="acme", body=CHARGE)])
-    parallel.enqueue("mail", [new_job(parallel, "d", client="acme", body=MAIL)], drops=True)
+    parallel.enqueue("mail", [new_job(parallel, "d", client="acme", body=MAIL)])
     parallel.enqueue("mail", [new_job(parallel, name, client="other", body=MAIL) for name in "efg"])
     parallel.claim("w0", ("mail",), 9)
 

@@ -140,8 +140,6 @@ class State:
     paused: int | None = None
     task_pauses: dict[str, str] = field(default_factory=dict)  # task -> number, since when, who; only number: resumed
     is_bulk: bool = False  # enqueue_many is at work
-    drops_left: int = 0  # how many the call may still drop
-    dropped: list[str] = field(default_factory=list)  # by the last call
     limit_sources: dict[str, str] = field(default_factory=dict)
     asked_limits: dict[str, int] = field(default_factory=dict)  # client -> when `limits_of` was asked
     set_limits: dict[str, str] = field(default_factory=dict)  # the key "limits"

@@ -36,9 +36,6 @@ moments = st.sampled_from((None, None, 0, 1000, -1000))  # ms from now, up to wh
 clients_aside = st.lists(st.tuples(st.sampled_from(QUEUES), st.sampled_from(CLIENTS)), max_size=2)
 purged_clients = st.sampled_from((None, None, *CLIENTS))
 twice = st.sampled_from((1, 1, 2))
-PLAIN = (False, False)
-# All jobs or none, and whether a full queue drops its oldest ones.
-manners = st.sampled_from((PLAIN, PLAIN, PLAIN, (True, False), (False, True), (False, True), (True, True)))
 rarely = st.sampled_from((False, False, False, True))
 new_jobs = st.lists(
     st.tuples(*map(st.sampled_from, (CLIENTS, (0, 0, 5, -5), (3, 3, 1, 0), DUES, EXPIRIES, ("", "", "", "1"), SKEWS))),

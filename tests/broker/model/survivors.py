@@ -4,7 +4,6 @@ from __future__ import annotations
 
 REASONS: dict[str, tuple[str, ...]] = {
     "A loop does not end: everybody would notice, and these tests would wait.": (
-        "lib/dropping make_room: [not drop_oldest(q, drops, rooms, of_client and client, now) -> false]",
         "lib/virtual_turns sift: [heap[1] -> true]",
         "lib/virtual_turns sift: [heap[i] = c -> nothing]",
         'purge find_lane: [redis.call("EXISTS", q.lane .. band .. ":" .. client) == 1 -> true]',

@@ -2,9 +2,9 @@
 -- created when first called
 -- uses: enqueue unique unique_enqueue known_ids waiting
 
--- The answers if the jobs do not fit together, else nil, and the clients of those that are new. Changes nothing.
-local function preview(q, jobs, now, drops)
-  local answers, rooms, seen, is_full, clients = {}, { has_drops = drops }, {}, false, {}
+-- The answers if the jobs do not fit together, else nil. Changes nothing.
+local function preview(q, jobs, now)
+  local answers, rooms, seen, is_full = {}, {}, {}, false
   for place = FIRST, #jobs, #PARTS do
     local job, first, successor = read_job(jobs, place, now), nil, nil
     if job.digest ~= "" then first, successor = unique_owner(q, job.digest) end
@@ -16,10 +16,7 @@ local function preview(q, jobs, now, drops)
     local full = not answer and take_place(q, rooms, job.client)
     answers[#answers + 1] = answer or full or "ok"
     is_full = is_full or full
-    if not (answer or full) then
-      clients[#clients + 1] = job.client
-      seen[job.id], seen[job.digest ~= "" and job.digest or job.id] = true, job.id
-    end
+    if not (answer or full) then seen[job.id], seen[job.digest ~= "" and job.digest or job.id] = true, job.id end
   end
-  return is_full and none_added(answers), clients
+  return is_full and none_added(answers)
 end

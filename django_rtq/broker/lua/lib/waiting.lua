@@ -32,18 +32,12 @@ local function client_waiting(q, client)
   return redis.call("ZCARD", q.scheduled_by_client .. ":" .. client) + count_lanes_of(q, client)
 end
 
--- How many of these jobs wait for their time.
-local function count_scheduled(q, scope, client)
-  return redis.call("ZCARD", scope == "queue" and q.scheduled or q.scheduled_by_client .. ":" .. client)
-end
-
--- How many jobs wait, and how many may. Where there is no limit, nothing is counted. `has_drops`: queued jobs do not count.
-local function read_room(q, has_drops, scope, client)
+-- How many jobs wait, and how many may. Where there is no limit, nothing is counted.
+local function read_room(q, scope, client)
   local own = scope == "queue" and "queue" or "client:" .. client
   local found = redis.call("HMGET", q.waiting_limits, own, scope == "queue" and own or "clients")
   local most = tonumber(found[1] or found[2] or "")
   if not most then return { waiting = 0, most = math.huge } end
-  if has_drops then return { waiting = count_scheduled(q, scope, client), most = most } end
   return { waiting = scope == "queue" and queue_waiting(q) or client_waiting(q, client), most = most }
 end
 
@@ -58,11 +52,11 @@ end
 
 -- Take a place for a new job. Returns nothing, or why there is none. `rooms` is a table for the calls in one script.
 local function take_place(q, rooms, client)
-  rooms.queue, rooms.clients = rooms.queue or read_room(q, rooms.has_drops, "queue"), rooms.clients or {}
-  rooms.clients[client] = rooms.clients[client] or read_room(q, rooms.has_drops, "client", client)
+  rooms.queue, rooms.clients = rooms.queue or read_room(q, "queue"), rooms.clients or {}
+  rooms.clients[client] = rooms.clients[client] or read_room(q, "client", client)
   local of_queue, of_client = rooms.queue, rooms.clients[client]
   local seems_full = of_client.most <= of_client.waiting and not of_client.is_exact
-  if seems_full and not rooms.has_drops then leave_out_cancelled(q, of_client, client) end
+  if seems_full then leave_out_cancelled(q, of_client, client) end
   if of_client.waiting >= of_client.most then return "full client " .. of_client.waiting .. " " .. of_client.most end
   if of_queue.waiting >= of_queue.most then return "full queue " .. of_queue.waiting .. " " .. of_queue.most end
   of_client.waiting, of_queue.waiting = of_client.waiting + 1, of_queue.waiting + 1
@@ -78,11 +72,6 @@ local function take_places(q, rooms, client, n)
   of_client.waiting, of_queue.waiting = of_client.waiting + more, of_queue.waiting + more
   if of_client.waiting > of_client.most then return "full client " .. of_client.waiting - n .. " " .. of_client.most end
   if of_queue.waiting > of_queue.most then return "full queue " .. of_queue.waiting - n .. " " .. of_queue.most end
-end
-
--- Whether a new job would fit if no job was queued.
-local function fits_alone(q, rooms, client)
-  return count_scheduled(q, "client", client) < rooms.clients[client].most and count_scheduled(q, "queue") < rooms.queue.most
 end
 
 -- The answers if all jobs were to be added together, and one did not fit.
