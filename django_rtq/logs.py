@@ -188,18 +188,11 @@ def _first_ids(job_ids: Sequence[str]) -> str:
 
 def _log_error(level: int, error: BaseException, job: Job | None, message: str, values: tuple[Any, ...]) -> None:
     if logger.isEnabledFor(level):
-        # processes without failures need neither
-        from django_rtq.jobs.failure import format_error
-        from django_rtq.redaction import Secrets
+        from django_rtq.jobs.failure import format_error  # processes without failures do not need it
 
-        safe = (
-            error
-            if job is None
-            else Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers}).hide_in_error(error)
-        )
-        exc_info = (type(safe), safe, safe.__traceback__)
+        exc_info = (type(error), error, error.__traceback__)
         extra = about_jobs([values[0]]) if job is None else about(job)
         record = logger.makeRecord(logger.name, level, __file__, 0, message, values, exc_info, extra=extra)
         with suppress(Exception):  # of the exception's own __str__: then the formatter tries
-            record.exc_text = format_error(safe, safe.__traceback__).rstrip("\n")
+            record.exc_text = format_error(error, error.__traceback__).rstrip("\n")
         logger.handle(record)

@@ -231,7 +231,7 @@ class Incident:
     shard: str = ""  # its number
     error_class: str = ""  # of the newest failure
     job_id: str = ""
-    #: For the text; numbers, names, and seconds where the name is one of texts.DURATIONS. Secrets are hidden.
+    #: For the text; numbers, names, and seconds where the name is one of texts.DURATIONS.
     values: Mapping[str, Any] = field(default_factory=dict)
     also: tuple[str, ...] = ()  # names of further sentences in texts.TEXTS
     actions: tuple[Action, ...] = ()

@@ -11,7 +11,7 @@ import linecache
 import re
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
@@ -107,16 +107,14 @@ def format_error(
     entry: TracebackType | None,
     *,
     max_frames: int | None = None,
-    chain: bool = True,
-    clean_cut: Callable[[str], str] = str,
 ) -> str:
-    """The error as text, with its traceback from `entry` on, its notes, and, with `chain`, its causes and contexts.
+    """The error as text, with its traceback from `entry` on, its notes, causes and contexts.
 
     As Python does it, without the carets below the lines of source. Python compiles a line to find out where its carets
     go: for a job that fails, that took most of the time.
 
     Of each traceback the last `max_frames` are shown, and of each message the first LONGEST_MESSAGE characters: one may
-    hold a whole response. What is cut off goes through `clean_cut`. Raises what the exception's own `__str__` raises.
+    hold a whole response. Raises what the exception's own `__str__` raises.
     """
     # With limit=0 Python reads no frames.
     whole = traceback.TracebackException(type(error), error, entry, limit=0)
@@ -124,18 +122,16 @@ def format_error(
     while open_ends:
         part, of_error, at = open_ends.pop()
         part.stack = _stack(at, max_frames)
-        _cut_messages(part, clean_cut)
+        _cut_messages(part)
         below = list(zip(getattr(part, "exceptions", None) or (), getattr(of_error, "exceptions", ()), strict=False))
-        below += [(part.__cause__, of_error.__cause__), (part.__context__, of_error.__context__)] if chain else []
+        below += [(part.__cause__, of_error.__cause__), (part.__context__, of_error.__context__)]
         open_ends += [(one, its_error, its_error.__traceback__) for one, its_error in below if one is not None]
-    return "".join(whole.format(chain=chain))
+    return "".join(whole.format())
 
 
-def _cut_messages(part: Any, clean_cut: Callable[[str], str]) -> None:
+def _cut_messages(part: Any) -> None:
     def cut(text: Any) -> Any:
-        return (
-            f"{clean_cut(text[:LONGEST_MESSAGE])}…" if isinstance(text, str) and len(text) > LONGEST_MESSAGE else text
-        )
+        return f"{text[:LONGEST_MESSAGE]}…" if isinstance(text, str) and len(text) > LONGEST_MESSAGE else text
 
     for name in ("_str", "msg"):  # the second one is a SyntaxError's
         if hasattr(part, name):

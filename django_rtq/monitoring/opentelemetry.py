@@ -26,7 +26,6 @@ from django_rtq.exceptions import JobCancelled, JobSuspended, Retry
 from django_rtq.handle import JobHandle
 from django_rtq.jobs.job import Job
 from django_rtq.monitoring.span_middleware import SpanMiddleware
-from django_rtq.redaction import Secrets
 
 if TYPE_CHECKING:
     from django_rtq.tasks.task import TaskCall
@@ -126,13 +125,10 @@ class OpenTelemetryMiddleware(SpanMiddleware):
 
 
 def _record(span: Span, job: Job, error: BaseException) -> None:
-    """Record a failure, with the secret arguments of the job replaced in its texts."""
     if span.is_recording():
-        secrets = Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers})
-        safe = secrets.hide_in_error(error)
-        span.record_exception(safe if isinstance(safe, Exception) else Exception(str(safe)))
+        span.record_exception(error if isinstance(error, Exception) else Exception(str(error)))
         span.set_attribute("error.type", type(error).__qualname__)
-        span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {safe}"))
+        span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error}"))
 
 
 def _attributes(name: str, kind: str, queue: str, task: str) -> dict[str, str | int]:

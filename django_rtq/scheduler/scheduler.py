@@ -98,13 +98,9 @@ class Dispatcher:
                 entry.fire(self._broker, slot_ms)
         except BrokerError:
             raise
-        except Exception as error:
+        except Exception:
             # Code of the project failed, such as the `client` function of the task. Other schedules have to fire.
-            from django_rtq.redaction import Secrets
-
-            secrets = Secrets.of(entry.task.name, list(entry.schedule.args), dict(entry.schedule.kwargs))
-            hidden = secrets.hide_in_error(error)
-            logger.error("schedule %s: its job could not be created", entry.name, exc_info=hidden)
+            logger.exception("schedule %s: its job could not be created", entry.name)
 
     def _last_ms(self, entry: ScheduledTask, state: ScheduleState | None, now_ms: int) -> int:
         """The moment up to which all slots of a schedule are done."""

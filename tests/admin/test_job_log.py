@@ -3,7 +3,6 @@
 import re
 
 from django_rtq.jobs.log_lines import write_line
-from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import body, text
 from tests.support.jobs import QUEUE, dead_job
 
@@ -34,12 +33,3 @@ def test_the_lines_that_it_logged_are_shown_by_attempt(broker, operator):
 
 def test_without_lines_there_is_no_log(broker, operator):
     assert 'class="rtq-log"' not in text(operator.get(f"{PAGE}{dead_job(broker).id}/"))
-
-
-def test_secret_arguments_in_its_lines_are_redacted(broker, operator):
-    job = dead_job(broker, body='{"task":"tests.app.tasks.note","args":["x"],"kwargs":{"password":"swordfish-9"}}')
-    append_lines(broker, job, write_line(1, 1, "INFO", "shop", "it is swordfish-9"))
-    html = text(operator.get(f"{PAGE}{job.id}/"))
-
-    assert "swordfish-9" not in html.split('<details id="rtq-raw">')[0]
-    assert f"it is {HIDDEN}" in html

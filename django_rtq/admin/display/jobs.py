@@ -25,7 +25,7 @@ from django_rtq.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.inspector.jobs.job_refs import LISTS, JobPage
 from django_rtq.jobs.job import JobState
-from django_rtq.redaction import group_message, redacted
+from django_rtq.redaction import redacted
 
 PAGE_SIZE = 25  # jobs
 MAX_REFRESHED = 2000  # jobs that an automatic refresh may search through
@@ -258,21 +258,12 @@ def group_row(queue: str, group: DeadGroup, url: PageUrl) -> dict[str, Any]:
         "queue": queue,
         "group": group,
         "shards": ", ".join(map(str, sorted(group.shards))),
-        "message": _message_of(group),
+        "message": group.message,
         "url": url("queue_change", queue, query={"state": "dead", **query, "queue": ""}),
         "task_url": url("registeredtask_change", group.task) if group.task else "",
         "requeue_url": url("deadletter_requeue_all", query=query) if is_known else "",
         "discard_url": url("deadletter_discard_all", query=query) if is_known else "",
     }
-
-
-def _message_of(group: DeadGroup) -> str:
-    message = group_message(group)
-    return (
-        _("Message not shown because the arguments are very long. Open a job to see it.")
-        if message is None
-        else message
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

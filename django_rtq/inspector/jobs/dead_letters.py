@@ -15,18 +15,17 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.inspector.queues import QueueReader
 from django_rtq.jobs.job import clock_moment
-from django_rtq.jobs.record import read_leniently
 
 DEPTH = 10_000  # dead letters of a queue that groups() reads, unless told otherwise
 GROUPED_AT_ONCE = 250  # dead letters that one script groups; Redis serves nobody else meanwhile
 HEADS_AT_ONCE = 100  # groups whose messages one script reads
 KEPT_SECONDS = 60.0  # then all groups are read again: one that left and one that came at once were not noticed
 GROUPED_PER_ROUND_TRIP = 1000  # dead letters that the scripts of one round trip group
-_GROUP_BYTES = 4000  # read of the newest record of a group: its arguments are needed to hide its secrets
+_GROUP_BYTES = 4000  # read of the newest record of a group
 
 
-#: A group of a queue, by its newest dead letter -> the message and the call of that.
-_Messages: TypeAlias = dict[tuple[str, str, datetime], tuple[str, dict[str, Any] | None]]
+#: A group of a queue, by its newest dead letter -> the message of that.
+_Messages: TypeAlias = dict[tuple[str, str, datetime], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +39,6 @@ class DeadGroup:
     last_at: datetime
     newest_id: str
     message: str  # of the newest, truncated
-    call: dict[str, Any] | None = field(default_factory=dict)  # of the newest; None: too long to be read here
     shards: Sequence[int] = ()  # that have some, if all are read at once; that of the newest is the first
 
 
@@ -87,7 +85,7 @@ class DeadLetters:
         return replace(of_queue, groups=[group for _, group in groups])
 
     def all_groups(self, depth: int = DEPTH) -> dict[str, DeadGroups]:
-        """groups() of every queue, without messages and calls: see with_messages().
+        """groups() of every queue, without messages: see with_messages().
 
         Only queues are read in which jobs have died, or from which dead letters were taken, since the last call. Two
         round trips if nothing has changed.
@@ -95,15 +93,14 @@ class DeadLetters:
         return self._groups(QueueReader(self._broker).names(), depth)
 
     def with_messages(self, groups: Sequence[tuple[str, DeadGroup]]) -> list[tuple[str, DeadGroup]]:
-        """The same groups of some queues, with the message and the call of the newest dead letter of each."""
+        """The same groups of some queues, with the message of the newest dead letter of each."""
         messages, unread = self._messages, [pair for pair in groups if _newest_of(pair) not in self._messages]
         for start in range(0, len(unread), HEADS_AT_ONCE):
             messages = messages | self._read_messages(unread[start : start + HEADS_AT_ONCE])
         self._messages = {_newest_of(pair): messages[_newest_of(pair)] for pair in groups}
         complete = []
         for queue, group in groups:
-            message, call = messages[_newest_of((queue, group))]
-            complete.append((queue, replace(group, message=message, call=call)))
+            complete.append((queue, replace(group, message=messages[_newest_of((queue, group))])))
         return complete
 
     def _read_messages(self, groups: Sequence[tuple[str, DeadGroup]]) -> _Messages:
@@ -188,7 +185,6 @@ def _read_part(queue: str, reply: Sequence[Any]) -> DeadGroups:
     groups = []
     for count, first, last, newest_id, task, error_class, record, failure in entries:
         name, class_name = task.decode(errors="replace"), error_class.decode(errors="replace")
-        message, call = _message(record, failure)
         if record or failure:
             newest = read_dead_letter(queue, b"", record, failure)
             name, class_name = newest.task, newest.newest_error[0]
@@ -199,17 +195,15 @@ def _read_part(queue: str, reply: Sequence[Any]) -> DeadGroups:
             first_at=clock_moment(float(first)),
             last_at=clock_moment(float(last)),
             newest_id=newest_id.decode(errors="replace"),
-            message=message,
-            call=call,
+            message=_message(record, failure),
         )
         groups.append(group)
     return DeadGroups(groups=groups, searched=sum(group.count for group in groups), total=total)
 
 
-def _message(record: bytes, failure: bytes) -> tuple[str, dict[str, Any] | None]:
-    """The message and the call, from the beginnings of a record and of its newest failure."""
-    newest, call = read_dead_letter("", b"", record, failure), read_leniently(record)[1]
-    return newest.newest_error[1], call if call or len(record) < _GROUP_BYTES else None
+def _message(record: bytes, failure: bytes) -> str:
+    """The message, from the beginnings of a record and of its newest failure."""
+    return read_dead_letter("", b"", record, failure).newest_error[1]
 
 
 def _merged(parts: Sequence[DeadGroups]) -> DeadGroups:

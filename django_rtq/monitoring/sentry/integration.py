@@ -28,7 +28,6 @@ from django_rtq.jobs.log_fields import about
 from django_rtq.logs import OncePerTask, is_unknown_task
 from django_rtq.monitoring.sentry import crons
 from django_rtq.monitoring.span_middleware import SpanMiddleware
-from django_rtq.redaction import Secrets
 
 if TYPE_CHECKING:
     from sentry_sdk._types import Event, Hint
@@ -132,7 +131,7 @@ def _processing(job: Job) -> Iterator[None]:
                 transaction.set_status("aborted")
                 raise
             except Exception as error:
-                _report(job, error)
+                _report(error)
                 raise
 
 
@@ -167,16 +166,12 @@ def _scope_of(job: Job) -> Iterator[None]:
         yield
 
 
-def _report(job: Job, error: BaseException) -> None:
-    """Capture an event, with the secret arguments of the job replaced in its texts and variables."""
+def _report(error: BaseException) -> None:
     client = sentry_sdk.get_client()
     if client.get_integration(RTQIntegration) is None:
         return
     mechanism = {"type": RTQIntegration.identifier, "handled": False}
     event, hint = event_from_exception(error, client_options=client.options, mechanism=mechanism)
-    secrets = Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers})
-    if secrets.texts:
-        event["exception"] = secrets.hide_in(event["exception"])
     sentry_sdk.capture_event(event, hint=hint)
     vars(error)[_REPORTED] = True
 
@@ -189,7 +184,7 @@ def _report_failure(*, job: Job | None, job_id: str, error: BaseException, **kwa
         return
     job = job or Job(id=job_id, task="", queue="")
     with _scope_of(job):
-        _report(job, error)
+        _report(error)
 
 
 def _flush(**kwargs: object) -> None:

@@ -5,8 +5,6 @@ A handler of the root logger would miss loggers that do not propagate, so:
 1. the record factory of `logging` makes a record in the context of a job: its text is kept in memory
 2. a thread sends what the running jobs have logged, a quarter of a second after the first line
 3. when a job ends, the session sends the rest together with its outcome, in front of it
-
-Secret arguments are redacted here: once a job has succeeded, nobody knows its arguments any more.
 """
 
 from __future__ import annotations
@@ -27,17 +25,14 @@ from django_rtq.jobs.context import current_run
 from django_rtq.jobs.failure import format_error
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.log_lines import MAX_LINES, write_line
-from django_rtq.redaction import CUT_AT_START, HIDDEN, Secrets, hidden
 from django_rtq.worker.outcome import Acked, Cancelled, Expired, Outcome
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.shared_entries import TOMBSTONE_MS
 
 PAUSE_SECONDS = 0.25  # between the first line and its sending, and between two sendings
 MAX_WAITING = 5_000  # lines kept while Redis is unreachable, of all jobs together; the oldest are dropped
-# Characters kept until secrets are redacted, which finds parts of secrets at the ends of texts of these lengths.
-_LONGEST_MESSAGE, _LONGEST_TRACEBACK = 5_000, CUT_AT_START
+_LONGEST_MESSAGE, _LONGEST_TRACEBACK = 5_000, 15_000  # characters
 _MAX_FRAMES = 20
-_PLAIN = frozenset((str, int, float, bool, type(None)))
 _ENQUEUED_MS = 1_000  # at the most between the making of a job and its enqueueing, if the clocks agree
 
 logger = logging.getLogger("django_rtq")
@@ -85,7 +80,6 @@ class JobLogs:
 
     def install(self) -> None:
         """Look at all records from now on, whatever handlers there are, and start the thread."""
-        hidden({})  # imports what redacts now: later that would hold up the outcomes of jobs
         before = self._factory_before = logging.getLogRecordFactory()
 
         def make_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
@@ -156,10 +150,9 @@ class JobLogs:
     def _call(self, part: _Part) -> list[Argument]:
         run, over_ms = part.run, "" if part.over_ms is None else part.over_ms
         try:
-            secrets_of_run = _secrets_of(run) if part.lines else Secrets()
-            lines = [_written(run, line, secrets_of_run) for line in part.lines]
-        except Exception as error:  # noqa: BLE001 - a filter of the project may raise anything
-            text = f"{HIDDEN} ({type(error).__name__} while the secrets were redacted)"
+            lines = [write_line(run.attempt, *line) for line in part.lines]
+        except Exception as error:  # noqa: BLE001 - the name of a level may be anything
+            text = f"{type(error).__name__} while lines were written"
             lines = [write_line(run.attempt, part.lines[-1].at_ms, "ERROR", "django_rtq", text)]
         return [run.job_id, f"{self._token}-{part.number}", over_ms, len(lines), *lines]
 
@@ -220,29 +213,3 @@ def _line_of(record: logging.LogRecord) -> _Line:
     traceback = "" if error is None else format_error(error, error.__traceback__, max_frames=_MAX_FRAMES).rstrip()
     message = record.getMessage()[:_LONGEST_MESSAGE]
     return _Line(int(record.created * 1000), record.levelname, record.name, message, traceback[-_LONGEST_TRACEBACK:])
-
-
-def _secrets_of(run: Run) -> Secrets:
-    secrets: Secrets | None = run.log_secrets
-    if secrets is None:
-        secrets = _read_secrets(run)
-        if run.others:  # the first of many jobs has the lines of all of them
-            texts = {text for each in run.together for text in _read_secrets(each).texts}
-            secrets = Secrets(sorted(texts, key=len, reverse=True))
-        run.log_secrets = secrets
-    return secrets
-
-
-def _read_secrets(run: Run) -> Secrets:
-    if run.is_open and not run.options and not run.kwargs and all(type(value) in _PLAIN for value in run.args):
-        # No function can have changed these arguments, so the record is not read again.
-        return Secrets.of(run.task_name, list(run.args), {})
-    job = run.job
-    return Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers})
-
-
-def _written(run: Run, line: _Line, of_run: Secrets) -> str:
-    if not of_run.texts:
-        return write_line(run.attempt, *line)
-    message, traceback = of_run.hide(line.message), of_run.hide(line.traceback)
-    return write_line(run.attempt, line.at_ms, line.level, of_run.hide(line.logger), message, traceback)

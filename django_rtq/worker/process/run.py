@@ -66,7 +66,6 @@ class Run:
     steps: JobSteps | None = None  # what it knows of earlier runs, once it has asked
     has_asked = False  # for steps, or for steps that it adds
     outage: BrokerUnavailable | None = None  # what this package asked Redis for it, and got no answer
-    log_secrets: Any = None  # what is redacted in its lines, once it was needed
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Calls that queue dead letters in another queue, for script_calls.py and dropping_calls.py."""
+"""Calls that queue dead letters in another queue, for script_calls.py and all_calls.py."""
 
 from __future__ import annotations
 
