@@ -183,12 +183,12 @@ def test_notes_of_a_workflow_that_is_gone_are_dropped(redis, broker):
 
 
 def test_a_heartbeat_finds_what_nobody_has_told(redis, broker, monkeypatch):
-    monkeypatch.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
     begun_flow(broker, {"size": 2, "next": "1e"}, {"after": "0e"})
     members = claim_members(broker)
-    settle(broker, "expire", *members)
+    with monkeypatch.context() as silent:
+        silent.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
+        settle(broker, "expire", *members)
     assert snapshot(redis)["ended_members"] == dict.fromkeys((member.id for member in members), "gone")
-    monkeypatch.undo()
     assert broker.redis.execute_one(broker.workflows.traces_command([QUEUE]))
 
     broker.workflows.sweep([QUEUE])
@@ -201,13 +201,13 @@ def test_a_heartbeat_finds_what_nobody_has_told(redis, broker, monkeypatch):
 @pytest.mark.parametrize(("members", "encoding"), [(32, b"listpack"), (33, b"hashtable")])
 def test_many_that_end_at_once_are_noted_in_a_hash_table(redis, broker, monkeypatch, members, encoding):
     """Redis would search a list for each of them."""
-    monkeypatch.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
     begun_flow(broker, {"size": 33})
     ended = claim_members(broker, 33)
-    settle(broker, "expire", *ended[:members])
-    noted = redis.object("encoding", broker.keys.of(QUEUE).ended_members)
-    settle(broker, "expire", *ended[members:])
-    monkeypatch.undo()
+    with monkeypatch.context() as silent:
+        silent.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
+        settle(broker, "expire", *ended[:members])
+        noted = redis.object("encoding", broker.keys.of(QUEUE).ended_members)
+        settle(broker, "expire", *ended[members:])
 
     broker.workflows.sweep([QUEUE])
 

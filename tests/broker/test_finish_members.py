@@ -127,10 +127,10 @@ def test_a_lost_connection_loses_no_end(redis, broker, moment):
 
 def test_parts_whose_names_were_lost_are_enqueued_by_a_heartbeat(redis, broker, monkeypatch):
     begun_flow(broker, *CHAIN)
-    monkeypatch.setattr(type(broker.workflows), "follow", lambda *args: None)
-    settle(broker, "ack", *claim_members(broker))
+    with monkeypatch.context() as silent:
+        silent.setattr(type(broker.workflows), "follow", lambda *args: None)
+        settle(broker, "ack", *claim_members(broker))
     assert live_jobs(redis) == {}
-    monkeypatch.undo()
     let_stall(redis, broker)
 
     broker.workflows.sweep([QUEUE])

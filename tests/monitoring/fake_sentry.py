@@ -44,14 +44,14 @@ def fake_sentry(**options):
 @pytest.fixture
 def without_sentry(monkeypatch):
     """Nothing of the integration is left after a test, nor tasks that it declares."""
-    monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
-    monkeypatch.setattr(conf, "_added_middleware", [])
-    for signal in vars(signals).values():
-        if isinstance(signal, Signal):
-            monkeypatch.setattr(signal, "receivers", list(signal.receivers))
-    conf.get_config.cache_clear()
-    yield
-    monkeypatch.undo()
+    with monkeypatch.context() as kept:
+        kept.setattr(registry, "_tasks", dict(registry._tasks))
+        kept.setattr(conf, "_added_middleware", [])
+        for signal in vars(signals).values():
+            if isinstance(signal, Signal):
+                kept.setattr(signal, "receivers", list(signal.receivers))
+        conf.get_config.cache_clear()
+        yield
     conf.get_config.cache_clear()
 
 

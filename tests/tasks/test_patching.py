@@ -30,13 +30,12 @@ def test_mock_patch_object_respects_the_signature_of_a_method():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_monkeypatch_replaces_a_method_until_it_is_undone(method):
-    monkeypatch = pytest.MonkeyPatch()
+def test_monkeypatch_replaces_a_method_until_its_context_ends(monkeypatch, method):
     calls = []
-    monkeypatch.setattr(note, method, lambda *args: calls.append(args))
-    getattr(note, method)(1, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(note, method, lambda *args: calls.append(args))
+        getattr(note, method)(1, 2)
     assert calls == [(1, 2)]
-    monkeypatch.undo()
 
     assert getattr(note, method).__func__ is getattr(Task, method)
 

@@ -228,10 +228,10 @@ def test_the_reply_to_an_interrupted_question_is_not_taken_for_the_answer_to_ano
     def interrupt():
         raise Interrupted
 
-    monkeypatch.setattr(connection, "read_response", interrupt)
-    with pytest.raises(Interrupted):
-        broker.redis.execute_one(("ECHO", "theirs"))
-    monkeypatch.undo()
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(connection, "read_response", interrupt)
+        with pytest.raises(Interrupted):
+            broker.redis.execute_one(("ECHO", "theirs"))
 
     assert broker.redis.execute_one(("ECHO", "mine")) == b"mine"
     assert broker.redis.execute_one(("ECHO", "mine too")) == b"mine too"
@@ -322,11 +322,11 @@ def test_a_connection_is_kept_for_the_next_packet(redis, broker):
 def test_an_interrupted_read_closes_its_connection(redis, broker, monkeypatch):
     broker.waits.execute_blocking(("PING",), ("PING",))
     (connection,) = broker.waits._connections._idle
-    monkeypatch.setattr(connection, "read_response", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
 
-    with pytest.raises(KeyboardInterrupt):
-        broker.waits.execute_blocking(("ECHO", "late"), ("ECHO", "late"))
-    monkeypatch.undo()
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(connection, "read_response", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            broker.waits.execute_blocking(("ECHO", "late"), ("ECHO", "late"))
 
     assert broker.waits.execute_blocking(("PING",), ("PING",)) == [b"PONG", b"PONG"]
 
