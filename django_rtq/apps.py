@@ -15,7 +15,6 @@ from django_rtq.checks import (
     check_commits,
     check_databases,
     check_email,
-    check_limit_functions,
     check_middleware,
     check_schedules,
     check_server,
@@ -45,7 +44,6 @@ class RTQConfig(AppConfig):
         django_checks.register(check_databases, "rtq", deploy=True)
         django_checks.register(check_schedules, "rtq")
         django_checks.register(check_middleware, "rtq")
-        django_checks.register(check_limit_functions, "rtq")
         django_checks.register(check_email, "rtq")
         django_checks.register(check_commits, "rtq", deploy=True)
         django_checks.register(check_tables, django_checks.Tags.database)

@@ -18,7 +18,6 @@ from django.db import connections
 from django_rtq.broker.task_backends import connection_settings_of, places, shard_of, shard_places
 from django_rtq.conf.config import Config, get_config, is_ours, task_backends
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
-from django_rtq.tasks.limits_of import check_functions
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.transactions.rules import named_database, outbox_database, written_database
 
@@ -104,15 +103,6 @@ def check_middleware(**kwargs: Any) -> list[CheckMessage]:
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E007")]
     return []
-
-
-def check_limit_functions(**kwargs: Any) -> list[CheckMessage]:
-    """rtq.E008: a function of RTQ["QUEUES"][…]["limits_of"] cannot be used."""
-    try:
-        config = get_config()
-    except ConfigurationError:
-        return []  # reported as rtq.E001
-    return [Error(problem, id="rtq.E008") for problem in check_functions(config)]
 
 
 def check_email(**kwargs: Any) -> list[CheckMessage]:

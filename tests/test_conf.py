@@ -250,11 +250,9 @@ def test_settings_and_keys_agree_on_what_a_queue_name_is(name):
         ({"mail": {"delay_first": True}}, "unknown option 'delay_first'. Did you mean 'delayed_first'?"),
         (
             {"mail": {5: True}},
-            "unknown option 5. Known are: burst, client, clients, delayed_first, fair_by, limits_of, max_running, ",
+            "unknown option 5. Known are: burst, client, clients, delayed_first, fair_by, max_running, ",
         ),
         ({"mail": {"on_full": "drop"}}, "['on_full'] is 'drop', but has to be \"raise\" or \"wait\"."),
-        ({"mail": {"limits_of": "limits"}}, "['limits_of'] is 'limits', but has to be a dotted path, like \"shop."),
-        ({"mail": {"limits_of": len}}, 'but has to be a dotted path, like "shop.tenants.limits".'),
         ({"mail": {"on_full_timeout": 0}}, "['on_full_timeout'] is 0, but has to be a number of seconds above 0, "),
         (
             {"mail": {"on_full_timeout": 5}},

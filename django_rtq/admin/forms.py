@@ -168,7 +168,7 @@ class LimitsForm(forms.Form):
     """The limits of a queue or a client that were set at run time. An empty field is what the settings say."""
 
     def __init__(self, data: Any = None, *, labels: Mapping[str, str], limits: Limits) -> None:
-        set_here = {name: limit for name, limit in limits.items() if limit.is_set_here}
+        set_here = {name: limit for name, limit in limits.items() if not limit.is_from_settings}
         self._names = list(labels)
         initial = {name: "none" if limit.value is None else str(limit.value) for name, limit in set_here.items()}
         super().__init__(data, initial=initial)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django_rtq.broker.enqueue_calls import AnyJob, enqueue_calls, enqueue_many
+from django_rtq.broker.enqueue_calls import enqueue_calls, enqueue_many
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.limits import LimitStore, SettingsKeeper
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
@@ -67,7 +67,6 @@ class Broker:
     """
 
     backend = ""  # in TASKS, with this Redis; "": that of RTQ["REDIS"]
-    has_limits = True  # that producers have to keep up to date
 
     def __init__(self, config: Config, *, role: str = "client", backend: str = "") -> None:
         self.backend = backend
@@ -132,10 +131,6 @@ class Broker:
         for name in ("waits", "async_redis", "token_waits"):
             if name in vars(self):
                 getattr(self, name).close()
-
-    def by_shard(self, jobs: Sequence[AnyJob]) -> list[tuple[Broker, list[int]]]:
-        """The brokers that get these jobs, and the positions of theirs: this one, without RTQ["SHARDS"]."""
-        return [(self, list(range(len(jobs))))]
 
     @property
     def lease_ms(self) -> int:

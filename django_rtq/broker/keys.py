@@ -84,11 +84,8 @@ class QueueKeys:
     limits = Key("hash", "queue, clients (default), client:<name>, paused:<name> -> the limit")
     paused_clients = Key("zset", "client -> since when it is paused, ms; an index of `limits`")
     waiting_limits = Key("hash", "queue, clients (default), client:<name> -> how many jobs may wait, or none")
-    limit_sources = Key(
-        "hash", "run:<field of limits>, limits_of:<field>, settings:<field> -> what that source says; the first wins"
-    )
+    limit_sources = Key("hash", "run:<field of limits>, settings:<field> -> what that source says; the first wins")
     settings_stamp = Key("string", "whose `settings:` hold: when that worker started (ms), digest, project's version")
-    asked_limits = Key("zset", "client -> when the function `limits_of` was last asked for its limits, ms")
     running_counts = Key("hash", "queue, client:<name> -> number of running jobs")
     blocked = Key("hash", "client -> bands in which it waits until it may start a job; its turn in these rings is inf")
     rate_times = Key(

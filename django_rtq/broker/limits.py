@@ -7,7 +7,7 @@ small hashes are kept from being small: D103.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -18,10 +18,6 @@ from django_rtq.broker.redis.commands import Command, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.conf.config import Config
 from django_rtq.conf.queue_options import LIMIT_KINDS
-
-ASKED_MS = 60_000  # for how long it holds what `limits_of` said of a client
-IDLE_MS = 86_400_000  # that is forgotten when nobody has met the client for so long, and it has no jobs
-KEPT_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +65,6 @@ class LimitStore:
             return  # no client is blocked
         self._check_blocked(keys)
 
-    def seconds_left(self, queue: str, clients: Sequence[str]) -> list[float]:
-        """For how many seconds it still holds what any process has been told of these clients; 0.0: it does not."""
-        key = self._keys.of(queue).asked_limits
-        asked, (seconds, micros) = self._redis.execute([("ZMSCORE", key, *clients), ("TIME",)], resend=True)
-        now_ms = int(seconds) * 1000 + int(micros) // 1000
-        return [min(ASKED_MS, max(0.0, float(at or 0) + ASKED_MS - now_ms)) / 1000 for at in asked]
-
-    def keep(self, queue: str, limits: Mapping[str, Mapping[str, Any]]) -> None:
-        """Store what `limits_of` said of clients, by name."""
-        keys = self._keys.of(queue)
-        pairs = [(client, _said_text(values)) for client, values in limits.items()]
-        parts = [pairs[start : start + KEPT_AT_ONCE] for start in range(0, len(pairs), KEPT_AT_ONCE)]
-        calls = [SCRIPTS["keep_limits"].call(keys, (IDLE_MS, *chain.from_iterable(part))) for part in parts]
-        self._redis.execute(calls, resend=True)
-
     def settings_command(self, queue: str) -> Command | None:
         """What a producer sends when it uses a queue first: its settings hold until a worker stores its own.
 
@@ -103,9 +84,8 @@ class LimitStore:
             if stored is not None and not own.wins_over(stored, latest_version):
                 return stored.digest == own.digest
             sources = {source.decode(): text.decode() for source, text in as_dict(reply).items()}
-            if not self._config.queue(queue).limits_of:
-                self._forget_function(queue, _beginning_with("limits_of:", sources))
-            settings = dict.fromkeys(_beginning_with("settings:", sources), "") | self._entries(queue)
+            stored_settings = [source for source in sources if source.startswith("settings:")]
+            settings = dict.fromkeys(stored_settings, "") | self._entries(queue)
             if stored is None and not settings and not own.digest:
                 return True  # of a queue without limits nothing is stored
             changed = {source: text for source, text in settings.items() if sources.get(source, "") != text}
@@ -119,8 +99,8 @@ class LimitStore:
 
     def digest(self, queue: str) -> str:
         """A digest of the limits in the settings; "": there are none."""
-        said = [*sorted(self._entries(queue).items()), self._config.queue(queue).limits_of]
-        return hashlib.sha1(repr(said).encode(), usedforsecurity=False).hexdigest()[:12] if any(said) else ""
+        entries = sorted(self._entries(queue).items())
+        return hashlib.sha1(repr(entries).encode(), usedforsecurity=False).hexdigest()[:12] if entries else ""
 
     def _apply_command(self, queue: str, expected: str | bytes, stamp: str, entries: Mapping[str, str]) -> Command:
         texts = chain.from_iterable(entries.items())
@@ -131,13 +111,6 @@ class LimitStore:
         clients = self._redis.execute_one(("HKEYS", keys.blocked), resend=True)
         parts = [clients[start : start + AT_ONCE] for start in range(0, len(clients), AT_ONCE)]
         self._redis.execute([SCRIPTS["check_blocked"].call(keys, part) for part in parts], resend=True)
-
-    def _forget_function(self, queue: str, sources: Sequence[str]) -> None:
-        """The settings have no `limits_of` any more."""
-        for start in range(0, len(sources), KEPT_AT_ONCE):
-            self.change(queue, dict.fromkeys(sources[start : start + KEPT_AT_ONCE], ""))
-        if sources:
-            self._redis.execute_one(("DEL", self._keys.of(queue).asked_limits), resend=True)
 
     def _entries(self, queue: str) -> dict[str, str]:
         """The limits of the settings, as the hash `limit_sources` has them."""
@@ -198,11 +171,6 @@ class SettingsKeeper:
         return self._store.apply_settings(queue, self._started_ms, latest)
 
 
-def _said_text(limits: Mapping[str, Any]) -> str:
-    """What is stored of a client's limits. The last word has their names: readers see by it where they come from."""
-    return f"{_text(limits)} limits_of={','.join(limits)}" if limits else ""
-
-
 def _text(limits: Mapping[str, Any]) -> str:
     """Limits as they are stored."""
     return " ".join(LIMIT_KINDS[name].text(value) for name, value in limits.items())
@@ -215,7 +183,3 @@ def limit_values(text: str) -> dict[str, str]:
         name, _, value = pair.partition("=")
         values.setdefault(name, value)
     return values
-
-
-def _beginning_with(kind: str, sources: Iterable[str]) -> list[str]:
-    return [source for source in sources if source.startswith(kind)]

@@ -12,7 +12,6 @@ from typing import Any, TypeGuard
 from django_rtq.conf.option import FLAG, Kind, accepts, check_options, number, one_of, option, options_of
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 
-_DOTTED_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
@@ -201,10 +200,6 @@ def _limit(name: str, default: Any = None) -> Any:
     return option(default, LIMIT_KINDS[name].kind)
 
 
-def _is_dotted_path(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and _DOTTED_PATH.fullmatch(value) is not None)
-
-
 def _is_one_or_none(value: Any) -> bool:
     return value is None or (type(value) is int and value == 1)
 
@@ -235,8 +230,6 @@ class QueueConfig:
     client: Mapping[str, Any] = option({})
     #: Limits of single clients: name -> the same.
     clients: Mapping[str, Mapping[str, Any]] = option({})
-    #: A function of a client's name that returns its limits, or None, as a dotted path.
-    limits_of: str | None = option(None, accepts(_is_dotted_path, 'a dotted path, like "shop.tenants.limits"'))
 
     @property
     def limits(self) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from django_rtq.schedules import Schedule, cron, every, schedule_from_settings
 from django_rtq.tasks import registry
 from django_rtq.tasks.calls import check_call, new_job
 from django_rtq.tasks.enqueuing import Arguments, new_unique_job
-from django_rtq.tasks.limits_of import limit_functions, meet_clients
 from django_rtq.tasks.task import Task, on_backend, send_through_middleware, uses_middleware
 
 if TYPE_CHECKING:
@@ -94,8 +93,6 @@ class ScheduledTask:
         job = make(task, args, kwargs)._replace(id=self.job_id(slot_ms))
         # The schedule keeps its state in the queue of its task.
         queue, may_overlap = self.task.queue, self.schedule.overlap == "allow"
-        if queue in limit_functions():
-            meet_clients(broker, queue, [job])
         answer = broker.schedules.fire(queue, self.name, slot_ms, job, may_overlap=may_overlap)
         if is_refusal(answer):
             full = queue_full(queue, [job], [answer])

@@ -20,7 +20,6 @@ from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob, NotReplicated
 from django_rtq.handle import JobHandle
 from django_rtq.tasks.calls import CalledTask, new_job
-from django_rtq.tasks.limits_of import ameet_clients, limit_functions, meet_clients
 from django_rtq.tasks.options.uniqueness import OnConflict, Uniqueness
 from django_rtq.transactions.on_commit import (
     defer,
@@ -223,9 +222,6 @@ def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = Fal
     """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
     queue, backend = task.queue, task.backend
     jobs = _new_jobs(task, queue, calls, all_or_none)
-    if queue in limit_functions():
-        for of_shard, positions in broker_of(backend).by_shard(jobs):
-            meet_clients(of_shard, queue, [jobs[i] for i in positions])
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
     broker = broker_of(backend)
@@ -249,9 +245,6 @@ async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: boo
     """send() for coroutines, without waiting for a commit."""
     queue = task.queue
     jobs, broker = _new_jobs(task, queue, calls, all_or_none), broker_of(task.backend)
-    if queue in limit_functions():
-        for of_shard, positions in broker.by_shard(jobs):
-            await ameet_clients(of_shard, queue, [jobs[i] for i in positions])
     enqueue = broker.aenqueue if task.uniqueness is None else broker.aenqueue_unique
     answers = await enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
     if not STORED.issuperset(answers):

@@ -157,8 +157,6 @@ class _SubstituteBroker(Broker):
 
     # There is no queue here that could be full, or have limits.
 
-    has_limits = False
-
     def enqueue(self, queue: str, jobs: Sequence[NewJob], *, all_or_none: bool = False) -> list[str]:
         return self._substitute.enqueue(queue, jobs)
 

@@ -6,6 +6,7 @@ import pytest
 
 from django_rtq.conf.config import read_config
 from django_rtq.exceptions import ConfigurationError
+from tests.markdown import blocks, read
 from tests.support.jobs import QUEUE, claim, queued_job, settle
 
 
@@ -154,3 +155,15 @@ def test_limits_of_many_clients_are_in_a_table(broker, redis, limits, clients, e
 
     assert redis.object("encoding", key).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
     assert redis.hlen(key) == clients
+
+
+def test_the_plans_of_the_docs_are_set_and_taken_back(broker, limits):
+    (code,) = [code for file, code in blocks(read("docs/limits.md")) if file == "shop/plans.py"]
+    exec(compile(code, "docs/limits.md", "exec"), shop := {})
+
+    shop["apply"]("acme", "paid")
+    found = limits.read("mail").clients["acme"].limits
+    assert {name: limit.value for name, limit in found.items()} == shop["PLANS"]["paid"]
+
+    shop["apply"]("acme", "free")
+    assert limits.read("mail").clients == {}

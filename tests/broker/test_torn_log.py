@@ -98,7 +98,7 @@ def recover(broker):
     listed = [(keys.scheduled, due), (keys.scheduled_by_client, clients), *zip(indexes, due_of_clients, strict=True)]
     now_due = [("ZADD", key, 1, member) for key, members in listed for member in members]
     broker.redis.execute([*now_due, ("DEL", keys.paused)])
-    broker.limits.change(QUEUE, dict.fromkeys((*LIMITS, "settings:clients", "limits_of:client:x"), ""))
+    broker.limits.change(QUEUE, dict.fromkeys((*LIMITS, "settings:clients"), ""))
     # The copy may be older than half a lease by now: that is no outage, only a slow machine.
     broker.redis.execute_one(("HDEL", keys.clock, "contact", "hold"))
     broker.reclaim(QUEUE)

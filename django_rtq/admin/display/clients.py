@@ -106,7 +106,6 @@ def limit_rows(limits: Limits, own: Limits | None = None) -> list[dict[str, str]
     rows = []
     for name, limit in limits.items():
         source = _("settings") if limit.is_from_settings else _("set at run time")
-        source = "limits_of" if limit.is_from_function else source  # the name of the option
         if own is not None and name not in own:
             source = _("%(source)s, for each client") % {"source": source}
         rows.append({"label": limit_label(name), "value": limit_text(limit), "source": source})

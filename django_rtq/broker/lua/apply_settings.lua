@@ -18,7 +18,7 @@ if stored ~= expected and stored ~= stamp then return -1 end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local changes = begin_changes(q)
 for i = FIRST_ENTRY, #entries, 2 do set_source(q, changes, entries[i], entries[i + 1]) end
-if #entries >= FIRST_ENTRY then end_changes(q, changes, false) end
+if #entries >= FIRST_ENTRY then end_changes(q, changes) end
 redis.call("SET", q.settings_stamp, stamp) -- last: after a torn log it is written again
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, "0", "work") end
 return redis.call("HLEN", q.blocked)

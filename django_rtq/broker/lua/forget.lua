@@ -4,7 +4,7 @@
 --       failures crashes errors progress waiting_since dead cancelled_in_lane turn work_signal paused scheduled
 --       retrying scheduled_by_client due_signal schedules cancel_requests recent_results result_times
 --       result_expiry no_outcome no_outcome_before waiters digests limit_sources blocked totals
---       rate_times next_starts asked_limits settings_stamp job_times runners
+--       rate_times next_starts settings_stamp job_times runners
 -- ARGV[1] idle_ms     for how long no worker may have shown a sign of life; 0: it does not matter
 -- ARGV[2] discard     "1": with the outcomes of finished jobs, else ""
 -- ARGV[3] dry_run     "1": change nothing, and say "forgotten" if it would be
@@ -39,7 +39,7 @@ redis.call(
   "UNLINK", q.bands, q.failures, q.crashes, q.errors, q.progress, q.waiting_since, q.dead, q.cancelled_in_lane, q.turn,
   q.work_signal, q.scheduled, q.retrying, q.scheduled_by_client, q.due_signal, q.schedules, q.cancel_requests,
   q.results, q.recent_results, q.result_times, q.result_expiry, q.no_outcome, q.no_outcome_before, q.waiters, q.digests,
-  q.totals, q.rate_times, q.next_starts, q.asked_limits, q.settings_stamp, q.job_times, q.runners
+  q.totals, q.rate_times, q.next_starts, q.settings_stamp, q.job_times, q.runners
 )
 if now == clock then redis.call("UNLINK", q.clock) end -- or else time would run backwards
 -- Producers do not add a queue to the list again that they have added before. So the first enqueue of a minute does: see

@@ -28,6 +28,6 @@ for i = 1, #entries, 2 do
   local source = entries[i]
   set_source(q, changes, source, changed(redis.call("HGET", q.limit_sources, source), source, entries[i + 1]))
 end
-end_changes(q, changes, false)
+end_changes(q, changes)
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, "0", "work") end
 return redis.call("HLEN", q.blocked)

@@ -25,13 +25,7 @@ class Limit:
     """A limit in force, and where it comes from."""
 
     value: Any  # as in RTQ["QUEUES"]; None: no limit
-    is_from_settings: bool  # and not set at run time, nor by the function `limits_of`
-    is_from_function: bool = False  # the function `limits_of` of the queue says so
-
-    @property
-    def is_set_here(self) -> bool:
-        """Whether it was set at run time."""
-        return not (self.is_from_settings or self.is_from_function)
+    is_from_settings: bool  # and not set at run time
 
 
 Limits: TypeAlias = Mapping[str, Limit]  # by name, like "max_running"
@@ -170,12 +164,10 @@ def limits_text(known: Collection[str], limits: Mapping[str, Any]) -> str:
 def read_limits(text: str, at_run_time: str) -> Limits:
     """The limits in a stored text, and those of them that were set at run time."""
     set_names, values = limit_values(at_run_time), limit_values(text)
-    said_names = values.get("limits_of", "").split(",")
     return {
         name: Limit(
             value=None if value == "none" else LIMIT_KINDS[name].decode(value),
-            is_from_settings=name not in set_names and name not in said_names,
-            is_from_function=name not in set_names and name in said_names,
+            is_from_settings=name not in set_names,
         )
         for name, value in values.items()
         if name in LIMIT_KINDS  # a later version may have stored others

@@ -292,6 +292,4 @@ def _weight(limits: Limits) -> str:
 
 
 def _source(limit: Limit) -> str:
-    if limit.is_from_function:
-        return " (limits_of)"
     return " (settings)" if limit.is_from_settings else ""

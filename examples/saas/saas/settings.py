@@ -51,8 +51,8 @@ RTQ = {
     "VERSION": env("VERSION"),
     "JOB_LOGS": "INFO",
     "QUEUES": {
-        # Each tenant may run two jobs at once, or what its plan says.
-        "default": {"client": {"max_running": 2}, "limits_of": "stock.plans.limits"},
+        # Each tenant may run one job at once, or what its plan says: see stock/plans.py.
+        "default": {"client": {"max_running": 1}},
         # What our suppliers allow us, over all machines.
         "bank": {"max_running": 5},
         "mail": {"rate": "10/s", "burst": 20},

@@ -12,7 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import TransactionTestCase, override_settings
 from django.urls import reverse
 
-from django_rtq import report_progress
+from django_rtq import get_inspector, report_progress
 from django_rtq.testing import EagerMixin, drain, private_redis
 from stock import bank, plans, tasks
 from stock.models import Invoice, Payment, Product, Tenant, Upload
@@ -133,5 +133,12 @@ class MonthEndTests(EagerMixin, TenantTestCase):
 
 class PlanTests(TenantTestCase):
     def test_the_plan_of_a_tenant_is_its_limit(self):
-        self.assertEqual(plans.limits("acme"), plans.PLANS["team"])
-        self.assertIsNone(plans.limits("nobody"))
+        self.enterContext(private_redis())
+        user = get_user_model().objects.create_superuser("admin")
+        self.client.force_login(user)
+        for plan, limits in (("company", plans.PLANS["company"]), ("free", {})):
+            form = {"slug": "acme", "name": "Acme", "email": "acme@example.com", "users": user.pk, "plan": plan}
+            self.client.post(reverse("admin:stock_tenant_change", args=[self.acme.pk]), form)
+
+            found = get_inspector().limits.read("default").clients.get("acme")
+            self.assertEqual({name: limit.value for name, limit in found.limits.items()} if found else {}, limits)

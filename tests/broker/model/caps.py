@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tests.broker.model.state import due_at, values_of
+from tests.broker.model.state import values_of
 
 if TYPE_CHECKING:
     from tests.broker.model.queue import Queue
@@ -29,47 +29,26 @@ class Caps:
         self.queue.work_signal = self.queue.work_signal or bool(self.queue.bands)
         return len(self.queue.blocked)
 
-    def keep_limits(self, idle_ms: int, limits: Mapping[str, str]) -> int:
-        """What the function said, of clients that producers have met."""
-        self.queue.asked_limits |= dict.fromkeys(limits, self.queue.clock.now)
-        texts, counts = dict(limits), self.queue.running_counts()
-        for client in due_at(self.queue.asked_limits, self.queue.clock.now - idle_ms)[: 10 + len(limits)]:
-            if counts[f"client:{client}"] or self.queue.room.waiting_of(client):
-                self.queue.asked_limits[client] = self.queue.clock.now
-            else:
-                del self.queue.asked_limits[client]
-                texts[client] = ""
-        sources = {f"limits_of:client:{client}": text for client, text in texts.items()}
-        changed = {source: text for source, text in sources.items() if self.queue.limit_sources.get(source, "") != text}
-        self._set_sources(changed, is_counted=bool(self.queue.set_limits))
-        for source in changed:
-            self.unblock(source.split(":", 2)[2])
-        self.queue.work_signal = self.queue.work_signal or bool(changed and self.queue.bands)
-        return len(changed)
-
-    def _set_sources(self, texts_of_sources: Mapping[str, str], is_counted: bool = False) -> None:
+    def _set_sources(self, texts_of_sources: Mapping[str, str]) -> None:
         is_weight, was_timed = False, self.queue.spent.has_times
         for source, new in texts_of_sources.items():
             field = source.partition(":")[2]
             before = self.queue.set_limits.get(field, "")
             self.queue.limit_sources[source] = new
             self.queue.limit_sources = {name: text for name, text in self.queue.limit_sources.items() if text}
-            texts = [
-                self.queue.limit_sources.get(f"{origin}:{field}", "") for origin in ("run", "limits_of", "settings")
-            ]
+            texts = [self.queue.limit_sources.get(f"{origin}:{field}", "") for origin in ("run", "settings")]
             self.queue.set_limits[field] = " ".join(filter(None, texts))
             if field.startswith("client"):
                 is_weight = is_weight or "weight=" in before + self.queue.set_limits[field]
                 _ = "weight=" in self.queue.set_limits[field] and self.queue.order.mark_newcomers()
         self.queue.set_limits = {field: text for field, text in self.queue.set_limits.items() if text}
         self.queue.spent.change_times(was_timed=was_timed, has_new_weights=is_weight)
-        for worker in self.queue.signed_on if self.queue.set_limits and not is_counted else ():
+        for worker in self.queue.signed_on if self.queue.set_limits else ():
             for job_id, entry in self.queue.running[worker].items():
                 if entry.count(" ") == 1:
                     client = self.queue.jobs[job_id].client if job_id in self.queue.jobs else ""
                     self.queue.running[worker][job_id] = f"{entry} {client}"
-        if not is_counted:
-            self.queue.spent.recount()
+        self.queue.spent.recount()
         if not self.queue.set_limits:
             self.queue.rate_times, self.queue.next_starts = {}, {}
 

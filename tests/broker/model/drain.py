@@ -34,8 +34,6 @@ def drain(parallel: ParallelRun) -> None:
     for queue in QUEUES:
         parallel.change_limits(queue, dict.fromkeys(parallel.models[queue].limit_sources, ""))
         parallel.discard(queue, list(parallel.models[queue].dead))
-        while parallel.models[queue].asked_limits:
-            parallel.keep_limits(queue, {}, 0)
     parallel.sign_off("last")
     parallel.advance(RESULT_MS)
     for queue in QUEUES:

@@ -69,7 +69,7 @@ _KINDS = {
     "zset": {
         *("bands", "ring", "lanes", "scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),
         *("result_times", "result_expiry"),
-        *("work_signal", "due_signal", "rate_times", "next_starts", "asked_limits", "paused_clients"),
+        *("work_signal", "due_signal", "rate_times", "next_starts", "paused_clients"),
         *("workflows", "workflow_states", "stuck_workflows", "workflow_steps", "starting_parts", "unstarted"),
     },
 }

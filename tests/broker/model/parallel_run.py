@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from django_rtq.broker.broker import Broker
@@ -325,21 +324,12 @@ class ParallelRun:
 
     def change_limits(self, queue: str, entries: Mapping[str, str]) -> None:
         """And let those go on that may. Limits that name no source are changed at run time."""
-        entries = {
-            name if name.startswith(("run:", "settings:", "limits_of:")) else f"run:{name}": t
-            for name, t in entries.items()
-        }
+        entries = {name if name.startswith(("run:", "settings:")) else f"run:{name}": t for name, t in entries.items()}
         arguments = [text for entry in entries.items() for text in entry]
         self._adopt_turns(queue)
         self.same(self._script(queue, "set_limits", *arguments), self.models[queue].caps.change_limits(entries))
         if names := sorted(self.models[queue].blocked):
             self.same(self._script(queue, "check_blocked", *names), self.models[queue].caps.check_blocked(names))
-
-    def keep_limits(self, queue: str, limits: Mapping[str, str], idle_ms: int = LEASE_MS) -> None:
-        """What the function `limits_of` said of clients."""
-        self._adopt_turns(queue)
-        expected = self.models[queue].caps.keep_limits(idle_ms, limits)
-        self.same(self._script(queue, "keep_limits", idle_ms, *chain.from_iterable(limits.items())), expected)
 
     def _adopt_turns(self, queue: str) -> None:
         """Without weights only their order matters."""

@@ -57,31 +57,18 @@ QUOTED_MUTANTS = (
     ),
     Mutant("jobs_of_the_queue_not_counted", "lib/running_counts", "or total)", "or 0)"),
     Mutant(
-        "a_function_has_no_say",
-        "lib/limit_sources",
-        '"limits_of:" .. field, "settings:" .. field)',
-        '"limits_of", "settings:" .. field)',
-    ),
-    Mutant(
         "the_settings_win",
         "lib/limit_sources",
-        '"limits_of:" .. field, "settings:" .. field)',
-        '"settings:" .. field, "limits_of:" .. field)',
+        '"run:" .. field, "settings:" .. field)',
+        '"settings:" .. field, "run:" .. field)',
     ),
-    Mutant(
-        "the_function_wins",
-        "lib/limit_sources",
-        '"run:" .. field, "limits_of:" .. field,',
-        '"limits_of:" .. field, "run:" .. field,',
-    ),
-    Mutant("settings_win", "lib/limit_sources", "for i = 1, 3 do texts", "for i = 3, 1, -1 do texts"),
     Mutant(
         "other_values_are_lost",
         "lib/limit_sources",
         'text, paused = table.concat(texts, " ")',
         'text, paused = texts[1] or ""',
     ),
-    Mutant("settings_are_lost", "lib/limit_sources", "for i = 1, 3 do texts", "for i = 1, 2 do texts"),
+    Mutant("settings_are_lost", "lib/limit_sources", "for i = 1, 2 do texts", "for i = 1, 1 do texts"),
     Mutant(
         "a_pause_may_limit_waiting", "lib/limit_sources", "if paused then return set_pause", "if paused then set_pause"
     ),
@@ -126,9 +113,6 @@ IN_OTHER_FUNCTIONS = {
         ("cancelled_jobs_lose_their_lines", "expire_logs(q, cancelled, keep_ms)", "expire_logs(q, cancelled, 0)"),
     ),
     "lib/assign": (("suspect_for_a_busy_worker", "if given > 0 and claim.suspects == 0 then", "if false then"),),
-    "lib/limit_sources": (
-        ("first_limit_counts_nothing", "elseif not (is_counted and changes.had_limits) then", "elseif false then"),
-    ),
     "lib/search_steps": (
         ("all_delayed_jobs_are_searched_for_a_client", 'state ~= "dead" and of_client ~= ""', "false"),
         ("the_oldest_dead_come_first", 'is_of_client = state == "dead", state', "is_of_client = false, state"),

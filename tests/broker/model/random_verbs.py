@@ -44,7 +44,6 @@ from tests.broker.model.strategies import (
     purged_clients,
     queues,
     rarely,
-    said_limits,
     settlements,
     several,
     twice,
@@ -252,10 +251,9 @@ class QueueMachine(RuleBasedStateMachine):
     def pause_or_resume(self, queue: str, verb: str, task: str) -> None:
         getattr(self.parallel, f"{verb}_task" if task else verb)(queue, *filter(None, [task]))
 
-    @rule(queue=queues, entries=st.lists(limit_entries, min_size=1, max_size=2), said=said_limits)
-    def change_limits(self, queue: str, entries: list[tuple[str, str]], said: dict[str, str]) -> None:
+    @rule(queue=queues, entries=st.lists(limit_entries, min_size=1, max_size=2))
+    def change_limits(self, queue: str, entries: list[tuple[str, str]]) -> None:
         self.parallel.change_limits(queue, dict(entries))
-        _ = said and self.parallel.keep_limits(queue, said)
 
     @rule(queue=queues, limit=most_purged, client=purged_clients, forgets=st.booleans(), until=moments)
     def purge(self, queue: str, limit: int, client: str | None, forgets: bool, until: int | None) -> None:

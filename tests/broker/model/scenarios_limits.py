@@ -66,41 +66,19 @@ def a_paused_client(parallel: ParallelRun) -> None:
     parallel.claim("w1", ("mail",), 2)
 
 
-def a_function_says_limits(parallel: ParallelRun) -> None:
+def a_client_gets_limits(parallel: ParallelRun) -> None:
     send(parallel, *"abcd", client="x")
     parallel.claim("w0", ("mail",), 2)
-    parallel.keep_limits("mail", {"x": "max_running=2 limits_of=max_running", "y": "max_waiting=1", "z": ""})
+    parallel.change_limits("mail", {"client:x": "max_running=2", "client:y": "max_waiting=1"})
     parallel.claim("w1", ("mail",))
-    for said in ("max_running=2", "max_running=3 rate=1/3000", "max_running=3 rate=1/3000"):
-        parallel.keep_limits("mail", {"x": said})
+    for text in ("max_running=3 rate=1/3000", "max_running=3 rate=1/3000"):
+        parallel.change_limits("mail", {"client:x": text})
         parallel.claim("w1", ("mail",))
     send(parallel, *"ef", client="y")
     parallel.change_limits("mail", {"client:y": "max_waiting=2", "settings:client:y": "max_waiting=9 weight=2"})
     send(parallel, *"gh", client="y")
     parallel.change_limits("mail", {"client:y": ""})
-    parallel.keep_limits("mail", {"y": ""})
-    parallel.change_limits("mail", {"settings:client:y": ""})
-    parallel.keep_limits("mail", {"x": ""})
-
-
-def a_function_is_not_asked_any_more(parallel: ParallelRun) -> None:
-    said = {name: "max_running=2" for name in ("lanes", "later", "runs", "gone", "none")}
-    parallel.keep_limits("mail", {**said, "none": ""})
-    (ran,) = send(parallel, "a", client="runs")
-    parallel.claim("w0", ("mail",))
-    send(parallel, "b", client="lanes")
-    send(parallel, "c", client="later", due="+20000")
-    parallel.advance(1)
-    parallel.keep_limits("mail", {"new": "max_running=1"}, 2)
-    parallel.advance(1)
-    parallel.keep_limits("mail", {}, 2)
-    run(parallel, "ack", [ran], KEEP_MS, "")
-    parallel.keep_limits("mail", {}, 2)
-    parallel.advance(2)
-    parallel.keep_limits("mail", {"lanes": "max_running=2", "again": "max_running=1"}, 2)
-    parallel.keep_limits("mail", {f"many-{n}": "" for n in range(15)}, 2)
-    parallel.advance(2)
-    parallel.keep_limits("mail", {"one": ""}, 2)
+    parallel.change_limits("mail", {"settings:client:y": "", "client:x": ""})
 
 
 def what_runs_already_counts(parallel: ParallelRun) -> None:
@@ -237,22 +215,20 @@ def a_full_queue_wakes_nobody(parallel: ParallelRun) -> None:
     run(parallel, "ack", [a], KEEP_MS, "")
 
 
-def a_function_lets_a_full_client_go_on(parallel: ParallelRun) -> None:
-    parallel.keep_limits("mail", {"x": ONE})
+def a_higher_limit_lets_a_full_client_go_on(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": ONE})
     send(parallel, "a", "b", client="x")
     parallel.claim("w0", ("mail",))
-    parallel.keep_limits("mail", {"x": ONE})
-    parallel.keep_limits("mail", {"x": TWO})
+    parallel.change_limits("mail", {"client:x": TWO})
     parallel.claim("w1", ("mail",))
 
 
 LIMIT_SCENARIOS = (
+    a_higher_limit_lets_a_full_client_go_on,
+    a_client_gets_limits,
     a_full_client_wakes_nobody,
     a_full_client_waits_in_a_lower_band,
     a_full_queue_wakes_nobody,
-    a_function_lets_a_full_client_go_on,
-    a_function_says_limits,
-    a_function_is_not_asked_any_more,
     a_client_at_its_limit_lets_others_pass,
     a_client_reaches_its_limit_in_the_same_claim,
     a_queue_at_its_limit,

@@ -343,7 +343,6 @@ SCRIPT_CALLS = {
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "apply_settings": ScriptCall(_claimed_of_many, _apply_settings),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
-    "keep_limits": ScriptCall(_blocked, lambda broker, jobs: broker.limits.keep(QUEUE, {"x": {"max_running": 3}})),
     "trim": ScriptCall(_too_old, lambda broker, jobs: steps.trim(broker, QUEUE), may_vanish=True),
     "register_waiter": ScriptCall(_queued, _register),
     "store_workflow": ScriptCall(_nobody_is_known, workflow_calls.store),

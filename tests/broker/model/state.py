@@ -141,7 +141,6 @@ class State:
     task_pauses: dict[str, str] = field(default_factory=dict)  # task -> number, since when, who; only number: resumed
     is_bulk: bool = False  # enqueue_many is at work
     limit_sources: dict[str, str] = field(default_factory=dict)
-    asked_limits: dict[str, int] = field(default_factory=dict)  # client -> when `limits_of` was asked
     set_limits: dict[str, str] = field(default_factory=dict)  # the key "limits"
     turns: dict[Lane, float] = field(default_factory=dict)  # of the clients in rings, while there are weights
     is_marked: bool = False  # a client has had a weight: newcomers get numbers beyond all turns
@@ -250,7 +249,6 @@ class State:
                 for field, text in self.set_limits.items()
                 if field.startswith("paused:") and text[:1].isdecimal()
             },
-            "asked_limits": dict(self.asked_limits),
             "running_counts": texts(self.running_counts()),
             "rate_times": {member: round(moment, 2) for member, moment in self.rate_times.items()},
             "next_starts": dict(self.next_starts),

@@ -80,9 +80,3 @@ limit_entries = st.tuples(
         )
     ),
 )
-# What the function `limits_of` said of clients.
-said_limits = st.dictionaries(
-    st.sampled_from(("acme", "a:b c")),
-    st.sampled_from(("", "max_running=1", "max_running=3 rate=2/1000", "max_waiting=2", "weight=3")),
-    max_size=2,
-)

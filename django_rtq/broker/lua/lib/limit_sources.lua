@@ -1,13 +1,11 @@
--- limit_sources: what the sources of limits say, and what holds: what was set at run time comes first, then what the
--- function `limits_of` said of a client, then the settings.
+-- limit_sources: what the sources of limits say, and what holds: what was set at run time comes first, then the settings.
 -- created when first called
 -- uses: prelude recount limits virtual_turns
 
 -- Begin changes of limits: by how many the fields with weights change, and whether any weight does.
 local function begin_changes(q)
   local was_timed = has_time_turns(values_of(redis.call("HGET", q.limits, "queue")))
-  local had_limits = redis.call("EXISTS", q.limits) == 1
-  return { weights = 0, has_new_weights = false, had_limits = had_limits, was_timed = was_timed }
+  return { weights = 0, has_new_weights = false, was_timed = was_timed }
 end
 
 -- Whether these values have a weight: 1 or 0.
@@ -45,10 +43,10 @@ end
 
 -- Set the text of a source.
 local function set_source(q, changes, source, value)
-  local field, texts = string.match(source, "^[%l_]+:(.*)$"), {}
+  local field, texts = string.match(source, "^%l+:(.*)$"), {}
   set_or_delete(q.limit_sources, source, value)
-  local sources = redis.call("HMGET", q.limit_sources, "run:" .. field, "limits_of:" .. field, "settings:" .. field)
-  for i = 1, 3 do texts[#texts + 1] = sources[i] or nil end
+  local sources = redis.call("HMGET", q.limit_sources, "run:" .. field, "settings:" .. field)
+  for i = 1, 2 do texts[#texts + 1] = sources[i] or nil end
   local text, paused = table.concat(texts, " "), string.match(field, "^paused:(.*)$")
   if paused then return set_pause(q, paused, text) end
   set_limit(q, changes, field, text)
@@ -64,15 +62,15 @@ local function change_turns(q, changes)
   if is_other or (is_timed and changes.has_new_weights) then come_anew(q) elseif changes.has_new_weights then pull_back(q) end
 end
 
--- End changes of limits. `is_counted`: running jobs need not be counted again if they were counted before.
-local function end_changes(q, changes, is_counted)
+-- End changes of limits.
+local function end_changes(q, changes)
   if changes.weights ~= 0 then add_weights(q, changes.weights) end
   change_turns(q, changes)
   local fields = redis.call("HLEN", q.limits)
   if fields > 32 then use_table(q.limits) end
   if fields == 0 then
     redis.call("DEL", q.running_counts, q.rate_times, q.next_starts)
-  elseif not (is_counted and changes.had_limits) then
+  else
     recount(q)
   end
 end

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
 
+from stock import plans
 from stock.models import Invoice, Tenant
 
 TENANTS = {"corner": "free", "harbour": "team", "acme": "company"}
@@ -22,6 +23,7 @@ class Command(BaseCommand):
             tenant, _ = Tenant.objects.get_or_create(
                 slug=slug, defaults={"name": slug.title(), "plan": plan, "email": address}
             )
+            plans.apply(tenant)
             Invoice.objects.get_or_create(tenant=tenant, month="2026-10", defaults={"cents": 2900})
             if not tenant.users.exists():
                 tenant.users.add(user_model.objects.create_user(slug, address, slug))
