@@ -223,7 +223,17 @@ def a_higher_limit_lets_a_full_client_go_on(parallel: ParallelRun) -> None:
     parallel.claim("w1", ("mail",))
 
 
+def who_leaves_a_ring_leaves_a_blocked_client_behind(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": ONE})
+    send(parallel, "a", "b", client="x")
+    parallel.claim("w0", ("mail",))
+    parallel.claim("w1", ("mail",))
+    (job,) = send(parallel, "c", client="y")
+    parallel.cancel("mail", job)
+
+
 LIMIT_SCENARIOS = (
+    who_leaves_a_ring_leaves_a_blocked_client_behind,
     a_higher_limit_lets_a_full_client_go_on,
     a_client_gets_limits,
     a_full_client_wakes_nobody,
