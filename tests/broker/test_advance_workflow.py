@@ -9,7 +9,7 @@ from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import new_job_id, with_shard
 from django_rtq.workflows.handle import recent_workflows
 from tests.support import sweeps
-from tests.support.jobs import QUEUE, new_job, requeue_elsewhere, settle, settlement
+from tests.support.jobs import QUEUE, requeue_elsewhere, settle, settlement
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import live_jobs, snapshot
 from tests.support.workflows import (
