@@ -112,7 +112,7 @@ def _heartbeats(env: Environment, queues: Sequence[str], supervisors: Sequence[I
     """
     from django_rtq.broker.broker import TENDED_IN_A_LEASE
     from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.limits import SettingsKeeper
+    from django_rtq.limits.store import SettingsKeeper
 
     broker = get_broker()
     keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.enqueue_calls import enqueue_calls, enqueue_many
 from django_rtq.broker.keys import Keys, QueueKeys
-from django_rtq.broker.limits import LimitStore, SettingsKeeper
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
 from django_rtq.broker.messages import (
     ClaimResult,
@@ -42,6 +41,7 @@ from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError, BrokerFull
 from django_rtq.jobs.job import PARK_SECONDS, Job, made_ms
 from django_rtq.jobs.record import Header, read_head, read_record, write_record
+from django_rtq.limits.store import LimitStore, SettingsKeeper
 from django_rtq.threads import shared_property
 
 if TYPE_CHECKING:

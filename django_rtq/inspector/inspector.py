@@ -22,7 +22,6 @@ from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, 
 from django_rtq.inspector.actions import ACTIONS, LATEST, Actions, How, has_body, send
 from django_rtq.inspector.clients.client_list import ClientListReader
 from django_rtq.inspector.clients.clients import ClientReader
-from django_rtq.inspector.clients.limits import LimitEditor
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
 from django_rtq.inspector.jobs import one_job
 from django_rtq.inspector.jobs.dead_letters import DeadLetters
@@ -41,6 +40,7 @@ from django_rtq.inspector.task_details import TaskReader
 from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.jobs.events import written_event
 from django_rtq.jobs.job import CancelAnswer, JobState, is_member
+from django_rtq.limits.limits import LimitEditor
 
 T = TypeVar("T")
 

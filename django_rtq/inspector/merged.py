@@ -26,7 +26,6 @@ from django_rtq.inspector.all_shards import ShardAnswers, SilentShard, ask_shard
 from django_rtq.inspector.clients.client_list import ClientCounts, ClientListReader
 from django_rtq.inspector.clients.client_states import ClientInQueue
 from django_rtq.inspector.clients.clients import ClientReader
-from django_rtq.inspector.clients.limits import LimitEditor, QueueLimits, share_of_queue
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails
 from django_rtq.inspector.inspector import Inspector, QueuePage, get_inspector, of_all_shards
 from django_rtq.inspector.jobs.dead_letters import DEPTH as GROUPED
@@ -53,6 +52,7 @@ from django_rtq.inspector.shared_overview import SharedOverview
 from django_rtq.inspector.sweep import Count, Sweep, Sweeper, sum_of
 from django_rtq.inspector.task_details import TaskDetails, TaskReader
 from django_rtq.inspector.task_pauses import TaskPauses
+from django_rtq.limits.limits import LimitEditor, QueueLimits, share_of_queue
 
 T = TypeVar("T")
 Page = Callable[[Inspector, str], JobPage]  # the page of a shard behind a cursor

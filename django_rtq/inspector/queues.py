@@ -7,11 +7,11 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.keys import read_queue_names
-from django_rtq.broker.limits import limit_values
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.clients.holds import read_holds
 from django_rtq.inspector.details import ClientPause, QueueDetails, WorkerDetails, ZeroLimit
 from django_rtq.inspector.task_pauses import read_pauses
+from django_rtq.limits.store import limit_values
 
 
 class QueueReader:

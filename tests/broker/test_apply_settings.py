@@ -5,10 +5,10 @@ from itertools import count
 import pytest
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.limits import LimitStore, SettingsKeeper, Stamp
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf.config import Config, get_config
-from django_rtq.inspector.clients.limits import Limit
+from django_rtq.limits.limits import Limit
+from django_rtq.limits.store import LimitStore, SettingsKeeper, Stamp
 from tests.support.jobs import QUEUE, claim, claimed_job, new_job, queued_job
 
 KEYS = ("{rtq:default}:limits", "{rtq:default}:limit_sources", "{rtq:default}:settings_stamp")

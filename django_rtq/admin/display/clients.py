@@ -14,8 +14,8 @@ from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.formatting import format_duration, format_number
 from django_rtq.inspector.clients.client_list import STATES, ClientPage
 from django_rtq.inspector.clients.client_states import ClientInQueue
-from django_rtq.inspector.clients.limits import Limit, Limits
 from django_rtq.inspector.clients.queue_clients import MOST
+from django_rtq.limits.limits import Limit, Limits
 
 _TITLES = {
     "name": gettext_lazy("Client"),

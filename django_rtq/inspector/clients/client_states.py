@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from django_rtq.inspector.clients.holds import NO_HOLDS, Holds, holds_text, read_holds
-from django_rtq.inspector.clients.limits import ClientPause, Limits, read_limits, read_pause
+from django_rtq.limits.limits import ClientPause, Limits, read_limits, read_pause
 
 _BILLION = 1_000_000_000
 

@@ -9,12 +9,12 @@ from itertools import chain
 from typing import Any
 
 from django_rtq.broker.keys import QueueKeys
-from django_rtq.broker.limits import limit_values
 from django_rtq.broker.redis.client import as_dict
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.inspector.clients.client_states import reason_text
 from django_rtq.inspector.clients.holds import NO_HOLDS, Holds, read_holds
+from django_rtq.limits.store import limit_values
 
 MOST = 10_000  # entries of a key that are read; the counters of runs have no more names, either
 _SLICE_MS = 600_000  # counters of clients are for ten minutes each: see metrics.lua

@@ -6,11 +6,11 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from django_rtq.broker.limits import LimitStore
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
+from django_rtq.limits.store import LimitStore
 from tests.broker.model import (
     batch_calls,
     log_calls,

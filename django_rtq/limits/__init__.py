@@ -1,0 +1,1 @@
+"""How many jobs of queues and clients may run, start in a time, and wait."""
