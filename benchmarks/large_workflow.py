@@ -163,8 +163,8 @@ def _live(client: Any, size: int, snapshot: Path) -> dict[str, list[float]]:
 def _count(snapshot: Path, folder: Path) -> dict[str, list[int]]:
     """The instructions of Redis from a snapshot on: a step begins, another one ends, and what waits for it begins."""
     from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.workflows import Part
     from django_rtq.workflows.handle import get_workflow
+    from django_rtq.workflows.store import Part
 
     server = PrivateRedis(arguments=["--dbfilename", snapshot.name, "--dir", str(folder)])
     # Nothing is counted, and so all is faster, until it has loaded the snapshot.
@@ -250,8 +250,8 @@ def _add_steps(queue: str, steps: int) -> None:
     """Let a job add steps of 500 jobs each to its workflow."""
     from benchmarks.jobs import noop
     from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.job_steps import Holder
     from django_rtq.workflows.builder import AddedSteps
+    from django_rtq.workflows.steps.store import Holder
 
     broker = get_broker()
     broker.sign_on([queue], WORKER)

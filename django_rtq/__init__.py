@@ -54,7 +54,7 @@ from django_rtq.tasks.task import Task, TaskCall
 if TYPE_CHECKING:
     from django_rtq.inspector.details import JobDetails
     from django_rtq.inspector.inspector import Inspector, get_inspector
-    from django_rtq.jobs.batch_call import Call
+    from django_rtq.workflows.batches.call import Call
     from django_rtq.workflows.builder import workflow
     from django_rtq.workflows.handle import Workflow, WorkflowState, get_workflow
 
@@ -132,11 +132,11 @@ def __getattr__(name: str) -> Any:
 
         return getattr(inspector, name)
     if name in ("Workflow", "WorkflowState", "get_workflow", "workflow"):
-        from django_rtq import workflows
+        from django_rtq.workflows import builder, handle
 
-        return getattr(workflows, name)
+        return getattr(builder if name == "workflow" else handle, name)
     if name == "Call":
-        from django_rtq.jobs.batch_call import Call
+        from django_rtq.workflows.batches.call import Call
 
         return Call
     if name == "JobDetails":

@@ -36,19 +36,19 @@ from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.stored_format import check_format, format_commands, note_loss
 from django_rtq.broker.task_backends import in_settings
 from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers, worker_info_commands
-from django_rtq.broker.workflows import Advance, WorkflowStore, read_advance, read_finished
 from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError, BrokerFull
 from django_rtq.jobs.job import PARK_SECONDS, Job, made_ms
 from django_rtq.jobs.record import Header, read_head, read_record, write_record
 from django_rtq.limits.store import LimitStore, SettingsKeeper
 from django_rtq.threads import shared_property
+from django_rtq.workflows.store import Advance, WorkflowStore, read_advance, read_finished
 
 if TYPE_CHECKING:
-    from django_rtq.broker.job_steps import StepStore
     from django_rtq.broker.redis.async_client import AsyncRedisClient
     from django_rtq.broker.redis.token_waits import TokenWaits
     from django_rtq.broker.replicas import Replicas
+    from django_rtq.workflows.steps.store import StepStore
 
 logger = logging.getLogger("django_rtq")
 
@@ -121,7 +121,7 @@ class Broker:
     @shared_property
     def steps(self) -> StepStore:
         """What jobs remember of earlier runs."""
-        from django_rtq.broker.job_steps import StepStore  # few jobs have steps
+        from django_rtq.workflows.steps.store import StepStore  # few jobs have steps
 
         return StepStore(self.redis, self.keys, lambda: self.async_redis)
 

@@ -22,7 +22,6 @@ from typing import Any, NoReturn
 
 from django.db import transaction
 
-from django_rtq.broker.workflows import workflow_of
 from django_rtq.clocks import utc_now
 from django_rtq.compat.celery_canvas import (
     AsyncResult,
@@ -44,6 +43,7 @@ from django_rtq.jobs.job import new_job_id
 from django_rtq.other_queues import INSTEAD
 from django_rtq.schedules import Schedule, cron
 from django_rtq.tasks.decorator import task as rtq_task
+from django_rtq.workflows.store import workflow_of
 
 SoftTimeLimitExceeded = TimeLimitExceeded
 DEFAULT_MAX_RETRIES = 3  # of Celery

@@ -21,7 +21,7 @@ from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import Overview, QueueRow
 from django_rtq.inspector.task_pauses import TaskPause
-from django_rtq.inspector.workflow_states import WorkflowStates
+from django_rtq.workflows.workflow_states import WorkflowStates
 
 ANSWER_SECONDS = 1.0  # for so long a page waits for a shard
 T = TypeVar("T")

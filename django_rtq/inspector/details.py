@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from django_rtq.broker.job_steps import Wait
 from django_rtq.broker.messages import HeldEntry
 from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.jobs import serializer
@@ -17,6 +16,7 @@ from django_rtq.jobs.job import PARK_SECONDS, JobState, held_since, made_at, mom
 from django_rtq.jobs.log_lines import LogLine
 from django_rtq.jobs.outcome import read_outcome
 from django_rtq.jobs.record import Header, read_leniently
+from django_rtq.workflows.steps.store import Wait
 
 MAX_RECORD_SHOWN = 65_536  # bytes of a record that are shown as stored
 #: A time that is later than another one by no more than this need not be later: each machine has its own clock.

@@ -38,9 +38,9 @@ from django_rtq.inspector.shared_overview import SharedOverview
 from django_rtq.inspector.sweep import Sweeper
 from django_rtq.inspector.task_details import TaskReader
 from django_rtq.inspector.task_pauses import TaskPauses
-from django_rtq.jobs.events import written_event
 from django_rtq.jobs.job import CancelAnswer, JobState, is_member
 from django_rtq.limits.limits import LimitEditor
+from django_rtq.workflows.steps.events import written_event
 
 T = TypeVar("T")
 

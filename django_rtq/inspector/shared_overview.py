@@ -26,7 +26,7 @@ from django_rtq.inspector.details import WorkerDetails
 from django_rtq.inspector.metrics.deploys import deploy_commands
 from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import Overview, OverviewReader
-from django_rtq.inspector.workflow_states import workflow_commands
+from django_rtq.workflows.workflow_states import workflow_commands
 
 SHARED_SECONDS = 1.0
 GLANCE_SECONDS = 10.0

@@ -26,7 +26,7 @@ _MAX_NUMBER = 1e15  # integers up to this are exact as JSON numbers
 
 
 class _Steps(Protocol):
-    """What a run remembers of earlier ones: worker/process/job_steps.py."""
+    """What a run remembers of earlier ones: workflows/steps/job_steps.py."""
 
     def step(self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any: ...
 

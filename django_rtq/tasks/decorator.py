@@ -12,8 +12,8 @@ from django_rtq.tasks.task import OPTIONS, SHARED_NAMES, TASK_NAMES, Task, check
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from django_rtq.jobs.batch_call import Call
     from django_rtq.tasks.options.types import SharedOptions, TaskOptions
+    from django_rtq.workflows.batches.call import Call
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -190,7 +190,7 @@ class Task(EnqueueMethods[P, R_co]):
             exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
         if self.batch is not None:
-            from django_rtq.tasks.batches import check_batch  # few projects use them
+            from django_rtq.workflows.batches.declared import check_batch  # few projects use them
 
             check_batch(self)
         self._check_options(OPTIONS)

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.broker.workflows import NewWorkflow, started_parts
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.details import JobDetails
-from django_rtq.jobs.events import written_event
 from django_rtq.jobs.job import CancelAnswer, made_at
 from django_rtq.tasks.task import Task
 from django_rtq.testing.captured_job import CapturedJob
 from django_rtq.testing.engine import EngineWorkflows
 from django_rtq.testing.job_filter import ExpectedJob, JobFilter
 from django_rtq.testing.substitute import Substitute
+from django_rtq.workflows.steps.events import written_event
+from django_rtq.workflows.store import NewWorkflow, started_parts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -10,7 +10,6 @@ from asgiref.sync import sync_to_async
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.job_steps import Wait
 from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.messages import Claimed
 from django_rtq.broker.redis.client import as_dict, clock_ms
@@ -20,12 +19,13 @@ from django_rtq.tasks.options.kinds import Moment, moment_argument
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.finished_job import FinishedJob, raise_foreign_error
 from django_rtq.worker.outcome import Outcome, Retried
-from django_rtq.worker.process.batches import CallGatherer
 from django_rtq.worker.process.run import Run, runs_of
 from django_rtq.worker.process.running.runner import Runner
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_entries import MAX_BATCH
 from django_rtq.worker.shared_memory import SharedState
+from django_rtq.workflows.batches.gathering import CallGatherer
+from django_rtq.workflows.steps.store import Wait
 
 MAX_RUNS = 10_000
 

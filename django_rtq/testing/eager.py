@@ -9,17 +9,14 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.job_steps import Holder, Wait
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.settlement import Settlement
-from django_rtq.broker.workflows import NewWorkflow
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.jobs.events import written_event
 from django_rtq.jobs.job import CancelAnswer, JobState
 from django_rtq.jobs.record import Header
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
@@ -34,6 +31,9 @@ from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.running.runner import Runner
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
+from django_rtq.workflows.steps.events import written_event
+from django_rtq.workflows.steps.store import Holder, Wait
+from django_rtq.workflows.store import NewWorkflow
 
 MAX_DEPTH = 40  # jobs that run inside each other
 WORKER = "eager"  # holds the jobs that have not come from Redis

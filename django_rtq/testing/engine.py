@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.job_steps import Holder, Remembered, StepStore
 from django_rtq.broker.redis.commands import Argument, Token
-from django_rtq.broker.workflows import NewWorkflow, WorkflowStore
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError, WorkflowFailed
 from django_rtq.testing.private_redis import SHARED_FAKE, new_prefix, shared_fake_server
+from django_rtq.workflows.steps.store import Holder, Remembered, StepStore
+from django_rtq.workflows.store import NewWorkflow, WorkflowStore
 
 
 class Jobs(Protocol):

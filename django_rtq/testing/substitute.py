@@ -13,9 +13,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import broker_of, substitute_broker
-from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
-from django_rtq.broker.workflows import NewWorkflow
 from django_rtq.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError, RedisNotAllowed
 from django_rtq.handle import JobHandle
@@ -25,6 +23,8 @@ from django_rtq.jobs.job import CancelAnswer
 from django_rtq.testing.activation import Activation
 from django_rtq.testing.engine import EngineSteps, EngineWorkflows, open_engine
 from django_rtq.testing.private_redis import delete_all
+from django_rtq.workflows.steps.store import Holder
+from django_rtq.workflows.store import NewWorkflow
 
 if TYPE_CHECKING:
     from typing_extensions import Self

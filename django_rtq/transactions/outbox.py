@@ -33,7 +33,7 @@ from django_rtq.transactions.migrating import advised, with_advice
 from django_rtq.transactions.rules import outbox_database
 
 if TYPE_CHECKING:
-    from django_rtq.broker.workflows import NewWorkflow
+    from django_rtq.workflows.store import NewWorkflow
 
 logger = logging.getLogger("django_rtq")
 

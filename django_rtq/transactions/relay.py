@@ -19,7 +19,6 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import EnqueueCall, queue_full
 from django_rtq.broker.task_backends import place_of
-from django_rtq.broker.workflows import NewWorkflow
 from django_rtq.clocks import database_now
 from django_rtq.exceptions import (
     BrokerError,
@@ -34,6 +33,7 @@ from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads import Loop
 from django_rtq.transactions.migrating import with_advice
 from django_rtq.transactions.outbox import WORKFLOW_FORMAT, delete, outbox_rows, read_call, rows_of
+from django_rtq.workflows.store import NewWorkflow
 
 logger = logging.getLogger("django_rtq")
 

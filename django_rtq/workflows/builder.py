@@ -35,9 +35,9 @@ from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.results import StepResults, references_in
 
 if TYPE_CHECKING:
-    from django_rtq.broker.job_steps import Holder
     from django_rtq.broker.redis.commands import Argument
-    from django_rtq.broker.workflows import NewWorkflow
+    from django_rtq.workflows.steps.store import Holder
+    from django_rtq.workflows.store import NewWorkflow
 
 logger = logging.getLogger("django_rtq")
 
@@ -441,7 +441,7 @@ class WorkflowBuilder(StepCollector):
 
     def _rooms(self) -> list[tuple[str, str, int]]:
         """How many jobs begin at once in each queue, for each client."""
-        from django_rtq.broker.workflows import ANY_CLIENT
+        from django_rtq.workflows.store import ANY_CLIENT
 
         rooms: Counter[tuple[str, str]] = Counter()
         for number, clients in self._clients.items():
@@ -456,7 +456,7 @@ class WorkflowBuilder(StepCollector):
         return [(queue, client, members) for (queue, client), members in rooms.items()]
 
     def _made(self) -> NewWorkflow:
-        from django_rtq.broker.workflows import NewWorkflow  # with it comes redis-py
+        from django_rtq.workflows.store import NewWorkflow  # with it comes redis-py
 
         fields: dict[str, Argument] = {
             "name": self.name,
@@ -514,7 +514,7 @@ class AddedSteps(StepCollector):
     def __init__(
         self, holder: Holder, *, headers: Mapping[str, Any], backend: str, passed_by_later: Callable[[], str]
     ) -> None:
-        from django_rtq.broker.workflows import workflow_of
+        from django_rtq.workflows.store import workflow_of
 
         flow = workflow_of(holder.job_id)
         super().__init__(flow, f"{flow}+{int(holder.job_id[-6:], 16)}", client="", headers=headers)

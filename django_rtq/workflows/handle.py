@@ -178,7 +178,7 @@ class Workflow:
 
     def dead(self) -> Iterator[tuple[str, str]]:
         """The dead jobs: id, and queue of their step, where they are unless somebody has requeued them elsewhere."""
-        from django_rtq.broker.workflows import set_bits, started_parts
+        from django_rtq.workflows.store import set_bits, started_parts
 
         progress = self.progress()
         started = started_parts(self.id, progress.fields)

@@ -10,11 +10,11 @@ from django.utils.translation import ngettext
 
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import shard_places, viewed_backend, views_all_shards
-from django_rtq.broker.workflows import MOST_WORKFLOWS, workflow_of
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.formatting import format_number
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
+from django_rtq.workflows.store import MOST_WORKFLOWS, workflow_of
 
 _ID = re.compile("[0-9a-f]{12}")
 

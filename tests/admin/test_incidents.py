@@ -11,8 +11,8 @@ from django_rtq.admin.display.incidents import health_of
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.settlement import Settlement
 from django_rtq.incidents import find_incidents
-from django_rtq.inspector.workflow_states import BlockedWorkflow
 from django_rtq.jobs import serializer
+from django_rtq.workflows.workflow_states import BlockedWorkflow
 from tests.admin.conftest import MAIL, body, text
 from tests.incidents.conftest import declared  # noqa: F401
 from tests.incidents.overviews import ago, failed, minutes, overview, row, running, worker

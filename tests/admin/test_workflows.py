@@ -5,8 +5,8 @@ import re
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin.display.charts.graph import MOST, graph
-from django_rtq.broker.workflows import NewWorkflow
 from django_rtq.workflows.handle import StepProgress
+from django_rtq.workflows.store import NewWorkflow
 from tests.admin.conftest import logged, text
 from tests.admin.test_dead_letters import hidden_fields
 from tests.support.snapshots import live_jobs, snapshot

@@ -4,9 +4,9 @@ from contextlib import suppress
 
 import pytest
 
-from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.broker.workflows import member_id
+from django_rtq.workflows.steps.store import Holder
+from django_rtq.workflows.store import member_id
 from tests.broker.test_torn_log import copy_of, restore, writes_of
 from tests.support.jobs import QUEUE, WORKER
 from tests.support.snapshots import changes, live_jobs, snapshot
@@ -241,7 +241,7 @@ def test_many_calls_arrive_in_parts(redis, broker, monkeypatch, others):
     unless another job has added some meanwhile."""
     begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
     member, other = claim_members(broker)
-    monkeypatch.setattr("django_rtq.broker.workflows.MOST_BYTES", 1)
+    monkeypatch.setattr("django_rtq.workflows.store.MOST_BYTES", 1)
     execute, calls = broker.redis.execute_one, []
 
     def fail_second(command, **options):

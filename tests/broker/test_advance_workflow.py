@@ -3,11 +3,11 @@
 import pytest
 from asgiref.sync import async_to_sync
 
-from django_rtq.broker import workflows
-from django_rtq.broker.workflows import member_id
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import new_job_id, with_shard
+from django_rtq.workflows import store as workflows
 from django_rtq.workflows.handle import recent_workflows
+from django_rtq.workflows.store import member_id
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, requeue_elsewhere, settle, settlement
 from tests.support.server_clock import server_ms

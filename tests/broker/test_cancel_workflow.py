@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from django_rtq.broker.workflows import started_parts
+from django_rtq.workflows.store import started_parts
 from tests.support.jobs import QUEUE, requeue_elsewhere
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, live_jobs, snapshot
@@ -118,7 +118,7 @@ def test_a_member_in_another_queue_is_cancelled_where_it_is(broker):
 @pytest.mark.parametrize(("parts", "most_jobs"), [(6, 4), (22, 2000)])
 def test_heartbeats_go_on_where_the_caller_has_died(redis, broker, monkeypatch, parts, most_jobs):
     """Some jobs of some parts at once; it may take several."""
-    monkeypatch.setattr("django_rtq.broker.workflows.CANCELLED_IN_HEARTBEAT", most_jobs)
+    monkeypatch.setattr("django_rtq.workflows.store.CANCELLED_IN_HEARTBEAT", most_jobs)
     broker.workflows.start(broker.workflows.store(parts_flow(parts))[2])
     broker.workflows.cancel(FLOW)
     redis.zadd(broker.keys.of(QUEUE).unstarted, {FLOW: server_ms(redis) - 60_000 * 60}, xx=True)

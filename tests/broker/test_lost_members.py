@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.workflow_states import read_workflow_states, workflow_commands
+from django_rtq.workflows.workflow_states import read_workflow_states, workflow_commands
 from tests.support.jobs import QUEUE, WORKER, lose_record, requeue_elsewhere
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import live_jobs, snapshot

@@ -3,8 +3,8 @@
 import random
 import re
 
-from django_rtq.broker.workflows import member_id, workflow_of
 from django_rtq.jobs.job import is_member, new_job_id, with_shard
+from django_rtq.workflows.store import member_id, workflow_of
 from tests.broker.model.mutant import FILES
 from tests.support.jobs import QUEUE, new_job
 from tests.support.snapshots import snapshot

@@ -9,11 +9,11 @@ from collections import defaultdict
 
 import pytest
 
-from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.settlement import Settlement
-from django_rtq.broker.workflows import set_bits
 from django_rtq.handle import JobHandle
 from django_rtq.jobs.job import is_member
+from django_rtq.workflows.steps.store import Holder
+from django_rtq.workflows.store import set_bits
 from tests.broker.model.keyspace import problems, read_keyspace
 from tests.broker.model.step_calls import DONE
 from tests.support import sweeps

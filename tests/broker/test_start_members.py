@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from django_rtq.broker import workflows
-from django_rtq.broker.workflows import KEEPS, PARTS_IN_FLIGHT, member_id, workflow_of
+from django_rtq.workflows import store as workflows
+from django_rtq.workflows.store import KEEPS, PARTS_IN_FLIGHT, member_id, workflow_of
 from tests.support.jobs import QUEUE, claim_all
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, live_jobs, snapshot

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from django_rtq.broker import workflows
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import QueueFull
+from django_rtq.workflows import store as workflows
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import MS, changes, snapshot
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, part, states_of

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import pytest
 
-from django_rtq.broker.workflows import workflow_of
 from django_rtq.exceptions import WrongState
+from django_rtq.workflows.store import workflow_of
 from tests.broker.model.all_calls import ALL_CALLS
 from tests.broker.model.script_calls import LIMITS, READ_ONLY, prepared
 from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement

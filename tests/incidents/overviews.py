@@ -8,8 +8,8 @@ from django_rtq.inspector.metrics.task_failures import Runs, TaskFailures
 from django_rtq.inspector.metrics.time_series import Series
 from django_rtq.inspector.overview import UNSCHEDULED, Overview, QueueRow
 from django_rtq.inspector.server_info import ServerDetails
-from django_rtq.inspector.workflow_states import WorkflowStates
 from django_rtq.jobs.job import JobState
+from django_rtq.workflows.workflow_states import WorkflowStates
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 START = datetime(2026, 2, 3, 3, 6, tzinfo=timezone.utc)  # of the first minute of a series

@@ -15,7 +15,7 @@ from django_rtq.inspector.metrics.reader import TaskMetrics
 from django_rtq.inspector.metrics.task_failures import Runs, TaskFailures
 from django_rtq.inspector.overview import BusiestClient
 from django_rtq.inspector.task_pauses import TaskPause
-from django_rtq.inspector.workflow_states import BlockedWorkflow
+from django_rtq.workflows.workflow_states import BlockedWorkflow
 from tests.incidents.overviews import (
     NOW,
     START,

@@ -22,7 +22,7 @@ from typing_extensions import assert_type
 
 from django_rtq import Bury, CancelAnswer, JobContext, JobDetails, JobHandle, JobState, Retry, Task
 from django_rtq import constant, exponential, get_inspector, task, workflow
-from django_rtq.workflows import Step, Steps
+from django_rtq.workflows.builder import Step, Steps
 
 
 @task

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from django_rtq import Bury, RedisNotAllowed, WorkflowFailed, WorkflowState, get_inspector, task, workflow
-from django_rtq.broker.workflows import started_parts
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.signals import workflow_blocked, workflow_ended
 from django_rtq.testing import captured, drain, eager
 from django_rtq.testing.private_redis import shared_fake_server
+from django_rtq.workflows.store import started_parts
 from tests.app import journal
 from tests.app import workflow_steps as tasks
 

@@ -5,10 +5,10 @@ from django.db import transaction
 
 from django_rtq import InvalidWorkflow, WorkflowNotFound, WorkflowState, get_workflow, workflow
 from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.workflows import NewWorkflow
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.models import OutboxJob
 from django_rtq.transactions import outbox
+from django_rtq.workflows.store import NewWorkflow
 from tests.app import workflow_steps as tasks
 from tests.support.jobs import QUEUE
 from tests.support.snapshots import live_jobs, snapshot

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from django_rtq import InvalidWorkflow, WorkflowState, task, workflow
-from django_rtq.broker.job_steps import Holder
 from django_rtq.jobs.context import JobContext
 from django_rtq.testing import drain, eager
 from django_rtq.workflows.builder import AddedSteps
+from django_rtq.workflows.steps.store import Holder
 from tests.app import workflow_steps as tasks
 from tests.support.jobs import QUEUE
 from tests.support.waiting import PATIENCE

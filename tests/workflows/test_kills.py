@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from django_rtq import WorkflowState, workflow
-from django_rtq.broker.workflows import WorkflowStore
+from django_rtq.workflows.store import WorkflowStore
 from tests.app import tasks as app_tasks
 from tests.app import workflow_steps as tasks
 from tests.support.jobs import QUEUE, WORKER, settlement

@@ -3,8 +3,8 @@
 import pytest
 
 from django_rtq.exceptions import WorkflowFailed
-from django_rtq.workflows import get_workflow, workflow
-from django_rtq.workflows.handle import WorkflowState
+from django_rtq.workflows.builder import workflow
+from django_rtq.workflows.handle import WorkflowState, get_workflow
 from tests.app import workflow_steps as tasks
 from tests.support.waiting import PATIENCE, wait_until
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.cancelling import cancel_call, wake_supervisor_of
-from django_rtq.broker.job_steps import MAX_EVENT_BYTES, MAX_EVENTS, MAX_UNREAD, send_command
 from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.scripts import SCRIPTS
@@ -25,6 +24,7 @@ from django_rtq.jobs import serializer
 from django_rtq.jobs.job import CancelAnswer
 from django_rtq.jobs.log_lines import MAX_LINES, LogLine
 from django_rtq.jobs.record import check_body
+from django_rtq.workflows.steps.store import MAX_EVENT_BYTES, MAX_EVENTS, MAX_UNREAD, send_command
 
 
 def find(broker: Broker, job_id: str, queue: str | None) -> Steps[JobDetails]:

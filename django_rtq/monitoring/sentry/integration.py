@@ -19,7 +19,6 @@ from sentry_sdk.tracing import BAGGAGE_HEADER_NAME, SENTRY_TRACE_HEADER_NAME, Sp
 from sentry_sdk.utils import event_from_exception
 
 from django_rtq import signals
-from django_rtq.broker.workflows import workflow_of
 from django_rtq.conf.config import add_middleware
 from django_rtq.exceptions import BatchFailed, ConfigurationError, JobCancelled, JobSuspended, Retry
 from django_rtq.handle import JobHandle
@@ -28,6 +27,7 @@ from django_rtq.jobs.log_fields import about
 from django_rtq.logs import OncePerTask, is_unknown_task
 from django_rtq.monitoring.sentry import crons
 from django_rtq.monitoring.span_middleware import SpanMiddleware
+from django_rtq.workflows.store import workflow_of
 
 if TYPE_CHECKING:
     from sentry_sdk._types import Event, Hint

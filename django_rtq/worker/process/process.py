@@ -38,7 +38,7 @@ from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
 
 if TYPE_CHECKING:
-    from django_rtq.worker.process.batches import CallGatherer
+    from django_rtq.workflows.batches.gathering import CallGatherer
 
 logger = logging.getLogger("django_rtq")
 T = TypeVar("T")
@@ -203,7 +203,7 @@ class WorkerProcess:
     def _gather(self, runs: list[Run]) -> list[Run]:
         """Put jobs together that one call gets, and claim what is missing."""
         if self._gatherer is None:
-            from django_rtq.worker.process.batches import CallGatherer  # few projects have such tasks
+            from django_rtq.workflows.batches.gathering import CallGatherer  # few projects have such tasks
 
             self._gatherer = CallGatherer(self._session, self._broker.config)
         room = self._shared.room - len(runs)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.messages import Claimed
 from django_rtq.broker.task_backends import alias_of
-from django_rtq.broker.workflows import KEEPS, workflow_of
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import (
     BrokerError,
@@ -36,10 +35,11 @@ from django_rtq.tasks.task import Task
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.shared_entries import MAX_ID_BYTES
 from django_rtq.worker.shared_memory import SharedState
+from django_rtq.workflows.store import KEEPS, workflow_of
 
 if TYPE_CHECKING:
-    from django_rtq.worker.process.job_steps import JobSteps
     from django_rtq.workflows.builder import AddedSteps
+    from django_rtq.workflows.steps.job_steps import JobSteps
 
 logger = logging.getLogger("django_rtq")
 
@@ -208,8 +208,8 @@ class Run:
             )
         self.has_asked = True
         if self.added_steps is None:
-            from django_rtq.broker.job_steps import Holder
             from django_rtq.workflows.builder import AddedSteps
+            from django_rtq.workflows.steps.store import Holder
 
             backend = alias_of(self.progress.backend) if self.progress is not None else ""
             holder = Holder(self.queue, self.id, self.worker, self.now_ms)
@@ -232,8 +232,8 @@ class Run:
         self.has_asked = True
         if self.steps is None:
             from django_rtq.broker.brokers import get_broker
-            from django_rtq.broker.job_steps import Holder
-            from django_rtq.worker.process.job_steps import JobSteps  # few jobs have steps
+            from django_rtq.workflows.steps.job_steps import JobSteps  # few jobs have steps
+            from django_rtq.workflows.steps.store import Holder
 
             broker = get_broker(self.progress.backend if self.progress is not None else "")
             holder = Holder(self.queue, self.id, self.worker, self.now_ms)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.broker.job_steps import Holder, send_command
 from django_rtq.broker.messages import HeldEntry
 from django_rtq.broker.settlement import Settlement
+from django_rtq.workflows.steps.store import Holder, send_command
 from tests.support.jobs import QUEUE, WORKER, claimed_job
 
 DONE = '1795205063204 1500 {"id":7}'

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from unittest import mock
 
-from django_rtq.broker.job_steps import Holder
 from django_rtq.broker.redis.client import clock_ms
+from django_rtq.workflows.steps.store import Holder
 from tests.support.jobs import QUEUE, WORKER, settlement
 from tests.support.workflows import FLOW, claim_members, new_flow, part
 
@@ -15,7 +15,7 @@ CHAIN = ({"size": 2, "client": "x", "next": "1", "keep": True}, {"after": "0", "
 
 def store(broker: Any, jobs: Any = None) -> Any:
     """Always with the same token: it is one call, sent again."""
-    with mock.patch("django_rtq.broker.workflows.secrets.token_hex", return_value="token"):
+    with mock.patch("django_rtq.workflows.store.secrets.token_hex", return_value="token"):
         return broker.workflows.store(new_flow(*CHAIN, key="flow\nmay"))
 
 

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from django_rtq import task, workflow
-from django_rtq.broker.job_steps import StepStore
-from django_rtq.broker.workflows import WorkflowStore
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.testing import drain
+from django_rtq.workflows.steps.store import StepStore
+from django_rtq.workflows.store import WorkflowStore
 
 pytestmark = pytest.mark.usefixtures("broker")
 

@@ -22,7 +22,6 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from django_rtq import signals
-from django_rtq.broker.workflows import full_workflows, workflow_of
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import JobCancelled, JobSuspended, PayloadError, PayloadTooLarge, TaskNotFound
 from django_rtq.jobs import serializer
@@ -47,6 +46,7 @@ from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.running.interrupts import CoroutineInterrupts
 from django_rtq.worker.process.running.isolation import Isolation
 from django_rtq.worker.shared_memory import SharedState
+from django_rtq.workflows.store import full_workflows, workflow_of
 
 logger = logging.getLogger("django_rtq")
 
@@ -173,7 +173,7 @@ class Executor:
 
     def execute_batch(self, runs: Sequence[Run]) -> list[Outcome]:
         """Steps 3 and 4, for jobs that one call of their function gets. Returns an outcome for each."""
-        from django_rtq.worker.process.running.batch_calls import CalledTogether
+        from django_rtq.workflows.batches.batch_calls import CalledTogether
 
         for run in (*runs[1:], runs[0]):  # the first one is the current one of this thread then
             if signals.job_started.receivers:

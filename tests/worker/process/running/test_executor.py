@@ -8,7 +8,6 @@ import time
 import pytest
 
 from django_rtq import signals
-from django_rtq.broker.workflows import member_id
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried, UnknownTask
@@ -17,6 +16,7 @@ from django_rtq.worker.process.running.executor import Executor
 from django_rtq.worker.process.running.interrupts import MainThreadInterrupts
 from django_rtq.worker.process.running.isolation import Isolation
 from django_rtq.worker.shared_memory import SharedState
+from django_rtq.workflows.store import member_id
 
 NOW_MS = 1_800_000_000_000
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"

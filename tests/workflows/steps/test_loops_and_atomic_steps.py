@@ -15,7 +15,7 @@ from django_rtq import InvalidStep, JobContext, task
 from django_rtq.internal_tasks import delete_committed_jobs
 from django_rtq.models import CommittedJob
 from django_rtq.testing import drain, eager
-from django_rtq.worker.process import job_steps
+from django_rtq.workflows.steps import job_steps
 from tests.support.snapshots import snapshot
 
 pytestmark = [pytest.mark.usefixtures("broker"), pytest.mark.django_db]

@@ -8,10 +8,10 @@ from typing import Any
 
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BatchFailed
-from django_rtq.jobs.batch_call import Call
-from django_rtq.tasks.batches import errors_of, results_of
 from django_rtq.worker.outcome import Outcome, Retried
 from django_rtq.worker.process.run import Run
+from django_rtq.workflows.batches.call import Call
+from django_rtq.workflows.batches.declared import errors_of, results_of
 
 
 class CalledTogether:

@@ -17,8 +17,8 @@ from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound
 from django_rtq.jobs.record import band_in, task_in
 from django_rtq.tasks import registry
 from django_rtq.worker.process.run import Run, runs_of
-from django_rtq.worker.process.running.batch_calls import most_together
 from django_rtq.worker.process.session import WorkerSession
+from django_rtq.workflows.batches.batch_calls import most_together
 
 
 class _Kind(NamedTuple):

@@ -1,0 +1,1 @@
+"""Tasks whose functions get many jobs in one call."""

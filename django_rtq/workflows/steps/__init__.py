@@ -1,0 +1,1 @@
+"""Jobs that remember: steps whose results later runs get, sleep, and events."""
