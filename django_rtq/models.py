@@ -23,12 +23,12 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.broker.task_backends import place_of, places
 from django_rtq.clocks import database_now
 from django_rtq.conf.config import get_config
+from django_rtq.databases import exactly_once, outbox
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
 from django_rtq.schedules import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
-from django_rtq.tasks import exactly_once, registry
+from django_rtq.tasks import registry
 from django_rtq.tasks.calls import check_call, client_name
 from django_rtq.tasks.options.kinds import QUEUE
-from django_rtq.transactions import outbox
 
 if TYPE_CHECKING:
     from django_rtq.scheduler.registry import ScheduledTask
@@ -171,7 +171,7 @@ class Schedule(models.Model):
 
 
 class OutboxJob(models.Model):
-    """A job that is committed and not known to be in Redis yet: see transactions/outbox.py."""
+    """A job that is committed and not known to be in Redis yet: see databases/outbox.py."""
 
     job_id = models.CharField(primary_key=True, max_length=255)
     backend = models.CharField(max_length=255, blank=True, default="")  # in TASKS; "": RTQ["REDIS"]
@@ -191,7 +191,7 @@ class OutboxJob(models.Model):
 
 
 class CommittedJob(models.Model):
-    """A job of a task with exactly_once that has committed: see tasks/exactly_once.py."""
+    """A job of a task with exactly_once that has committed: see databases/exactly_once.py."""
 
     job_id = models.CharField(primary_key=True, max_length=255)
     queue = models.CharField(max_length=100)

@@ -84,7 +84,7 @@ SLOW = (
     "tests/test_release.py::",
     "tests/test_second_try.py::",
     "tests/transactions/test_queue_full.py::",
-    "tests/worker/test_outbox.py::",
+    "tests/databases/workers/test_outbox.py::",
     "tests/workflows/test_where_others_break.py::test_callback_comes_after_groups_with",
 )
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import islice
 
 from django_rtq.conf.config import get_config
+from django_rtq.databases.outbox import OutboxLag, outbox_lag
 from django_rtq.incidents.incident import Action, Incident, Severity
 from django_rtq.incidents.queues import (
     blocked_workflows,
@@ -39,7 +40,6 @@ from django_rtq.inspector.overview import Overview
 from django_rtq.inspector.server_info import problem_values
 from django_rtq.jobs.job import moment
 from django_rtq.scheduler.status import KnownSchedules
-from django_rtq.transactions.outbox import OutboxLag, outbox_lag
 
 MAX_OF_DETECTOR = 50  # incidents of one detector, the worst
 OUTBOX_SECONDS = 60.0  # jobs that are in the outbox for less are not reported

@@ -15,6 +15,7 @@ import uuid
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import open_broker
 from django_rtq.broker.task_backends import shard_numbers, shard_of, shard_place, view_backend
+from django_rtq.databases.outbox import outbox_lag
 from django_rtq.exceptions import BrokerError
 from django_rtq.incidents.detection import find_incidents, reported, silent_shard
 from django_rtq.incidents.incident import Incident
@@ -22,7 +23,6 @@ from django_rtq.incidents.schedules import known_schedules
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.signals import incident_closed, incident_opened
 from django_rtq.threads import Loop
-from django_rtq.transactions.outbox import outbox_lag
 
 logger = logging.getLogger("django_rtq")
 

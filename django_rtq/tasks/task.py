@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.conf.config import DATABASE, get_config
 from django_rtq.conf.option import FLAG, Unfit, accepts, number, one_of, option, options_of, seconds
+from django_rtq.databases.exactly_once import ExactlyOnce, database_option
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 from django_rtq.handle import JobHandle
 from django_rtq.jobs import serializer
@@ -34,7 +35,6 @@ from django_rtq.tasks.enqueuing import (
     send,
     waits_by_default,
 )
-from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
 from django_rtq.tasks.options.backoff import DEFAULT, Backoff, as_backoff, as_json
 from django_rtq.tasks.options.kinds import CLIENT, ERRORS, HEADERS, QUEUE, Moment, headers_text, moment_argument
 from django_rtq.tasks.options.uniqueness import (

@@ -11,9 +11,9 @@ from django.utils import timezone
 from django_rtq import BrokerUnavailable, QueueFull, get_inspector
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.redis.hooks import command_hooks
+from django_rtq.databases.outbox import outbox_lag
+from django_rtq.databases.relay import relay
 from django_rtq.models import OutboxJob
-from django_rtq.transactions.outbox import outbox_lag
-from django_rtq.transactions.relay import relay
 from tests.app import django_tasks as tasks
 from tests.app import tasks as own_tasks
 from tests.backend.own_redis import reports_in

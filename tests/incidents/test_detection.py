@@ -7,10 +7,10 @@ from django.test import override_settings
 from django.utils import translation
 
 from django_rtq.conf.incident_options import KINDS
+from django_rtq.databases.outbox import OutboxLag
 from django_rtq.incidents import Severity, read_incidents
 from django_rtq.incidents.incident import TEXTS
 from django_rtq.inspector.server_info import PROBLEMS
-from django_rtq.transactions.outbox import OutboxLag
 from tests.incidents.overviews import ago, incidents, kinds, minutes, row
 from tests.support.jobs import QUEUE, dead_job, queued_job
 

@@ -7,8 +7,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
+from django_rtq.databases.outbox import OutboxLag
 from django_rtq.management.commands import rtq_status
-from django_rtq.transactions.outbox import OutboxLag
 from tests.management.commands import Terminal, body, dead_letter, run
 from tests.support.jobs import claimed_job, queued_job, retrying_job, scheduled_job
 from tests.support.redis_server import UNREACHABLE

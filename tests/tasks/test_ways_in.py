@@ -10,11 +10,11 @@ from django.utils import timezone
 from django_rtq import QueueFull, every, signals, task, workflow
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.messages import EnqueueCall
+from django_rtq.databases.outbox import outbox_rows, store
+from django_rtq.databases.relay import relay
 from django_rtq.scheduler.registry import ScheduledTask
 from django_rtq.tasks.calls import new_job
 from django_rtq.testing import drain
-from django_rtq.transactions.outbox import outbox_rows, store
-from django_rtq.transactions.relay import relay
 from tests.app import django_tasks
 from tests.app.tasks import note
 

@@ -6,11 +6,11 @@ from django.utils import timezone
 
 from django_rtq import QueueFull
 from django_rtq.broker.brokers import get_broker
+from django_rtq.databases.relay import relay
 from django_rtq.models import OutboxJob
-from django_rtq.transactions.relay import relay
 from tests.app.tasks import note
+from tests.databases.test_relay import make_due
 from tests.support.jobs import QUEUE
-from tests.transactions.test_relay import make_due
 
 pytestmark = pytest.mark.usefixtures("database", "broker")
 

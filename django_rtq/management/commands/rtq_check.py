@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from django_rtq.databases.outbox import outbox_lag
 from django_rtq.exceptions import BrokerError, RTQError
 from django_rtq.incidents import Incident, find_incidents
 from django_rtq.incidents.incident import worst_of
@@ -19,7 +20,6 @@ from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import JSON, RTQCommand
 from django_rtq.management.output import as_json, one_line
 from django_rtq.management.prompts import seconds_from
-from django_rtq.transactions.outbox import outbox_lag
 
 WELL, WARNING, CRITICAL = 0, 1, 2
 _CODES = {"ok": WELL, "warning": WARNING, "critical": CRITICAL}

@@ -12,6 +12,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
 from django_rtq.conf.config import get_config
+from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
@@ -21,7 +22,6 @@ from django_rtq.management.command import JSON, NO_WORKER, QUEUES, WRONG_USAGE, 
 from django_rtq.management.output import Column, as_json, count, duration, facts, one_line
 from django_rtq.management.prompts import known_queues, seconds_from
 from django_rtq.tasks.registry import declared_queues
-from django_rtq.transactions.outbox import MOST_COUNTED, OutboxLag, outbox_lag
 
 WATCH_SECONDS = 2.0
 CLEAR_SCREEN = "\x1b[H\x1b[2J"

@@ -15,7 +15,7 @@ def scheduler_loops(broker: Broker, queues: Sequence[str]) -> list[Loop]:
     """The scheduler; the relay if there is an outbox; the watcher of incidents if a receiver is connected."""
     loops: list[Loop] = [Scheduler(broker, queues)]
     if alias := outbox_database():
-        from django_rtq.transactions.relay import OutboxRelay
+        from django_rtq.databases.relay import OutboxRelay
 
         loops.append(OutboxRelay(broker, alias))
     if signals.incident_opened.receivers or signals.incident_closed.receivers:

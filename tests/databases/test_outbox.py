@@ -8,10 +8,10 @@ from django.test.utils import CaptureQueriesContext
 
 from django_rtq import signals, task
 from django_rtq.conf.config import read_config
+from django_rtq.databases import outbox
 from django_rtq.exceptions import BrokerUnavailable, ConfigurationError
 from django_rtq.jobs.job import made_ms
 from django_rtq.models import OutboxJob
-from django_rtq.transactions import outbox
 from tests.app.tasks import note
 
 UNREACHABLE = "redis://127.0.0.1:1/0"

@@ -391,7 +391,7 @@ def test_the_second_run_has_the_result_of_the_first(broker, effects, caplog, res
 def test_a_large_result_is_not_kept(broker, effects, monkeypatch, caplog, limit, is_kept):
     caplog.set_level("INFO", "django_rtq")
     config = replace(broker.config, exactly_once_max_result_bytes=limit)
-    monkeypatch.setattr("django_rtq.tasks.exactly_once.get_config", lambda: config)
+    monkeypatch.setattr("django_rtq.databases.exactly_once.get_config", lambda: config)
     results.append("é" * 10)  # 22 bytes of JSON
     job = run_again(give)
 
@@ -426,7 +426,7 @@ def member(redis, broker, effects):
 def test_a_result_that_another_step_takes_is_kept(broker, member, monkeypatch):
     """Whatever RESULT_TTL and EXACTLY_ONCE_MAX_RESULT_BYTES say."""
     config = replace(broker.config, exactly_once_max_result_bytes=0)
-    monkeypatch.setattr("django_rtq.tasks.exactly_once.get_config", lambda: config)
+    monkeypatch.setattr("django_rtq.databases.exactly_once.get_config", lambda: config)
     results.append("x")
     drain()
 
@@ -451,7 +451,7 @@ def test_one_that_another_step_takes_and_was_not_kept_is_no_none(member):
 
 def test_one_that_is_too_large_for_another_step_leaves_no_effect(broker, member, effects, monkeypatch):
     config = replace(broker.config, max_step_result_bytes=5)
-    monkeypatch.setattr("django_rtq.tasks.exactly_once.get_config", lambda: config)
+    monkeypatch.setattr("django_rtq.databases.exactly_once.get_config", lambda: config)
     results.append("xxxx")
     with pytest.raises(Bury, match="MAX_STEP_RESULT_BYTES"):
         drain()

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from tests.databases.workers.outbox_producer import MOMENTS, moment_of
 from tests.support.forked_commands import ROOT
 from tests.support.waiting import PATIENCE, wait_until
-from tests.worker.outbox_producer import MOMENTS, moment_of
 
 PROCESSES = 4 * len(MOMENTS)
 
@@ -21,7 +21,7 @@ def produce(database, redis_server, journal):
 
     def run(processes):
         subprocess.run(
-            [sys.executable, "-m", "tests.worker.outbox_producer", str(processes)],
+            [sys.executable, "-m", "tests.databases.workers.outbox_producer", str(processes)],
             cwd=ROOT,
             env={
                 **os.environ,

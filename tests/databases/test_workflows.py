@@ -5,15 +5,15 @@ from django.db import transaction
 
 from django_rtq import InvalidWorkflow, WorkflowNotFound, WorkflowState, get_workflow, workflow
 from django_rtq.broker.brokers import get_broker
+from django_rtq.databases import outbox
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.models import OutboxJob
-from django_rtq.transactions import outbox
 from django_rtq.workflows.store import NewWorkflow
 from tests.app import workflow_steps as tasks
+from tests.databases.test_outbox import UNREACHABLE
+from tests.databases.test_relay import make_due, move
 from tests.support.jobs import QUEUE
 from tests.support.snapshots import live_jobs, snapshot
-from tests.transactions.test_outbox import UNREACHABLE
-from tests.transactions.test_relay import make_due, move
 
 
 @pytest.fixture(autouse=True)

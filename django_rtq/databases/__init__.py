@@ -1,0 +1,1 @@
+"""Jobs and the transactions of databases: the outbox, and tasks that run exactly once."""
