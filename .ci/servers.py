@@ -21,8 +21,8 @@ FOLDER = ROOT / "build" / "servers"
 TESTS = [
     "tests/broker",
     "tests/test_private_redis.py",
-    "tests/worker/test_cluster.py",
-    "tests/worker/test_cluster_torture.py",
+    "tests/scale/workers/test_cluster.py",
+    "tests/scale/workers/test_cluster_torture.py",
     "tests/worker/test_redis_data_loss.py",
     "tests/worker/test_torn_log_restarts.py",
 ]

@@ -73,7 +73,7 @@ SLOW = (
     "tests/management/test_worker_setup.py::",
     "tests/monitoring/prometheus/test_real_prometheus.py::",
     "tests/monitoring/test_log_records.py::",
-    "tests/shards/",
+    "tests/scale/",
     "tests/tasks/options/test_table.py::",
     "tests/test_architecture.py::test_no_modules_import",
     "tests/test_docs.py::test_the_quick_start",

@@ -58,7 +58,7 @@ def broker_class(place: str, role: str) -> Callable[..., Broker]:
 
     if place or role != "client" or not shard_numbers():
         return Broker
-    from django_rtq.broker.sharded import AllShardsBroker
+    from django_rtq.scale.sharded import AllShardsBroker
 
     return partial(AllShardsBroker, find=broker_of)
 

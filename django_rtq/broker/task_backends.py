@@ -222,14 +222,14 @@ def in_settings(text: str, backend: str) -> str:
 
 def _config_of_shard(number: int) -> Config:
     """The settings with the place of a shard, and its share of the limits of queues."""
-    from django_rtq.conf.shard_options import share_of
+    from django_rtq.scale.shard_options import share_of
 
     config = get_config()
     assert config.shards is not None
     queues = share_of(config.queues, number, config.shards)
     if not number:
         return replace(config, queues=queues)
-    from django_rtq.broker.redis.cluster import tag_of_shard
+    from django_rtq.scale.cluster import tag_of_shard
 
     return replace(config, queues=queues, prefix=tag_of_shard(config.prefix, number, config.shards))
 

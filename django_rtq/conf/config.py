@@ -285,7 +285,7 @@ def read_config(options: Any, *, debug: bool) -> Config:
     config = Config(**values)
     _check_relations(config)
     if config.shards is not None:
-        from django_rtq.conf.shard_options import check_limits  # most projects have none
+        from django_rtq.scale.shard_options import check_limits  # most projects have none
 
         check_limits(config.shards, config.queues)
     return config

@@ -115,7 +115,7 @@ def is_in_another_shard(queue: str, place: str) -> bool:
     """Whether a queue as a whole is in another shard than this place, so that no job can go there."""
     if get_config().shards is None:
         return False
-    from django_rtq.broker.sharded import is_elsewhere  # most projects have none
+    from django_rtq.scale.sharded import is_elsewhere  # most projects have none
 
     return is_elsewhere(queue, place)
 

@@ -137,7 +137,7 @@ def share_of_queue(queue: str, limits: Mapping[str, Any], place: str) -> dict[st
     numbers, config = shard_numbers(), get_config()
     if len(numbers) < 2 or config.queue(queue).shards:
         return dict(limits)
-    from django_rtq.conf.shard_options import divided, undividable  # most projects have none
+    from django_rtq.scale.shard_options import divided, undividable  # most projects have none
 
     given = {name: value for name, value in limits.items() if value not in (None, "settings")}
     if (name := undividable(given, len(numbers))) is not None:

@@ -194,7 +194,7 @@ def _places_of_clients(options: Options) -> list[str]:
     clients = [named] if isinstance(named, str) else named
     if not clients:
         return []
-    from django_rtq.broker.sharded import all_shards, shard_for_job  # rtq_worker has no such option
+    from django_rtq.scale.sharded import all_shards, shard_for_job  # rtq_worker has no such option
 
     queue, numbers = options.get("queue") or "", all_shards()
     return [shard_place(shard_for_job(queue, client, "", "", numbers)) for client in clients if client]

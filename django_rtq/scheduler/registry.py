@@ -61,7 +61,7 @@ class ScheduledTask:
         place = place_of(self.task.backend)
         if place or get_config().shards is None:
             return place
-        from django_rtq.broker.sharded import all_shards, shard_for, shard_of_queue
+        from django_rtq.scale.sharded import all_shards, shard_for, shard_of_queue
 
         client = new_job(self.task, self.schedule.args, dict(self.schedule.kwargs)).client
         numbers = all_shards()

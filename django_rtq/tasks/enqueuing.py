@@ -271,7 +271,7 @@ def _new_jobs(task: EnqueuedTask, queue: str, calls: Iterable[Arguments], all_or
 @cache
 def sharded() -> Any:
     """With it comes redis-py. An import in each call would take longer than to find the shard of a job."""
-    from django_rtq.broker import sharded
+    from django_rtq.scale import sharded
 
     return sharded
 

@@ -49,7 +49,7 @@ from django_rtq.transactions.rules import OnCommit, database_to_await, named_dat
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from django_rtq.tasks.celery_options import CeleryOptions
+    from django_rtq.compat.celery_options import CeleryOptions
     from django_rtq.tasks.options.types import UsingOptions
 
 P = ParamSpec("P")
@@ -262,7 +262,7 @@ class Task(EnqueueMethods[P, R_co]):
         `expires` counts from now. Jobs of a higher `priority` run first. Raises InvalidTask for others, and what
         delay() raises.
         """
-        from django_rtq.tasks.celery_options import NAMES, using_options
+        from django_rtq.compat.celery_options import NAMES, using_options
 
         check_names(f"{self.name}: apply_async()", options, NAMES)
         changed = using_options(self.name, options)

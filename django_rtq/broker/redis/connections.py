@@ -15,11 +15,11 @@ from redis.connection import AbstractConnection, Connection, SSLConnection, Unix
 
 from django_rtq.broker.redis.client import LEADS_TO_CLUSTER, InSettings
 from django_rtq.broker.redis.masters import MasterPool, no_retry
-from django_rtq.broker.redis.sentinel import SentinelService
 from django_rtq.exceptions import BrokerError, ConfigurationError
+from django_rtq.scale.sentinel import SentinelService
 
 if TYPE_CHECKING:
-    from django_rtq.broker.redis.cluster import ClusterSlot
+    from django_rtq.scale.cluster import ClusterSlot
 
 OLDEST_SERVER = (6, 2)  # of Redis; Valkey began with 7.2
 #: Timeouts of commands and of connecting, unless RTQ sets others.

@@ -34,9 +34,9 @@ from redis.sentinel import (
 
 from django_rtq.broker.keys import cluster_tag
 from django_rtq.broker.redis.connections import ConnectionSettings, argument_names, identity_arguments
-from django_rtq.broker.redis.sentinel import SentinelService
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import ConfigurationError
+from django_rtq.scale.sentinel import SentinelService
 from django_rtq.validation import did_you_mean
 
 _SETTING = 'RTQ["REDIS"]'
@@ -244,7 +244,7 @@ def _check_keys(options: Mapping[str, Any], known: Sequence[str]) -> None:
 
 
 def _from_cluster(options: Mapping[str, Any], db: int | None, prefix: str) -> ConnectionSettings:
-    from django_rtq.broker.redis.cluster import ClusterSlot  # most projects have none
+    from django_rtq.scale.cluster import ClusterSlot  # most projects have none
 
     _check_keys(options, _CLUSTER_KEYS)
     if db:

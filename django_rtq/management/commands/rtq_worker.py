@@ -97,7 +97,7 @@ class Command(RTQCommand):
         if len(places := self.places(options)) == 1:
             return self._run({**options, "backend": places[0]})
         from django_rtq.management.worker_setup import queue_names
-        from django_rtq.worker.supervisor.shards import run_in_each
+        from django_rtq.scale.supervisors import run_in_each
 
         queue_names(options["queues"], places[0])  # wrong ones are told once, and not by each process
         return run_in_each(

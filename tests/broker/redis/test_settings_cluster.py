@@ -7,10 +7,10 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import SentinelManagedSSLConnection
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis import cluster as cluster_module
-from django_rtq.broker.redis.cluster import SlotMaster
 from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
+from django_rtq.scale import cluster as cluster_module
+from django_rtq.scale.cluster import SlotMaster
 from tests.broker.redis.connections import reader_of, settings_of
 
 NODES = ["10.0.0.1:6379", "[::1]:7001"]

@@ -21,17 +21,17 @@ from django_rtq import (
     ResultTimeout,
     get_inspector,
 )
-from django_rtq.broker import sharded
 from django_rtq.broker.brokers import close_brokers, get_broker, substitute_broker
 from django_rtq.broker.messages import EnqueueCall
-from django_rtq.broker.sharded import new_ids
 from django_rtq.broker.task_backends import config_of, shard_place
 from django_rtq.conf.config import get_config
 from django_rtq.jobs.job import made_at, new_job_id, shard_in, with_shard
+from django_rtq.scale import sharded
+from django_rtq.scale.sharded import new_ids
 from django_rtq.tasks.calls import new_job
 from django_rtq.testing import captured, drain
 from tests.app import django_tasks, tasks
-from tests.shards.conftest import client_of, waiting
+from tests.scale.conftest import client_of, waiting
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until

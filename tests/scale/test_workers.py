@@ -16,7 +16,7 @@ from django_rtq.jobs.job import shard_in
 from tests.app import tasks
 from tests.app.step_tasks import walk
 from tests.app.workflow_steps import add_up, double, double_more, report
-from tests.shards.conftest import client_of, waiting
+from tests.scale.conftest import client_of, waiting
 from tests.support.forked_commands import ForkedCommand
 from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until

@@ -6,7 +6,7 @@ import pytest
 from django.core.management.base import CommandError
 
 from django_rtq.management.commands.rtq_worker import Command
-from django_rtq.worker.supervisor.shards import run_in_each
+from django_rtq.scale.supervisors import run_in_each
 
 
 def options_of(*arguments):
@@ -51,7 +51,7 @@ def test_a_range_begins_with_the_lower_number():
     ],
 )
 def test_what_does_not_exist_is_wrong_usage(shards, monkeypatch, arguments, text):
-    monkeypatch.setattr("django_rtq.worker.supervisor.shards.run_in_each", lambda *args, **options: 0)
+    monkeypatch.setattr("django_rtq.scale.supervisors.run_in_each", lambda *args, **options: 0)
     with pytest.raises(CommandError, match=text) as refused:
         Command().execute(**options_of(*arguments))
     assert refused.value.returncode == 64

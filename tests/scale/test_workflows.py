@@ -10,16 +10,16 @@ from django.test import override_settings
 
 from django_rtq import get_workflow, workflow
 from django_rtq.broker.brokers import close_brokers, get_broker
-from django_rtq.broker.sharded import shard_for
 from django_rtq.broker.task_backends import shard_place
 from django_rtq.databases.outbox import outbox_rows
 from django_rtq.databases.relay import relay
 from django_rtq.exceptions import InvalidWorkflow
 from django_rtq.jobs.job import shard_in
+from django_rtq.scale.sharded import shard_for
 from tests.admin.conftest import operator, person  # noqa: F401
 from tests.app import tasks
 from tests.app.workflow_steps import double, report
-from tests.shards.conftest import client_of, waiting
+from tests.scale.conftest import client_of, waiting
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.shard_servers import on_servers
 

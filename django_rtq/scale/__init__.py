@@ -1,0 +1,1 @@
+"""More than one Redis server: shards, Clusters, and masters behind Sentinels."""
