@@ -52,8 +52,8 @@ from django_rtq.tasks.options.backoff import constant, exponential, steps
 from django_rtq.tasks.task import Task, TaskCall
 
 if TYPE_CHECKING:
-    from django_rtq.inspector.details import JobDetails
-    from django_rtq.inspector.inspector import Inspector, get_inspector
+    from django_rtq.console.inspector.details import JobDetails
+    from django_rtq.console.inspector.inspector import Inspector, get_inspector
     from django_rtq.workflows.batches.call import Call
     from django_rtq.workflows.builder import workflow
     from django_rtq.workflows.handle import Workflow, WorkflowState, get_workflow
@@ -128,7 +128,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # The inspector has many modules, which a process that only enqueues does not need.
     if name in ("Inspector", "get_inspector"):
-        from django_rtq.inspector import inspector
+        from django_rtq.console.inspector import inspector
 
         return getattr(inspector, name)
     if name in ("Workflow", "WorkflowState", "get_workflow", "workflow"):
@@ -140,7 +140,7 @@ def __getattr__(name: str) -> Any:
 
         return Call
     if name == "JobDetails":
-        from django_rtq.inspector.details import JobDetails
+        from django_rtq.console.inspector.details import JobDetails
 
         return JobDetails
     from django_rtq.other_queues import IMPORTED

@@ -138,8 +138,8 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
 
 
 def _check_server_of(place: str) -> list[CheckMessage]:
-    from django_rtq.inspector.inspector import get_inspector
-    from django_rtq.inspector.server_info import problems_of
+    from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.console.inspector.server_info import problems_of
 
     shard = shard_of(place)
     whose = f"Shard {shard}: " if shard is not None else f"TASKS[{place!r}]: " if place else ""

@@ -15,9 +15,9 @@ _FINAL = (JobState.SUCCEEDED, JobState.CANCELLED)
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from django_rtq.inspector.details import JobDetails
-    from django_rtq.inspector.inspector import Inspector
-    from django_rtq.inspector.jobs.queue_position import QueuePosition
+    from django_rtq.console.inspector.details import JobDetails
+    from django_rtq.console.inspector.inspector import Inspector
+    from django_rtq.console.inspector.jobs.queue_position import QueuePosition
 
     T_co = TypeVar("T_co", covariant=True, default=Any)
 else:
@@ -149,7 +149,7 @@ class JobHandle(Generic[T_co]):
     def _inspector(self) -> Inspector:
         # It has many modules, which a process that only enqueues does not need.
         from django_rtq.broker.task_backends import place_of_job
-        from django_rtq.inspector.inspector import get_inspector
+        from django_rtq.console.inspector.inspector import get_inspector
 
         return get_inspector(place_of_job(self.backend, self.id))
 
@@ -214,7 +214,7 @@ def check_timeout(timeout: Any) -> None:
 
 def _over(timeout: float, details: JobDetails, position: QueuePosition) -> JobDetails:
     """The job, if it is over by now. Raises ResultTimeout, which says where it is, and why it waits."""
-    from django_rtq.inspector.jobs.waiting_reason import waiting_reason
+    from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
 
     if details.state.is_final:
         return details

@@ -9,7 +9,7 @@ from django.test import override_settings
 from hypothesis import HealthCheck, settings
 
 from django_rtq.broker.brokers import get_broker
-from django_rtq.inspector.inspector import get_inspector
+from django_rtq.console.inspector.inspector import get_inspector
 from hatch_build import compile_catalogs
 from testproject.mariadb_server import MariaDBUnavailable, PrivateMariaDB
 from testproject.postgres_server import PostgresUnavailable, PrivatePostgres

@@ -86,11 +86,11 @@ def of_packages(modules, *packages):
 
 
 PEOPLE = (
-    "django_rtq.inspector",
-    "django_rtq.incidents",
+    "django_rtq.console.inspector",
+    "django_rtq.console.incidents",
     "django_rtq.admin",
-    "django_rtq.search",
-    "django_rtq.redaction",
+    "django_rtq.console.search",
+    "django_rtq.console.redaction",
 )
 EXTRAS = (
     *("django_rtq.monitoring", "django_rtq.mail", "django_rtq.compat", "django_rtq.backend", "django_rtq.testing"),
@@ -152,7 +152,7 @@ def test_a_worker_imports_what_runs_jobs(redis, redis_server):
     modules = imported(WORKER, redis_server.url)
 
     assert of_packages(modules, *EXTRAS, *OTHERS) == ["django_rtq.internal_tasks"]
-    assert of_packages(modules, *PEOPLE) == ["django_rtq.inspector", "django_rtq.inspector.server_info"]
+    assert of_packages(modules, *PEOPLE) == ["django_rtq.console.inspector", "django_rtq.console.inspector.server_info"]
     assert len(ours(modules)) <= 133
 
 

@@ -260,7 +260,7 @@ def test_a_class_that_is_no_message_is_refused(path, why):
 
 
 def test_the_content_is_hidden_in_the_admin():
-    from django_rtq.redaction import hidden
+    from django_rtq.console.redaction import hidden
 
     kwargs = write_message(mail.EmailMessage("Hello", "https://shop/login/geheim", None, ["ada@example.org"]))
     assert "geheim" not in str(hidden(kwargs))

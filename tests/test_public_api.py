@@ -35,7 +35,7 @@ def test_what_can_be_imported_from_the_package_is_on_the_page():
 def test_all_names_can_be_imported():
     for name in django_rtq.__all__:
         assert getattr(django_rtq, name) is not None
-    assert django_rtq.get_inspector is import_module("django_rtq.inspector.inspector").get_inspector
+    assert django_rtq.get_inspector is import_module("django_rtq.console.inspector.inspector").get_inspector
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = django_rtq.nothing
 

@@ -8,7 +8,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.http import HttpRequest
 from django.utils.text import Truncator
 
-from django_rtq.formatting import names_text
+from django_rtq.console.formatting import names_text
 from django_rtq.models import AdminEntry
 
 MAX_IDS = 20  # that an entry names

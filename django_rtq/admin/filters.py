@@ -11,8 +11,8 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.query_params import get_client, get_text
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.selection import past_moment
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.selection import past_moment
 
 _CLASS = re.compile(r"[A-Za-z_][\w.]*|")  # the name of a class, or nothing
 

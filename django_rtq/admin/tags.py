@@ -17,7 +17,7 @@ from django_rtq.admin.display.charts import svg
 from django_rtq.admin.refreshing import content_digest
 from django_rtq.admin.urls import page_url
 from django_rtq.clocks import utc_now
-from django_rtq.formatting import (
+from django_rtq.console.formatting import (
     EMPTY_VALUE,
     format_duration,
     format_moment,

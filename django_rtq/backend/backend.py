@@ -30,10 +30,10 @@ from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_o
 from django_rtq.clocks import utc_now
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import is_queue_name
+from django_rtq.console.inspector.details import JobDetails
 from django_rtq.exceptions import ConfigurationError, JobNotFound, TaskNotFound
 from django_rtq.exceptions import InvalidTask as InvalidRTQTask
 from django_rtq.handle import JobHandle
-from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.job import made_at
 from django_rtq.tasks import registry
 from django_rtq.tasks.task import USING_NAMES, Task, on_backend

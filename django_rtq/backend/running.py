@@ -27,9 +27,9 @@ from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import alias_of, places
 from django_rtq.clocks import utc_now
 from django_rtq.conf.config import get_config
+from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.exceptions import BrokerError, JobNotFound
-from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import current_job
 from django_rtq.jobs.context import running as current_run

@@ -21,7 +21,7 @@ from django_rtq.tasks import registry
 from django_rtq.tasks.decorator import task as rtq_task
 
 if TYPE_CHECKING:
-    from django_rtq.inspector.details import JobDetails
+    from django_rtq.console.inspector.details import JobDetails
     from django_rtq.workflows.builder import AnyStep, WorkflowBuilder
     from django_rtq.workflows.handle import Workflow
 
@@ -565,7 +565,7 @@ class EagerResult:
 
 
 def _find(job_id: str) -> JobHandle[Any] | None:
-    from django_rtq.inspector.inspector import get_inspector  # processes that only enqueue do not import it
+    from django_rtq.console.inspector.inspector import get_inspector  # processes that only enqueue do not import it
 
     try:
         return JobHandle(job_id, get_inspector().find(job_id).queue)

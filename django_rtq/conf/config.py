@@ -32,7 +32,7 @@ from django_rtq.under_test import is_under_test
 from django_rtq.validation import did_you_mean
 
 if TYPE_CHECKING:
-    from django_rtq.conf.incident_options import IncidentOptions
+    from django_rtq.console.incident_options import IncidentOptions
 
 DEBUG_REDIS = "redis://localhost:6379/0"
 MAX_VERSION = 100  # characters
@@ -81,7 +81,7 @@ def _check_schedules(schedules: Mapping[str, Any]) -> None:
 
 
 def _check_incidents(options: Any) -> None:
-    from django_rtq.conf.incident_options import check_incidents
+    from django_rtq.console.incident_options import check_incidents
 
     check_incidents(options)
 
@@ -228,7 +228,7 @@ class Config:
     @property
     def incident_options(self) -> IncidentOptions:
         """The options in RTQ["INCIDENTS"], with their defaults."""
-        from django_rtq.conf.incident_options import IncidentOptions
+        from django_rtq.console.incident_options import IncidentOptions
 
         return IncidentOptions(**self.incidents)
 

@@ -12,18 +12,18 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from django_rtq.console.inspector.actions import ACTIONS, Answers, check_target
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.selection import Selection
+from django_rtq.console.inspector.sweep import Count, Result, Sweep, run_steps
+from django_rtq.console.redaction import redacted
 from django_rtq.exceptions import JobError, JobNotFound, WrongState
-from django_rtq.inspector.actions import ACTIONS, Answers, check_target
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.selection import Selection
-from django_rtq.inspector.sweep import Count, Result, Sweep, run_steps
 from django_rtq.jobs.job import JobState
 from django_rtq.management.command import INTERRUPTED, RTQCommand
 from django_rtq.management.job_arguments import VERBS
 from django_rtq.management.job_selection import find_jobs, find_one, read_selection, selected_queues
 from django_rtq.management.output import ProgressLine, as_json, count, number, one_line
 from django_rtq.management.prompts import check_interactive, confirm
-from django_rtq.redaction import redacted
 from django_rtq.workflows.members import viewed_places
 
 AT_ONCE = 100  # jobs of one step: what was done before an error is known that exactly

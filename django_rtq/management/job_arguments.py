@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from django_rtq.inspector.actions import ACTIONS, Verb
-from django_rtq.inspector.jobs.job_refs import LISTS
+from django_rtq.console.inspector.actions import ACTIONS, Verb
+from django_rtq.console.inspector.jobs.job_refs import LISTS
 from django_rtq.management.command import (
     ALL,
     CLIENT,

@@ -18,7 +18,7 @@ from django_rtq.tasks.registry import declared_queues
 from django_rtq.validation import did_you_mean
 
 if TYPE_CHECKING:
-    from django_rtq.inspector.inspector import Inspector
+    from django_rtq.console.inspector.inspector import Inspector
 
 MOST = 1_000_000_000  # of --limit
 
@@ -96,7 +96,7 @@ def seconds_from(least: float, most: float = math.inf) -> Callable[[str], float]
 
 def past_time(text: str) -> datetime:
     """The type of an argument that is a time ago, such as 2h, or a date and time, by default in TIME_ZONE."""
-    from django_rtq.inspector.selection import past_moment  # rtq_worker does not need the inspector
+    from django_rtq.console.inspector.selection import past_moment  # rtq_worker does not need the inspector
 
     moment = past_moment(text)
     if moment is None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.core.management.base import CommandError
 
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.selection import Selection
-from django_rtq.inspector.sweep import Sweep
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.selection import Selection
+from django_rtq.console.inspector.sweep import Sweep
 from django_rtq.management.command import INTERRUPTED, Options, RTQCommand
 from django_rtq.management.output import ProgressLine, count, one_line
 from django_rtq.management.prompts import check_interactive, confirm

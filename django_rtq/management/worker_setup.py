@@ -19,9 +19,9 @@ from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import place_of, places, shard_of
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import check_queue_name
+from django_rtq.console.inspector.server_info import ask_server, problems_of
 from django_rtq.databases.migrating import with_advice
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
-from django_rtq.inspector.server_info import ask_server, problems_of
 from django_rtq.management.command import WRONG_USAGE
 from django_rtq.management.output import one_line
 from django_rtq.models import Schedule, sync_schedules

@@ -20,26 +20,26 @@ from django_rtq.broker.task_backends import (
     view_backend,
 )
 from django_rtq.clocks import utc_now
+from django_rtq.console.inspector.actions import PLAINLY, Actions, How, Verb, distinct
+from django_rtq.console.inspector.clients.client_list import ClientCounts, ClientListReader
+from django_rtq.console.inspector.clients.client_states import ClientInQueue
+from django_rtq.console.inspector.clients.clients import ClientReader
+from django_rtq.console.inspector.details import JobDetails, QueueDetails, WorkerDetails
+from django_rtq.console.inspector.inspector import Inspector, QueuePage, get_inspector, of_all_shards
+from django_rtq.console.inspector.jobs.dead_letters import DEPTH as GROUPED
+from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadGroups, DeadLetters
+from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch, List
+from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
+from django_rtq.console.inspector.jobs.job_list import JobListReader
+from django_rtq.console.inspector.jobs.job_refs import DEPTH, JobPage
+from django_rtq.console.inspector.metrics.reader import TaskMetrics
+from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.inspector.queues import QueueReader
+from django_rtq.console.inspector.shared_overview import SharedOverview
+from django_rtq.console.inspector.sweep import Count, Sweep, Sweeper, sum_of
+from django_rtq.console.inspector.task_details import TaskDetails, TaskReader
+from django_rtq.console.inspector.task_pauses import TaskPauses
 from django_rtq.exceptions import BrokerError, RTQError, TooManyPausedTasks
-from django_rtq.inspector.actions import PLAINLY, Actions, How, Verb, distinct
-from django_rtq.inspector.clients.client_list import ClientCounts, ClientListReader
-from django_rtq.inspector.clients.client_states import ClientInQueue
-from django_rtq.inspector.clients.clients import ClientReader
-from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails
-from django_rtq.inspector.inspector import Inspector, QueuePage, get_inspector, of_all_shards
-from django_rtq.inspector.jobs.dead_letters import DEPTH as GROUPED
-from django_rtq.inspector.jobs.dead_letters import DeadGroup, DeadGroups, DeadLetters
-from django_rtq.inspector.jobs.filtered_search import FilteredSearch, List
-from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
-from django_rtq.inspector.jobs.job_list import JobListReader
-from django_rtq.inspector.jobs.job_refs import DEPTH, JobPage
-from django_rtq.inspector.metrics.reader import TaskMetrics
-from django_rtq.inspector.overview import Overview
-from django_rtq.inspector.queues import QueueReader
-from django_rtq.inspector.shared_overview import SharedOverview
-from django_rtq.inspector.sweep import Count, Sweep, Sweeper, sum_of
-from django_rtq.inspector.task_details import TaskDetails, TaskReader
-from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.limits.limits import LimitEditor, QueueLimits, share_of_queue
 from django_rtq.scale.all_shards import ShardAnswers, SilentShard, ask_shards, merged_overview
 from django_rtq.scale.merged_page import merged_page, read_places

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.console.inspector.details import JobDetails
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.job import CancelAnswer, made_at
 from django_rtq.tasks.task import Task
 from django_rtq.testing.captured_job import CapturedJob

@@ -13,10 +13,10 @@ from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.settlement import Settlement
 from django_rtq.conf.config import get_config
+from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.handle import JobHandle
-from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.job import CancelAnswer, JobState
 from django_rtq.jobs.record import Header
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun

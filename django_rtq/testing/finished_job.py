@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django_rtq.console.inspector.details import JobDetails
 from django_rtq.exceptions import PayloadError
-from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import Job, JobState, made_at, moment
 from django_rtq.testing.captured_job import call_text

@@ -15,9 +15,9 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import broker_of, substitute_broker
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
 from django_rtq.conf.config import Config, get_config
+from django_rtq.console.inspector.details import JobDetails
 from django_rtq.exceptions import BrokerError, RedisNotAllowed
 from django_rtq.handle import JobHandle
-from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import CancelAnswer
 from django_rtq.testing.activation import Activation

@@ -203,7 +203,7 @@ class Workflow:
 
     def requeue_dead(self) -> int:
         """Requeue all dead jobs, with all their attempts. Returns how many. Raises WorkflowNotFound."""
-        from django_rtq.inspector.inspector import get_inspector
+        from django_rtq.console.inspector.inspector import get_inspector
 
         inspector, number = get_inspector(self.place), 0
         by_queue: dict[str, list[str]] = {}
@@ -235,8 +235,8 @@ class Workflow:
 
     def _requeue_moved(self, job_id: str) -> bool:
         """Requeue a job that is not dead in the queue of its step, if it is in another one."""
+        from django_rtq.console.inspector.inspector import get_inspector
         from django_rtq.exceptions import JobNotFound
-        from django_rtq.inspector.inspector import get_inspector
 
         inspector = get_inspector(self.place)
         try:
@@ -245,8 +245,8 @@ class Workflow:
             return False
 
     def _why(self, progress: WorkflowProgress) -> str:
+        from django_rtq.console.inspector.inspector import get_inspector
         from django_rtq.exceptions import JobNotFound
-        from django_rtq.inspector.inspector import get_inspector
 
         dead = sum(step.dead for step in progress.steps)
         lines = [f"is {progress.state}." + (f" Dead jobs: {dead}." if dead else "")]

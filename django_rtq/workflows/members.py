@@ -10,9 +10,9 @@ from django.utils.translation import ngettext
 
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import shard_places, viewed_backend, views_all_shards
+from django_rtq.console.formatting import format_number
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.exceptions import WorkflowNotFound
-from django_rtq.formatting import format_number
-from django_rtq.inspector.inspector import get_inspector
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
 from django_rtq.workflows.store import MOST_WORKFLOWS, workflow_of
 

@@ -6,11 +6,11 @@ import pytest
 
 from django_rtq.admin import permissions
 from django_rtq.admin.pages.bulk import pages as bulk_pages
-from django_rtq.inspector.actions import VERBS
+from django_rtq.console.inspector.actions import VERBS
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import logged, text
 from tests.admin.test_dead_letters import hidden_fields, said
-from tests.inspector.test_sweep import later_job
+from tests.console.inspector.test_sweep import later_job
 from tests.support.jobs import QUEUE, queued_job
 
 BULK = "/admin/django_rtq/job/bulk/"

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin.refreshing import REFRESH_HEADER
-from django_rtq.inspector.clients import client_list
+from django_rtq.console.inspector.clients import client_list
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import ALL, logged, text
 from tests.admin.test_dead_letters import hidden_fields, said

@@ -10,12 +10,12 @@ from django_rtq.admin import permissions
 from django_rtq.admin.display.incidents import health_of
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.settlement import Settlement
-from django_rtq.incidents import find_incidents
+from django_rtq.console.incidents import find_incidents
 from django_rtq.jobs import serializer
 from django_rtq.workflows.workflow_states import BlockedWorkflow
 from tests.admin.conftest import MAIL, body, text
-from tests.incidents.conftest import declared  # noqa: F401
-from tests.incidents.overviews import ago, failed, minutes, overview, row, running, worker
+from tests.console.incidents.conftest import declared  # noqa: F401
+from tests.console.incidents.overviews import ago, failed, minutes, overview, row, running, worker
 from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job
 
 WELL = "All is well: 1 worker, no long waits."

@@ -2,7 +2,7 @@
 
 import re
 
-from django_rtq.jobs.log_lines import write_line
+from django_rtq.console.log_lines import write_line
 from tests.admin.conftest import body, text
 from tests.support.jobs import QUEUE, dead_job
 

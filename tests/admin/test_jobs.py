@@ -9,9 +9,9 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from django_rtq.admin import permissions
+from django_rtq.console.redaction import HIDDEN
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import CommittedJob
-from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import MAIL, body, logged, text
 from tests.admin.test_dead_letters import hidden_fields, said
 from tests.app import once_tasks

@@ -3,8 +3,8 @@
 import json
 import re
 
+from django_rtq.console.redaction import HIDDEN
 from django_rtq.jobs.outcome import write_call, write_succeeded
-from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import MAIL, text
 from tests.app import secret_tasks  # noqa: F401 - so that it is registered
 from tests.support.jobs import QUEUE, claimed_job, finished_job, settle

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.admin.display.overview import totals
-from tests.incidents.overviews import overview, row, worker
+from tests.console.incidents.overviews import overview, row, worker
 
 
 def cell(title, *rows, **options):

@@ -10,7 +10,7 @@ from django.test import override_settings
 from django_rtq.admin.display import jobs as job_table
 from django_rtq.admin.display import overview
 from django_rtq.admin.display.charts.history import SPANS, history_charts
-from django_rtq.inspector import shared_overview
+from django_rtq.console.inspector import shared_overview
 from tests.admin.conftest import body, logged, text
 from tests.admin.test_dead_letters import said
 from tests.support.jobs import QUEUE, claimed_job, finished_job, let_lapse, queued_job

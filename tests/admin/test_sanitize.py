@@ -12,7 +12,7 @@ from django_rtq.admin.display.charts.svg import polyline_points, scale_maximum, 
 from django_rtq.admin.display.sanitize import clean_text, pretty_json, short_id
 from django_rtq.admin.filters import filter_facts, filter_query, read_filter
 from django_rtq.admin.tags import rtq_ago, rtq_moment
-from django_rtq.formatting import format_duration, format_number, format_percent
+from django_rtq.console.formatting import format_duration, format_number, format_percent
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,16 @@ from django.urls import reverse
 
 from django_rtq import cron, every, task
 from django_rtq.admin.display.schedules import why_not
-from django_rtq.inspector.task_pauses import TaskPause
+from django_rtq.console.inspector.task_pauses import TaskPause
+from django_rtq.console.redaction import HIDDEN
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule
-from django_rtq.redaction import HIDDEN
 from django_rtq.scheduler.registry import ScheduledTask
 from django_rtq.scheduler.scheduler import Dispatcher
 from django_rtq.scheduler.status import ScheduleStatus
 from django_rtq.tasks import registry
 from tests.admin.conftest import body
-from tests.incidents.overviews import NOW, overview, row, worker
+from tests.console.incidents.overviews import NOW, overview, row, worker
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.redis_server import UNREACHABLE
@@ -365,7 +365,7 @@ def test_who_may_not_see_queues_gets_no_links(person, broker):
 
 @pytest.mark.django_db
 def test_the_list_asks_redis_as_often_for_many_as_for_one(admin_client, broker, round_trips, monkeypatch):
-    monkeypatch.setattr("django_rtq.inspector.shared_overview.SHARED_SECONDS", 60)
+    monkeypatch.setattr("django_rtq.console.inspector.shared_overview.SHARED_SECONDS", 60)
 
     def asked(count):
         monkeypatch.setattr(registry, "_tasks", {})

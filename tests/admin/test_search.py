@@ -6,8 +6,8 @@ import pytest
 from django.utils.html import escape
 
 from django_rtq.admin import permissions
-from django_rtq.inspector.jobs.filtered_search import FilteredSearch
-from django_rtq.redaction import HIDDEN
+from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
+from django_rtq.console.redaction import HIDDEN
 from tests.admin.conftest import MAIL, body, text
 from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
 
@@ -79,7 +79,9 @@ def test_a_query_that_is_wrong_is_explained(jobs, viewer):
 
 
 def test_it_says_how_many_were_looked_at_and_goes_on(broker, viewer, monkeypatch):
-    monkeypatch.setattr("django_rtq.inspector.jobs.filtered_search.FilteredSearch.page.__defaults__", ("", 50, 300))
+    monkeypatch.setattr(
+        "django_rtq.console.inspector.jobs.filtered_search.FilteredSearch.page.__defaults__", ("", 50, 300)
+    )
     jobs = [new_job(body=body(f"order {number}", 1)) for number in range(700)]
     broker.enqueue(QUEUE, jobs)
 

@@ -3,8 +3,8 @@
 import pytest
 
 from django_rtq.admin.pages.bulk import pages as bulk_pages
-from django_rtq.inspector import sweep
-from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector import sweep
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.internal_tasks import cancel_client_jobs, cancel_task_jobs, run_bulk_action
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import MAIL, body, logged, text

@@ -9,8 +9,8 @@ from django.utils.timezone import override
 from django_rtq.admin.display.charts.history import SPANS, history_charts
 from django_rtq.admin.display.charts.svg import Band, Line
 from django_rtq.admin.display.charts.time_chart import Event, Steps, time_chart
-from django_rtq.formatting import format_duration
-from django_rtq.inspector.metrics.time_series import Series
+from django_rtq.console.formatting import format_duration
+from django_rtq.console.inspector.metrics.time_series import Series
 
 BEGIN = datetime(2026, 3, 1, 10, 5, tzinfo=timezone.utc)
 

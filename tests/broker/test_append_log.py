@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import LOGS_AT_ONCE, Settlement
-from django_rtq.jobs.log_lines import write_line
+from django_rtq.console.log_lines import write_line
 from tests.support.jobs import (
     KEEP_MS,
     QUEUE,

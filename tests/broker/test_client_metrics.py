@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from django_rtq.inspector.metrics import reader as metrics
+from django_rtq.console.inspector.metrics import reader as metrics
 from tests.support.jobs import QUEUE, queued_job
 
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from django_rtq.inspector.clients.client_states import Shares
-from django_rtq.inspector.clients.holds import NO_HOLDS, Holds
+from django_rtq.console.inspector.clients.client_states import Shares
+from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds
 from django_rtq.limits.limits import Limit
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, retrying_job, scheduled_job
 

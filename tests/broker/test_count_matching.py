@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.jobs import serializer
 from tests.broker.test_filter_jobs import bury
 from tests.support import sweeps

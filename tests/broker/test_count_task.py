@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from django_rtq.inspector import task_details
+from django_rtq.console.inspector import task_details
 from tests.broker.test_filter_jobs import bury
 from tests.support.jobs import QUEUE, claimed_job, queued_job, retrying_job, scheduled_job
 

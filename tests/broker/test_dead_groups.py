@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.jobs import dead_letters
+from django_rtq.console.inspector.jobs import dead_letters
 from tests.broker.test_filter_jobs import bury
 from tests.support.jobs import QUEUE, dead_job
 

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker.broker import Broker
-from django_rtq.inspector.inspector import Inspector
+from django_rtq.console.inspector.inspector import Inspector
 from tests.broker.test_apply_settings import started_worker
 from tests.support.jobs import (
     QUEUE,

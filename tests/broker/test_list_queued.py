@@ -3,8 +3,8 @@
 import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.jobs.job_refs import encode_cursor
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.jobs.job_refs import encode_cursor
 from tests.support.jobs import (
     QUEUE,
     claim,

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.broker.histogram import bucket_of
 from django_rtq.broker.settlement import Settlement
-from django_rtq.inspector import overview
+from django_rtq.console.inspector import overview
 from tests.support.jobs import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
 from tests.support.redis_server import LEASE_SECONDS
 

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.inspector import Inspector
+from django_rtq.console.inspector.inspector import Inspector
 from tests.broker.test_time_series import set_counters
 from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, scheduled_job
 from tests.support.server_clock import minute_with_time_left

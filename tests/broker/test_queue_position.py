@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds
 from django_rtq.exceptions import JobNotFound
-from django_rtq.inspector.clients.holds import NO_HOLDS, Holds
 from tests.support.jobs import (
     QUEUE,
     WORKER,

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from django_rtq.inspector.jobs.filtered_search import FilteredSearch
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.jobs.job_refs import LISTS, encode_cursor
+from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.jobs.job_refs import LISTS, encode_cursor
 from django_rtq.jobs import serializer
 from tests.support.jobs import (
     QUEUE,
@@ -159,7 +159,7 @@ def test_a_step_of_a_long_list_does_not_search_the_lists_behind_it(redis, broker
 
 
 def test_what_is_not_shown_cannot_be_found(redis, broker, inspector):
-    from django_rtq.redaction import redacted
+    from django_rtq.console.redaction import redacted
 
     for _ in range(3):
         queued_job(broker, body=body(password="hunter2hunter2", note="hunter2hunter2"))

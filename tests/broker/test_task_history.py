@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker.histogram import bucket_of
-from django_rtq.inspector.metrics.reader import TaskMetrics
+from django_rtq.console.inspector.metrics.reader import TaskMetrics
 from tests.broker.test_task_metrics import count_runs, tell
 from tests.support.jobs import QUEUE
 

@@ -3,8 +3,8 @@
 import pytest
 
 from django_rtq.broker.redis.client import RedisClient
+from django_rtq.console.inspector.metrics import task_hours
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.inspector.metrics import task_hours
 from tests.broker.test_task_metrics import tell
 from tests.support.jobs import QUEUE, claimed_job
 

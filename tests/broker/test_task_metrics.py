@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.broker.histogram import bucket_of, midpoint_of, percentile
 from django_rtq.broker.settlement import Settlement
-from django_rtq.inspector.metrics.reader import TaskMetrics
+from django_rtq.console.inspector.metrics.reader import TaskMetrics
 from tests.support.jobs import QUEUE, claimed_job
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from django_rtq.inspector.metrics.totals import read_totals, totals_commands
+from django_rtq.console.inspector.metrics.totals import read_totals, totals_commands
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.single_steps import update_totals
 from tests.support.snapshots import snapshot

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from django_rtq.inspector import sweep
-from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector import sweep
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.jobs.job import JobState, made_ms
 from django_rtq.signals import job_cancelled
 from tests.support import sweeps

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import django_rtq
-from django_rtq.jobs.log_lines import write_line
+from django_rtq.console.log_lines import write_line
 from tests.admin.conftest import MAIL
 from tests.broker.test_task_metrics import tell
 from tests.browser.conftest import NOTE

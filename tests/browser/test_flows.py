@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from django_rtq.inspector.inspector import Inspector
+from django_rtq.console.inspector.inspector import Inspector
 from tests.browser.actions import follow, shows
 from tests.browser.chromium import window
 from tests.browser.conftest import OFTEN, body

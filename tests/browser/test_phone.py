@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.inspector.inspector import Inspector
+from django_rtq.console.inspector.inspector import Inspector
 from tests.browser.actions import follow, shows
 from tests.browser.test_pages import overflow, violations
 from tests.management.commands import dead_letter, failure

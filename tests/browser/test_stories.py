@@ -1,7 +1,7 @@
 """What operators want to know and do, told in their words. Each takes three clicks from the overview at most."""
 
-from django_rtq.inspector.inspector import Inspector
-from django_rtq.jobs.log_lines import write_line
+from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.log_lines import write_line
 from tests.browser.actions import follow, shows
 from tests.browser.conftest import body
 from tests.browser.test_pages import violations

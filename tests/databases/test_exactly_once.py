@@ -547,7 +547,7 @@ def test_a_requeued_dead_letter_that_has_committed_is_settled(broker, inspector,
 
 
 def test_rows_are_deleted_step_by_step(broker, database, monkeypatch):
-    monkeypatch.setattr("django_rtq.internal_tasks.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("django_rtq.console.internal_tasks.ROWS_AT_ONCE", 2)
     for number in range(5):
         commit(f"old-{number}", days=9)
     stored = once_tasks.effect.delay("a")

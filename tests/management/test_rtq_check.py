@@ -16,7 +16,7 @@ from django.test import override_settings
 
 from django_rtq.broker.brokers import get_broker
 from testproject.redis_server import PrivateRedis
-from tests.incidents.conftest import declared  # noqa: F401
+from tests.console.incidents.conftest import declared  # noqa: F401
 from tests.markdown import ROOT
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.redis_server import UNREACHABLE

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import load_command_class
 
 from django_rtq.conf.queue_options import LIMIT_KINDS
-from django_rtq.inspector.clients.holds import Holds, holds_text
+from django_rtq.console.inspector.clients.holds import Holds, holds_text
 from tests.management.commands import run
 from tests.support.jobs import claim, queued_job
 

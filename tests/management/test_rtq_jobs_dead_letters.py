@@ -2,8 +2,8 @@
 
 import pytest
 
+from django_rtq.console.inspector.actions import Actions
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.inspector.actions import Actions
 from tests.management.commands import (
     bury,
     dead_letter,

@@ -8,8 +8,8 @@ import pytest
 from django.utils.translation import override
 
 from django_rtq import task
-from django_rtq.jobs.log_lines import write_line
-from django_rtq.redaction import HIDDEN
+from django_rtq.console.log_lines import write_line
+from django_rtq.console.redaction import HIDDEN
 from django_rtq.tasks import registry
 from tests.management.commands import dead_letter, dead_letters, failure, run
 from tests.support.jobs import (

@@ -10,7 +10,7 @@ from django.urls import path
 from django_rtq.broker.brokers import get_broker
 from django_rtq.monitoring import health
 from django_rtq.monitoring.health import health_view
-from tests.incidents.conftest import declared  # noqa: F401
+from tests.console.incidents.conftest import declared  # noqa: F401
 from tests.support.jobs import QUEUE, dead_job, queued_job
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import PATIENCE

@@ -9,6 +9,7 @@ from django.test import override_settings
 
 from django_rtq import JobState
 from django_rtq.broker.brokers import get_broker
+from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.exceptions import (
     DuplicateJob,
     InvalidTask,
@@ -18,7 +19,6 @@ from django_rtq.exceptions import (
     Unserializable,
     WrongState,
 )
-from django_rtq.inspector.inspector import Inspector
 from django_rtq.testing import captured
 from tests.support.redis_server import UNREACHABLE
 from tests.testing.tasks import charge, describe, once, send_mail

@@ -9,8 +9,8 @@ import pytest
 from django.core.management import call_command
 
 from django_rtq import Bury, JobState, current_job, task
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.exceptions import TaskNotFound, TimeLimitExceeded
-from django_rtq.inspector.inspector import get_inspector
 from django_rtq.tasks import registry
 from django_rtq.testing import adrain, drain, private_redis
 from django_rtq.testing.drain import Drain

@@ -8,8 +8,8 @@ from asgiref.sync import async_to_sync
 from django.test import override_settings
 
 from django_rtq.broker.brokers import get_broker
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.exceptions import BrokerError, BrokerRefused
-from django_rtq.inspector.inspector import get_inspector
 from testproject.redis_server import PrivateRedis, free_port
 from tests.app import tasks
 from tests.support.redis_cluster import PrivateCluster, ask

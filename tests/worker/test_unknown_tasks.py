@@ -2,7 +2,7 @@
 
 import time
 
-from django_rtq.incidents import read_incidents
+from django_rtq.console.incidents import read_incidents
 from tests.app import tasks
 from tests.support.jobs import queued_job
 from tests.support.waiting import wait_until

@@ -6,11 +6,11 @@ import pytest
 from django.core.management import call_command
 
 from django_rtq import workflow
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.selection import QueryError, Selection
+from django_rtq.console.search import read_query, search_all
 from django_rtq.handle import JobHandle
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.selection import QueryError, Selection
-from django_rtq.search import read_query, search_all
 from django_rtq.testing import drain
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.members import membership_of, why_not_started

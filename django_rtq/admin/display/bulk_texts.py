@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq.admin.display.texts import STATE_LABELS
-from django_rtq.formatting import format_number
+from django_rtq.console.formatting import format_number
 from django_rtq.jobs.job import JobState
 
 

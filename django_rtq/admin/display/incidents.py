@@ -16,11 +16,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.urls import PageUrl
-from django_rtq.formatting import format_number
-from django_rtq.incidents.detection import reported, silent_shard
-from django_rtq.incidents.incident import Action, Incident, worst_of
-from django_rtq.incidents.queues import failed_lately
-from django_rtq.inspector.overview import Overview
+from django_rtq.console.formatting import format_number
+from django_rtq.console.incidents.detection import reported, silent_shard
+from django_rtq.console.incidents.incident import Action, Incident, worst_of
+from django_rtq.console.incidents.queues import failed_lately
+from django_rtq.console.inspector.overview import Overview
 
 if TYPE_CHECKING:
     from django_rtq.scale.all_shards import ShardAnswers

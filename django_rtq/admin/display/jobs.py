@@ -17,15 +17,15 @@ from django_rtq.admin.display.texts import LIST_LABELS, STATE_LABELS
 from django_rtq.admin.filters import filter_query, read_filter
 from django_rtq.admin.urls import PageUrl
 from django_rtq.conf.config import get_config
-from django_rtq.formatting import format_duration, format_number
-from django_rtq.incidents.workers import is_hung, time_limit_of
-from django_rtq.inspector.actions import VERBS
-from django_rtq.inspector.details import CLOCKS_DIFFER, JobDetails, QueueDetails, RunningJob, WorkerDetails
-from django_rtq.inspector.jobs.dead_letters import DeadGroup
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.jobs.job_refs import LISTS, JobPage
+from django_rtq.console.formatting import format_duration, format_number
+from django_rtq.console.incidents.workers import is_hung, time_limit_of
+from django_rtq.console.inspector.actions import VERBS
+from django_rtq.console.inspector.details import CLOCKS_DIFFER, JobDetails, QueueDetails, RunningJob, WorkerDetails
+from django_rtq.console.inspector.jobs.dead_letters import DeadGroup
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.jobs.job_refs import LISTS, JobPage
+from django_rtq.console.redaction import redacted
 from django_rtq.jobs.job import JobState
-from django_rtq.redaction import redacted
 
 PAGE_SIZE = 25  # jobs
 MAX_REFRESHED = 2000  # jobs that an automatic refresh may search through

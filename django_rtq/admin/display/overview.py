@@ -10,9 +10,9 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.urls import PageUrl
+from django_rtq.console.formatting import format_duration, format_number, names_text
+from django_rtq.console.inspector.overview import Overview, QueueRow
 from django_rtq.databases.outbox import OutboxLag
-from django_rtq.formatting import format_duration, format_number, names_text
-from django_rtq.inspector.overview import Overview, QueueRow
 
 _ZERO = '<td class="rtq-zero">0</td>'
 

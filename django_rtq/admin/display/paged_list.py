@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from django_rtq.admin import query_params
-from django_rtq.formatting import format_number
+from django_rtq.console.formatting import format_number
 
 MAX_PAGES = 10**6
 

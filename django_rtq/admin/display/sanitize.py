@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from django_rtq.inspector.details import JobDetails
+from django_rtq.console.inspector.details import JobDetails
 from django_rtq.jobs.serializer import DisplayEncoder
 from django_rtq.tasks.registry import known_task
 

@@ -17,11 +17,11 @@ from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import STATE_LABELS, schedule_text
 from django_rtq.admin.urls import PageUrl
 from django_rtq.clocks import utc_now
-from django_rtq.incidents.schedules import has_scheduler, is_let_go
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.overview import Overview
-from django_rtq.inspector.places import alias_of
-from django_rtq.inspector.queues import unserved
+from django_rtq.console.incidents.schedules import has_scheduler, is_let_go
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.inspector.places import alias_of
+from django_rtq.console.inspector.queues import unserved
 from django_rtq.jobs.job import JobState
 from django_rtq.scheduler.status import ScheduleStatus, read_all_schedules
 

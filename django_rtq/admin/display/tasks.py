@@ -18,11 +18,11 @@ from django_rtq.admin.display.paged_list import ListParams
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import LIST_LABELS, number_text, schedule_text
 from django_rtq.admin.urls import PageUrl
-from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, format_percent, names_text
-from django_rtq.inspector.details import QueueDetails
-from django_rtq.inspector.metrics.histograms import Bar, bars
-from django_rtq.inspector.metrics.reader import TaskMetrics
-from django_rtq.inspector.task_details import TaskDetails, TaskInQueue
+from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number, format_percent, names_text
+from django_rtq.console.inspector.details import QueueDetails
+from django_rtq.console.inspector.metrics.histograms import Bar, bars
+from django_rtq.console.inspector.metrics.reader import TaskMetrics
+from django_rtq.console.inspector.task_details import TaskDetails, TaskInQueue
 from django_rtq.jobs.aliases import names_of
 from django_rtq.tasks.task import TASK_NAMES, Task
 

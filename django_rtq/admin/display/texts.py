@@ -10,7 +10,7 @@ from django.utils.formats import number_format
 from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext_lazy
 from django.utils.translation import gettext as _
 
-from django_rtq.formatting import format_number
+from django_rtq.console.formatting import format_number
 from django_rtq.jobs.job import CancelAnswer, JobState
 from django_rtq.schedules import START_FORMAT, Schedule
 

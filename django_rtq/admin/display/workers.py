@@ -9,8 +9,8 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_rtq.formatting import format_number
-from django_rtq.inspector.details import WorkerDetails
+from django_rtq.console.formatting import format_number
+from django_rtq.console.inspector.details import WorkerDetails
 
 MAX_QUEUES_SHOWN = 5  # of a process
 

@@ -21,10 +21,10 @@ from django_rtq.admin.forms import LimitsForm
 from django_rtq.admin.pages.bulk.pages import AllJobs, BulkPages
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
-from django_rtq.inspector.actions import Verb
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.places import shard_places
+from django_rtq.console.inspector.actions import Verb
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.places import shard_places
 from django_rtq.limits.limits import Limits
 from django_rtq.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 

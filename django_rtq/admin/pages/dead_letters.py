@@ -11,9 +11,9 @@ from django_rtq import models
 from django_rtq.admin.display.jobs import group_row
 from django_rtq.admin.pages.bulk.pages import BulkPages
 from django_rtq.admin.pages.page_admin import Route
-from django_rtq.formatting import format_number
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.dead_letters import DeadGroups
+from django_rtq.console.formatting import format_number
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.dead_letters import DeadGroups
 
 MAX_GROUPS = 200
 GROUPED_PER_QUEUE = 1000  # newest dead letters of each queue: two round trips that do not block Redis for long

@@ -29,14 +29,14 @@ from django_rtq.admin.pages.bulk.requeue_targets import (
 from django_rtq.admin.pages.page_admin import Route
 from django_rtq.admin.pages.searching import JobSearch
 from django_rtq.clocks import utc_now
+from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
+from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend
+from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.databases.exactly_once import has_committed
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
-from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.waiting_reason import waiting_reason
-from django_rtq.inspector.places import shard_numbers, shard_of, viewed_backend
 from django_rtq.jobs.job import JobState
-from django_rtq.redaction import is_unknown, redacted
 from django_rtq.tasks.registry import is_internal, known_task
 from django_rtq.workflows.members import membership_of
 

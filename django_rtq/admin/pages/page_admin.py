@@ -20,10 +20,10 @@ from django_rtq.admin.permissions import VIEW, UserPermissions
 from django_rtq.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.admin.urls import page_url
 from django_rtq.conf.config import get_config
+from django_rtq.console.inspector.inspector import get_inspector, of_all_shards
+from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend, views_all_shards
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound
-from django_rtq.inspector.inspector import get_inspector, of_all_shards
-from django_rtq.inspector.overview import Overview
-from django_rtq.inspector.places import shard_numbers, shard_of, viewed_backend, views_all_shards
 
 View = Callable[..., HttpResponse]
 

@@ -24,15 +24,15 @@ from django_rtq.admin.pages.page_admin import Route, counts_of
 from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import is_queue_name
+from django_rtq.console.formatting import format_duration
+from django_rtq.console.incidents import Incident, find_incidents
+from django_rtq.console.incidents.schedules import known_schedules
+from django_rtq.console.inspector.details import QueueDetails
+from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.inspector.metrics.time_series import Series
+from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.inspector.places import shard_place, view_backend, views_all_shards
 from django_rtq.databases.outbox import OutboxLag, outbox_lag
-from django_rtq.formatting import format_duration
-from django_rtq.incidents import Incident, find_incidents
-from django_rtq.incidents.schedules import known_schedules
-from django_rtq.inspector.details import QueueDetails
-from django_rtq.inspector.inspector import Inspector, get_inspector
-from django_rtq.inspector.metrics.time_series import Series
-from django_rtq.inspector.overview import Overview
-from django_rtq.inspector.places import shard_place, view_backend, views_all_shards
 
 MAX_CLIENTS = 20
 

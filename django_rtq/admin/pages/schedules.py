@@ -32,11 +32,11 @@ from django_rtq.admin.display.texts import schedule_text
 from django_rtq.admin.forms import restore_secrets
 from django_rtq.admin.navigation import navigation_links, search_url
 from django_rtq.admin.urls import page_url
+from django_rtq.console.inspector.inspector import of_all_shards
+from django_rtq.console.inspector.places import shard_numbers
+from django_rtq.console.redaction import hidden, hidden_args
 from django_rtq.exceptions import RTQError
-from django_rtq.inspector.inspector import of_all_shards
-from django_rtq.inspector.places import shard_numbers
 from django_rtq.models import Schedule
-from django_rtq.redaction import hidden, hidden_args
 from django_rtq.scheduler.status import ScheduleStatus, row_statuses
 from django_rtq.tasks import registry
 

@@ -18,13 +18,13 @@ from django_rtq.admin.display.jobs import PAGE_SIZE, search_row
 from django_rtq.admin.display.texts import LIST_LABELS
 from django_rtq.admin.filters import query_of_search
 from django_rtq.admin.urls import PageUrl
+from django_rtq.console.formatting import format_number
+from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.places import shard_numbers, views_all_shards
+from django_rtq.console.inspector.selection import LONGEST, QueryError, Selection
+from django_rtq.console.search import Found, read_query, search
 from django_rtq.exceptions import BrokerError, JobNotFound
-from django_rtq.formatting import format_number
-from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.places import shard_numbers, views_all_shards
-from django_rtq.inspector.selection import LONGEST, QueryError, Selection
-from django_rtq.search import Found, read_query, search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

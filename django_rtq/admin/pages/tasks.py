@@ -38,14 +38,14 @@ from django_rtq.admin.forms import EnqueueForm
 from django_rtq.admin.navigation import schedules_url
 from django_rtq.admin.pages.bulk.pages import AllJobs, BulkPages
 from django_rtq.admin.pages.page_admin import Route
+from django_rtq.console.formatting import names_text
+from django_rtq.console.inspector.actions import Verb
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.metrics.reader import MAX_HOURS, TaskMetrics
+from django_rtq.console.inspector.task_details import TaskDetails
+from django_rtq.console.redaction import signature_of
 from django_rtq.exceptions import ConfigurationError, InvalidTask, PayloadError, TooManyPausedTasks
-from django_rtq.formatting import names_text
-from django_rtq.inspector.actions import Verb
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.metrics.reader import MAX_HOURS, TaskMetrics
-from django_rtq.inspector.task_details import TaskDetails
-from django_rtq.redaction import signature_of
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.tasks.task import Task
 

@@ -18,8 +18,8 @@ from django_rtq.admin.display.paged_list import ListParams, paged_context
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.workers import by_host, host_sections
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.exceptions import LeaseNotExpired, WorkerNotFound
-from django_rtq.inspector.inspector import get_inspector
 
 
 class HostListParams(ListParams):

@@ -18,11 +18,11 @@ from django_rtq.admin.display.paged_list import ListParams, paged_context
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.pages.bulk.pages import AllJobs, BulkPages
 from django_rtq.admin.pages.page_admin import Route
+from django_rtq.console.formatting import format_number
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.places import viewed_backend
 from django_rtq.exceptions import WorkflowNotFound
-from django_rtq.formatting import format_number
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.places import viewed_backend
 from django_rtq.jobs.job import moment
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, WorkflowState, count_workflows
 from django_rtq.workflows.members import recent_in, viewed_places, why_not_started

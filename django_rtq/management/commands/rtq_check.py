@@ -10,13 +10,13 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from django_rtq.console.incidents import Incident, find_incidents
+from django_rtq.console.incidents.incident import worst_of
+from django_rtq.console.incidents.schedules import known_schedules
+from django_rtq.console.incidents.workers import host_incidents
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.exceptions import BrokerError, RTQError
-from django_rtq.incidents import Incident, find_incidents
-from django_rtq.incidents.incident import worst_of
-from django_rtq.incidents.schedules import known_schedules
-from django_rtq.incidents.workers import host_incidents
-from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import JSON, RTQCommand
 from django_rtq.management.output import as_json, one_line
 from django_rtq.management.prompts import seconds_from

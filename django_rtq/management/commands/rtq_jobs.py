@@ -9,17 +9,17 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
+from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
+from django_rtq.console.redaction import redacted
 from django_rtq.exceptions import JobError, PayloadError
-from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.inspector import Inspector, get_inspector
-from django_rtq.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.management.command import WRONG_USAGE, RTQCommand
 from django_rtq.management.job_actions import JobAction
 from django_rtq.management.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
 from django_rtq.management.job_display import COLUMNS, job_dict, job_dict_in_full, job_lines, job_row
 from django_rtq.management.job_selection import find_one, list_jobs
 from django_rtq.management.output import as_json, count, number, one_line, table
-from django_rtq.redaction import redacted
 from django_rtq.workflows.members import Membership, membership_of
 
 LISTED = 50  # unless --limit says otherwise

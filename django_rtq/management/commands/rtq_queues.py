@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from django.core.management.base import CommandError
 
-from django_rtq.inspector.details import QueueDetails
-from django_rtq.inspector.inspector import get_inspector
+from django_rtq.console.inspector.details import QueueDetails
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.management.command import NO_INPUT, Action, ActionCommand, Argument, Options, switched
 from django_rtq.management.output import Column, count, duration, number
 from django_rtq.management.prompts import known_queues

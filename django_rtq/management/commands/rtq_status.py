@@ -12,12 +12,12 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
 from django_rtq.conf.config import get_config
+from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.queues import unserved
+from django_rtq.console.inspector.server_info import problems_of
 from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.queues import unserved
-from django_rtq.inspector.server_info import problems_of
 from django_rtq.management.command import JSON, NO_WORKER, QUEUES, WRONG_USAGE, RTQCommand
 from django_rtq.management.output import Column, as_json, count, duration, facts, one_line
 from django_rtq.management.prompts import known_queues, seconds_from

@@ -10,9 +10,9 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.template.defaultfilters import filesizeformat
 
+from django_rtq.console.inspector.details import WorkerDetails
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.exceptions import WorkerNotFound
-from django_rtq.inspector.details import WorkerDetails
-from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import ALL, NO_WORKER, QUEUE, WRONG_USAGE, Action, ActionCommand, Argument, Options
 from django_rtq.management.output import Column, count, duration, facts, number, one_line
 from django_rtq.management.prompts import NotHere, known_queues, system_user

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django_rtq.console.incidents import Incident, find_incidents
+from django_rtq.console.incidents.schedules import known_schedules
+from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.metrics.reader import TaskCounts, add_counters
 from django_rtq.databases.outbox import outbox_lag
-from django_rtq.incidents import Incident, find_incidents
-from django_rtq.incidents.schedules import known_schedules
-from django_rtq.inspector.details import QueueDetails, WorkerDetails
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.metrics.reader import TaskCounts, add_counters
 
 _UNTIL = ("minute", "hour")  # entries of the totals that are no counters
 

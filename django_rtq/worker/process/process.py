@@ -142,7 +142,7 @@ class WorkerProcess:
     def run(self) -> int:
         """Steps 1 to 4. Returns the exit code of the process."""
         if self._broker.config.job_log_level is not None:
-            from django_rtq.worker.process.job_logs import collect_logs
+            from django_rtq.console.job_logs import collect_logs
 
             self._session.logs = collect_logs(self._broker.config, self._session.send_logs)
         try:

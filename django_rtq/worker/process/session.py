@@ -34,7 +34,7 @@ from django_rtq.worker.shared_entries import MAX_ID_BYTES, Revoked
 from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState
 
 if TYPE_CHECKING:
-    from django_rtq.worker.process.job_logs import JobLogs
+    from django_rtq.console.job_logs import JobLogs
 
 CHECK_AGAIN_SECONDS = 5.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON

@@ -19,7 +19,7 @@ def scheduler_loops(broker: Broker, queues: Sequence[str]) -> list[Loop]:
 
         loops.append(OutboxRelay(broker, alias))
     if signals.incident_opened.receivers or signals.incident_closed.receivers:
-        from django_rtq.incidents.watcher import IncidentWatcher  # with it comes the inspector
+        from django_rtq.console.incidents.watcher import IncidentWatcher  # with it comes the inspector
 
         loops.append(IncidentWatcher(broker))
     return loops

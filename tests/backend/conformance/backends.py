@@ -2,7 +2,7 @@
 
 from django_rtq.backend import RTQBackend
 from django_rtq.broker.brokers import get_broker
-from django_rtq.inspector.inspector import get_inspector
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.testing import adrain, drain
 
 

@@ -7,8 +7,8 @@ import pytest
 from django.test import override_settings
 
 from django_rtq.broker.brokers import get_broker
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.exceptions import BrokerError
-from django_rtq.inspector.inspector import get_inspector
 from tests.app import tasks
 from tests.support.jobs import QUEUE, claimed_job, scheduled_job
 from tests.support.redis_cluster import ask

@@ -18,7 +18,7 @@ from django.test import override_settings
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.inspector import get_inspector
+from django_rtq.console.inspector.inspector import get_inspector
 from testproject.redis_server import PrivateRedis
 from tests.broker.model.all_scenarios import SCENARIOS
 from tests.broker.model.drain import drain

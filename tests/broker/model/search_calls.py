@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from tests.support import sweeps
 from tests.support.jobs import QUEUE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django_rtq.broker.messages import NewJob
-from django_rtq.inspector.inspector import Inspector
+from django_rtq.console.inspector.inspector import Inspector
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, WORKER, queued_job
 from tests.support.single_steps import promote

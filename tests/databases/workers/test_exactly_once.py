@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.exceptions import JobFailed
-from django_rtq.inspector.inspector import get_inspector
 from tests.app import once_tasks
 from tests.support.forked_commands import ROOT
 from tests.support.waiting import PATIENCE, wait_until

@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from django_rtq.conf.incident_options import KINDS
+from django_rtq.console.incident_options import KINDS
 from django_rtq.monitoring.prometheus.exposition import metrics_server, metrics_text
 from docs.site import reference
 from testproject.redis_server import free_port

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.formatting import format_number
+from django_rtq.console.formatting import format_number
 from django_rtq.workflows.handle import StepProgress
 
 MOST = 60  # steps that are drawn

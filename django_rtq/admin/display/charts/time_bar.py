@@ -10,8 +10,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_rtq.formatting import format_duration
-from django_rtq.inspector.details import CLOCKS_DIFFER, JobDetails
+from django_rtq.console.formatting import format_duration
+from django_rtq.console.inspector.details import CLOCKS_DIFFER, JobDetails
 from django_rtq.jobs.job import JobState
 
 WIDTH, HEIGHT, LEAST = 1000.0, 14, 3.0  # units of the drawing; a part is never narrower than LEAST

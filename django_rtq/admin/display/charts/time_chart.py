@@ -13,7 +13,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.display.charts.svg import Band, Line, Mark, draw, scale_maximum
-from django_rtq.formatting import EMPTY_VALUE, format_number
+from django_rtq.console.formatting import EMPTY_VALUE, format_number
 
 SEPARATOR = " \N{MIDDLE DOT} "
 EXACT_ROWS, TABLE_ROWS = 31, 12  # of the data table: up to so many steps each has a row; else so many means are told

@@ -42,16 +42,16 @@ from django_rtq.admin.pages.bulk.requeue_targets import (
     warn_if_nobody_serves,
 )
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.console.formatting import format_moment
+from django_rtq.console.inspector.actions import ACTIONS, LATEST, Verb
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.places import shard_numbers, views_all_shards
+from django_rtq.console.inspector.selection import Selection
+from django_rtq.console.inspector.sweep import STEP, Count, Result, Sweep, sum_of_results
+from django_rtq.console.internal_tasks import enqueue_rest, run_bulk_action
 from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull
-from django_rtq.formatting import format_moment
 from django_rtq.handle import JobHandle
-from django_rtq.inspector.actions import ACTIONS, LATEST, Verb
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.places import shard_numbers, views_all_shards
-from django_rtq.inspector.selection import Selection
-from django_rtq.inspector.sweep import STEP, Count, Result, Sweep, sum_of_results
-from django_rtq.internal_tasks import enqueue_rest, run_bulk_action
 from django_rtq.jobs.job import JobState, moment
 from django_rtq.models import AdminEntry
 

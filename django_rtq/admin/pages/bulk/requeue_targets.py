@@ -7,9 +7,9 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
 from django_rtq.admin import query_params
-from django_rtq.inspector.actions import is_in_another_shard
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.places import queues_of_settings
+from django_rtq.console.inspector.actions import is_in_another_shard
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.places import queues_of_settings
 from django_rtq.workflows.members import viewed_places
 
 

@@ -1,0 +1,389 @@
+"""Incidents of queues: failing tasks, dead letters, waits, clients that take most of the work, no scheduler, pauses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from shlex import quote
+from typing import Any
+
+from django_rtq.conf.config import get_config
+from django_rtq.console.formatting import format_number
+from django_rtq.console.incidents.incident import Action, Incident, Severity
+from django_rtq.console.incidents.workers import short_name
+from django_rtq.console.inspector.details import ClientPause, JobDetails, QueueDetails
+from django_rtq.console.inspector.metrics.reader import TaskMetrics
+from django_rtq.console.inspector.metrics.task_failures import LATELY, LEAST_IN_A_ROW, Runs, TaskFailures
+from django_rtq.console.inspector.metrics.time_series import Series
+from django_rtq.console.inspector.overview import Overview, QueueRow
+from django_rtq.console.inspector.queues import quiet_queues, unserved
+from django_rtq.console.inspector.task_pauses import TaskPause
+from django_rtq.console.redaction import redacted
+
+MIN_RUNS = LEAST_IN_A_ROW  # of a task; with fewer a failure rate means little
+WELL = 0.5  # of the rate at which a task begins to fail: below, it has ceased to
+TELLING_RUNS = 50  # in a minute: with fewer, the one before counts as well
+VERY_HIGH_RATE = 0.5  # failed runs of all runs
+GROWING_SECONDS = 60.0  # shorter waits are not reported, even if they grow
+MOST_FAILURES = 0.9  # a task with this share of its queue's failures began to fail when they began
+STREAK_MINUTES = 10  # failures and deaths with longer pauses do not belong together
+BLOCKED_SECONDS = 3600.0  # workflows that are blocked for less are not reported
+MAX_QUEUES = 5  # that are named
+MAX_MESSAGE = 160  # characters of an error message
+
+
+def failing_tasks(overview: Overview) -> Iterator[Incident]:
+    """Tasks of whose last runs many failed."""
+    failing = [
+        (row, task, runs)
+        for row in overview.queues
+        for task, failures in row.task_failures.items()
+        if (runs := failing_runs(overview.now, row, task, failures)).runs
+    ]
+    for row, task, runs in sorted(failing, key=lambda entry: -entry[2].failed):
+        yield _failing(overview, row, task, runs)
+
+
+def failing_runs(now: datetime, row: QueueRow, task: str, failures: TaskFailures) -> Runs:
+    """The last runs of a task that is failing; none if it is not.
+
+    If all of the last failed: these, however many succeeded before. Otherwise those since it last was well, of LATELY
+    minutes at most. Of a task that runs seldom, those of this hour and the one before.
+    """
+    lately = failures.lately(now, LATELY)
+    if failures.in_a_row >= MIN_RUNS and (lately.failed or row.details.retrying):
+        return Runs(failures.in_a_row, failures.in_a_row)
+    if not lately.failed or lately.runs >= MIN_RUNS:
+        return _since_well(now, failures)
+    of_hours = row.tasks.get(task, TaskMetrics())
+    seldom = Runs(of_hours.failed, of_hours.done + of_hours.failed)
+    return seldom if _fails(seldom, get_config().incident_options.failure_rate) else Runs()
+
+
+def _since_well(now: datetime, failures: TaskFailures) -> Runs:
+    """The runs since the last minute in which a task was well; none if it has not failed since then.
+
+    Two thresholds, or a task some of whose runs always fail would flip: it begins to fail at the rate of the settings,
+    and is well again when less than half of that fail.
+    """
+    threshold, present = get_config().incident_options.failure_rate, int(now.timestamp()) // 60
+    total, before, is_failing = Runs(), Runs(), False
+    for minute in range(present - LATELY + 1, present + 1):
+        runs = failures.minutes.get(minute, Runs())
+        total, latest = total + runs, runs if runs.runs >= TELLING_RUNS else before + runs
+        is_failing = is_failing or _fails(total, threshold)
+        if latest.runs >= MIN_RUNS and not _fails(latest, WELL * threshold):
+            total, is_failing = runs, False
+        before = runs
+    return total if is_failing else Runs()
+
+
+def _fails(runs: Runs, threshold: float) -> bool:
+    return runs.runs >= MIN_RUNS and runs.rate >= threshold
+
+
+def _failing(overview: Overview, row: QueueRow, task: str, runs: Runs) -> Incident:
+    newest = next((job for job in (row.newest_dead, row.newest_retrying) if job is not None and job.task == task), None)
+    is_dead = newest is not None and newest is row.newest_dead
+    error_class, error = _error_of(newest)
+    since, began_earlier = _fails_since(row, task)
+    version = None if began_earlier else version_before(overview, since)
+    values = {"task": short_name(task), "failed": runs.failed, "runs": runs.runs, "version": version, **error}
+    return _of_queue(
+        row.details,
+        "task_failing",
+        Severity.CRITICAL if runs.rate >= VERY_HIGH_RATE else Severity.WARNING,
+        since=since,
+        began_earlier=began_earlier,
+        task=task,
+        error_class=error_class,
+        values={name: value for name, value in values.items() if value is not None},
+        also=tuple(name for name, holds in (("new_version", version), ("newest_error", error)) if holds),
+        actions=(Action.SHOW_DEAD, Action.REQUEUE) if is_dead else (Action.SHOW_RETRYING,),
+    )
+
+
+def _of_queue(
+    queue: QueueDetails, kind: str, severity: Severity, *, values: Mapping[str, Any] | None = None, **rest: Any
+) -> Incident:
+    """An incident of a queue, whose text names the queue."""
+    return Incident(
+        kind=kind, severity=severity, queue=queue.name, values={"name": queue.name, **(values or {})}, **rest
+    )
+
+
+def _fails_since(row: QueueRow, task: str) -> tuple[datetime | None, bool]:
+    """Since when a task fails, and whether that may be longer. Not known if other tasks of its queue fail, too."""
+    if row.task_failures[task].in_a_row:
+        return row.task_failures[task].since, False
+    of_queue = sum(metrics.failed for metrics in row.tasks.values())
+    of_task = row.tasks.get(task, TaskMetrics())
+    if of_task.failed < MOST_FAILURES * of_queue:
+        return None, False
+    well_below = WELL * get_config().incident_options.failure_rate
+    steps = zip(row.series.of("failed"), row.series.of("succeeded"), strict=True)
+    return streak(row.series, [failed if failed >= well_below * (failed + done) else 0 for failed, done in steps])
+
+
+def version_before(overview: Overview, since: datetime | None) -> str | None:
+    """The version of the project that was deployed within STREAK_MINUTES before a minute, or in it; None: none was."""
+    if since is None:
+        return None
+    earliest, latest = since - timedelta(minutes=STREAK_MINUTES), since + timedelta(minutes=1)
+    return next((deploy.version for deploy in overview.deploys if earliest <= deploy.at < latest), None)
+
+
+def new_dead_letters(overview: Overview) -> Iterator[Incident]:
+    """Queues with dead letters in which jobs died in the last hour."""
+    least = get_config().incident_options.dead_letters
+    died = [(row, _in_an_hour(row.series, "dead")) for row in overview.queues if row.details.dead]
+    for row, count in sorted((pair for pair in died if pair[1] >= least), key=lambda pair: -pair[1]):
+        since, began_earlier = streak(row.series, row.series.of("dead"))
+        _, error = _error_of(row.newest_dead)
+        task = {"task": short_name(row.newest_dead.task)} if row.newest_dead is not None else {}
+        yield _of_queue(
+            row.details,
+            "dead_letters",
+            Severity.WARNING,
+            since=since,
+            began_earlier=began_earlier,
+            values={"count": count, "dead": row.details.dead, **task, **error},
+            also=("newest_failure",) if error and task else (),
+            actions=(Action.SHOW_DEAD, Action.REQUEUE),
+        )
+
+
+def long_waits(overview: Overview, oldest_seconds: float | None = None) -> Iterator[Incident]:
+    """Queues whose oldest job has been waiting for longer than the caller or the settings say, or that fall behind."""
+    most = get_config().incident_options.oldest_seconds if oldest_seconds is None else oldest_seconds
+    waits = [
+        (row, row.details.oldest_seconds)
+        for row in overview.queues
+        if row.details.oldest_seconds is not None and not row.details.paused
+    ]
+    idle = [  # which is an incident of its own
+        *unserved([row.details.name for row, _ in waits], overview.workers),
+        *quiet_queues(overview.workers),
+    ]
+    for row, seconds in sorted(waits, key=lambda pair: -pair[1]):
+        is_late = seconds > most
+        if row.details.name not in idle and (is_late or is_falling_behind(row)):
+            yield _of_queue(
+                row.details,
+                "long_wait" if is_late else "falling_behind",
+                Severity.WARNING,
+                since=overview.ago(seconds),
+                values={"duration": seconds, "waiting": row.details.queued, "clients": row.details.clients},
+                also=(*_holds(row.details), "jobs_waiting"),
+                actions=(Action.SHOW_QUEUE,),
+            )
+
+
+def _holds(queue: QueueDetails) -> list[str]:
+    """The sentences that say why a queue starts no job now."""
+    holds = {"at_limit": queue.is_at_limit, "at_rate": queue.is_at_rate}
+    return [name for name, is_held in holds.items() if is_held]
+
+
+def zero_limits(overview: Overview) -> Iterator[Incident]:
+    """Limits of 0 running jobs for which jobs wait: nothing but another limit lets them start."""
+    for queue in (row.details for row in overview.queues):
+        stopped = sum(zero.lanes for zero in queue.zero_limits if zero.field != "queue")
+        for zero in queue.zero_limits:
+            kind, is_client, client = zero.field.partition(":")
+            option = {"queue": "--whole-queue", "clients": "--each-client"}.get(kind, f"--client {quote(client)}")
+            yield _of_queue(
+                queue,
+                "limit_zero",
+                Severity.CRITICAL if kind == "queue" or stopped >= min(queue.clients, 100) else Severity.WARNING,
+                client=client if is_client else None,
+                values={"client": _client_name(client), "count": zero.lanes},
+                also=(f"zero_of_{kind}", "set_at_run_time" if zero.is_set_here else "set_in_settings"),
+                actions=(Action.SHOW_CLIENT if is_client else Action.SHOW_QUEUE,),
+                command=f"python manage.py rtq_clients limit {queue.name} {option} --max-running settings"
+                if zero.is_set_here
+                else "",
+            )
+
+
+def busy_clients(overview: Overview) -> Iterator[Incident]:
+    """Queues in which one client takes most of the work while jobs of others wait."""
+    most = get_config().incident_options.client_share
+    for row in overview.queues:
+        if row.busiest is None or row.busiest.share < most:
+            continue
+        if (waits := row.busiest.others_wait_seconds) >= GROWING_SECONDS:
+            share = round(100 * row.busiest.share)
+            yield _of_queue(
+                row.details,
+                "busy_client",
+                Severity.WARNING,
+                client=row.busiest.client,
+                values={"client": _client_name(row.busiest.client), "share": share, "duration": waits},
+                actions=(Action.SHOW_CLIENT,),
+            )
+
+
+def missing_schedulers(overview: Overview) -> Iterator[Incident]:
+    """Queues with delayed jobs for which no scheduler runs. Without any worker, that is said alone."""
+    unscheduled = set(overview.unscheduled) if overview.living else set()
+    for queue in (row.details for row in overview.queues):
+        if queue.name in unscheduled and queue.needs_scheduler:
+            yield _of_queue(
+                queue,
+                "no_scheduler",
+                Severity.CRITICAL,
+                since=overview.ago(queue.scheduler_seconds),
+                actions=(Action.SHOW_WORKERS,),
+                command=f"python manage.py rtq_scheduler --queues {queue.name}",
+            )
+
+
+def lost_places(overview: Overview) -> Iterator[Incident]:
+    """Queues with jobs that are in no place, as an append-only file that was cut off leaves them (D123)."""
+    for queue in (row.details for row in overview.queues):
+        if queue.lost:
+            since, values = overview.ago(queue.lost_seconds), {"count": queue.lost}
+            actions = (Action.SHOW_WORKERS,)
+            yield _of_queue(queue, "jobs_lost_place", Severity.WARNING, since=since, values=values, actions=actions)
+
+
+def paused_queues(overview: Overview) -> Iterator[Incident]:
+    """Paused queues."""
+    for queue in (row.details for row in overview.queues):
+        if queue.paused:
+            since, actions = overview.ago(queue.paused_seconds), (Action.SHOW_QUEUE, Action.RESUME)
+            yield _of_queue(queue, "queue_paused", Severity.WARNING, since=since, actions=actions)
+
+
+def paused_tasks(overview: Overview) -> Iterator[Incident]:
+    """Paused tasks, one incident for all queues."""
+    pauses: dict[str, list[tuple[str, TaskPause]]] = {}
+    for queue in (row.details for row in overview.queues):
+        for pause in queue.paused_tasks:
+            if not pause.is_over:
+                pauses.setdefault(pause.task, []).append((queue.name, pause))
+    for task, of_task in sorted(pauses.items()):
+        yield _paused(overview, of_task, task=task, kind="task_paused", severity=Severity.WARNING)
+
+
+def paused_clients(overview: Overview) -> Iterator[Incident]:
+    """Paused clients, one incident for all queues."""
+    pauses: dict[str, list[tuple[str, ClientPause]]] = {}
+    for queue in (row.details for row in overview.queues):
+        for pause in queue.paused_clients:
+            pauses.setdefault(pause.client, []).append((queue.name, pause))
+    for client, of_client in sorted(pauses.items(), key=lambda pair: -sum(pause.held for _, pause in pair[1])):
+        actions = (Action.SHOW_CLIENT,)
+        yield _paused(overview, of_client, client=client, kind="client_paused", severity=Severity.INFO, actions=actions)
+
+
+def blocked_workflows(overview: Overview) -> Iterator[Incident]:
+    """Workflows that have been blocked for long, the longest first."""
+    for flow in overview.workflows.blocked:
+        seconds = (overview.now - flow.since).total_seconds()
+        if seconds >= BLOCKED_SECONDS:
+            yield Incident(
+                kind="workflow_blocked",
+                severity=Severity.WARNING,
+                since=flow.since,
+                workflow=flow.id,
+                values={"name": flow.name[:80], "duration": seconds},
+                actions=(Action.SHOW_WORKFLOW,),
+                command=f"python manage.py rtq_workflows requeue {flow.id}",
+            )
+
+
+def stuck_workflows(overview: Overview) -> Iterator[Incident]:
+    """Running workflows that can never go on."""
+    for flow in overview.workflows.stuck:
+        yield Incident(
+            kind="workflow_stuck",
+            severity=Severity.WARNING,
+            since=flow.since,
+            workflow=flow.id,
+            values={"name": flow.name[:80]},
+            actions=(Action.SHOW_WORKFLOW,),
+            command=f"python manage.py rtq_workflows cancel {flow.id}",
+        )
+
+
+def _paused(overview: Overview, pauses: Sequence[tuple[str, TaskPause | ClientPause]], **rest: Any) -> Incident:
+    """An incident of a task or client that is paused in some queues."""
+    longest = max((pause for _, pause in pauses), key=lambda pause: pause.seconds or 0)
+    subject = {"client": _client_name(rest["client"])} if "client" in rest else {"task": short_name(rest["task"])}
+    return Incident(
+        since=overview.ago(longest.seconds),
+        values={
+            **subject,
+            "queues": _queues_by_jobs((queue, pause.held) for queue, pause in pauses),
+            "count": sum(pause.held for _, pause in pauses),
+            **({"user": longest.by[:80]} if longest.by else {}),
+        },
+        also=("paused_by",) if longest.by else (),
+        **rest,
+    )
+
+
+def _client_name(client: str) -> str:
+    return client[:80] or "–"  # noqa: RUF001
+
+
+def _queues_by_jobs(held: Iterable[tuple[str, int]]) -> str:
+    """Names of queues, those that hold most jobs first; those that hold none only if all do."""
+    most_first = sorted(held, key=lambda pair: (-pair[1], pair[0]))
+    named = [pair for pair in most_first if pair[1]] or most_first
+    names = [f"{queue} ({format_number(jobs)})" if jobs and len(named) > 1 else queue for queue, jobs in named]
+    return ", ".join([*names[:MAX_QUEUES], *["…"][: len(names) > MAX_QUEUES]])
+
+
+def is_falling_behind(row: QueueRow) -> bool:
+    """Whether jobs that started recently had waited twice as long as those before them, or none started at all."""
+    if (row.details.oldest_seconds or 0) < GROWING_SECONDS:
+        return False
+    steps = max(1, LATELY * 60 // row.series.step_seconds)
+    now, before = (_mean_wait(row.series, steps, skipped) for skipped in (0, steps))
+    return now is None or (before is not None and now > 2 * before)
+
+
+def failed_lately(row: QueueRow) -> int:
+    """The number of runs that failed in the last minutes."""
+    return row.series.total("failed", max(1, LATELY * 60 // row.series.step_seconds))
+
+
+def streak(series: Series, numbers: Sequence[int]) -> tuple[datetime | None, bool]:
+    """When the last streak of a counter began, to the step, and whether it may have begun before the series.
+
+    A pause of STREAK_MINUTES ends a streak.
+    """
+    gap = max(1, STREAK_MINUTES * 60 // series.step_seconds)
+    first = None
+    for step in range(series.steps - 1, -1, -1):
+        if first is not None and first - step > gap:
+            break
+        if numbers[step]:
+            first = step
+    if first is None:
+        return None, False
+    return series.begins_at + timedelta(seconds=first * series.step_seconds), first <= gap
+
+
+def _in_an_hour(series: Series, name: str) -> int:
+    return series.total(name, max(1, 3600 // series.step_seconds))
+
+
+def _mean_wait(series: Series, steps: int, skipped: int) -> float | None:
+    """The mean wait of the jobs that finished in `steps` steps, before the last `skipped`. None if there were none."""
+    end = series.steps - skipped
+    waited, done = (sum(series.of(name)[max(0, end - steps) : end]) for name in ("wait_ms", "succeeded"))
+    return waited / done if done else None
+
+
+def _error_of(job: JobDetails | None) -> tuple[str, dict[str, Any]]:
+    """The class of the newest failure, and class and message for the text, without secrets."""
+    if job is None or not job.newest_error[0]:
+        return "", {}
+    error_class, message = redacted(job).newest_error
+    line = message.strip().partition("\n")[0][:MAX_MESSAGE].rstrip(" .")
+    short = short_name(error_class)
+    return error_class, {"error": f"{short}: {line}" if line else short}

@@ -1,0 +1,81 @@
+"""Sends the signals incident_opened and incident_closed, in one of the schedulers.
+
+1. wait until some seconds have passed since any scheduler looked
+2. find the incidents
+3. the script `track_incidents` compares them with those of the last view; one scheduler learns what has changed
+4. send the signals
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import uuid
+
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import open_broker
+from django_rtq.broker.task_backends import shard_numbers, shard_of, shard_place, view_backend
+from django_rtq.console.incidents.detection import find_incidents, reported, silent_shard
+from django_rtq.console.incidents.incident import Incident
+from django_rtq.console.incidents.schedules import known_schedules
+from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.databases.outbox import outbox_lag
+from django_rtq.exceptions import BrokerError
+from django_rtq.signals import incident_closed, incident_opened
+from django_rtq.threads import Loop
+
+logger = logging.getLogger("django_rtq")
+
+INTERVAL_SECONDS = 15.0
+JITTER_SECONDS = 2.0  # or else all schedulers would look at the same moment
+MAX_TRACKED = 100  # incidents, the worst
+_jitter = random.SystemRandom()
+
+
+class IncidentWatcher(Loop):
+    """Looks for incidents every INTERVAL_SECONDS, however many schedulers run."""
+
+    name = "incidents"
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__()
+        self._broker = broker
+        self._inspector = Inspector(broker)
+
+    def tick(self) -> float:
+        """Look, unless another scheduler has."""
+        since = self._broker.maintenance.seconds_since_view()
+        if since is None or not 0 <= since < INTERVAL_SECONDS:
+            self._look()
+            since = 0.0
+        return INTERVAL_SECONDS - since + _jitter.uniform(0.0, JITTER_SECONDS)
+
+    def _look(self) -> None:
+        overview = self._inspector.overview.read()
+        with view_backend(self._broker.backend):
+            found = find_incidents(overview, outbox_lag(), known_schedules())
+        incidents = reported([*found, *self._silent_shards()])[:MAX_TRACKED]
+        opened, closed = self._broker.maintenance.track_incidents(
+            {incident.id: incident.dump() for incident in incidents},
+            seen_ms=round(overview.now.timestamp() * 1000),
+            gap_ms=round(INTERVAL_SECONDS * 500),
+            token=uuid.uuid4().hex,
+        )
+        for signal, texts in ((incident_opened, opened), (incident_closed, closed)):
+            for incident in sorted(map(Incident.load, texts), key=lambda each: not each.is_critical):
+                signal.send_robust(IncidentWatcher, incident=incident)
+
+    def _silent_shards(self) -> list[Incident]:
+        """Whether the next shard answers. Each is asked by the schedulers of one other: its own cannot tell."""
+        own, numbers = shard_of(self._broker.backend), shard_numbers()
+        if own not in numbers or len(numbers) == 1:
+            return []
+        number = numbers[(numbers.index(own) + 1) % len(numbers)]
+        broker = open_broker(shard_place(number), role="scheduler")
+        try:
+            broker.redis.execute_one(("PING",), resend=True)
+        except BrokerError as error:
+            return [silent_shard(number, str(error))]
+        finally:
+            broker.close()
+        return []

@@ -1,0 +1,330 @@
+"""The Inspector: what people see of queues, jobs and workers, and what they do with them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+from asgiref.sync import sync_to_async
+
+from django_rtq import signals
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.brokers import get_broker, on_brokers_forgotten
+from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
+from django_rtq.broker.redis.commands import Argument, Steps
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.broker.task_backends import views_all_shards
+from django_rtq.console.inspector.actions import ACTIONS, LATEST, Actions, How, has_body, send
+from django_rtq.console.inspector.clients.client_list import ClientListReader
+from django_rtq.console.inspector.clients.clients import ClientReader
+from django_rtq.console.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
+from django_rtq.console.inspector.jobs import one_job
+from django_rtq.console.inspector.jobs.dead_letters import DeadLetters
+from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
+from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
+from django_rtq.console.inspector.jobs.job_list import JobListReader, JobSearch
+from django_rtq.console.inspector.jobs.job_refs import JobPage
+from django_rtq.console.inspector.jobs.queue_position import QueuePosition
+from django_rtq.console.inspector.metrics.reader import Clients, MetricsReader
+from django_rtq.console.inspector.overview import OverviewReader
+from django_rtq.console.inspector.queues import QueueReader, read_queue_details
+from django_rtq.console.inspector.server_info import ServerDetails, ask_server
+from django_rtq.console.inspector.shared_overview import SharedOverview
+from django_rtq.console.inspector.sweep import Sweeper
+from django_rtq.console.inspector.task_details import TaskReader
+from django_rtq.console.inspector.task_pauses import TaskPauses
+from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
+from django_rtq.jobs.job import CancelAnswer, JobState, is_member
+from django_rtq.limits.limits import LimitEditor
+from django_rtq.workflows.steps.events import written_event
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePage:
+    """A queue, a page of its jobs, and its clients."""
+
+    details: QueueDetails
+    page: JobPage
+    clients: Clients
+
+
+class Inspector:
+    """Reads the queues of a broker, and acts on their jobs. Any thread may use it.
+
+    The actions are methods; lists, metrics and the like are read through the readers that it owns.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._redis, self._keys = broker.redis, broker.keys
+        self.queues = QueueReader(broker)
+        self.overview = OverviewReader(broker)
+        self.shared_overview = SharedOverview(broker, self.overview)
+        self.job_list = JobListReader(broker)
+        self.metrics = MetricsReader(broker)
+        self.dead_letters = DeadLetters(broker)
+        self.limits = LimitEditor(broker)
+        self.clients = ClientReader(broker)
+        self.client_list = ClientListReader(broker)
+        self.actions = Actions(broker, Inspector)
+        self.sweeps = Sweeper(broker, self.actions, Inspector)
+        self.tasks = TaskReader(broker)
+        self.task_pauses = TaskPauses(broker)
+
+    # -- look
+
+    def find(self, job_id: str, queue: str | None = None) -> JobDetails:
+        """All that is known of a job, in any queue; in the named one first. Raises JobNotFound."""
+        return self._redis.run(one_job.find(self._broker, job_id, queue))
+
+    async def afind(self, job_id: str, queue: str | None = None) -> JobDetails:
+        """find() for coroutines."""
+        return await self._broker.async_redis.run(one_job.find(self._broker, job_id, queue))
+
+    def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+        """Block until the job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
+        return one_job.wait(self._broker, job_id, queue, timeout)
+
+    async def await_end(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+        """wait() for coroutines."""
+        return await one_job.await_job(self._broker, job_id, queue, timeout)
+
+    def find_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
+        """find() with the lines that the job logged, and what it waits for if it waits. Raises JobNotFound."""
+        return self._redis.run(one_job.find_with_position(self._broker, job_id, queue))
+
+    async def afind_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
+        """find_with_position() for coroutines."""
+        return await self._broker.async_redis.run(one_job.find_with_position(self._broker, job_id, queue))
+
+    def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """The states of many jobs, given as (queue, id), in one round trip. Unknown jobs are left out."""
+        calls = [SCRIPTS["find_job"].call(self._keys.of(queue), (job_id,)) for queue, job_id in jobs]
+        replies = self._redis.execute(calls, resend=True)
+        details = [read_found(job_id, queue, reply) for (queue, job_id), reply in zip(jobs, replies, strict=True)]
+        return {(job.queue, job.id): str(job.state) for job in details if job}
+
+    def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
+        """The workers of these queues and the jobs that they run; of all queues, if none is named.
+
+        `with_usual` adds to each job how long its task usually runs: see RunningJob.looks_hung().
+        """
+        return self.overview.workers(queues, with_usual=with_usual)
+
+    def queue_page(
+        self,
+        queue: str,
+        state: str,
+        *,
+        cursor: str = "",
+        limit: int = 50,
+        filter: JobFilter = ALL_JOBS,
+        clients: int = 20,
+    ) -> QueuePage:
+        """queues.get(), job_list.page() and metrics.clients() at once: two round trips, more with some filters."""
+        also = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()), self.metrics.clients_command(queue, clients)]
+        search: JobSearch | FilteredSearch
+        if filter:
+            search = FilteredSearch(self._broker, [(queue, state)], filter, also=also)
+        else:
+            search = JobSearch(self._broker, queue, state, also=also)
+        page = search.page(cursor, limit)
+        details, served = search.replies
+        return QueuePage(
+            details=read_queue_details(queue, details),
+            page=page,
+            clients=self.metrics.read_clients(served, clients, by="queued"),
+        )
+
+    def server(self) -> ServerDetails:
+        """The state of the Redis server. Raises BrokerRefused, and ConfigurationError for a Redis Cluster."""
+        return ask_server(self._redis, self._keys)
+
+    # -- act on jobs
+
+    def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
+        """Cancel a waiting job; ask a running job to stop, or with `terminate` have its process killed.
+
+        Raises JobNotFound, and WrongState for a job that is finished or dead.
+        """
+        answer, cancelled_in = self._redis.run(one_job.cancel(self._broker, job_id, queue, terminate=terminate))
+        if cancelled_in:
+            signals.job_cancelled.send_robust(Inspector, job_id=job_id, queue=cancelled_in)
+            self._broker.workflows.tell(cancelled_in, [job_id])
+        return answer
+
+    async def acancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
+        """cancel() for coroutines."""
+        steps = one_job.cancel(self._broker, job_id, queue, terminate=terminate)
+        answer, cancelled_in = await self._broker.async_redis.run(steps)
+        if cancelled_in:
+            await signals.job_cancelled.asend_robust(Inspector, job_id=job_id, queue=cancelled_in)
+            if is_member(job_id):
+                await sync_to_async(self._broker.workflows.tell)(cancelled_in, [job_id])
+        return answer
+
+    def send(
+        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
+    ) -> None:
+        """Give a job an event, for which it waits now or later: see JobHandle.send()."""
+        self._redis.run(self._send_event(job_id, event, value, queue, token))
+
+    async def asend(
+        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
+    ) -> None:
+        """send() for coroutines."""
+        await self._broker.async_redis.run(self._send_event(job_id, event, value, queue, token))
+
+    def _send_event(self, job_id: str, event: str, value: Any, queue: str | None, token: str | None) -> Steps[str]:
+        text = written_event(event, value)
+        return one_job.send(self._broker, job_id, queue, event, token or secrets.token_hex(8), text)
+
+    def quiet_worker(self, worker: str, *, by: str = "") -> None:
+        """Ask the rtq_worker of this worker to claim no more jobs until wake_worker(). Raises WorkerNotFound.
+
+        `by`: who asks, for other people.
+        """
+        self._send(worker, WorkerCommand.QUIET, by=by)
+
+    def wake_worker(self, worker: str) -> None:
+        """Ask a quiet rtq_worker to claim jobs again. Raises WorkerNotFound."""
+        self._send(worker, WorkerCommand.WORK)
+
+    def stop_worker(self, worker: str) -> None:
+        """Ask the rtq_worker of this worker to finish running jobs and exit, as SIGTERM does. Raises WorkerNotFound."""
+        self._send(worker, WorkerCommand.STOP)
+
+    def requeue(self, queue: str, job_ids: Sequence[str], *, to: str = "", latest_ms: int = LATEST) -> list[str]:
+        """Queue dead letters again, with all their attempts. Returns the ids of those that were queued.
+
+        The others are not dead (any more), or are unique and another job holds their place. `to`: another queue, where
+        they go. Limits of waiting jobs refuse none. Raises ValueError for one that settings do not name, or that is in
+        another shard.
+        """
+        return self.actions.done("requeue", queue, job_ids, How(latest_ms=latest_ms, target=to))
+
+    def requeue_changed(
+        self, queue: str, job_id: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, latest_ms: int = LATEST
+    ) -> None:
+        """Queue a dead letter again with other arguments, which the caller has checked.
+
+        Raises Unserializable or PayloadTooLarge for arguments that cannot be stored, and WrongState if the job is not
+        dead.
+        """
+        job = self.find(job_id, queue)
+        if job.state is not JobState.DEAD or not job.task:
+            raise WrongState(job_id, f"is {job.state}, not dead." if job.task else "cannot be read.")
+        body = one_job.changed_body(job, args, kwargs, most_bytes=self._broker.config.max_payload_bytes)
+        call = SCRIPTS["requeue_changed"].call(self._keys.of(queue), (latest_ms, job_id, body))
+        (answer,), resent_after = send(self._broker, [call])
+        is_ours = resent_after is not None and has_body(self._broker, queue, job_id, body)
+        if answer != b"queued" and not is_ours:
+            raise WrongState(
+                job_id, "is not dead any more, has died again, or is unique and another job of the same key is alive."
+            )
+        signals.job_requeued.send_robust(Inspector, job_ids=[job_id], queue=queue)
+        self._broker.workflows.tell(queue, [job_id])
+
+    def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
+        """Delete dead letters. Returns the ids that were dead."""
+        return self.actions.done("discard", queue, job_ids, How(latest_ms=latest_ms))
+
+    def run_now(self, job_id: str, queue: str | None = None) -> None:
+        """Queue a scheduled or retrying job now.
+
+        Raises JobNotFound, and WrongState for jobs in other states and for those that wait for the end of a job of the
+        same unique key (G9).
+        """
+        one_job.check_id(job_id)
+        has_finished = False
+        for name in self._names(queue):
+            answer = self.actions.act("run_now", name, [job_id])[job_id]
+            if answer == "queued":
+                return
+            if answer not in ("missing", "finished"):
+                raise WrongState(job_id, ACTIONS["run_now"].why_not(answer))
+            has_finished = has_finished or answer == "finished"  # or it was requeued in one of the others
+        raise WrongState(job_id, ACTIONS["run_now"].why_not("finished")) if has_finished else JobNotFound(job_id)
+
+    def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
+        """Reclaim the jobs of a worker whose lease has expired, at once. Returns their ids. Raises LeaseNotExpired."""
+        reclaimed: list[str] = []
+        for name in self.queues.names() if queues is None else queues:
+            left = 1
+            while left:
+                status, left, *words = self._call(name, "reclaim_worker", (worker, AT_ONCE))
+                if status == b"alive":
+                    raise LeaseNotExpired(worker)
+                pairs = [word.decode() for word in words]
+                reclaimed += pairs[::2]
+                signals.send_reclaimed(Inspector, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
+        return reclaimed
+
+    def in_each_shard(self, do: Callable[[], T]) -> list[T]:
+        """Do it; where a page is about all shards, in each of them. Returns the results."""
+        return [do()]
+
+    def in_places(self, places: Iterable[str], read: Callable[[str], T]) -> dict[str, T]:
+        """What is in these places. Where a page is about all shards, one that does not answer is left out."""
+        return {place: read(place) for place in places}
+
+    # -- act on queues
+
+    def pause(self, queue: str) -> bool:
+        """Pause a queue: no more of its jobs are claimed. False: it was paused already."""
+        return bool(self._call(queue, "pause", ()) == b"paused")
+
+    def resume(self, queue: str) -> bool:
+        """Resume a paused queue. False: it was not paused."""
+        return bool(self._call(queue, "resume", ()) == b"resumed")
+
+    def purge(self, queue: str, client: str | None = None) -> int:
+        """Delete some waiting jobs, of one client if it is given. Returns how many, 0 at the end."""
+        return self.sweeps.purge_some(queue, client)
+
+    def forget(self, queue: str, *, discard_outcomes: bool = False, is_dry_run: bool = False) -> str:
+        """Remove a queue from all lists. Returns "forgotten"; "missing": no list had it; or what it still has: "jobs",
+        "paused", "limits", "workers", "recent" (jobs that finished lately may be sent again), "outcomes"."""
+        return self._broker.maintenance.forget(queue, discard_outcomes=discard_outcomes, is_dry_run=is_dry_run)
+
+    # -- inside
+
+    def _names(self, queue: str | None) -> list[str]:
+        return self.queues.names() if queue is None else [queue]
+
+    def _send(self, worker: str, command: WorkerCommand, *, by: str = "") -> None:
+        if not (supervisor := supervisor_of(self._broker, worker)):
+            raise WorkerNotFound(worker)
+        send_command(self._broker, supervisor, command, by=by)
+
+    def _call(self, queue: str, name: str, arguments: Sequence[Argument]) -> Any:
+        return self._redis.execute_one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
+
+
+#: That of all shards at once, while a page is about them: see merged.py.
+of_all_shards: ContextVar[Inspector | None] = ContextVar("rtq_inspector_of_all_shards", default=None)
+
+
+def get_inspector(backend: str | None = None) -> Inspector:
+    """The inspector of this process, for a backend in TASKS that has a Redis of its own; "": for RTQ["REDIS"].
+
+    None: for RTQ["REDIS"], or what a command or page is about: a backend, or all shards. Raises ConfigurationError.
+    """
+    if backend is None and views_all_shards() and (of_all := of_all_shards.get()) is not None:
+        return of_all
+    return _inspector_of(get_broker(backend))
+
+
+@cache
+def _inspector_of(broker: Broker) -> Inspector:
+    of_tests: Inspector | None = getattr(broker, "inspector", None)
+    return Inspector(broker) if of_tests is None else of_tests
+
+
+on_brokers_forgotten.append(_inspector_of.cache_clear)  # or else the brokers would live on, with their connections

@@ -1,0 +1,562 @@
+"""Something is done with many jobs, in bounded steps: as far as there is time, and the rest by a job of their queue.
+
+1. `count()` says how many jobs are meant, and takes note of the moment: jobs that die, or are made, later are left out
+2. `steps()` does it. Each step looks at some jobs, and its cursor lets another process continue there
+3. `run()` adds the steps up, to the end or for some seconds. Errors do not hide what was done before
+
+Repeating a step does no harm. What becomes a job is `stored()`: internal_tasks.py reads it, and does the same.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from django_rtq import signals
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.broker.redis.client import clock_ms
+from django_rtq.broker.redis.commands import Argument, Command
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.console.inspector.actions import ACTIONS, PLAINLY, Actions, Answers, How, Verb
+from django_rtq.console.inspector.clients.clients import ClientReader
+from django_rtq.console.inspector.details import JobDetails, QueueDetails
+from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch, List, list_sizes
+from django_rtq.console.inspector.jobs.job_filter import AT_ONCE, SCRIPTS_PER_ROUND_TRIP, JobFilter, select_ids
+from django_rtq.console.inspector.jobs.job_list import JobSearch
+from django_rtq.console.inspector.jobs.job_refs import JobRef, decode_cursor, decode_list, encode_cursor
+from django_rtq.console.inspector.queues import QueueReader, read_queue_details
+from django_rtq.console.inspector.selection import WAITING, Selection
+from django_rtq.exceptions import BrokerError
+from django_rtq.jobs.job import HELD_FROM, clock_moment, made_ms
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
+
+STEP = 1000  # jobs that one step looks at
+MOST_COUNTED = 10_000  # jobs that count() looks at, for each of which Redis works some µs
+MOST_DEAD_COUNTED = 100_000  # dead letters of each queue
+WALKED_AT_ONCE = 200  # ids of which one step through all waiting jobs reads the records
+
+_Ids = tuple[list[bytes], Sequence[Any]]  # ids of jobs, and where to go on behind them
+Shown = Callable[[JobDetails], JobDetails]  # what the user may see of a job: the filter is applied to that
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """What to do, with which jobs."""
+
+    verb: Verb
+    selection: Selection
+    target: str = ""  # the queue in which they are requeued; "": their own
+    terminates: bool = False  # kill the processes of running jobs, if they do not stop when asked
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> Sweep:
+        """The opposite of stored(). Jobs that an older release has enqueued may have fewer words."""
+        more = {name: stored[name] for name in ("target",) if name in stored}
+        return cls(verb=stored["action"], selection=Selection.read({"state": "dead", **stored}), **more)
+
+    def stored(self) -> dict[str, Any]:
+        """A sweep of one queue, as the argument of a job."""
+        return {**self.selection.stored(), "action": self.verb, "target": self.target}
+
+    @property
+    def states(self) -> Sequence[str]:
+        """The states of the jobs that are meant."""
+        action = ACTIONS[self.verb]
+        return [state for state in self.selection.states or action.usual_states if state in action.states]
+
+    @property
+    def until_ms(self) -> int:
+        """The moment of the snapshot."""
+        return self.selection.until_ms or 0
+
+    def of(self, *queues: str) -> Sweep:
+        """The same in these queues."""
+        return replace(self, selection=replace(self.selection, queues=queues))
+
+    def how(self, state: str) -> How:
+        """How it is done with jobs in this state."""
+        running = ("terminate" if self.terminates else "ask") if state == "running" else "leave"
+        latest = {} if self.selection.until_ms is None else {"latest_ms": self.selection.until_ms}
+        return How(target=self.target, running=running, **latest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """How many jobs are meant."""
+
+    by_queue: Mapping[str, int] = field(default_factory=dict)  # queues without any are left out
+    cut: frozenset[str] = frozenset()  # queues that may have more: their lists were not searched to the end
+    searched: int = 0
+    total: int = 0  # jobs in the lists
+    until_ms: int = 0  # the moment of this snapshot
+
+    @property
+    def count(self) -> int:
+        """In all queues."""
+        return sum(self.by_queue.values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all jobs were looked at."""
+        return self.searched >= self.total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What was done: in one step, or in all steps together."""
+
+    done: list[str] = field(default_factory=list)  # ids; none of a purge
+    answers: Answers = field(default_factory=dict)  # what became of the jobs that were named to Redis by their ids
+    purged: int = 0  # jobs that were deleted without a look at their ids
+    refused: int = 0  # how many others were found, and nothing was done with them
+    cursor: str = ""  # where the next step begins; "": there is none
+    stopped_by: BrokerError | KeyboardInterrupt | None = None  # what was done before stays done
+
+    @property
+    def count(self) -> int:
+        """With how many jobs it was done."""
+        return len(self.done) + self.purged
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no step is left."""
+        return not self.cursor and self.stopped_by is None
+
+    @property
+    def queues_left(self) -> list[str]:
+        """The queues that are not finished."""
+        return list(dict.fromkeys(decode_list(self.cursor)[2:]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step through a part of a queue."""
+
+    result: Result
+    cursor: str | None = (
+        ""  # where this part goes on; None: this was its end. Some parts begin anew: what is done is gone
+    )
+
+
+class Sweeper:
+    """Counts and runs sweeps. Any thread may use it. Raises BrokerError."""
+
+    def __init__(self, broker: Broker, actions: Actions, sender: type) -> None:
+        self._broker, self._actions, self._sender = broker, actions, sender
+        self._redis, self._keys = broker.redis, broker.keys
+
+    # -- count
+
+    def count(
+        self,
+        sweep: Sweep,
+        *,
+        most: int = 0,
+        show: Callable[[int], object] | None = None,
+        shown: Shown = lambda job: job,
+    ) -> Count:
+        """Count the jobs that match, and were there at the moment of the selection, or else are there now.
+
+        Of very many, the first ones are looked at, `most` if it is given. All jobs of a state are not looked at: their
+        number then includes jobs that came after the moment. `show` is called with the number so far, while there is
+        more to count.
+        """
+        (queues, until_ms), selection = self._begin(sweep), sweep.selection
+        counts, states = [], list(sweep.states)
+        if _is_client_cancelled(sweep):
+            counts, states = [self._count_client(queues, selection.filter.client or "")], []
+        elif "dead" in states and not selection.filter.text:
+            counts.append(self._count_dead(queues, selection.filter, until_ms, most or MOST_DEAD_COUNTED, show))
+            states.remove("dead")
+        lists = [(queue, state) for queue in queues for state in states]
+        if lists:
+            counts.append(self._count_lists(lists, selection, until_ms, most or MOST_COUNTED, shown))
+        return sum_of(counts, until_ms)
+
+    def _begin(self, sweep: Sweep) -> tuple[list[str], int]:
+        """The queues, and the moment of the snapshot: when the newest dead letter died, or the time of the server.
+
+        Not simply the server's time: while its clock is behind, jobs die after the moment that it shows.
+        """
+        selection, states = sweep.selection, sweep.states
+        queues = list(selection.queues or QueueReader(self._broker).names())
+        if selection.until_ms is not None:
+            return queues, selection.until_ms
+        dead = queues if "dead" in states else ()
+        newest: list[Command] = [("ZREVRANGE", self._keys.of(queue).dead, 0, 0, "WITHSCORES") for queue in dead]
+        time_reply, *deaths = self._redis.execute([("TIME",), *newest], resend=True)
+        newest_ms = max((math.ceil(float(death[1])) for death in deaths if death), default=0)
+        is_of_dead = newest_ms > 0 and set(states) == {"dead"}
+        return queues, newest_ms if is_of_dead else max(newest_ms, clock_ms(time_reply))
+
+    def _count_client(self, queues: Sequence[str], client: str) -> Count:
+        """All waiting jobs of a client."""
+        in_queues = ClientReader(self._broker).get(client, queues)
+        return _all_of({in_queue.queue: in_queue.queued + in_queue.scheduled for in_queue in in_queues})
+
+    def _count_dead(
+        self, queues: Sequence[str], wanted: JobFilter, until_ms: int, most: int, show: Callable[[int], object] | None
+    ) -> Count:
+        """Dead letters that died up to the moment. Without a filter, the number is always exact."""
+        in_snapshot: list[Command] = [("ZCOUNT", self._keys.of(queue).dead, "-inf", until_ms) for queue in queues]
+        sizes = dict(zip(queues, self._redis.execute(in_snapshot, resend=True) if queues else [], strict=True))
+        if not wanted:
+            return _all_of(sizes)
+        searched = {queue: min(size, most) for queue, size in sizes.items()}
+        counts, left = dict.fromkeys(queues, 0), sum(searched.values())
+        for packet in _packets(searched):
+            arguments = (*wanted.script_arguments(times=True), wanted.ids_argument)
+            calls = [
+                SCRIPTS["count_matching"].call(self._keys.of(queue), (*arguments, start, size))
+                for queue, start, size in packet
+            ]
+            replies = self._redis.execute(calls, resend=True)
+            for (queue, _start, size), (_looked, fitting, doubtful) in zip(packet, replies, strict=True):
+                counts[queue] += fitting + sum(wanted.fits_heads(*heads) for _, *heads in doubtful)
+                left -= size
+                if left and show is not None:
+                    show(sum(counts.values()))
+        cut = frozenset(queue for queue, size in sizes.items() if size > searched[queue])
+        return Count(by_queue=counts, cut=cut, searched=sum(searched.values()), total=sum(sizes.values()))
+
+    def _count_lists(
+        self, lists: Sequence[List], selection: Selection, until_ms: int, most: int, shown: Shown
+    ) -> Count:
+        """Jobs of some lists that match. If no list is cut off, all of them were looked at."""
+        details = self._read_details(list(dict.fromkeys(queue for queue, _ in lists)))
+        sizes = {(queue, state): getattr(details[queue], state) for queue, state in lists}
+        numbers: Counter[str] = Counter()
+        for (queue, _), size in sizes.items():
+            numbers[queue] += size
+        if not selection.filter and selection.until_ms is None:
+            return _all_of(numbers)
+        search = FilteredSearch(self._broker, lists, selection.filter, sizes=list_sizes(details, lists), shown=shown)
+        counts, searched, cursor, is_over = dict.fromkeys(numbers, 0), 0, "", False
+        while not is_over:
+            refs, cursor, looked = search.next_refs(cursor, STEP)
+            searched += looked
+            for (queue, state), ref in refs:
+                counts[queue] += _was_there(state, ref, until_ms)
+            is_over = not cursor or searched >= most
+        if not cursor:
+            return Count(by_queue=counts, searched=searched, total=searched)
+        if not selection.filter:
+            return _all_of(numbers)
+        cut = frozenset(queue for queue, state in search.left(cursor) if sizes[queue, state])
+        return Count(by_queue=counts, cut=cut, searched=searched, total=max(numbers.total(), searched + 1))
+
+    def _read_details(self, queues: Sequence[str]) -> dict[str, QueueDetails]:
+        overviews = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
+        replies = self._redis.execute(overviews, resend=True)
+        return {queue: read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)}
+
+    # -- act
+
+    def run(
+        self,
+        sweep: Sweep,
+        *,
+        seconds: float = math.inf,
+        cursor: str = "",
+        limit: int = STEP,
+        show: Callable[[int], object] | None = None,
+        shown: Shown = lambda job: job,
+    ) -> Result:
+        """Run the steps to the end, or for about so many seconds, and add them up: see run_steps()."""
+        return run_steps(self.steps(sweep, cursor=cursor, limit=limit, shown=shown), seconds=seconds, show=show)
+
+    def steps(
+        self, sweep: Sweep, *, cursor: str = "", limit: int = STEP, shown: Shown = lambda job: job
+    ) -> Iterator[Result]:
+        """Do it, queue by queue. Each step looks at up to `limit` jobs; its cursor lets another call continue there.
+
+        Repeating a step does no harm.
+        """
+        queues, until_ms = self._begin(sweep)
+        sweep = replace(sweep, selection=replace(sweep.selection, until_ms=until_ms))
+        places = [(queue, part) for queue in queues for part in _parts(sweep)]
+        first, at = _read_cursor(cursor, places)
+        for number, (queue, part) in enumerate(places[first:], first):
+            for step in self._walk(sweep, queue, part, at, limit, shown):
+                following, at = (number + 1, "") if step.cursor is None else (number, step.cursor)
+                if step.cursor is None:
+                    self._broker.workflows.sweep([queue])
+                yield replace(step.result, cursor=_write_cursor(places[following:], at))
+        if not places:
+            yield Result()
+
+    def steps_for_ids(
+        self, verb: Verb, queues: Iterable[str], job_ids: Sequence[str], how: How = PLAINLY
+    ) -> Iterator[Result]:
+        """Do it with given jobs, each of which is in one of these queues."""
+        left, known = dict.fromkeys(job_ids), Answers()
+        for queue in queues:
+            ids = list(left)
+            for start in range(0, len(ids), MAINTAIN_AT_ONCE):
+                result = self._acted(verb, queue, ids[start : start + MAINTAIN_AT_ONCE], how)
+                known |= {
+                    job_id: answer
+                    for job_id, answer in result.answers.items()
+                    if _says_more(answer) >= _says_more(known.get(job_id, "missing"))
+                }
+                for job_id in result.done:
+                    del left[job_id]
+                yield replace(result, answers={job_id: known[job_id] for job_id in result.answers})
+
+    def purge_some(self, queue: str, client: str | None, limit: int = MAINTAIN_AT_ONCE) -> int:
+        """Delete some waiting jobs, of one client if it is given. Returns how many, 0 at the end."""
+        whose = ("all", "") if client is None else ("client", client)
+        arguments = (min(limit, MAINTAIN_AT_ONCE), *whose)
+        while True:
+            deleted, searched = self._call(queue, "purge", *arguments)
+            if deleted or not searched:  # else they had all been cancelled
+                return int(deleted)
+
+    # -- inside: one part of a queue
+
+    def _walk(self, sweep: Sweep, queue: str, part: str, place: str, limit: int, shown: Shown) -> Iterator[_Step]:
+        match part:
+            case "purge":
+                return self._walk_purge(sweep, queue, limit)
+            case "client":
+                return self._walk_client(sweep, queue, place, limit)
+            case "waiting":
+                return self._walk_waiting(sweep, queue, place, limit)
+            case "dead":
+                return self._walk_dead(sweep, queue, place, limit, shown)
+        return self._walk_list(sweep, queue, part, place, limit, shown)
+
+    def _walk_dead(self, sweep: Sweep, queue: str, place: str, limit: int, shown: Shown) -> Iterator[_Step]:
+        """Dead letters, the oldest first: so they are queued in the order in which they died."""
+        wanted, at, is_last = sweep.selection.filter, decode_cursor(place), False
+        limit, search = max(1, min(limit, 10 * STEP)), JobSearch(self._broker, queue, "dead")
+        while not is_last:
+            pairs, is_last = search.read_scored("dead", at, limit, is_newest_first=False, most=sweep.until_ms)
+            if pairs:
+                at = (pairs[-1][0], pairs[-1][1].decode())
+            matching = self._matching_dead(search, queue, wanted, pairs, shown)
+            result = self._acted(sweep.verb, queue, [job_id.decode() for job_id in matching], sweep.how("dead"))
+            yield _Step(result, None if is_last else encode_cursor(at))
+
+    def _matching_dead(
+        self, search: JobSearch, queue: str, wanted: JobFilter, pairs: Iterable[tuple[float, bytes]], shown: Shown
+    ) -> Sequence[bytes]:
+        """The ids of those of these dead letters that match: pairs of the moment when they died, and their ids."""
+        ids = [job_id for died, job_id in pairs if wanted.fits_place(job_id.decode(), clock_moment(died))]
+        matching = select_ids(self._redis, self._keys.of(queue), wanted, ids)
+        if not wanted.text:
+            return matching
+        jobs = search.read([JobRef(job_id, ()) for job_id in matching])
+        return [ref.job_id for ref, job in jobs if job and wanted.fits_text(shown(job))]
+
+    def _walk_list(self, sweep: Sweep, queue: str, state: str, place: str, limit: int, shown: Shown) -> Iterator[_Step]:
+        """Jobs of a list, in its order."""
+        search = FilteredSearch(self._broker, [(queue, state)], sweep.selection.filter, shown=shown)
+        while True:
+            refs, place, _looked = search.next_refs(place, limit)
+            ids = [ref.job_id.decode(errors="replace") for _, ref in refs if _was_there(state, ref, sweep.until_ms)]
+            yield _Step(self._acted(sweep.verb, queue, ids, sweep.how(state)), place or None)
+            if not place:
+                return
+
+    def _walk_client(self, sweep: Sweep, queue: str, place: str, limit: int) -> Iterator[_Step]:
+        """All waiting jobs of a client, by an index."""
+        config, is_over = self._broker.config, False
+        outcome = (config.max_results, config.cancelled_ttl_ms, CANCELLED_UNRUN)
+        whose = (min(limit, MAINTAIN_AT_ONCE), sweep.selection.filter.client or "", sweep.until_ms)
+        first = ("scheduled 0", False, False)
+        at, is_cut, has_cancelled = decode_list(place) or first
+        while not is_over:
+            place, *cancelled = (
+                part.decode() for part in self._call(queue, "cancel_client_jobs", *whose, at, *outcome)
+            )
+            for job_id in cancelled:
+                signals.job_cancelled.send_robust(self._sender, job_id=job_id, queue=queue)
+            has_cancelled = has_cancelled or bool(cancelled)
+            at, is_cut = place, is_cut or (place != "" and not place.endswith(" 0"))
+            if not place:  # claims that shorten a lane meanwhile let a pass overlook jobs behind those that stay
+                is_over = not (is_cut and has_cancelled)
+                at, is_cut, has_cancelled = first
+            yield _Step(Result(done=cancelled), None if is_over else encode_cursor([at, is_cut, has_cancelled]))
+
+    def _walk_waiting(self, sweep: Sweep, queue: str, place: str, limit: int) -> Iterator[_Step]:
+        """All jobs that wait, the lanes from their ends: however long they are, and whatever is claimed meanwhile."""
+        wanted = sweep.selection.filter
+        # Claims hold back jobs of a paused task meanwhile: they go from the lanes to the end of the scheduled ones.
+        walks: list[tuple[Callable[[str, Sequence[Any], int], Iterator[_Ids]], Sequence[Any]]] = [
+            (self._scheduled_ids, ()),
+            (self.queued_ids, ()),
+            (self._scheduled_ids, (HELD_FROM, "")),
+        ]
+        first, *at = decode_list(place) or [0]
+        for number, (walk, start) in enumerate(walks[first:], first):
+            for ids, following in walk(queue, at or start, min(limit, WALKED_AT_ONCE)):
+                meant = [job_id for job_id in ids if _is_of(job_id, wanted, sweep.until_ms)]
+                fitting = [job_id.decode() for job_id in select_ids(self._redis, self._keys.of(queue), wanted, meant)]
+                result = self._acted(sweep.verb, queue, fitting, sweep.how("queued"))
+                yield _Step(result, encode_cursor([number, *following]))
+            at = []
+        yield _Step(Result(), None)
+
+    def queued_ids(self, queue: str, at: Sequence[Any], at_once: int) -> Iterator[_Ids]:
+        """The ids of queued jobs. What is cancelled meanwhile stays in its lane, and is found again."""
+        at = at or ("", "", "")
+        while True:
+            since, lane, seen, *ids = self._call(queue, "walk_lanes", *at, at_once)
+            if not since:
+                return
+            at = (since.decode(), lane.decode(), seen if isinstance(seen, int) else seen.decode())
+            yield ids, at
+
+    def _scheduled_ids(self, queue: str, at: Sequence[Any], at_once: int) -> Iterator[_Ids]:
+        """The ids of scheduled and retrying jobs, from a place on."""
+        search, is_last = JobSearch(self._broker, queue, "scheduled"), False
+        while not is_last:
+            pairs, is_last = search.read_scored("scheduled", tuple(at), at_once, is_newest_first=False)
+            if pairs:
+                at = (pairs[-1][0], pairs[-1][1].decode())
+                yield [job_id for _due, job_id in pairs], at
+
+    def _walk_purge(self, sweep: Sweep, queue: str, limit: int) -> Iterator[_Step]:
+        purged = 1
+        while purged:
+            purged = self.purge_some(queue, sweep.selection.filter.client, limit)
+            yield _Step(Result(purged=purged), "" if purged else None)
+
+    # -- inside
+
+    def _acted(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How) -> Result:
+        answers = self._actions.act(verb, queue, job_ids, how)
+        done = [job_id for job_id, answer in answers.items() if ACTIONS[verb].is_done(answer)]
+        return Result(done=done, answers=answers, refused=sum(map(ACTIONS[verb].is_refused, answers.values())))
+
+    def _call(self, queue: str, script: str, *arguments: Argument) -> Any:
+        return self._redis.execute_one(SCRIPTS[script].call(self._keys.of(queue), arguments), resend=True)
+
+
+def run_steps(
+    steps: Iterable[Result], *, seconds: float = math.inf, show: Callable[[int], object] | None = None
+) -> Result:
+    """Run steps to the end, or for about so many seconds, and add them up.
+
+    Errors do not hide what was done before: they are part of the result. `show` is called with the number so far.
+    """
+    ends, total = time.monotonic() + seconds, Result()
+    done, answers = total.done, total.answers  # filled in place: there may be a hundred thousand
+    try:
+        for step in steps:
+            done += step.done
+            answers |= step.answers
+            total = replace(
+                total,
+                purged=total.purged + step.purged,
+                refused=total.refused + step.refused,
+                cursor=step.cursor,
+            )
+            if show is not None and step.count:
+                show(total.count)
+            if time.monotonic() > ends:
+                break
+    except (BrokerError, KeyboardInterrupt) as error:
+        return replace(total, stopped_by=error)
+    return total
+
+
+def _is_client_cancelled(sweep: Sweep) -> bool:
+    """Whether all waiting jobs of a client are to be cancelled: there is an index of them."""
+    wanted = sweep.selection.filter
+    is_all_of_client = wanted.client is not None and wanted == JobFilter(client=wanted.client)
+    return sweep.verb == "cancel" and is_all_of_client and set(sweep.states) == set(WAITING)
+
+
+def _parts(sweep: Sweep) -> Sequence[str]:
+    """How the jobs of a queue are gone through, one part after the other: by states, or all at once by a script."""
+    wanted = sweep.selection.filter
+    if sweep.verb == "purge":
+        return ["purge"]
+    if _is_client_cancelled(sweep):
+        return ["client"]
+    needs_records = wanted.text or wanted.since or wanted.until or wanted.outcome
+    is_all = sweep.verb == "cancel" and set(sweep.states) == set(WAITING)
+    return ["waiting"] if is_all and not needs_records else sweep.states
+
+
+def _was_there(state: str, ref: JobRef, until_ms: int) -> bool:
+    """Whether the job belongs to the snapshot: it had been made then, or had died."""
+    return (int(ref.known["died"]) if state == "dead" else made_ms(ref.job_id.decode(errors="replace"))) <= until_ms
+
+
+def _is_of(job_id: bytes, wanted: JobFilter, until_ms: int) -> bool:
+    name = job_id.decode(errors="replace")
+    return wanted.fits_id(name) and made_ms(name) <= until_ms
+
+
+def _says_more(answer: str) -> int:
+    """Which of the answers of two queues is to be told: a job may have been requeued in the other one."""
+    return {"missing": 0, "left": 0, "finished": 1}.get(answer, 2)
+
+
+def _write_cursor(places: Sequence[tuple[str, str]], at: str) -> str:
+    """The part that is next, where to go on in it, and the queues that are left."""
+    return encode_cursor([places[0][1], at, *dict(places)]) if places else ""
+
+
+def _read_cursor(cursor: str, places: Sequence[tuple[str, str]]) -> tuple[int, str]:
+    """The place that is next, and where to go on there. That of an older release is the beginning."""
+    part, at, queue = ([*decode_list(cursor), "", "", ""])[:3]
+    return (places.index((queue, part)), str(at)) if (queue, part) in places else (0, "")
+
+
+def _all_of(numbers: Mapping[str, int]) -> Count:
+    """All jobs of these queues, whose numbers are known."""
+    total = sum(numbers.values())
+    return Count(by_queue=numbers, searched=total, total=total)
+
+
+def sum_of(counts: Sequence[Count], until_ms: int) -> Count:
+    """Counts of different lists of the same queues."""
+    numbers: Counter[str] = Counter()
+    for count in counts:
+        numbers.update(count.by_queue)
+    return Count(
+        by_queue=dict(+numbers),
+        cut=frozenset().union(*(count.cut for count in counts)),
+        searched=sum(count.searched for count in counts),
+        total=sum(count.total for count in counts),
+        until_ms=until_ms,
+    )
+
+
+def sum_of_results(results: Sequence[Result]) -> Result:
+    """What was done in several shards. The cursor says which queues are left, and no more: each shard has its own."""
+    left = dict.fromkeys(chain.from_iterable(result.queues_left for result in results))
+    stops = [result.stopped_by for result in results if result.stopped_by]
+    return Result(
+        done=[job_id for result in results for job_id in result.done],
+        answers=dict(chain.from_iterable(result.answers.items() for result in results)),
+        purged=sum(result.purged for result in results),
+        refused=sum(result.refused for result in results),
+        cursor=encode_cursor(["", "", *left]) if left else "",
+        stopped_by=stops[0] if stops else None,
+    )
+
+
+def _packets(sizes: Mapping[str, int]) -> list[list[tuple[str, int, int]]]:
+    """Parts of the lists of queues, as (queue, position, how many), for each round trip."""
+    packets: list[list[tuple[str, int, int]]] = []
+    weight = 0
+    for queue, size in sizes.items():
+        for start in range(0, size, AT_ONCE):
+            most = min(AT_ONCE, size - start)
+            if not packets or weight + most > AT_ONCE * SCRIPTS_PER_ROUND_TRIP:
+                packets.append([])
+                weight = 0
+            packets[-1].append((queue, start, most))
+            weight += most
+    return packets

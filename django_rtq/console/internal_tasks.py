@@ -1,0 +1,123 @@
+"""Tasks of this package: work that takes too long for a web request, and the deletion of old rows.
+
+They are internal: the code that enqueues them has checked a permission. So nobody can enqueue or edit their jobs in
+forms, schedules or commands: see registry.get_public_task(). Each worker has these tasks, few run them: what they need
+is imported when they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from django.apps import apps
+
+from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.task_backends import pinned_in, place_of_job, places, viewed_backend
+from django_rtq.clocks import database_now
+from django_rtq.conf.config import get_config
+from django_rtq.databases.exactly_once import STEP_MARK
+from django_rtq.jobs.context import current_job
+from django_rtq.tasks.registry import register
+from django_rtq.tasks.task import Task, on_backend
+
+if TYPE_CHECKING:
+    from django_rtq.console.inspector.jobs.job_filter import JobFilter
+    from django_rtq.console.inspector.sweep import Sweep
+    from django_rtq.handle import JobHandle
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ROWS_AT_ONCE = 500
+
+
+def internal_task(func: Callable[P, R]) -> Task[P, R]:
+    """Make a function an internal task. Its jobs run before all others of their queue."""
+    declared = Task(
+        func=func, name=f"django_rtq.internal_tasks.{func.__name__}", priority=100, on_commit=False, internal=True
+    )
+    register(declared)
+    return declared
+
+
+@internal_task
+def run_bulk_action(sweep: dict[str, Any], per_second: int = 0, cursor: str = "") -> int:
+    """Do something with many jobs of a queue: see Sweep. Returns with how many.
+
+    It may be interrupted anywhere and run again: requeued jobs are not dead any more, those that died again died too
+    late to be meant, and what was cancelled or run now is not in that state any more. With `per_second` a job handles
+    that many and enqueues another job for the rest.
+    """
+    from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.console.inspector.sweep import Sweep
+    from django_rtq.console.redaction import redacted
+
+    job, wanted = current_job(), Sweep.read(sweep)
+    place = place_of_job(job.backend, job.job_id) if job else ""
+    sweeps = get_inspector(place).sweeps
+    if not per_second:
+        return sum(step.count for step in sweeps.steps(wanted, cursor=cursor, shown=redacted))
+    step = next(sweeps.steps(wanted, cursor=cursor, limit=per_second, shown=redacted))
+    if step.cursor:
+        rest = on_backend(run_bulk_action.using(queue_name=wanted.selection.queues[0], run_after=1.0), pinned_in(place))
+        rest.delay(sweep, per_second, step.cursor)
+    return step.count
+
+
+def enqueue_rest(sweep: Sweep, queues: Sequence[str], per_second: int = 0) -> Iterator[JobHandle]:
+    """Enqueue a job in each of these queues, which does what is left there. Raises BrokerError and QueueFull."""
+    for queue in queues:
+        action = on_backend(run_bulk_action.using(queue_name=queue), pinned_in(viewed_backend()))
+        yield action.delay(sweep.of(queue).stored(), per_second)
+
+
+# Jobs of these tasks may lie in queues when a new release is deployed: earlier releases have enqueued them.
+
+
+@internal_task
+def cancel_client_jobs(queue: str, client: str, until_ms: int) -> int:
+    """Cancel the waiting jobs of a client in a queue, as far as they were made up to a moment. Returns how many."""
+    from django_rtq.console.inspector.jobs.job_filter import JobFilter
+
+    return _cancel_waiting(queue, JobFilter(client=client), until_ms)
+
+
+@internal_task
+def cancel_task_jobs(queue: str, task: str, until_ms: int) -> int:
+    """Cancel the waiting jobs of a task in a queue, as far as they were made up to a moment. Returns how many."""
+    from django_rtq.console.inspector.jobs.job_filter import JobFilter
+
+    return _cancel_waiting(queue, JobFilter(task=task), until_ms)
+
+
+def _cancel_waiting(queue: str, wanted: JobFilter, until_ms: int) -> int:
+    from django_rtq.console.inspector.selection import WAITING, Selection
+    from django_rtq.console.inspector.sweep import Sweep
+
+    selection = Selection(queues=[queue], states=WAITING, filter=wanted, until_ms=until_ms)
+    return run_bulk_action.func(Sweep(verb="cancel", selection=selection).stored())
+
+
+@internal_task
+def delete_committed_jobs(database: str) -> int:
+    """Delete the rows of jobs that committed RTQ["EXACTLY_ONCE_DAYS"] ago and are not in Redis. Returns how many.
+
+    A job that is still in Redis can run again, as a dead letter that is requeued or in a paused queue: its row is
+    checked again after the same time. It may be interrupted anywhere and run again.
+    """
+    rows = apps.get_model("django_rtq", "CommittedJob")._base_manager.using(database)
+    before = database_now() - timedelta(days=get_config().exactly_once_days)
+    old = rows.filter(committed_at__lt=before).order_by("committed_at")
+    deleted, jobs = 0, list(old.values_list("job_id", flat=True)[:ROWS_AT_ONCE])
+    while jobs:
+        ids = {row_id: row_id.partition(STEP_MARK)[0] for row_id in jobs}
+        wanted = list(dict.fromkeys(ids.values()))
+        stored = set[str]().union(*(get_broker(place).maintenance.find_stored(wanted) for place in places()))
+        gone = [row_id for row_id in jobs if ids[row_id] not in stored]
+        rows.filter(pk__in=gone).delete()
+        rows.filter(pk__in=[row_id for row_id in jobs if ids[row_id] in stored]).update(committed_at=database_now())
+        deleted += len(gone)
+        jobs = list(old.values_list("job_id", flat=True)[:ROWS_AT_ONCE])
+    return deleted

@@ -1,0 +1,75 @@
+"""Searches all queues and states for the jobs that a query describes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from django.utils.translation import gettext as _
+
+from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.inspector.jobs.filtered_search import list_sizes
+from django_rtq.console.inspector.jobs.job_refs import LISTS, LONGEST_PAGE, JobPage
+from django_rtq.console.inspector.selection import Selection, query_error
+from django_rtq.console.redaction import redacted
+from django_rtq.validation import did_you_mean
+
+#: The order in which states are searched.
+STATES = ("running", "dead", "retrying", "queued", "scheduled", "finished")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A page of jobs, redacted, and how many there are to look at."""
+
+    page: JobPage
+    total: int
+
+
+def read_query(text: str) -> Selection:
+    """Read a query, and look up the workflows of a name. Raises QueryError, and for names of workflows BrokerError."""
+    query = Selection.parse(text)
+    flows = _workflow_ids(query.filter.workflow) if query.filter.workflow else ()
+    return replace(query, filter=replace(query.filter, workflow_ids=flows))
+
+
+def search(inspector: Inspector, query: Selection, cursor: str = "", limit: int = 25) -> Found:
+    """Some jobs that match: those that run, then dead letters, retrying, queued, scheduled and finished ones.
+
+    What is hidden from people cannot be found: the filter is applied to redacted jobs. Raises QueryError for a queue
+    that was never used.
+    """
+    details = {queue.name: queue for queue in inspector.queues.details()}
+    _check_queues(query.queues, details)
+    states = [state for state in STATES if state in (query.states or LISTS)]
+    lists = [(name, state) for state in states for name in (query.queues or details)]
+    sizes = list_sizes(details, lists)
+    page = inspector.job_list.search(lists, query.filter, sizes=sizes, shown=redacted).page(cursor, limit)
+    return Found(page=replace(page, jobs=[redacted(job) for job in page.jobs]), total=sum(sizes.values()))
+
+
+def _check_queues(queues: Iterable[str], used: Collection[str]) -> None:
+    for name in queues:
+        if name not in used:
+            raise query_error(f"queue:{name}", _("no queue of this name was used yet"), did_you_mean(name, used))
+
+
+def search_all(inspector: Inspector, query: Selection) -> Iterator[JobDetails]:
+    """All jobs that match, redacted, page by page: see search()."""
+    cursor = ""
+    while True:
+        page = search(inspector, query, cursor, LONGEST_PAGE).page
+        yield from page.jobs
+        cursor = page.next_cursor
+        if not cursor:
+            return
+
+
+def _workflow_ids(text: str) -> tuple[str, ...]:
+    from django_rtq.workflows.members import workflow_ids_of  # who has none need not load it
+
+    ids = workflow_ids_of(text)
+    if ids == []:
+        raise query_error(f"workflow:{text}", _("no workflow has this name, or it ended long ago"))
+    return tuple(ids or ())

@@ -1,0 +1,13 @@
+"""What tests of incidents share."""
+
+import pytest
+
+from tests.admin.conftest import round_trips  # noqa: F401
+
+
+@pytest.fixture(autouse=True)
+def declared(monkeypatch):
+    """The queues that tasks declare."""
+    names = ["low", "mail"]
+    monkeypatch.setattr("django_rtq.console.incidents.workers.declared_queues", lambda: names)
+    return names

@@ -1,0 +1,103 @@
+"""Builds data of the overview by hand."""
+
+from datetime import datetime, timedelta, timezone
+
+from django_rtq.console.incidents import find_incidents
+from django_rtq.console.inspector.details import JobDetails, QueueDetails, RunningJob, WorkerDetails
+from django_rtq.console.inspector.metrics.task_failures import Runs, TaskFailures
+from django_rtq.console.inspector.metrics.time_series import Series
+from django_rtq.console.inspector.overview import UNSCHEDULED, Overview, QueueRow
+from django_rtq.console.inspector.server_info import ServerDetails
+from django_rtq.jobs.job import JobState
+from django_rtq.workflows.workflow_states import WorkflowStates
+
+NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
+START = datetime(2026, 2, 3, 3, 6, tzinfo=timezone.utc)  # of the first minute of a series
+
+
+def ago(seconds):
+    return NOW - timedelta(seconds=seconds)
+
+
+def minutes(*last):
+    """Counters of an hour that end with these values."""
+    return [0] * (60 - len(last)) + list(last)
+
+
+def last_runs(*minutes, in_a_row=0, since=None):
+    """The last runs of a task, of each minute how many failed and how many there were; the present one last."""
+    present = int(NOW.timestamp()) // 60
+    numbers = {present - ago: Runs(*runs) for ago, runs in enumerate(reversed(minutes))}
+    return TaskFailures(in_a_row=in_a_row, since=since, minutes={at: runs for at, runs in numbers.items() if runs.runs})
+
+
+def row(
+    name="mail", *, tasks=None, failures=None, dead_letter=None, retrying_job=None, counts=None, busiest=None, **details
+):
+    """A queue of the overview."""
+    plain = dict.fromkeys(("queued", "scheduled", "retrying", "running", "dead", "clients"), 0)
+    known = {"paused": False, "oldest_seconds": None, "contact_seconds": 1.0, "scheduler_seconds": 1.0, **plain}
+    return QueueRow(
+        details=QueueDetails(name=name, **{**known, **details}),
+        series=Series(begins_at=START, step_seconds=60, steps=60, counts=counts or {}),
+        slots=1,
+        done_per_minute=0.0,
+        failed_per_minute=0.0,
+        utilisation=None,
+        tasks=tasks or {},
+        task_failures=failures or {},
+        newest_dead=dead_letter,
+        newest_retrying=retrying_job,
+        busiest=busiest,
+    )
+
+
+def worker(*running, **details):
+    """A worker that serves the queues of these tests."""
+    known = {"name": "w1", "queues": ["mail", "low"], "last_seen_seconds": 1.0, "last_claim_seconds": 1.0}
+    known |= {"jobs_done": 1, "host": "web1", "pid": 7, "lease_left_seconds": 10.0}
+    return WorkerDetails(running=list(running), **{**known, **details})
+
+
+def running(**details):
+    """A running job."""
+    known = {"id": "a", "queue": "mail", "task": "shop.tasks.resize", "client": "", "attempt": 1, "seconds": 5.0}
+    known["claimed_at"] = ago(details.get("seconds", 5.0))
+    return RunningJob(**{**known, "worker": "w1", **details})
+
+
+def failed(task, error_class, error="", **details):
+    """A failed job with the fields that the overview reads."""
+    errors = [{"error_class": error_class, "error": error}]
+    return JobDetails(id="a", queue="mail", state=JobState.DEAD, task=task, errors=errors, **details)
+
+
+def overview(*rows, workers=None, deploys=(), blocked=(), **server):
+    """An overview of these queues, with one worker unless others are given."""
+    details = [one.details for one in rows]
+    contacts = [one.contact_seconds for one in details if one.contact_seconds is not None]
+    return Overview(
+        now=NOW,
+        queues=list(rows),
+        workers=[worker()] if workers is None else workers,
+        server=ServerDetails(now_ms=0, **server),
+        deploys=list(deploys),
+        workflows=WorkflowStates(blocked=blocked),
+        contact_seconds=min(contacts, default=None),
+        scheduler_seconds=max(
+            (one.scheduler_seconds for one in details if one.scheduler_seconds is not None), default=None
+        ),
+        unscheduled=[
+            one.name for one in details if one.scheduler_seconds is None or one.scheduler_seconds > UNSCHEDULED
+        ],
+    )
+
+
+def incidents(*rows, lag=None, **options):
+    """What is wrong."""
+    return find_incidents(overview(*rows, **options), lag)
+
+
+def kinds(*rows, **options):
+    """The kinds of what is wrong."""
+    return [incident.kind for incident in incidents(*rows, **options)]

@@ -1,0 +1,204 @@
+"""Slots of schedules that passed and started nothing, and schedules that cannot run."""
+
+import json
+
+import pytest
+from django.core.management import call_command
+from django.test import override_settings
+
+from django_rtq import every, task
+from django_rtq.console.incidents import Severity, find_incidents
+from django_rtq.console.incidents.schedules import known_schedules
+from django_rtq.models import Schedule
+from django_rtq.monitoring.health import health_view
+from django_rtq.monitoring.prometheus.snapshot import read_snapshot
+from django_rtq.scheduler.registry import declared_schedules
+from django_rtq.scheduler.scheduler import Dispatcher
+from django_rtq.tasks import registry
+from tests.console.incidents.overviews import overview, row, worker
+from tests.support.jobs import QUEUE
+
+MINUTE_MS = 60_000
+GONE = {"scheduler_seconds": 400.0}  # the scheduler of a queue
+
+
+def report(*args):
+    """A function to be made a task."""
+
+
+@pytest.fixture(autouse=True)
+def _no_tasks(monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})
+
+
+@pytest.fixture
+def fired(redis, broker):
+    """Let the schedules of the code have fired last so many minutes ago."""
+
+    def fired(minutes):
+        now_ms, _ = broker.schedules.states([])
+        for entry in declared_schedules(broker.config):
+            broker.schedules.begin(entry.task.queue, entry.name, entry.definition, now_ms - minutes * MINUTE_MS)
+
+    return fired
+
+
+def found(*rows, **options):
+    """The incidents of schedules, with these queues."""
+    every_one = find_incidents(overview(*rows, **options), None, known_schedules())
+    return [each for each in every_one if each.kind.startswith("schedule")]
+
+
+def test_a_slot_that_passed_while_the_scheduler_was_dead_is_missed(broker, fired):
+    task(queue_name="night", schedule=[every(minutes=1), every(minutes=2, name="zeta")])(report)
+    fired(10)
+
+    (missed,) = found(row("night", **GONE), workers=[worker()])
+
+    assert (missed.kind, missed.severity, missed.queue) == ("schedule_missed", Severity.CRITICAL, "night")
+    assert missed.text == (
+        "Queue night: 2 schedules were due and started no job, tests.console.incidents.test_schedules.report "
+        "among them. "
+        "No scheduler is running for this queue. Start one:"
+    )
+    assert missed.command == "python manage.py rtq_worker --queues night"
+    now_ms, _ = broker.schedules.states([])
+    assert 8 * MINUTE_MS < now_ms - missed.since.timestamp() * 1000 < 10 * MINUTE_MS
+
+
+def test_a_worker_without_a_scheduler_needs_a_scheduler(broker, fired):
+    task(queue_name="mail", schedule=every(minutes=1))(report)
+    fired(10)
+
+    (missed,) = found(row("mail", **GONE))
+
+    assert missed.command == "python manage.py rtq_scheduler --queues mail"
+
+
+def test_a_scheduler_that_is_there_and_does_not_fire_has_a_log(broker, fired):
+    task(queue_name="mail", schedule=every(minutes=1))(report)
+    fired(10)
+
+    (missed,) = found(row("mail"))
+
+    assert missed.text.endswith("its log says why, or it runs another version of the project.")
+    assert not missed.command
+
+
+def test_a_slot_of_a_moment_ago_is_not_missed(broker, fired):
+    task(queue_name="mail", schedule=every(minutes=1))(report)
+    fired(2)  # the first slot is less than two minutes old
+
+    assert found(row("mail", **GONE)) == []
+
+
+def test_what_fires_is_not_missed(broker, fired):
+    task(queue_name=QUEUE, schedule=every(minutes=1))(report)
+    fired(10)
+    assert found(row(QUEUE)) != []
+
+    dispatcher = Dispatcher(broker, [QUEUE])
+    dispatcher.fire_due()
+
+    assert found(row(QUEUE)) == []
+
+
+def test_a_schedule_that_was_switched_off_or_is_new_has_missed_nothing(broker, fired):
+    task(queue_name="mail", schedule=[every(minutes=1, name="off")])(report)
+    fired(10)
+    broker.schedules.set_enabled("off", enabled=False)
+    assert found(row("mail", **GONE)) == []
+
+    broker.schedules.set_enabled("off", enabled=True)  # it begins anew
+    assert found(row("mail", **GONE)) == []
+
+
+@pytest.mark.parametrize(("scheduler", "is_missed"), [(GONE, True), ({}, False)])
+def test_missed_slots_that_are_skipped_count_while_no_scheduler_runs(broker, fired, scheduler, is_missed):
+    task(queue_name="mail", schedule=every(hours=1, missed="skip"))(report)
+    fired(130)
+
+    assert bool(found(row("mail", **scheduler))) is is_missed
+
+
+def test_a_slot_that_was_skipped_on_purpose_is_not_missed(broker, fired):
+    task(queue_name=QUEUE, schedule=every(minutes=1, overlap="skip"))(report)
+    fired(10)
+    now_ms, _ = broker.schedules.states([])
+    (entry,) = declared_schedules(broker.config)
+    slot_ms = now_ms - now_ms % MINUTE_MS
+    assert entry.fire(broker, slot_ms - MINUTE_MS) == "fired"
+    assert entry.fire(broker, slot_ms) == "overlap"
+
+    assert found(row(QUEUE)) == []
+
+
+def test_our_own_schedules_are_not_reported(broker, fired):
+    task(queue_name="mail", exactly_once=True)(report)
+    assert [entry.task.internal for entry in declared_schedules(broker.config)] == [True]
+    fired(300)
+
+    assert found(row("mail", **GONE)) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_of_the_database_are_known_from_redis(broker, fired):
+    task(queue_name="mail")(report)
+    nightly = Schedule(name="nightly", task=f"{__name__}.report", every=60)
+    nightly.save()
+    (status,) = known_schedules().valid
+    now_ms, _ = broker.schedules.states([])
+    broker.schedules.begin("mail", "nightly", status.entry.definition, now_ms - 10 * MINUTE_MS)
+    assert [each.values["schedule"] for each in found(row("mail", **GONE))] == ["nightly"]
+
+    nightly.delete()
+    assert found(row("mail", **GONE)) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_row_whose_task_is_gone_cannot_run(broker, monkeypatch):
+    task(report)
+    nightly = Schedule(name="nightly", task=f"{__name__}.report", every=60)
+    nightly.save()
+    monkeypatch.setattr(registry, "_tasks", {})
+
+    (invalid,) = found(row())
+    assert (invalid.kind, invalid.severity) == ("schedule_invalid", Severity.WARNING)
+    assert invalid.text.startswith(
+        "1 schedule cannot run: nightly. No task 'tests.console.incidents.test_schedules.report' is"
+    )
+
+    nightly.enabled = False
+    nightly.save()
+    assert found(row()) == []
+
+
+def test_settings_that_are_wrong_are_told(redis, settings):
+    with override_settings(RTQ={**settings.RTQ, "SCHEDULES": {"beat": {"task": "shop.gone", "every": 9}}}):
+        (invalid,) = found(row())
+
+    assert "No task 'shop.gone' is registered here" in invalid.text
+
+
+def test_every_reader_says_it(broker, fired, capsys, rf):
+    task(queue_name=QUEUE, schedule=every(minutes=1))(report)
+    fired(10)
+
+    with pytest.raises(SystemExit):
+        call_command("rtq_check")
+
+    assert "critical schedule_missed: Queue default: 1 schedule was due" in capsys.readouterr().out
+    assert "schedule_missed" in {each.kind for each in read_snapshot().incidents}
+    answer = health_view(rf.get("/"))
+    assert answer.status_code == 503
+    assert "schedule_missed" in {each["kind"] for each in json.loads(answer.content)["incidents"]}
+
+
+@pytest.mark.parametrize("schedules", [1, 30])
+def test_reading_them_takes_one_round_trip_however_many_there_are(broker, fired, round_trips, schedules):
+    task(schedule=[every(minutes=1, name=f"n{number}") for number in range(schedules)])(report)
+    fired(10)
+    round_trips.clear()
+
+    assert len(known_schedules().valid) == schedules
+    assert len(round_trips) == 1

@@ -1,0 +1,319 @@
+"""What happens to a project is said alike by the overview, rtq_check, the health view and the alert rules.
+
+Each state is made in Redis, and all four are asked. A new detector gets a state here.
+"""
+
+import json
+import re
+from html import unescape
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.test import Client, override_settings
+
+from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.settlement import Settlement
+from django_rtq.monitoring import health
+from tests.admin.conftest import operator, person, text  # noqa: F401
+from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, let_lapse, queued_job, retrying_job, scheduled_job
+from tests.support.workflows import seed_blocked
+
+pytest.importorskip("prometheus_client")
+
+from django_rtq.monitoring.prometheus.exposition import metrics_text
+from tests.monitoring.prometheus.samples import Samples
+from tests.monitoring.prometheus.test_real_prometheus import expressions
+
+WORKER = "web1:4711:0a1b2c3d"
+TASK = "shop.tasks.send_reminder"
+BODY = f'{{"task":"{TASK}"}}'
+
+
+class Project:
+    """A healthy project: one worker serves the only queue, and a scheduler looks for due jobs."""
+
+    def __init__(self, redis, broker, inspector):
+        self.redis, self.broker, self.inspector, self.keys = redis, broker, inspector, broker.keys.of(QUEUE)
+        broker.register_queues([QUEUE])
+        self.start(WORKER)
+        redis.hset(self.keys.clock, "promoted", self.now_ms())
+
+    def now_ms(self):
+        seconds, micros = self.redis.time()
+        return seconds * 1000 + micros // 1000
+
+    def start(self, worker, queues=(QUEUE,), **info):
+        self.broker.sign_on(queues, worker)
+        host, pid, _ = worker.split(":")
+        info = {"host": host, "pid": pid, "queues": ",".join(queues), "supervisor_name": f"{worker}-s", **info}
+        self.broker.heartbeat(queues, {worker: info}, promote=False)
+
+    def report(self, done=0, failed=0, ago=0):
+        """Runs of the task, some minutes ago."""
+        numbers = [each for kind, n in (("done", done), ("failed", failed)) if n for each in (f"{kind} {TASK}", n)]
+        self.broker.settle(WORKER, QUEUE, Settlement(metrics=[(0, 0, len(numbers) // 2, *numbers)]))
+        for runs in (self.keys.done_runs, self.keys.failed_runs) if ago else ():
+            for key in self.redis.keys(runs + b"*"):
+                self.redis.rename(key, runs + b"%d" % (int(key.rpartition(b":")[2]) - ago))
+
+    def wait(self, client, seconds):
+        """A client whose first job has been waiting for so long."""
+        queued_job(self.broker, client=client, body=BODY)
+        self.redis.zadd(self.keys.lanes, {f"0:{client}": self.now_ms() - seconds * 1000})
+
+
+def everything_fails(project):
+    project.report(done=38_000)
+    project.report(failed=50)
+
+
+def a_part_fails(project):
+    project.report(done=70, failed=30)
+
+
+def all_wait_for_a_late_retry(project):
+    project.report(failed=800, ago=40)
+    retrying_job(project.broker)
+
+
+def it_has_recovered(project):
+    project.report(failed=40)
+    project.report(done=50)
+
+
+def a_job_hangs(project):
+    project.report(done=100)
+    job = claimed_job(project.broker, worker=WORKER, body=f'{{"task":"{TASK}","time_limit":5}}')
+    project.redis.hset(project.keys.running(WORKER), job.id, f"1 {project.now_ms() - 60_000}")
+
+
+def all_workers_are_quiet(project):
+    project.start(WORKER, quiet=1, quiet_seconds=90, quiet_by="ada")
+    queued_job(project.broker)
+
+
+def all_workers_are_quiet_and_nothing_waits(project):
+    project.start(WORKER, quiet=1, quiet_seconds=90, quiet_by="ada")
+
+
+def a_client_is_paused(project):
+    project.wait("north", 900)
+    project.inspector.limits.pause_client(QUEUE, "north", "ada")
+
+
+def a_client_is_at_its_limit(project):
+    project.inspector.limits.set_default(QUEUE, max_running=1)
+    for _ in range(3):
+        queued_job(project.broker, client="north")
+    claim(project.broker, 5, worker=WORKER)
+    project.wait("north", 900)
+
+
+def no_client_may_run_a_job(project):
+    for client in ("north", "south"):
+        project.wait(client, 10)
+    project.inspector.limits.set_default(QUEUE, max_running=0)
+
+
+def one_client_may_run_no_job(project):
+    for client in ("north", "south"):
+        project.wait(client, 10)
+    project.inspector.limits.set_client(QUEUE, "north", max_running=0)
+
+
+def the_queue_may_run_no_job(project):
+    project.wait("north", 900)
+    project.inspector.limits.set_queue(QUEUE, max_running=0)
+
+
+def a_limit_of_0_stops_nobody(project):
+    project.inspector.limits.set_client(QUEUE, "north", max_running=0)
+    project.wait("south", 10)
+
+
+def jobs_wait_long(project):
+    project.wait("south", 900)
+
+
+def a_queue_is_paused(project):
+    project.wait("south", 900)
+    project.inspector.pause(QUEUE)
+
+
+def a_task_is_paused(project):
+    project.inspector.task_pauses.pause_task(TASK, by="ada")
+
+
+def a_queue_is_not_served(project):
+    queued_job(project.broker, queue="night")
+
+
+def a_host_died_and_others_live(project):
+    project.start("web2:1:0a1b2c3d")
+    claimed_job(project.broker, worker="web2:1:0a1b2c3d")
+    let_lapse(project.broker, "web2:1:0a1b2c3d")
+
+
+def the_only_host_died(project):
+    claimed_job(project.broker, worker=WORKER)
+    let_lapse(project.broker, WORKER)
+    project.redis.delete(project.broker.keys.worker(WORKER))
+    project.redis.hset(project.keys.clock, "contact", project.now_ms() - 2_000_000)
+
+
+def nobody_schedules(project):
+    retrying_job(project.broker)
+    project.redis.hset(project.keys.clock, "promoted", project.now_ms() - 600_000)
+
+
+def nobody_schedules_and_nobody_has_to(project):
+    project.redis.hdel(project.keys.clock, "promoted")
+
+
+def a_process_crashed(project):
+    dead_job(project.broker)
+
+
+def a_workflow_is_blocked(project):
+    seed_blocked(project.redis, project.broker, seconds=7200)
+
+
+def a_workflow_was_blocked_lately(project):
+    seed_blocked(project.redis, project.broker, seconds=3500)
+
+
+def a_workflow_is_stuck(project):
+    project.redis.zadd(project.keys.stuck_workflows, {"0123456789ab flow": project.now_ms() - 120_000})
+
+
+def all_is_well(project):
+    project.report(done=500)
+    queued_job(project.broker)
+    scheduled_job(project.broker)
+
+
+# The state; kind -> severity of what has to be said, and words of it
+STATES = [
+    (all_is_well, {}, ()),
+    (everything_fails, {"task_failing": "critical"}, ["send_reminder in queue default is failing: 50 of its last 50"]),
+    (a_part_fails, {"task_failing": "warning"}, ["send_reminder in queue default is failing: 30 of its last 100 runs"]),
+    (all_wait_for_a_late_retry, {"task_failing": "critical"}, ["800 of its last 800 runs"]),
+    (it_has_recovered, {}, ()),
+    (a_job_hangs, {"job_hung": "warning"}, ["1 job seems to hang: send_reminder"]),
+    (
+        all_workers_are_quiet,
+        {"workers_quiet": "critical"},
+        ["All workers of default are quiet", "1 job waits. Asked by ada."],
+    ),
+    (all_workers_are_quiet_and_nothing_waits, {"workers_quiet": "warning"}, ["All workers of default are quiet"]),
+    (a_client_is_paused, {"client_paused": "info"}, ["north is paused in default, and holds 1 job. Paused by ada."]),
+    (a_client_is_at_its_limit, {}, ()),
+    (
+        no_client_may_run_a_job,
+        {"limit_zero": "critical"},
+        ["max_running of each client is 0: 2 wait for it. It was set at run time."],
+    ),
+    (one_client_may_run_no_job, {"limit_zero": "warning"}, ["The limit max_running of client north is 0."]),
+    (
+        the_queue_may_run_no_job,
+        {"limit_zero": "critical", "long_wait": "warning"},
+        ["max_running of the queue is 0.", "15 min. The queue runs as many jobs as its limit max_running allows."],
+    ),
+    (a_limit_of_0_stops_nobody, {}, ()),
+    (jobs_wait_long, {"long_wait": "warning"}, ["Queue default: the oldest job has been waiting for 15 min."]),
+    (a_queue_is_paused, {"queue_paused": "warning"}, ["Queue default is paused."]),
+    (a_task_is_paused, {"task_paused": "warning"}, ["Task send_reminder is paused in default"]),
+    (
+        a_queue_is_not_served,
+        {"queue_unserved": "critical"},
+        ["Queue night: 1 job waits, and no worker serves the queue"],
+    ),
+    (
+        a_host_died_and_others_live,
+        {"worker_lost": "critical"},
+        ["Host web2: 1 worker has stopped responding (web2:1). Running jobs that will be reclaimed shortly: 1."],
+    ),
+    (
+        the_only_host_died,
+        {"worker_lost": "critical", "no_worker": "critical"},
+        ["Host web1: 1 worker has stopped responding (web1:4711).", "when a worker of these queues has started: 1"],
+    ),
+    (nobody_schedules, {"no_scheduler": "critical"}, ["Queue default: no scheduler is running"]),
+    (nobody_schedules_and_nobody_has_to, {}, ()),
+    (
+        a_workflow_is_blocked,
+        {"workflow_blocked": "warning"},
+        ["Workflow flow has been blocked by dead jobs for 2 h"],
+    ),
+    (a_workflow_was_blocked_lately, {}, ()),
+    (
+        a_workflow_is_stuck,
+        {"workflow_stuck": "warning"},
+        ["Workflow flow can never go on: nobody knows how some of its jobs have ended"],
+    ),
+    (a_process_crashed, {"dead_letters": "warning"}, ["Queue default: 1 job died in the last hour."]),
+]
+
+
+@pytest.fixture
+def project(redis, broker, inspector, monkeypatch):
+    monkeypatch.setattr("django_rtq.console.incidents.workers.declared_queues", lambda: [QUEUE])
+    monkeypatch.setattr(health._answer, "_until", 0.0)
+    options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile"]}}
+    with override_settings(RTQ=options):
+        yield Project(redis, broker, inspector)
+        get_broker().close()
+
+
+def checked():
+    """What rtq_check says, and its exit code."""
+    out = StringIO()
+    try:
+        call_command("rtq_check", "--json", stdout=out)
+    except SystemExit as stop:
+        return json.loads(out.getvalue()), stop.code
+    return json.loads(out.getvalue()), 0
+
+
+def firing():
+    """The alert rules that fire: those that select incidents which the metrics have, with their severities."""
+    found = Samples(metrics_text()[1].decode()).of("rtq_incidents")
+    alerts = []
+    for labels in map(dict, found):
+        for name, rule in expressions().items():
+            terms = re.findall(r'(kind|severity)(=~|!~|!=|=)"([^"]*)"', rule) if "rtq_incidents" in rule else []
+            if terms and all(
+                bool(re.fullmatch(pattern, labels[label])) is not how.startswith("!") for label, how, pattern in terms
+            ):
+                alerts.append((name, labels["kind"], labels["severity"]))
+    return alerts
+
+
+@pytest.mark.parametrize(("state", "expected", "words"), STATES, ids=[state.__name__ for state, _, _ in STATES])
+def test_all_say_the_same(project, operator, state, expected, words):  # noqa: F811
+    state(project)
+
+    said, code = checked()
+    with override_settings(ROOT_URLCONF="tests.monitoring.test_health"):
+        answer = Client().get("/health/rtq/")
+    page = unescape(text(operator.get("/admin/django_rtq/queue/")))
+    kinds = {each["kind"]: each["severity"] for each in said["incidents"]}
+    worst = "critical" if "critical" in expected.values() else "warning" if "warning" in expected.values() else "ok"
+    (level,) = re.findall(r'class="rtq-banner rtq-(\w+)"', page)
+
+    assert kinds == expected
+    assert (said["status"], code) == (worst, {"ok": 0, "warning": 1, "critical": 2}[worst])
+    assert (answer.json()["status"], answer.status_code) == (worst, 503 if worst == "critical" else 200)
+    assert {each["kind"]: each["severity"] for each in answer.json()["incidents"]} == expected
+    assert level in {"ok": ("good", "plain"), "warning": ("warn",), "critical": ("bad",)}[worst]
+    for each in said["incidents"]:
+        assert each["text"] in page
+    for each in words:
+        assert each in " ".join(incident["text"] for incident in said["incidents"])
+    # One alert for each critical incident; none of another severity than it.
+    fires = firing()
+    for kind, severity in expected.items():
+        names = [name for name, *rest in fires if rest == [kind, severity]]
+        assert len(names) == 1 if severity == "critical" else len(names) <= 1, kind
+    assert {(kind, severity) for _, kind, severity in fires} <= set(expected.items())

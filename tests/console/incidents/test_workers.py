@@ -1,0 +1,208 @@
+"""Incidents of workers."""
+
+import pytest
+from django.test import override_settings
+
+from django_rtq.console.incidents import Action, Severity
+from django_rtq.console.incidents.workers import host_incidents
+from tests.console.incidents.overviews import ago, incidents, kinds, overview, row, running, worker
+
+
+def test_nothing_is_wrong():
+    assert incidents(row(queued=1, oldest_seconds=1.0)) == []
+
+
+def test_without_queues_no_worker_is_missed():
+    assert incidents(workers=[]) == []
+
+
+@pytest.mark.parametrize(("contact", "since"), [(900.0, ago(900)), (1.0, None), (None, None)])
+def test_no_worker_is_told_alone_and_since_the_last_contact(contact, since):
+    (found,) = incidents(row(queued=1, contact_seconds=contact, oldest_seconds=2.0), workers=[])
+
+    assert (found.kind, found.severity, found.since) == ("no_worker", Severity.CRITICAL, since)
+    assert found.command == "python manage.py rtq_worker --queues mail"
+    assert found.text == "No worker is running, so no jobs are processed. Start one:"
+
+
+@pytest.mark.parametrize(
+    ("contact", "oldest", "since"),
+    [(900.0, 100.0, ago(100)), (100.0, 900.0, ago(100)), (None, 100.0, ago(100)), (1.0, 100.0, None)],
+)
+def test_jobs_in_a_queue_that_nobody_serves_are_told(contact, oldest, since):
+    (found,) = incidents(row("calls", queued=2, contact_seconds=contact, oldest_seconds=oldest), row(), lag=None)[:1]
+
+    assert (found.kind, found.severity, found.queue, found.since) == (
+        "queue_unserved",
+        Severity.CRITICAL,
+        "calls",
+        since,
+    )
+    assert found.text == "Queue calls: 2 jobs wait, and no worker serves the queue. Start one:"
+    assert found.command == "python manage.py rtq_worker --queues calls"
+
+
+def test_a_lost_worker_serves_nothing():
+    lost = worker(lease_left_seconds=-1.0, queues=["mail"], name="w2", host="web2")
+    assert kinds(row(queued=1), workers=[lost, worker(queues=["low"])]) == ["queue_unserved", "worker_lost"]
+
+
+def test_declared_queues_that_nobody_serves_are_told_as_a_warning(declared):
+    declared += ["calls", "reports"]
+
+    (found,) = incidents(row())
+
+    assert (found.kind, found.severity) == ("queues_without_worker", Severity.WARNING)
+    assert found.text == "No worker serves these queues, which tasks or settings declare: calls, reports. Start one:"
+    assert found.command == "python manage.py rtq_worker --queues calls,reports"
+
+
+def test_of_many_declared_queues_some_are_named(declared):
+    declared += [f"q{number}" for number in range(7)]
+    (found,) = incidents(row())
+    assert found.values["names"] == "q0, q1, q2, q3, q4 (+2)"
+
+
+def test_lost_workers_are_told_by_host_since_the_first_lease_expired():
+    lost = [worker(name=f"w{n}", pid=n, lease_left_seconds=-float(n)) for n in (2, 3)]
+
+    (found,) = incidents(row(), workers=[worker(), *lost])
+
+    assert (found.kind, found.severity, found.host, found.since) == ("worker_lost", Severity.CRITICAL, "web1", ago(3))
+    assert found.text == "Host web1: 2 workers have stopped responding, web1:2 among them. No job was running there."
+
+
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [
+        ([{}], "Running jobs that will be reclaimed shortly: 3."),
+        (
+            [{"queues": ["low"]}],
+            "Running jobs that are reclaimed when a worker of these queues has started: 3 (mail).",
+        ),
+    ],
+)
+def test_it_is_told_who_takes_the_jobs_of_lost_workers_back(others, text):
+    lost = worker(name="w2", host="web2", queues=["mail"], lease_left_seconds=-1.0, held=3)
+
+    found = [each for each in incidents(row(), workers=[lost, *(worker(**other) for other in others)])]
+
+    (found,) = [each for each in found if each.kind == "worker_lost"]
+    assert found.text == f"Host web2: 1 worker has stopped responding (web2:7). {text}"
+
+
+def test_if_all_workers_are_lost_none_is_running():
+    lost = worker(lease_left_seconds=-60.0, held=1)
+    found = incidents(row(queued=1, scheduler_seconds=500.0, scheduled=1, contact_seconds=900.0), workers=[lost])
+    assert [(each.kind, each.since) for each in found] == [("no_worker", ago(900)), ("worker_lost", ago(60))]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "severity", "text"),
+    [
+        ({"queued": 2}, Severity.CRITICAL, "All workers of low, mail are quiet: they claim no jobs, and 2 jobs wait."),
+        (
+            {"retrying": 1},
+            Severity.CRITICAL,
+            "All workers of low, mail are quiet: they claim no jobs, and 1 job waits.",
+        ),
+        ({}, Severity.WARNING, "All workers of low, mail are quiet: they claim no jobs, and 0 jobs wait."),
+    ],
+)
+def test_queues_whose_workers_are_all_quiet_are_told(jobs, severity, text):
+    quiet = [
+        worker(is_quiet=True, quiet_seconds=each, quiet_by=f"ada{each:g}", name=f"w{each}") for each in (90.0, 60.0)
+    ]
+
+    (found,) = incidents(row(oldest_seconds=30.0, **jobs), row("low"), workers=quiet)
+
+    assert (found.kind, found.severity, found.since) == ("workers_quiet", severity, ago(60))
+    assert found.text == f"{text} Asked by ada60. Wake them:"
+    assert found.command == "python manage.py rtq_workers wake --all"
+
+
+def test_waits_in_a_queue_whose_workers_are_quiet_are_a_part_of_that():
+    assert kinds(row(queued=5, oldest_seconds=900.0), workers=[worker(is_quiet=True)]) == ["workers_quiet"]
+
+
+def test_quiet_workers_are_no_incident_while_others_claim_jobs():
+    assert kinds(row(queued=1), workers=[worker(is_quiet=True), worker()]) == []
+
+
+def test_a_lost_worker_does_not_claim_for_quiet_ones():
+    other = worker(queues=["other"])
+    found = incidents(row(queued=1), workers=[worker(is_quiet=True), worker(lease_left_seconds=-1.0), other])
+    assert [(each.kind, each.command) for each in found] == [
+        ("workers_quiet", "python manage.py rtq_workers wake --queue low --queue mail"),
+        ("worker_lost", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_it"),
+    [
+        ({}, False),
+        ({"last_claim_seconds": 90.0}, True),
+        ({"last_claim_seconds": 90.0, "is_quiet": True}, False),
+        ({"last_claim_seconds": 90.0, "lease_left_seconds": -1.0}, False),
+        ({"last_claim_seconds": None}, False),
+    ],
+)
+def test_a_worker_that_is_idle_and_does_not_ask_for_work_is_told(change, is_it):
+    found = [each for each in incidents(row(), workers=[worker(**change)]) if each.kind == "worker_silent"]
+
+    assert [(each.host, each.since, each.text) for each in found] == (
+        [("web1", ago(90), "Host web1: 1 idle worker has stopped asking for work (web1:7).")] if is_it else []
+    )
+
+
+def test_a_busy_worker_is_not_silent():
+    assert kinds(row(), workers=[worker(running(), last_claim_seconds=90.0)]) == []
+
+
+@pytest.mark.parametrize(
+    ("job", "is_hung"),
+    [
+        (running(seconds=7000.0, usual_seconds=2.0), True),
+        (running(seconds=15.0, usual_seconds=2.0), False),
+        (running(seconds=3.0, time_limit=2.0), True),
+        (running(seconds=4000.0), True),
+        (running(seconds=3000.0), False),
+        (running(seconds=4000.0, usual_seconds=3000.0), False),
+    ],
+)
+def test_jobs_that_look_hung_are_told_since_they_started(job, is_hung):
+    found = incidents(row(running=1), workers=[worker(job)])
+
+    assert [each.kind for each in found] == ["job_hung"] * is_hung
+    for each in found:
+        assert (each.queue, each.task, each.job_id) == ("mail", "shop.tasks.resize", "a")
+        assert each.since == job.claimed_at
+        assert each.text.startswith("1 job seems to hang: resize in queue mail, running for ")
+        assert each.actions == (Action.SHOW_JOB, Action.SHOW_RUNNING)
+
+
+def test_hung_jobs_of_a_task_are_one_incident():
+    jobs = [running(id=str(seconds), seconds=seconds) for seconds in (4000.0, 5000.0)]
+    (found,) = incidents(row(), workers=[worker(*jobs)])
+    assert (found.job_id, found.values["count"], found.since) == ("5000.0", 2, ago(5000))
+
+
+def test_how_long_a_job_may_run_is_a_setting():
+    with override_settings(RTQ={"INCIDENTS": {"running_seconds": 2000}}):
+        assert kinds(row(), workers=[worker(running(seconds=3000.0))]) == ["job_hung"]
+
+
+@pytest.mark.parametrize(
+    ("workers", "found"),
+    [
+        ([worker()], []),
+        ([worker(host="web2")], ["host_without_worker"]),
+        ([], ["host_without_worker"]),
+        ([worker(lease_left_seconds=-1.0)], ["host_without_worker", "worker_lost"]),
+        ([worker(last_claim_seconds=90.0), worker(host="web2", lease_left_seconds=-1.0)], ["worker_silent"]),
+        ([worker(running(seconds=9000.0))], []),
+    ],
+)
+def test_of_a_host_only_its_workers_count(workers, found):
+    assert [each.kind for each in host_incidents(overview(row(), workers=workers), "web1")] == found

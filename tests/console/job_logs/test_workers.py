@@ -1,0 +1,151 @@
+"""What jobs log is kept by real workers: functions, threads and coroutines; killed processes; Redis that is away."""
+
+import pytest
+
+from django_rtq import JobState
+from django_rtq.console.inspector.inspector import get_inspector
+from tests.app import logging_tasks
+from tests.support.waiting import PATIENCE, wait_until
+
+MODULES = {"TASK_MODULES": ["tasks", "logging_tasks"]}
+LOGS = {"JOB_LOGS": "INFO", **MODULES}
+
+
+def log_of(inspector, job):
+    job_details, _ = inspector.find_with_position(job.id)
+    return job_details.log
+
+
+def texts(inspector, job):
+    return [line.text for line in log_of(inspector, job)]
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_the_lines_of_each_job_are_its_own(rtq_worker, inspector, concurrency):
+    rtq_worker("--concurrency", concurrency, **LOGS)
+    jobs = [logging_tasks.say.delay(f"{i}", f"{i} again") for i in range(30)]
+    others = [logging_tasks.asay.delay(f"{i}", f"{i} again") for i in range(30)]
+
+    for i, (job, other) in enumerate(zip(jobs, others, strict=True)):
+        job.get(PATIENCE), other.get(PATIENCE)
+        assert texts(inspector, job) == [f"{i}", f"{i} again"]
+        assert texts(inspector, other) == [f"{i}", f"{i} again", "in a thread"]
+    (line, _) = log_of(inspector, jobs[0])
+    assert (line.attempt, line.level, line.logger) == (1, "INFO", "tests.shop")
+    assert line.at >= jobs[0].refresh().made_at
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("name", ["say_and_wait", "asay_and_wait"])
+def test_lines_are_there_while_the_job_runs(rtq_worker, journal, inspector, concurrency, name):
+    rtq_worker("--concurrency", concurrency, **LOGS)
+    job = getattr(logging_tasks, name).delay("a", "gate")
+    journal.wait("start", "a")
+
+    wait_until(lambda: texts(inspector, job) == ["a waits"])
+    journal.open("gate")
+    job.get(PATIENCE)
+
+    assert texts(inspector, job) == ["a waits", "a goes on"]
+
+
+def test_nothing_is_kept_unless_it_is_asked_for(rtq_worker, redis, inspector):
+    rtq_worker(**MODULES)
+    job = logging_tasks.say.delay("a")
+    job.get(PATIENCE)
+
+    assert texts(inspector, job) == []
+    assert not list(redis.scan_iter("*:log*"))
+
+
+def test_lines_below_the_level_are_not_kept(rtq_worker, inspector):
+    rtq_worker(**{**LOGS, "JOB_LOGS": "WARNING"})
+    quiet, loud = logging_tasks.say.delay("a"), logging_tasks.say.delay("a", level="ERROR")
+    quiet.get(PATIENCE), loud.get(PATIENCE)
+
+    assert texts(inspector, quiet) == []
+    assert [line.level for line in log_of(inspector, loud)] == ["ERROR"]
+
+
+def test_what_it_logged_before_its_process_was_killed_is_kept(rtq_worker, journal, inspector, redis):
+    rtq_worker(**LOGS)
+    job = logging_tasks.die_when_told.delay("a", "gate")
+    journal.wait("start", "a")
+    wait_until(lambda: texts(inspector, job))
+    journal.open("gate")
+    wait_until(lambda: job.refresh().state is JobState.DEAD)
+
+    assert texts(inspector, job) == ["a is about to die"]
+    assert redis.ttl(f"{{rtq:default}}:log:{job.id}") > 80 * 86_400  # as long as the dead letter
+    inspector.discard("default", [job.id])
+    assert not redis.exists(f"{{rtq:default}}:log:{job.id}")
+
+
+def test_lines_of_all_attempts_are_kept_as_long_as_the_dead_letter(rtq_worker, redis, inspector):
+    rtq_worker(**LOGS)
+    job = logging_tasks.fail_twice.delay()
+    wait_until(lambda: job.refresh().state is JobState.DEAD)
+
+    lines = [(line.attempt, line.text) for line in log_of(inspector, job)]
+    assert lines == [(1, "about to fail"), (2, "about to fail")]
+    assert redis.ttl(f"{{rtq:default}}:log:{job.id}") > 80 * 86_400
+    assert not redis.exists("{rtq:default}:logged")
+
+
+def test_lines_of_a_job_that_succeeded_go_with_its_result(rtq_worker, redis, inspector):
+    rtq_worker(**LOGS)
+    job = logging_tasks.say.using(result_ttl=600).delay("a")
+    job.get(PATIENCE)
+
+    assert 590 < redis.ttl(f"{{rtq:default}}:log:{job.id}") <= 600
+    assert redis.lrange("{rtq:default}:logged", 0, -1) == [job.id.encode()]
+
+
+def test_odd_records_harm_nobody(rtq_worker, inspector):
+    rtq_worker(**LOGS)
+    job = logging_tasks.log_oddly.delay()
+    job.get(PATIENCE)
+    found = texts(inspector, job)
+
+    assert found[0] == "%d (TypeError: the line could not be formatted)"
+    assert found[1] == "%s (ValueError: the line could not be formatted)"
+    assert found[2] == " (ValueError: the line could not be formatted)"
+    assert found[3] == "?"
+    assert found[4] == "x" * 999 + "…"
+    assert found[5] == "by a logger that does not propagate"
+    message, *traceback = found[6].splitlines()
+    assert (message, traceback[-1]) == ("failed within", "KeyError: 'inner'")
+    assert len(found) == 7
+
+
+def test_secret_arguments_are_redacted_in_redis_too(rtq_worker, redis, inspector):
+    rtq_worker(**LOGS)
+    job = logging_tasks.log_secret.delay(password="swordfish-4711", order=4711)
+    job.get(PATIENCE)
+
+    first, second = texts(inspector, job)
+    assert first == "password is ********************, order is 4711"
+    assert "swordf" not in second
+    assert not any(b"swordfish" in line for line in redis.lrange(f"{{rtq:default}}:log:{job.id}", 0, -1))
+
+
+def test_only_the_last_lines_are_kept(rtq_worker, inspector):
+    rtq_worker(**LOGS)
+    job = logging_tasks.say_much.delay(5000)
+    job.get(PATIENCE)
+
+    assert texts(inspector, job) == [f"line {n}" for n in range(4800, 5000)]
+
+
+def test_jobs_run_on_while_redis_is_away_and_their_lines_come_later(start, fragile, journal):
+    start(**LOGS)
+    job = logging_tasks.say_and_wait.delay("a", "gate")
+    journal.wait("start", "a")
+    wait_until(lambda: texts(get_inspector(), job))
+    fragile.kill()
+    journal.open("gate")
+    journal.wait("end", "a")
+    fragile.start()
+    job.get(PATIENCE)
+
+    assert texts(get_inspector(), job) == ["a waits", "a goes on"]
