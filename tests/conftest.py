@@ -50,8 +50,8 @@ A_FEW_WORKERS = (
 
 # Sweeps over all scripts, pages and mistakes, and what starts Python or servers again and again.
 SLOW = (
-    "tests/admin/test_permissions.py::",
-    "tests/admin/test_translations.py::",
+    "tests/console/admin/test_permissions.py::",
+    "tests/console/admin/test_translations.py::",
     "tests/broker/cluster/",
     "tests/broker/test_clock.py::",
     "tests/broker/test_mutants.py::test_a_mistake",
@@ -104,7 +104,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.nodeid.startswith(OF_SERVERS) and not item.nodeid.startswith(OF_ONE_SERVER):
             item.add_marker("server")
-        is_long = item.nodeid.startswith(("tests/browser/", *SLOW)) or "rtq_worker" in item.fixturenames
+        is_long = item.nodeid.startswith(("tests/console/browser/", *SLOW)) or "rtq_worker" in item.fixturenames
         if is_long and not item.nodeid.startswith(A_FEW_WORKERS):
             item.add_marker("long")
         if {"database", "postgres", "mariadb"}.intersection(item.fixturenames):

@@ -88,7 +88,7 @@ def of_packages(modules, *packages):
 PEOPLE = (
     "django_rtq.console.inspector",
     "django_rtq.console.incidents",
-    "django_rtq.admin",
+    "django_rtq.console.admin",
     "django_rtq.console.search",
     "django_rtq.console.redaction",
 )
@@ -159,7 +159,7 @@ def test_a_worker_imports_what_runs_jobs(redis, redis_server):
 def test_a_command_that_reads_imports_no_worker(redis, redis_server):
     modules = imported(COMMAND + "print(*sys.modules)", redis_server.url)
 
-    assert of_packages(modules, "django_rtq.admin", *EXTRAS, "django.contrib.admin") == []
+    assert of_packages(modules, "django_rtq.console.admin", *EXTRAS, "django.contrib.admin") == []
     assert of_packages(modules, "django_rtq.worker") == []
 
 

@@ -15,7 +15,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.refreshing import REFRESH_HEADER
+from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.inspector.places import place_of_job, shard_numbers, shard_of, shard_place, view_backend
 from django_rtq.scale.all_shards import ask_shards
 from django_rtq.scale.merged import view_merged

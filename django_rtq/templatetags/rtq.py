@@ -5,4 +5,4 @@ from django.apps import apps
 
 register = template.Library()
 if apps.is_installed("django.contrib.admin"):
-    from django_rtq.admin.tags import register  # noqa: F401 - Django looks for it here
+    from django_rtq.console.admin.tags import register  # noqa: F401 - Django looks for it here

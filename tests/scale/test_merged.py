@@ -18,7 +18,7 @@ from django_rtq.scale.all_shards import ask_shards
 from django_rtq.scale.merged import view_merged
 from django_rtq.scale.merged_page import read_places, write_places
 from testproject.redis_server import PrivateRedis
-from tests.admin.conftest import body, operator, person, round_trips  # noqa: F401
+from tests.console.admin.conftest import body, operator, person, round_trips  # noqa: F401
 from tests.scale.conftest import client_of
 from tests.support.jobs import claimed_jobs, let_lapse, new_job, settle
 from tests.support.redis_server import UNREACHABLE, Redis

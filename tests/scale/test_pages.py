@@ -15,8 +15,8 @@ from django_rtq.internal_tasks import enqueue_rest
 from django_rtq.jobs.job import shard_in
 from django_rtq.signals import incident_closed, incident_opened
 from django_rtq.testing import drain
-from tests.admin.conftest import operator, person  # noqa: F401
 from tests.app import tasks
+from tests.console.admin.conftest import operator, person  # noqa: F401
 from tests.scale.conftest import client_of, waiting
 from tests.support.redis_server import UNREACHABLE
 from tests.support.shard_servers import on_servers

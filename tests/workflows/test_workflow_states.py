@@ -3,7 +3,7 @@
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.workflows.store import STATES
 from django_rtq.workflows.workflow_states import read_workflow_states, workflow_commands
-from tests.admin.conftest import round_trips  # noqa: F401
+from tests.console.admin.conftest import round_trips  # noqa: F401
 from tests.support.jobs import QUEUE
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import snapshot

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.admin.conftest import round_trips  # noqa: F401
+from tests.console.admin.conftest import round_trips  # noqa: F401
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,1 @@
+"""The admin pages: pages handle requests, display formats values."""

@@ -1,0 +1,487 @@
+"""Actions on many jobs: on selected ones, on all that match a filter, on all of a client, a task or a queue.
+
+1. a page says how many jobs that will be, and remembers the moment: jobs that die, or are made, later are left out
+2. the request works for two seconds, which is enough for thousands of jobs
+3. the rest becomes a job of each queue with the highest priority, so that it continues when the browser is closed
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, ClassVar
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.utils.translation import gettext as _
+
+from django_rtq.console.admin import permissions, query_params
+from django_rtq.console.admin.action_log import ids_text, log_action
+from django_rtq.console.admin.display.bulk_texts import (
+    REMAINDER_HINTS,
+    bulk_button,
+    bulk_consequence,
+    bulk_done_text,
+    bulk_hint,
+    bulk_progress_text,
+    bulk_question,
+    bulk_title,
+    no_longer_text,
+    nothing_matches_text,
+)
+from django_rtq.console.admin.display.sanitize import clean_text
+from django_rtq.console.admin.display.texts import STATE_LABELS, number_text, rest_refused_text
+from django_rtq.console.admin.filters import filter_facts, filter_query, read_filter
+from django_rtq.console.admin.pages.bulk.requeue_targets import (
+    read_target,
+    refuses_target,
+    requeue_targets,
+    warn_if_nobody_serves,
+)
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.console.formatting import format_moment
+from django_rtq.console.inspector.actions import ACTIONS, LATEST, Verb
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.places import shard_numbers, views_all_shards
+from django_rtq.console.inspector.selection import Selection
+from django_rtq.console.inspector.sweep import STEP, Count, Result, Sweep, sum_of_results
+from django_rtq.console.internal_tasks import enqueue_rest, run_bulk_action
+from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull
+from django_rtq.handle import JobHandle
+from django_rtq.jobs.job import JobState, moment
+from django_rtq.models import AdminEntry
+
+REQUEST_SECONDS = 2.0
+LONGEST_IDS = 4000  # characters: of the jobs that do the rest, one in each shard
+
+_PERMISSIONS: Mapping[str, str] = {
+    "requeue": permissions.REQUEUE,
+    "run_now": permissions.REQUEUE,
+    "discard": permissions.DISCARD,
+    "cancel": permissions.CANCEL,
+}
+
+Log = Callable[[str], None]  # writes a text to the admin log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkForm:
+    """A sweep of the jobs of a queue in one state, as a URL or a form says it."""
+
+    sweep: Sweep
+    queue: str  # "": none was named
+    state: str
+    per_second: int = 0  # at most; 0: as fast as possible
+
+    @classmethod
+    def read(cls, data: QueryDict, verb: Verb) -> BulkForm:
+        """From a query string or a form."""
+        queue = query_params.get_queue_name(data)
+        state = read_state(data, verb)
+        selection = Selection(
+            queues=[queue], states=[state], filter=read_filter(data), until_ms=read_moment_ms(data) or None
+        )
+        target = read_target(data) if verb == "requeue" else ""
+        sweep = Sweep(verb=verb, selection=selection, target=target)
+        return cls(sweep=sweep, queue=queue, state=state, per_second=read_rate(data))
+
+    @property
+    def query(self) -> dict[str, object]:
+        """As parameters of a URL or fields of a form."""
+        sweep, selection = self.sweep, self.sweep.selection
+        optional = {
+            "state": "" if self.state == "dead" else self.state,
+            "per_second": self.per_second,
+            "target": sweep.target,
+        }
+        given = {name: value for name, value in optional.items() if value}
+        return {"queue": self.queue, **filter_query(selection.filter), "until_ms": selection.until_ms, **given}
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Pairs of a label and a value that describe the jobs."""
+        until = moment(self.sweep.selection.until_ms)
+        facts = [(_("Queue"), self.queue), *filter_facts(self.sweep.selection.filter)]
+        if self.state != "dead":
+            facts.insert(1, (_("State"), str(STATE_LABELS[JobState(self.state)])))
+        if self.sweep.target:
+            facts.append((_("To queue"), self.sweep.target))
+        if self.per_second:
+            facts.append((_("Limit per second"), str(self.per_second)))
+        if until is not None:
+            facts.append((_("Died before") if self.state == "dead" else _("Made before"), format_moment(until)))
+        return facts
+
+    @property
+    def targets(self) -> Sequence[Any]:
+        """The other queues in which they can be requeued, if that is the action."""
+        return requeue_targets(self.queue) if self.sweep.verb == "requeue" else ()
+
+    @property
+    def filter_text(self) -> str:
+        """The facts, for the log."""
+        return ", ".join(f"{name}: {value}" for name, value in self.facts)
+
+    def at(self, until_ms: int | None) -> BulkForm:
+        """The same with another moment."""
+        selection = replace(self.sweep.selection, until_ms=until_ms)
+        return replace(self, sweep=replace(self.sweep, selection=selection))
+
+    def done_text(self, count: int) -> str:
+        """What was done."""
+        return bulk_done_text(self.sweep.verb, count, self.state, self.sweep.target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllJobs:
+    """All jobs of a client or of a task, and how a page asks before something is done with them."""
+
+    wanted: JobFilter
+    log: Log
+    title: str
+    question: Callable[[Count], str]
+    consequence: str
+    nothing: str  # that there are none
+    action: str  # the URL of the page
+    fields: Sequence[tuple[str, object]] = ()  # what names them
+    breadcrumbs: Sequence[Mapping[str, str]]
+    back: str
+
+
+class BulkPages(PageAdmin):
+    """The pages of actions on many jobs, for the admin that has their URLs."""
+
+    bulk_prefix: ClassVar[str]  # what the names of the URLs begin with
+    bulk_home: ClassVar[str]  # where to go if no list is known
+    bulk_entry: ClassVar[Callable[..., AdminEntry]]  # what the admin log names
+
+    def bulk_routes(self, verb: Verb, folder: str = "") -> list[Route]:
+        """The URLs of one action on the jobs of a list. `folder`: what their paths begin with."""
+        path, name = f"{folder}{verb.replace('_', '-')}", f"{self.bulk_prefix.partition('_')[2]}{verb}"
+        permission = _PERMISSIONS[verb]
+        return [
+            Route(f"{path}/", name, partial(self.selected, verb=verb), permission, "POST"),
+            Route(f"{path}-all/", f"{name}_all", partial(self.all_matching, verb=verb), permission, "BOTH"),
+            Route(f"{path}-all/progress/", f"{name}_progress", partial(self.progress, verb=verb), permission),
+        ]
+
+    # -- pages
+
+    def selected(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
+        """Act on the selected jobs. Discarding and cancelling ask first."""
+        queue, ids = query_params.get_queue_name(request.POST), query_params.get_ids(request.POST)
+        back = HttpResponseRedirect(query_params.get_next_url(request, self.url(self.bulk_home)))
+        if not queue or not ids:
+            messages.warning(request, _("Nothing was done: no job was selected."))
+            return back
+        form = BulkForm.read(request.POST, verb)
+        sweep, state = form.sweep, form.state
+        if ACTIONS[verb].asks and "confirmed" not in request.POST:
+            return self._confirm_selected(request, form, ids)
+        done = get_inspector().actions.done(verb, queue, ids, sweep.how(state))
+        if done:
+            text = form.done_text(len(done))
+            log_action(request, self.bulk_entry(name=queue), text, done)
+            messages.success(request, text)
+        if refused := len(get_inspector().actions.reached(ids)) - len(done):
+            messages.warning(request, no_longer_text(refused, state))
+        return back
+
+    def all_matching(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
+        """Act on all matching jobs of a list, after confirmation."""
+        form = BulkForm.read(request.POST if request.method == "POST" else request.GET, verb)
+        if not form.queue:
+            messages.warning(request, _("Choose a queue or a group of dead letters first."))
+            return HttpResponseRedirect(self.url(self.bulk_home))
+        if request.method == "POST" and form.sweep.selection.until_ms and not refuses_target(request):
+            return self._act_on_matching(request, form)
+        count = get_inspector().sweeps.count(form.at(None).sweep)
+        context = {
+            "question": bulk_question(verb, count.count, form.state, searched=count.searched, total=count.total),
+            "consequence": bulk_consequence(verb, form.state, count.count) if ACTIONS[verb].asks else "",
+            "hint": bulk_hint(form.state),
+            "can_go_on": count.count > 0 or not count.is_complete,
+            "targets": form.targets,
+        }
+        return self._render_form(request, form.at(count.until_ms), context)
+
+    def progress(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
+        """The progress of an action on all matching jobs."""
+        form = BulkForm.read(request.GET, verb)
+        if not form.queue or not form.sweep.selection.until_ms:
+            return HttpResponseRedirect(self.url(self.bulk_home))
+        total = query_params.get_int(request.GET, "total", 1, minimum=1, maximum=10**9)
+        count = get_inspector().sweeps.count(form.sweep)
+        left = count.count if count.is_complete else max(1, count.count)
+        job_ids = query_params.get_text(request.GET, "job", LONGEST_IDS).split(",")
+        states = {_state_of(job_id, form.queue) for job_id in job_ids}
+        state = next(name for name in REMAINDER_HINTS if name in states)
+        if left and state == "over" and form.per_second and _has_next_job(form.sweep):
+            state = "slow"
+        hint = REMAINDER_HINTS[state]()
+        done = max(0, total - left)
+        at_least_left = 0 if count.is_complete else left
+        context = {
+            "progress": {
+                "total": total,
+                "done": done,
+                "is_known": count.is_complete,
+                "text": bulk_progress_text(verb, done, total, form.state, at_least_left=at_least_left),
+                "hint": hint,
+            },
+            "can_go_on": left > 0 and state != "running",
+        }
+        return self._render_form(request, form, context, total=total)
+
+    # -- for pages of a client, a task or a queue
+
+    def act_on_all(self, request: HttpRequest, verb: Verb, jobs: AllJobs) -> HttpResponse:
+        """Cancel all waiting jobs of a client or a task, or requeue all of its dead letters, after a question."""
+        sweep = _read_sweep(request.POST, verb, jobs.wanted)
+        if request.method == "POST" and sweep.selection.until_ms and not refuses_target(request):
+            self.act_in_queues(request, sweep, jobs.log, read_rate(request.POST))
+            return HttpResponseRedirect(jobs.back)
+        counted = get_inspector().sweeps.count(_read_sweep(QueryDict(), verb, jobs.wanted))
+        if not counted.count and not counted.cut:
+            messages.warning(request, jobs.nothing)
+            return HttpResponseRedirect(jobs.back)
+        queues = dict.fromkeys([*counted.by_queue, *counted.cut])
+        context = {
+            "title": jobs.title,
+            "question": jobs.question(counted),
+            "consequence": jobs.consequence,
+            "facts": [
+                (queue, number_text(number, is_cut=queue in counted.cut)) for queue, number in counted.by_queue.items()
+            ],
+            "fields": [*jobs.fields, ("until_ms", counted.until_ms), *(("in", queue) for queue in queues)],
+            "action": jobs.action,
+            "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
+            "is_harmless": verb == "requeue",
+            "targets": requeue_targets() if verb == "requeue" else (),
+            "has_rate": True,
+            "breadcrumbs": jobs.breadcrumbs,
+            "back": jobs.back,
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    def act_in_queues(self, request: HttpRequest, sweep: Sweep, log: Log, per_second: int = 0) -> list[str]:
+        """Act in all queues of a sweep, and tell the user. Returns those that are not finished. Raises BrokerError."""
+        result, jobs, error = _act(sweep, per_second)
+        text = bulk_done_text(sweep.verb, result.count, target=sweep.target)
+        if jobs:
+            rest = _("%(done)s Jobs of these queues do the rest: %(queues)s.")
+            text = rest % {"done": text, "queues": ", ".join(job.queue_name for job in jobs)}
+        if result.count or jobs:
+            log(text if error is None else f"{text} {error}")
+        if isinstance(error, BrokerError):
+            raise error
+        if error is not None:
+            messages.warning(request, rest_refused_text(text, error))
+        elif jobs:
+            messages.warning(request, text)
+        else:
+            messages.success(request, text)
+        if sweep.target:
+            warn_if_nobody_serves(request, sweep.target)
+        return result.queues_left
+
+    def purge_for_a_while(self, request: HttpRequest, queue: str, client: str | None, log: Log) -> bool:
+        """Purge for as long as a request may take, log it and say so. Returns whether no job is left.
+
+        Raises BrokerError, after what was purged until then has been logged.
+        """
+        selection = Selection(queues=[queue], filter=JobFilter(client=client))
+        result, _jobs, error = _act(Sweep(verb="purge", selection=selection))
+        text = bulk_done_text("purge", result.count)
+        if result.count:
+            log(text)
+        if error is not None:
+            raise error
+        if result.is_complete:
+            messages.success(request, text)
+        else:
+            text = _("%(done)s More jobs are waiting. Purge again to continue.") % {"done": text}
+            messages.warning(request, text)
+        return result.is_complete
+
+    # -- helpers
+
+    def _act_on_matching(self, request: HttpRequest, form: BulkForm) -> HttpResponse:
+        sweep = form.sweep
+        result, jobs, error = _act(sweep, form.per_second)
+        done, text = result.count, form.done_text(result.count)
+        if error is not None:
+            if done:
+                self._log_form(request, form, f"{text} ({form.filter_text}) {error}")
+            if isinstance(error, BrokerError):
+                raise error
+            messages.warning(request, rest_refused_text(text, error))
+            return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{sweep.verb}_all", query=form.query))
+        if jobs:
+            return self._show_progress(request, form, done, jobs)
+        back = self.url(self.bulk_home) if form.state == "dead" else self._list_of(form)
+        if done:
+            self._log_form(request, form, f"{text} ({form.filter_text})")
+            messages.success(request, text)
+            if sweep.target:
+                warn_if_nobody_serves(request, sweep.target)
+        elif not result.refused:
+            messages.warning(request, nothing_matches_text(form.state))
+        if result.refused:
+            messages.warning(request, no_longer_text(result.refused, form.state))
+        return HttpResponseRedirect(back)
+
+    def _show_progress(
+        self, request: HttpRequest, form: BulkForm, done: int, jobs: Sequence[JobHandle[Any]]
+    ) -> HttpResponse:
+        left = get_inspector().sweeps.count(form.sweep).count
+        total = query_params.get_int(request.POST, "total", done + left, minimum=1)
+        facts = {"done": form.done_text(done), "id": jobs[0].id, "filter": form.filter_text}
+        self._log_form(request, form, _("%(done)s Job %(id)s does the rest. (%(filter)s)") % facts)
+        query = {**form.query, "total": total, "job": ",".join(job.id for job in jobs)}
+        return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{form.sweep.verb}_progress", query=query))
+
+    def _confirm_selected(self, request: HttpRequest, form: BulkForm, ids: Sequence[str]) -> HttpResponse:
+        """Ask for confirmation before something is done with selected jobs."""
+        back, verb = query_params.get_next_url(request, self.url(self.bulk_home)), form.sweep.verb
+        context = {
+            "title": bulk_title(verb),
+            "question": bulk_question(verb, len(ids), form.state),
+            "consequence": bulk_consequence(verb, form.state, len(ids)),
+            "facts": [(_("Queue"), form.queue), (_("Jobs"), clean_text(ids_text(ids)))],
+            "action": self.url(f"{self.bulk_prefix}{verb}"),
+            "fields": [
+                ("queue", form.queue),
+                ("state", form.state),
+                ("next", back),
+                ("confirmed", "yes"),
+                *(("id", job_id) for job_id in ids),
+            ],
+            "verb": bulk_button(verb, form.state),
+            "back": back,
+            "breadcrumbs": self._crumbs(form),
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    def _render_form(
+        self, request: HttpRequest, form: BulkForm, more: dict[str, Any], total: int | None = None
+    ) -> HttpResponse:
+        hidden = {**form.query, **({} if total is None else {"total": total, "per_second": 0})}
+        verb = form.sweep.verb
+        context = {
+            "title": bulk_title(verb),
+            "verb": verb,
+            "facts": form.facts,
+            "hidden": [(name, value) for name, value in hidden.items() if value],
+            "button": bulk_button(verb, form.state) if total is None else _("Continue here"),
+            "action_url": self.url(f"{self.bulk_prefix}{verb}_all"),
+            "back_url": self._list_of(form),
+            "breadcrumbs": self._crumbs(form),
+            **more,
+        }
+        return self.render(request, "sweep.html", context, is_form="question" in more)
+
+    def _log_form(self, request: HttpRequest, form: BulkForm, message: str) -> None:
+        log_action(request, self.bulk_entry(name=form.queue), message)
+
+    def _list_of(self, form: BulkForm) -> str:
+        query = {"state": form.state, **filter_query(form.sweep.selection.filter)}
+        return self.url("queue_change", form.queue, query=query)
+
+    def _crumbs(self, form: BulkForm) -> list[dict[str, str]]:
+        if form.state == "dead":
+            return [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}]
+        return [{"url": self.url("queue_change", form.queue, query={"state": form.state}), "title": form.queue}]
+
+
+def read_state(data: QueryDict, verb: Verb) -> str:
+    """The state of the jobs. Dead letters if none is named, as far as that is possible."""
+    states = ACTIONS[verb].states
+    return query_params.get_choice(data, "state", states, "dead" if "dead" in states else states[0])
+
+
+def read_moment_ms(data: QueryDict) -> int:
+    """The moment of the snapshot that a form remembers; 0: none."""
+    return query_params.get_int(data, "until_ms", 0, maximum=LATEST)
+
+
+def read_rate(data: QueryDict) -> int:
+    """With how many jobs something is done in a second; 0: with as many as possible."""
+    return query_params.get_int(data, "per_second", 0, maximum=10_000)
+
+
+def _read_sweep(data: QueryDict, verb: Verb, wanted: JobFilter) -> Sweep:
+    """An action on all jobs of a client or a task, from a form that names the queues. Raises Http404."""
+    named = data.getlist("in")
+    queues = [queue for queue in get_inspector().queues.names() if queue in named] if named else []
+    if named and not queues:
+        raise Http404
+    selection = Selection(queues=queues, filter=wanted, until_ms=read_moment_ms(data) or None)
+    target = read_target(data) if verb == "requeue" else ""
+    return Sweep(verb=verb, selection=selection, target=target)
+
+
+def _act(sweep: Sweep, per_second: int = 0) -> tuple[Result, list[JobHandle[Any]], BrokerError | QueueFull | None]:
+    """Act for as long as a request may take. Returns what was done, the jobs that do the rest, and the first error.
+
+    With a limit per second a job does all of it: a request does not wait.
+    """
+    ends = time.monotonic() + REQUEST_SECONDS
+    share = per_second and max(1, per_second // (len(shard_numbers()) if views_all_shards() else 1))
+    in_shards = get_inspector().in_each_shard(lambda: _act_here(sweep, share, ends))
+    if len(in_shards) == 1:
+        return in_shards[0]
+    results, jobs, errors = zip(*in_shards, strict=True)
+    return sum_of_results(results), list(chain.from_iterable(jobs)), next(filter(None, errors), None)
+
+
+def _act_here(
+    sweep: Sweep, per_second: int, ends: float
+) -> tuple[Result, list[JobHandle[Any]], BrokerError | QueueFull | None]:
+    """In one shard, until that moment; one step at least."""
+    jobs: list[JobHandle[Any]] = []
+    left = max(0.0, ends - time.monotonic())
+    result = Result() if per_second else get_inspector().sweeps.run(sweep, seconds=left, limit=STEP)
+    if isinstance(result.stopped_by, BrokerError):
+        return result, jobs, result.stopped_by
+    all_queues = sweep.selection.queues or get_inspector().queues.names()
+    queues = all_queues if per_second else result.queues_left if sweep.verb != "purge" else ()
+    try:
+        for job in enqueue_rest(sweep, queues, per_second):
+            jobs.append(job)
+    except (BrokerError, QueueFull) as error:
+        return result, jobs, error
+    return result, jobs, None
+
+
+def _has_next_job(sweep: Sweep) -> bool:
+    """Whether another job of this action waits or runs. These are the first of their lists."""
+    wanted, (queue,) = JobFilter(task=f"={run_bulk_action.name}"), sweep.selection.queues
+    return any(
+        job.args and Sweep.read(job.args[0]).stored() == sweep.stored()
+        for state in ("scheduled", "queued", "running")
+        for job in get_inspector().job_list.page(queue, state, filter=wanted, depth=STEP).jobs
+    )
+
+
+def _state_of(job_id: str, queue: str) -> str:
+    """The state of the job that does the rest: a key of REMAINDER_HINTS."""
+    if not job_id:
+        return "over"
+    try:
+        job = get_inspector().find(job_id, queue)
+    except JobNotFound:
+        return "over"
+    if job.state is JobState.RUNNING:
+        return "running"
+    if job.state in (JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED):
+        return "failed"
+    if job.state is JobState.SUCCEEDED:
+        return "over"
+    inspector = get_inspector()
+    is_served = not inspector.queues.get(queue).paused and inspector.workers([queue])
+    return "queued" if is_served else "paused"

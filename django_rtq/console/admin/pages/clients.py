@@ -1,0 +1,253 @@
+"""The pages of clients: who waits and who works, pauses, limits, and purging the jobs of one client."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from django_rtq import models
+from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
+from django_rtq.console.admin import permissions, query_params
+from django_rtq.console.admin.action_log import log_action
+from django_rtq.console.admin.display.bulk_texts import purge_consequence
+from django_rtq.console.admin.display.clients import ClientListParams, client_rows, limit_label, list_context
+from django_rtq.console.admin.display.sanitize import clean_text
+from django_rtq.console.admin.display.texts import client_consequence, client_question, no_client_jobs_text
+from django_rtq.console.admin.forms import LimitsForm
+from django_rtq.console.admin.pages.bulk.pages import AllJobs, BulkPages
+from django_rtq.console.admin.pages.page_admin import Route
+from django_rtq.console.inspector.actions import Verb
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.places import shard_places
+from django_rtq.limits.limits import Limits
+from django_rtq.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
+
+SCOPES = ("client", "each", "queue")  # whose limits a form changes
+
+
+class ClientAdmin(BulkPages):
+    """The pages of the clients. A client may have no name, so names are in the query, not in the path."""
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("", "changelist", self.clients),
+            Route("client/", "change", self.client),
+            Route("pause/", "pause", self.pause, permissions.PAUSE_CLIENT, "POST"),
+            Route("resume/", "resume", self.resume, permissions.PAUSE_CLIENT, "POST"),
+            Route("limits/", "limits", self.limits, permissions.LIMIT, "BOTH"),
+            Route("purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
+            Route("cancel/", "cancel", partial(self.sweep, verb="cancel"), permissions.CANCEL, "BOTH"),
+            Route("requeue/", "requeue", partial(self.sweep, verb="requeue"), permissions.REQUEUE, "BOTH"),
+        ]
+
+    # -- pages
+
+    def clients(self, request: HttpRequest) -> HttpResponse:
+        """The clients of all queues: sorted, searched and paged."""
+        params = ClientListParams.read(request.GET)
+        page = get_inspector().client_list.read().page(**params.selection)
+        context = list_context(params, page, lambda query: self.url("client_changelist", query=query))
+        return self.render(
+            request, "clients.html", {"title": _("Clients"), "most_length": MAX_CLIENT_LENGTH, **context}
+        )
+
+    def client(self, request: HttpRequest) -> HttpResponse:
+        """One client in all queues."""
+        name = _client_of(request.GET)
+        in_queues = [in_queue for in_queue in get_inspector().clients.get(name) if in_queue.is_known]
+        context = {
+            "title": _("Client %(name)s") % {"name": _shown(name)},
+            "name": name,
+            "rows": client_rows(in_queues),
+            "is_paused": bool(in_queues) and all(in_queue.pause for in_queue in in_queues),
+            "has_waiting": any(in_queue.queued or in_queue.scheduled for in_queue in in_queues),
+            "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
+        }
+        return self.render(request, "client.html", context)
+
+    # -- actions
+
+    def pause(self, request: HttpRequest) -> HttpResponse:
+        """Pause a client in one queue, or in all queues."""
+        name, limits, by = _client_of(request.POST), get_inspector().limits, request.user.get_username()
+        done = [queue for queue in _queues_of(request) if limits.pause_client(queue, name, by)]
+        if done:
+            message = _("Client %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start.")
+            self._log(request, name, _("Paused in %(queues)s.") % {"queues": ", ".join(done)})
+            messages.success(request, message % {"name": _shown(name), "queues": ", ".join(done)})
+        else:
+            messages.warning(request, _("Client %(name)s was already paused.") % {"name": _shown(name)})
+        return self._back(request, name)
+
+    def resume(self, request: HttpRequest) -> HttpResponse:
+        """Resume a client in one queue, or in all queues."""
+        name, limits = _client_of(request.POST), get_inspector().limits
+        done = [queue for queue in _queues_of(request) if limits.resume_client(queue, name)]
+        if done:
+            self._log(request, name, _("Resumed in %(queues)s.") % {"queues": ", ".join(done)})
+            message = _("Client %(name)s was resumed in %(queues)s.")
+            messages.success(request, message % {"name": _shown(name), "queues": ", ".join(done)})
+        else:
+            messages.warning(request, _("Client %(name)s is not paused.") % {"name": _shown(name)})
+        return self._back(request, name)
+
+    def limits(self, request: HttpRequest) -> HttpResponse:
+        """Change the limits of a client in a queue, of each client, or of the whole queue."""
+        data = request.POST if request.method == "POST" else request.GET
+        queue, name = _queue_of(data), _client_of(data)
+        scope = query_params.get_choice(data, "scope", SCOPES, "client")
+        form = LimitsForm(
+            request.POST if request.method == "POST" else None,
+            labels={limit: limit_label(limit) for limit in (QUEUE_LIMITS if scope == "queue" else CLIENT_LIMITS)},
+            limits=_limits_of(queue, name, scope),
+        )
+        if request.method == "POST" and form.is_valid():
+            try:
+                return self._set_limits(request, queue, name, scope, form)
+            except ValueError as error:  # it cannot be divided among shards
+                form.add_error(None, str(error))
+        titles = {
+            "client": _("Limits of client %(client)s in queue %(queue)s"),
+            "each": _("Limits of each client in queue %(queue)s"),
+            "queue": _("Limits of queue %(queue)s"),
+        }
+        context = {
+            "title": titles[scope] % {"client": _shown(name), "queue": queue},
+            "form": form,
+            "fields": [("queue", queue), ("client", name), ("scope", scope)],
+            "back": self._page_of(queue, name, scope),
+        }
+        return self.render(request, "limits.html", context, is_form=True)
+
+    def purge(self, request: HttpRequest) -> HttpResponse:
+        """Delete the waiting jobs of a client in a queue, after confirmation."""
+        data = request.POST if request.method == "POST" else request.GET
+        queue, name = _queue_of(data), _client_of(data)
+        if request.method == "POST":
+            return self._purge(request, queue, name)
+        (in_queue,) = get_inspector().clients.get(name, [queue])
+        waiting = in_queue.queued + in_queue.scheduled
+        question = ngettext(
+            "This deletes %(count)d job of client %(name)s that is waiting in queue %(queue)s.",
+            "This deletes %(count)d jobs of client %(name)s that are waiting in queue %(queue)s.",
+            waiting,
+        )
+        context = {
+            "title": _("Purge the jobs of client %(name)s") % {"name": _shown(name)},
+            "question": question % {"count": waiting, "name": _shown(name), "queue": queue},
+            "consequence": purge_consequence(),
+            "fields": [("queue", queue), ("client", name)],
+            "action": self.url("client_purge"),
+            "verb": _("Purge"),
+            "back": self._page_of(queue, name, "client"),
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    def sweep(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
+        """Cancel the waiting jobs of a client in all queues, or requeue its dead letters, after confirmation."""
+        name = _client_of(request.POST if request.method == "POST" else request.GET)
+        titles = {
+            "cancel": _("Cancel the jobs of client %(name)s"),
+            "requeue": _("Requeue the dead letters of client %(name)s"),
+        }
+        jobs = AllJobs(
+            wanted=JobFilter(client=name),
+            log=lambda text: self._log(request, name, text),
+            title=titles[verb] % {"name": _shown(name)},
+            question=lambda counted: client_question(verb, counted.count, _shown(name)),
+            consequence=client_consequence(verb),
+            nothing=no_client_jobs_text(verb),
+            action=self.url(f"client_{verb}"),
+            fields=[("client", name)],
+            breadcrumbs=[{"url": self.url("client_changelist"), "title": _("Clients")}],
+            back=self._page_of("", name, "client"),
+        )
+        return self.act_on_all(request, verb, jobs)
+
+    # -- helpers
+
+    def _dispatch(self, page: Route, request: HttpRequest, **names: str) -> HttpResponse:
+        try:
+            return super()._dispatch(page, request, **names)
+        finally:
+            if request.method == "POST":
+                for place in shard_places():
+                    get_inspector(place).client_list.forget()
+
+    def _set_limits(self, request: HttpRequest, queue: str, name: str, scope: str, form: LimitsForm) -> HttpResponse:
+        limits, changed = get_inspector().limits, form.changed_limits
+        if changed and scope == "client":
+            limits.set_client(queue, name, **changed)
+        elif changed:
+            (limits.set_default if scope == "each" else limits.set_queue)(queue, **changed)
+        if changed:
+            what = ", ".join(f"{limit}={value}" for limit, value in changed.items())
+            text = _("Limits in queue %(queue)s changed: %(limits)s") % {"queue": queue, "limits": what}
+            if scope == "client":
+                self._log(request, name, text)
+            else:
+                log_action(request, models.Queue(name=queue), text)
+            messages.success(request, text)
+        else:
+            messages.warning(request, _("Nothing was changed."))
+        return HttpResponseRedirect(self._page_of(queue, name, scope))
+
+    def _purge(self, request: HttpRequest, queue: str, name: str) -> HttpResponse:
+        back = self._page_of(queue, name, "client")
+
+        def log(text: str) -> None:
+            self._log(request, name, f"{queue}: {text}")
+
+        if self.purge_for_a_while(request, queue, name, log):
+            return HttpResponseRedirect(back)
+        return HttpResponseRedirect(self.url("client_purge", query={"queue": queue, "client": name}))
+
+    def _log(self, request: HttpRequest, name: str, message: str) -> None:
+        log_action(request, models.Client(name=name), message)
+
+    def _page_of(self, queue: str, name: str, scope: str) -> str:
+        if scope != "client":
+            return self.url("queue_change", queue)
+        return self.url("client_change", query={"client": name})
+
+    def _back(self, request: HttpRequest, name: str) -> HttpResponse:
+        return HttpResponseRedirect(query_params.get_next_url(request, self._page_of("", name, "client")))
+
+
+def _client_of(data: Any) -> str:
+    """The client of a request; "" is the one without a name. Raises Http404."""
+    name = str(data.get("client", ""))
+    if not is_client_name(name):
+        raise Http404
+    return name
+
+
+def _queue_of(data: Any) -> str:
+    """The queue of a request. Raises Http404."""
+    if not (queue := query_params.get_queue_name(data)):
+        raise Http404
+    return queue
+
+
+def _queues_of(request: HttpRequest) -> list[str]:
+    """The queue of a form; without one, all queues."""
+    if "queue" in request.POST:
+        return [_queue_of(request.POST)]
+    return get_inspector().queues.names()
+
+
+def _limits_of(queue: str, name: str, scope: str) -> Limits:
+    if scope == "queue":
+        return get_inspector().limits.read(queue).queue
+    (in_queue,) = get_inspector().clients.get(name, [queue])
+    return in_queue.own if scope == "client" else in_queue.default
+
+
+def _shown(name: str) -> str:
+    return clean_text(name, 80) or _("(none)")

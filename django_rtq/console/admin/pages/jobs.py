@@ -1,0 +1,354 @@
+"""Pages and actions of a job, and the list of running jobs."""
+
+from __future__ import annotations
+
+import secrets
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+
+from django_rtq import models
+from django_rtq.clocks import utc_now
+from django_rtq.console.admin import permissions, query_params
+from django_rtq.console.admin.action_log import log_action
+from django_rtq.console.admin.display.charts.time_bar import time_bar
+from django_rtq.console.admin.display.jobs import busiest_first, running_by_worker, steps
+from django_rtq.console.admin.display.paged_list import ListParams, paged_context
+from django_rtq.console.admin.display.sanitize import clean_text, named_arguments
+from django_rtq.console.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
+from django_rtq.console.admin.forms import CallForm, EventForm, python_call
+from django_rtq.console.admin.pages.bulk.pages import BulkPages
+from django_rtq.console.admin.pages.bulk.requeue_targets import (
+    read_target,
+    refuses_target,
+    requeue_targets,
+    warn_if_nobody_serves,
+)
+from django_rtq.console.admin.pages.page_admin import Route
+from django_rtq.console.admin.pages.searching import JobSearch
+from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
+from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend
+from django_rtq.console.redaction import is_unknown, redacted
+from django_rtq.databases.exactly_once import has_committed
+from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
+from django_rtq.jobs.job import JobState
+from django_rtq.tasks.registry import is_internal, known_task
+from django_rtq.workflows.members import membership_of
+
+WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
+
+
+class JobAdmin(BulkPages):
+    """The pages of jobs, and actions on many."""
+
+    bulk_prefix, bulk_home, bulk_entry = "job_bulk_", "queue_changelist", models.Queue
+
+    def routes(self) -> list[Route]:
+        """The first ones cannot collide with an id, which has 32 hex digits."""
+        return [
+            Route("", "changelist", self.running),
+            Route("search/", "search", self.search),
+            *self.bulk_routes("run_now", "bulk/"),
+            *self.bulk_routes("cancel", "bulk/"),
+            Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "BOTH"),
+            Route("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
+            Route("<str:job_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
+            Route("<str:job_id>/terminate/", "terminate", self.terminate, permissions.CANCEL, "BOTH"),
+            Route("<str:job_id>/discard/", "discard", self.discard, permissions.DISCARD, "BOTH"),
+            Route("<str:job_id>/edit/", "edit", self.edit, permissions.EDIT, "BOTH"),
+            Route("<str:job_id>/send/", "send", self.send, permissions.EDIT, "BOTH"),
+            Route("<str:job_id>/", "change", self.job),
+        ]
+
+    # -- pages
+
+    def running(self, request: HttpRequest) -> HttpResponse:
+        """Running jobs, grouped by worker."""
+        workers, params = get_inspector().workers(with_usual=True), ListParams.read(request.GET)
+        busy = busiest_first(workers)
+        shown = params.of(busy)
+        context = {
+            "title": _("Running jobs"),
+            "workers_with_jobs": running_by_worker(shown),
+            **paged_context(params, len(shown), len(busy), lambda query: self.url("job_changelist", query=query)),
+            "here": request.get_full_path(),
+            "workers": workers,
+        }
+        return self.render(request, "running.html", context)
+
+    def search(self, request: HttpRequest) -> HttpResponse:
+        """Jobs of all queues and states that match a query. The id of a job opens its page."""
+        search = JobSearch.read(request)
+        job = search.find_by_id()
+        if job is not None:
+            return HttpResponseRedirect(self._job_url(job.id, job.queue))
+        return self.render(request, "search.html", search.context(self.url), is_form=True)
+
+    def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """The page of a job."""
+        may_edit = request.user.has_perm(permissions.EDIT)
+        details, position = get_inspector().find_with_position(job_id, query_params.get_queue_name(request.GET) or None)
+        job = redacted(details, shows_unknown=may_edit)
+        context = {
+            "title": _("Job %(id)s") % {"id": clean_text(job.id, 40)},
+            "breadcrumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
+            "job": job,
+            "shard": shard_of(viewed_backend()) if shard_numbers() else None,
+            "state": str(STATE_LABELS[job.state]),
+            "is_waiting": job.state in WAITING,
+            "is_running": job.state is JobState.RUNNING,
+            "steps": steps(job),
+            "time_bar": time_bar(job, utc_now()),
+            "waiting_reason": clean_text(waiting_reason(job, position)),
+            "member": membership_of(job.id),
+            "arguments": named_arguments(job),
+            "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
+            "result": job.result,
+            "attempts": job.attempts[::-1],
+            "call": python_call(job.task, job.args, job.kwargs) if job.has_call else "",
+            "is_known": not is_unknown(job.task),
+            "is_internal": is_internal(job.task),
+            "exactly_once": _exactly_once_text(job),
+            "batch": getattr(known_task(job.task), "batch", None),
+        }
+        return self.render(request, "job.html", context)
+
+    # -- actions
+
+    def requeue(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Requeue a dead letter. The page asks in which queue."""
+        job = self._find(request, job_id)
+        if job.state is not JobState.DEAD:
+            return self._unchanged(request, job_id, job.queue)
+        if request.method != "POST" or refuses_target(request):
+            return self._choose_target(request, job)
+        target = read_target(request.POST)
+        if not get_inspector().requeue(job.queue, [job_id], to=target):
+            return self._unchanged(request, job_id, job.queue)
+        if not target:
+            return self._succeeded(request, job, _("Requeued."), _("Job %(id)s was requeued."))
+        self._log_job(request, job, _("Requeued in queue %(queue)s.") % {"queue": target})
+        text = _("Job %(id)s was requeued in queue %(queue)s.")
+        messages.success(request, text % {"id": clean_text(job.id, 60), "queue": target})
+        warn_if_nobody_serves(request, target)
+        return HttpResponseRedirect(self._job_url(job_id, target))
+
+    def discard(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Discard a dead letter, after confirmation."""
+        job = self._find(request, job_id)
+        queue = job.queue
+        if request.method != "POST":
+            is_dead = job.state is JobState.DEAD
+            return self._confirm(request, job, "discard") if is_dead else self._unchanged(request, job_id, queue)
+        if get_inspector().discard(queue, [job_id]):
+            back = query_params.get_next_url(request, self.url("queue_change", queue, query={"state": "dead"}))
+            self._log_job(request, job, _("Discarded."))
+            text = _("Job %(id)s was discarded.") % {"id": clean_text(job.id, 60)}
+            messages.success(request, text)
+            return HttpResponseRedirect(back)
+        return self._unchanged(request, job_id, queue)
+
+    def run_now(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Queue a scheduled or retrying job now."""
+        job = self._find(request, job_id)
+        try:
+            get_inspector().run_now(job_id, job.queue)
+        except WrongState:
+            return self._unchanged(request, job_id, job.queue)
+        return self._succeeded(request, job, _("Run now."), _("Job %(id)s is queued now."))
+
+    def cancel(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Cancel a waiting job or ask a running one to stop, after confirmation."""
+        job = self._find(request, job_id)
+        queue = job.queue
+        if request.method != "POST":
+            if job.state.is_final:
+                return self._unchanged(request, job_id, queue)
+            return self._confirm(request, job, "stop" if job.state is JobState.RUNNING else "cancel")
+        try:
+            answer = get_inspector().cancel(job_id, queue)
+        except WrongState:
+            return self._unchanged(request, job_id, queue)
+        log_message, message = cancel_messages(answer)
+        return self._succeeded(request, job, log_message, message)
+
+    def terminate(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Kill the process that runs a job, after confirmation."""
+        job = self._find(request, job_id)
+        if job.state is not JobState.RUNNING:
+            return self._unchanged(request, job_id, job.queue)
+        if request.method != "POST":
+            return self._confirm(request, job, "terminate")
+        try:
+            answer = get_inspector().cancel(job_id, job.queue, terminate=True)
+        except WrongState:
+            return self._unchanged(request, job_id, job.queue)
+        log_message, message = cancel_messages(answer, terminate=True)
+        return self._succeeded(request, job, log_message, message)
+
+    def edit(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Requeue a dead letter with other arguments."""
+        job = self._find(request, job_id)
+        if is_internal(job.task):
+            raise PermissionDenied
+        if job.state is not JobState.DEAD:
+            return self._unchanged(request, job_id, job.queue)
+        form = CallForm(request.POST or None, task=job.task, args=job.args, kwargs=job.kwargs)
+        try:
+            if request.method == "POST" and form.is_valid() and _requeue_changed(job, form):
+                message = _("Job %(id)s was requeued with the new arguments.")
+                return self._succeeded(request, job, _("Requeued with changed arguments."), message)
+        except WrongState:
+            return self._unchanged(request, job_id, job.queue)
+        context = {
+            "title": _("Requeue with other arguments"),
+            "job": job,
+            "form": form,
+            "breadcrumbs": self._breadcrumbs(job),
+        }
+        return self.render(request, "edit.html", context, is_form=True)
+
+    def send(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Give a job the event for which it waits."""
+        job = self._find(request, job_id)
+        if not job.event or request.POST.get("event", job.event) != job.event:
+            return self._unchanged(request, job_id, job.queue)
+        form = EventForm(request.POST or None, event=job.event)
+        token = request.POST.get("token", "") or secrets.token_hex(8)
+        if request.method == "POST" and form.is_valid():
+            try:
+                get_inspector().send(job.id, job.event, form.cleaned_data["value"], queue=job.queue, token=token)
+            except WrongState as error:
+                messages.warning(request, _("Nothing was done: %(error)s") % {"error": clean_text(str(error), 300)})
+                return HttpResponseRedirect(self._job_url(job_id, job.queue))
+            text = _("Sent event %(event)s.") % {"event": clean_text(job.event, 100)}
+            return self._succeeded(request, job, text, _("Job %(id)s has got the event."))
+        context = {
+            "title": _("Send an event"),
+            "breadcrumbs": self._breadcrumbs(job),
+            "question": _("Job %(id)s waits for event %(event)s.")
+            % {"id": clean_text(job.id, 60), "event": clean_text(job.event, 100)},
+            "consequence": _("It gets this value, and goes on at once."),
+            "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
+            "form": form,
+            "action": self.url("job_send", job.id),
+            "fields": [("queue", job.queue), ("event", job.event), ("token", token)],
+            "verb": _("Send"),
+            "back": self._job_url(job.id, job.queue),
+            "is_harmless": True,
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    # -- helpers
+
+    def _find(self, request: HttpRequest, job_id: str) -> JobDetails:
+        given = request.POST if request.method == "POST" else request.GET
+        queue = query_params.get_queue_name(given)
+        return get_inspector().find(job_id, queue or None)
+
+    def _confirm(self, request: HttpRequest, job: JobDetails, action: ConfirmedAction) -> HttpResponse:
+        """The confirmation page. It changes nothing."""
+        confirmation, back = CONFIRMATIONS[action], self._job_url(job.id, job.queue)
+        next_url = query_params.get_next_url(request, "")
+        context = {
+            "title": confirmation.title,
+            "breadcrumbs": self._breadcrumbs(job),
+            "question": str(confirmation.question) % {"id": clean_text(job.id, 60)},
+            "consequence": confirmation.consequence,
+            "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
+            "action": self.url(f"job_{confirmation.page}", job.id),
+            "fields": [("queue", job.queue), ("next", next_url)],
+            "verb": confirmation.verb,
+            "back": next_url or back,
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    def _choose_target(self, request: HttpRequest, job: JobDetails) -> HttpResponse:
+        """The page that asks in which queue a dead letter is to be requeued. It changes nothing."""
+        context = {
+            "title": _("Requeue in another queue"),
+            "breadcrumbs": self._breadcrumbs(job),
+            "question": _("Requeue job %(id)s in another queue?") % {"id": clean_text(job.id, 60)},
+            "consequence": _("It is queued there, with all its attempts."),
+            "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
+            "action": self.url("job_requeue", job.id),
+            "fields": [("queue", job.queue)],
+            "verb": _("Requeue"),
+            "back": self._job_url(job.id, job.queue),
+            "is_harmless": True,
+            "targets": requeue_targets(job.queue),
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    def _breadcrumbs(self, job: JobDetails) -> list[dict[str, str]]:
+        return [
+            {"url": self.url("queue_change", job.queue), "title": job.queue},
+            {"url": self._job_url(job.id, job.queue), "title": clean_text(job.id, 40)},
+        ]
+
+    def _job_url(self, job_id: str, queue: str) -> str:
+        return self.url("job_change", job_id, query={"queue": queue})
+
+    def _succeeded(self, request: HttpRequest, job: JobDetails, log_message: str, message: str) -> HttpResponse:
+        self._log_job(request, job, log_message)
+        messages.success(request, message % {"id": clean_text(job.id, 60)})
+        return HttpResponseRedirect(query_params.get_next_url(request, self._job_url(job.id, job.queue)))
+
+    def _log_job(self, request: HttpRequest, job: JobDetails, message: str) -> None:
+        log_action(request, models.Job(name=job.id), message)
+
+    def _unchanged(self, request: HttpRequest, job_id: str, queue: str) -> HttpResponse:
+        """Report the job's current state: someone else acted first, or the job moved on."""
+        messages.warning(request, why_unchanged(job_id, queue))
+        return HttpResponseRedirect(query_params.get_next_url(request, self._job_url(job_id, queue)))
+
+
+def why_unchanged(job_id: str, queue: str) -> str:
+    """Why an action changed nothing."""
+    shown = clean_text(job_id, 60)
+    try:
+        job = get_inspector().find(job_id, queue)
+    except JobNotFound:
+        return _("Nothing was done: job %(id)s no longer exists. Someone else may have discarded it.") % {"id": shown}
+    return _("Nothing was done: job %(id)s is now %(state)s. Someone else may have acted first.") % {
+        "id": shown,
+        "state": str(STATE_LABELS[job.state]),
+    }
+
+
+def _exactly_once_text(job: JobDetails) -> str:
+    """What a dead letter has written, if its task runs exactly once. "" for other jobs."""
+    task = known_task(job.task)
+    if job.state is not JobState.DEAD or task is None or not task.exactly_once:
+        return ""
+    try:
+        is_written = has_committed(task.exactly_once, job.id)
+    except DatabaseError:
+        return _("The database did not say whether a run has committed.")
+    if is_written:
+        return _("A run has committed. After a requeue the job succeeds, and its function is not called again.")
+    return _("Nothing was written: no run has committed.")
+
+
+def _requeue_changed(job: JobDetails, form: CallForm) -> bool:
+    """Requeue a dead letter with the arguments of a form. False: the form says why not. Raises WrongState."""
+    task = known_task(job.task)
+    if task and has_committed(task.exactly_once, job.id):
+        text = _(
+            "An earlier run of this job has committed, so its function is not called again, and other arguments "
+            "would not be used. Requeue it as it is: it succeeds at once. To run the function with other "
+            "arguments, enqueue a new job."
+        )
+        form.add_error(None, text)
+        return False
+    try:
+        get_inspector().requeue_changed(job.queue, job.id, form.cleaned_data["args"], form.cleaned_data["kwargs"])
+    except PayloadError as error:
+        form.add_error(None, str(error))
+        return False
+    return True

@@ -1,0 +1,209 @@
+"""Base class of the admin pages: routing, permission checks, rendering and error pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial, update_wrapper
+from typing import Any, NamedTuple
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
+
+from django_rtq.conf.config import get_config
+from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation_links, search_url
+from django_rtq.console.admin.permissions import VIEW, UserPermissions
+from django_rtq.console.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
+from django_rtq.console.admin.urls import page_url
+from django_rtq.console.inspector.inspector import get_inspector, of_all_shards
+from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend, views_all_shards
+from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound
+
+View = Callable[..., HttpResponse]
+
+
+class Route(NamedTuple):
+    """One URL of a PageAdmin."""
+
+    path: str
+    name: str  # of the URL, after "django_rtq_<model>_"
+    view: View
+    permission: str = VIEW  # needed in addition to VIEW
+    method: str = "GET"  # "POST": an action; "BOTH": a form or a confirmation page
+
+
+class PageAdmin(admin.ModelAdmin):
+    """A ModelAdmin with pages of its own. There are no rows to add, change or delete."""
+
+    def routes(self) -> list[Route]:
+        """The URLs of this admin, in matching order."""
+        raise NotImplementedError
+
+    # -- ModelAdmin API
+
+    def get_urls(self) -> list[URLPattern]:
+        """Replaces the standard URLs, whose views would query a table."""
+        name = self.opts.model_name
+        return [path(p.path, self._protect(p), name=f"django_rtq_{name}_{p.name}") for p in self.routes()]
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm(VIEW)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    # -- for the views
+
+    def render(
+        self,
+        request: HttpRequest,
+        template: str,
+        context: Mapping[str, Any],
+        *,
+        status: int = 200,
+        is_form: bool = False,
+    ) -> TemplateResponse:
+        """Render a page within the admin layout, or only its live regions for a refresh.
+
+        Forms and confirmation pages are not refreshed, so that they do not change while someone uses them.
+        """
+        refreshes = REFRESH_HEADER in request.headers
+        seconds = get_config().admin_refresh_seconds
+        frame = {} if refreshes else self._site_context(request)
+        whole = {
+            **frame,
+            "layout": "admin/django_rtq/refresh.html" if refreshes else "admin/base_site.html",
+            "opts": self.opts,
+            "may": UserPermissions(request.user),
+            "site_name": self.admin_site.name,
+            "known_digests": known_digests(request),
+            "counts": {} if is_form or status != 200 else _counts(),
+            "refresh_seconds": None if is_form or status != 200 else seconds or None,
+            "of_all_shards": of_all_shards.get(),
+            **context,
+        }
+        page = TemplateResponse(request, f"admin/django_rtq/{template}", whole, status=status)
+        if refreshes and status == 200:
+            page.add_post_render_callback(partial(answer_refresh, request))
+        return page
+
+    def url(self, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
+        """The URL of a page on this admin site."""
+        return page_url(self.admin_site.name, name, *args, query=query)
+
+    # -- helpers
+
+    def _site_context(self, request: HttpRequest) -> dict[str, Any]:
+        context = self.admin_site.each_context(request)
+        mark_no_running_jobs(request, context.get("available_apps", ()))
+        return {
+            **context,
+            "navigation_links": navigation_links(request, self.admin_site, self.opts),
+            "search_url": search_url(request, self.admin_site),
+            "shard_links": self._shard_links(request),
+            "is_in_english": _is_left_in_english(),
+        }
+
+    def _shard_links(self, request: HttpRequest) -> list[dict[str, object]]:
+        if not shard_numbers():
+            return []
+        from django_rtq.scale.pages import shard_links  # most projects have none
+
+        current = None if views_all_shards() else shard_of(viewed_backend())
+        return shard_links(request, self.url("queue_changelist"), current)
+
+    def _protect(self, page: Route) -> View:
+        view = update_wrapper(partial(self._dispatch, page), page.view)
+        return self.admin_site.admin_view(view)
+
+    def _dispatch(self, page: Route, request: HttpRequest, **names: str) -> HttpResponse:
+        # admin_view() has only checked that the user is staff.
+        if not request.user.has_perm(VIEW) or not request.user.has_perm(page.permission):
+            raise PermissionDenied
+        methods = {"GET": ["GET", "HEAD"], "POST": ["POST"], "BOTH": ["GET", "HEAD", "POST"]}[page.method]
+        if request.method not in methods:
+            return HttpResponseNotAllowed(methods)
+        request.current_app = self.admin_site.name
+        texts = {name: unquote(text) for name, text in names.items()}
+        if shard_numbers():
+            from django_rtq.scale.pages import in_shard  # most projects have none
+
+            return in_shard(request, texts, partial(self._view, page, request, texts))
+        return self._view(page, request, texts)
+
+    def _view(
+        self,
+        page: Route,
+        request: HttpRequest,
+        names: Mapping[str, str],
+        check: Callable[[], object] = lambda: None,
+    ) -> HttpResponse:
+        try:
+            check()
+            return page.view(request, **names)
+        except JobNotFound as error:
+            why = _(
+                "Job %(id)s was not found. The ID is wrong, the job was discarded, or it finished and its result has "
+                "expired."
+            )
+            return self._render_problem(request, _("Job not found"), why % {"id": error.job_id}, status=404)
+        except BrokerError as error:
+            is_away = isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused)
+            title = _("Redis is not responding") if is_away else _("Redis returned an error")
+            return self._render_redis_error(request, title, str(error))
+
+    def _render_problem(
+        self, request: HttpRequest, title: str, problem: str, *, status: int, **more: Any
+    ) -> HttpResponse:
+        context = {"title": title, "problem": problem, "status": status, **more}
+        return self.render(request, "problem.html", context, status=status)
+
+    def _render_redis_error(self, request: HttpRequest, title: str, problem: str) -> HttpResponse:
+        """An error page that the browser reloads by itself, without a script. A POST is only repeated by its button."""
+        fields = [
+            (name, text) for name, texts in request.POST.lists() for text in texts if name != "csrfmiddlewaretoken"
+        ]
+        seconds = get_config().admin_refresh_seconds if request.method in ("GET", "HEAD") else 0
+        whole = max(1, round(seconds)) if seconds else 0
+        answer = self._render_problem(request, title, problem, status=503, again_seconds=whole, fields=fields)
+        if whole:
+            answer["Retry-After"] = answer["Refresh"] = str(whole)
+        return answer
+
+
+def _counts() -> dict[str, int | str]:
+    """The numbers in the navigation, by model: of an overview that was read a moment ago; "": unknown."""
+    overview = get_inspector().shared_overview.glance()
+    return {"job": "", "deadletter": "", "worker": ""} if overview is None else counts_of(overview)
+
+
+def counts_of(overview: Overview) -> dict[str, int | str]:
+    """The numbers in the navigation, by model."""
+    queues = [row.details for row in overview.queues]
+    return {
+        "job": sum(queue.running for queue in queues),
+        "deadletter": sum(queue.dead for queue in queues),
+        "worker": len(overview.living),
+    }
+
+
+def _is_left_in_english() -> bool:
+    """Whether the page's language has no catalog of ours, so that our texts are in English."""
+    sample = "Running jobs continue."
+    is_foreign = not (get_language() or "en").startswith("en")
+    return is_foreign and _("Running jobs continue.") == sample

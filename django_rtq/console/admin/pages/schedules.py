@@ -1,0 +1,249 @@
+"""The admin of schedules: create, change, enable, disable and run them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+
+from django_rtq.console.admin import permissions, query_params
+from django_rtq.console.admin.display.schedules import (
+    EMPTY_VALUE,
+    MAX_SHOWN,
+    declared_rows,
+    last_run_text,
+    next_run_text,
+    overviews_of,
+    why_not,
+)
+from django_rtq.console.admin.display.texts import schedule_text
+from django_rtq.console.admin.forms import restore_secrets
+from django_rtq.console.admin.navigation import navigation_links, search_url
+from django_rtq.console.admin.urls import page_url
+from django_rtq.console.inspector.inspector import of_all_shards
+from django_rtq.console.inspector.places import shard_numbers
+from django_rtq.console.redaction import hidden, hidden_args
+from django_rtq.exceptions import RTQError
+from django_rtq.models import Schedule
+from django_rtq.scheduler.status import ScheduleStatus, row_statuses
+from django_rtq.tasks import registry
+
+
+class TaskInput(forms.TextInput):
+    """A text field that suggests the registered tasks. The model validates the name."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        tasks = format_html_join("", '<option value="{}"></option>', ((name,) for name in _task_names()))
+        field = super().render(name, value, {**(attrs or {}), "list": f"{name}-names"}, renderer)
+        return format_html('{}<datalist id="{}-names">{}</datalist>', field, name, tasks)
+
+
+class ScheduleForm(forms.ModelForm):
+    """The form of a schedule. A hidden secret that is not changed keeps its value."""
+
+    class Meta:
+        widgets = {"task": TaskInput(attrs={"class": "vTextField"})}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._redacted_arguments = _redacted_arguments(self.instance, may_edit=True)
+        self.initial.update(self._redacted_arguments)
+
+    def clean_args(self) -> Any:
+        return restore_secrets(self.cleaned_data["args"], self._redacted_arguments["args"], self.instance.args)
+
+    def clean_kwargs(self) -> Any:
+        return restore_secrets(self.cleaned_data["kwargs"], self._redacted_arguments["kwargs"], self.instance.kwargs)
+
+
+class ScheduleList(ChangeList):
+    """A change list that reads the status of all its rows from Redis at once."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """The rows, each with its status."""
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        attach_status(self.result_list, request)
+
+
+class ScheduleAdmin(admin.ModelAdmin):
+    """The list of schedules and the form of each."""
+
+    form = ScheduleForm
+    change_list_template = "admin/django_rtq/schedules.html"
+    list_display = ("name", "task", "when", "next_run", "last_run", "enabled")
+    list_filter = ("enabled",)
+    search_fields = ("name", "task", "client", "queue")
+    actions = ("run_now", "enable", "disable")
+    readonly_fields = ("when", "next_run", "last_run")
+    fieldsets = (
+        (None, {"fields": ("name", "task", "args", "kwargs", "enabled")}),
+        (pgettext_lazy("of a schedule", "Time"), {"fields": ("cron", "every", "tz", "missed", "cap", "overlap")}),
+        (gettext_lazy("Queue and client"), {"fields": ("queue", "client")}),
+        (gettext_lazy("Next and last run"), {"fields": ("when", "next_run", "last_run")}),
+    )
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The standard list, with our navigation links above it."""
+        if len(shard_numbers()) > 1 and of_all_shards.get() is None:
+            from django_rtq.scale.merged import view_merged  # most projects have no shards
+
+            with view_merged():
+                return self.changelist_view(request, extra_context)
+        context = {
+            "of_all_shards": of_all_shards.get(),
+            "title": capfirst(str(self.opts.verbose_name_plural)),
+            "navigation_links": navigation_links(request, self.admin_site, self.opts),
+            "search_url": search_url(request, self.admin_site),
+            "schedules_title": _("Declared in the code and in the settings"),
+            **self._declared(request),
+            **(extra_context or {}),
+        }
+        return super().changelist_view(request, context)
+
+    def _declared(self, request: HttpRequest) -> dict[str, Any]:
+        """The schedules that are no rows, and fit the search of the list. Nothing if Redis does not answer."""
+        wanted = query_params.get_text(request.GET, SEARCH_VAR).casefold()
+        url = partial(page_url, self.admin_site.name) if request.user.has_perm(permissions.VIEW) else None
+        try:
+            declared = declared_rows(url)
+        except RTQError:  # the list says it: see attach_status()
+            return {}
+        rows = [row for row in declared if any(wanted in row[name].casefold() for name in ("name", "task", "queue"))]
+        return {"schedule_rows": rows[:MAX_SHOWN], "more_schedules": max(0, len(rows) - MAX_SHOWN)}
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """See ScheduleList."""
+        return ScheduleList
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Schedule | None:
+        """The schedule with its status."""
+        row: Schedule | None = super().get_object(request, object_id, from_field)
+        if row is not None:
+            attach_status([row], request)
+            if not self.has_change_permission(request, row):  # read-only: the secrets are never saved
+                vars(row).update(_redacted_arguments(row, may_edit=False))
+        return row
+
+    # -- permissions
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Needs enqueue_job too: a schedule enqueues jobs of any task with any arguments."""
+        return super().has_add_permission(request) and request.user.has_perm(permissions.ENQUEUE)
+
+    def has_change_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
+        """Needs enqueue_job too: for changing, enabling and running."""
+        return super().has_change_permission(request, obj) and request.user.has_perm(permissions.ENQUEUE)
+
+    def has_disable_permission(self, request: HttpRequest) -> bool:
+        """Disabling and deleting do not need enqueue_job."""
+        return super().has_change_permission(request)
+
+    # -- columns
+
+    @admin.display(description=gettext_lazy("when"))
+    def when(self, row: Schedule) -> str:
+        """The schedule in words, and why it does not run."""
+        schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
+        problem: str = getattr(row, "problem", "")
+        if schedule_status is None:
+            return problem or EMPTY_VALUE
+        text = schedule_text(schedule_status.entry.schedule)
+        return format_html("{}<div><strong>{}</strong></div>", text, problem) if problem else text
+
+    @admin.display(description=gettext_lazy("next run"))
+    def next_run(self, row: Schedule) -> str:
+        """The time of the next run, and the time until then."""
+        schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
+        if schedule_status is None or schedule_status.next_slot is None:
+            return EMPTY_VALUE
+        if not getattr(row, "is_in_redis", False):
+            return _("not in Redis yet: run rtq_schedule sync")
+        return next_run_text(schedule_status)
+
+    @admin.display(description=gettext_lazy("last run"))
+    def last_run(self, row: Schedule) -> str:
+        """The time of the last run, how long ago, and the state of its job."""
+        schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
+        return last_run_text(schedule_status) if schedule_status else EMPTY_VALUE
+
+    # -- actions
+
+    @admin.action(permissions=["change"], description=gettext_lazy("Run now"))
+    def run_now(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
+        """Enqueue a job of each now. Their regular runs are not affected."""
+        for row in rows:
+            try:
+                entry = row.entry()
+                job = entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs)
+            except (RTQError, TypeError, ValueError) as error:
+                self.message_user(request, f"{_('Schedule')} {row}: {error}", messages.ERROR)
+            else:
+                self.log_change(request, row, _("Run now: job %(id)s.") % {"id": job.id})
+                self.message_user(request, _("Schedule %(name)s: job %(id)s is queued.") % {"name": row, "id": job.id})
+
+    @admin.action(permissions=["change"], description=gettext_lazy("Enable"))
+    def enable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
+        """Enable them from now on."""
+        self._switch(request, rows.filter(enabled=False), on=True)
+
+    @admin.action(permissions=["disable"], description=gettext_lazy("Disable"))
+    def disable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
+        """Disable them."""
+        self._switch(request, rows.filter(enabled=True), on=False)
+
+    def _switch(self, request: HttpRequest, rows: QuerySet[Schedule], *, on: bool) -> None:
+        switched = 0
+        for row in rows:
+            try:
+                row.switch(on=on)
+            except ValidationError as error:
+                self.message_user(request, f"{_('Schedule')} {row}: {' '.join(error.messages)}", messages.ERROR)
+            else:
+                switched += 1
+                self.log_change(request, row, _("Enabled.") if on else _("Disabled."))
+        texts = {
+            True: ngettext("%(number)d enabled.", "%(number)d enabled.", switched),
+            False: ngettext("%(number)d disabled.", "%(number)d disabled.", switched),
+        }
+        self.message_user(request, texts[on] % {"number": switched})
+
+
+def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
+    """Set `schedule_status` and `is_in_redis` on each valid row, and `problem` if one does not run."""
+    by_name = {row.name: row for row in rows}
+    try:
+        statuses = row_statuses({name: row.as_row() for name, row in by_name.items()})
+        overviews = overviews_of(statuses.valid)
+    except RTQError as error:
+        messages.error(request, str(error))
+        return
+    for schedule_status in statuses.valid:
+        row, overview = by_name[schedule_status.entry.name], overviews[schedule_status.place]
+        vars(row).update(schedule_status=schedule_status, is_in_redis=row.name in statuses.in_redis)
+        if row.enabled and row.name in statuses.in_redis:
+            vars(row).update(problem=why_not(schedule_status, overview)[0])
+    for name, problem in statuses.broken.items():
+        vars(by_name[name]).update(problem=problem)
+
+
+def _redacted_arguments(row: Schedule, *, may_edit: bool) -> dict[str, Any]:
+    """The arguments with secrets hidden."""
+    return {"args": hidden_args(row.task, row.args, shows_unknown=may_edit), "kwargs": hidden(row.kwargs)}
+
+
+def _task_names() -> list[str]:
+    """The tasks that people may schedule."""
+    return [name for name, task in registry.all_tasks().items() if not task.internal]

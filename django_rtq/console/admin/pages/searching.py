@@ -1,0 +1,146 @@
+"""The search over all queues and states: reads the query, and makes the table of what was found.
+
+Nothing is indexed for it (D106).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+
+from django_rtq.console.admin import query_params
+from django_rtq.console.admin.display.jobs import PAGE_SIZE, search_row
+from django_rtq.console.admin.display.texts import LIST_LABELS
+from django_rtq.console.admin.filters import query_of_search
+from django_rtq.console.admin.urls import PageUrl
+from django_rtq.console.formatting import format_number
+from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.places import shard_numbers, views_all_shards
+from django_rtq.console.inspector.selection import LONGEST, QueryError, Selection
+from django_rtq.console.search import Found, read_query, search
+from django_rtq.exceptions import BrokerError, JobNotFound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSearch:
+    """The request for a page of the search."""
+
+    text: str
+    cursor: str
+    seen: int = 0  # jobs that were looked at for the pages before
+    is_stopped: bool = False  # the browser does not continue by itself until there is a match
+    query: Selection | None = None  # None: there is none, or it is wrong
+    error: str = ""
+
+    @classmethod
+    def read(cls, request: HttpRequest) -> JobSearch:
+        """From the query string."""
+        text = request.GET.get("q", "").strip()
+        cursor = query_params.get_text(request.GET, "after", query_params.MAX_CURSOR)
+        if not text.isprintable():
+            text = "".join(c if c.isprintable() else " " for c in text)
+        try:
+            seen = query_params.get_int(request.GET, "seen", 0) if cursor else 0
+            is_stopped, query = "stop" in request.GET, read_query(text) if text else None
+            return cls(text=text, cursor=cursor, seen=seen, is_stopped=is_stopped, query=query)
+        except QueryError as error:
+            return cls(text=text[:LONGEST], cursor="", error=str(error))
+
+    def find_by_id(self) -> JobDetails | None:
+        """The job, if the query is its id."""
+        job_id = self.query.only_text if self.query else ""
+        if not job_id or self.cursor:
+            return None
+        if shard_numbers():
+            return self._find_in_shards(job_id)
+        try:
+            return get_inspector().find(job_id)
+        except JobNotFound:
+            return None
+
+    def _find_in_shards(self, job_id: str) -> JobDetails | None:
+        """None also if a page of all shards says that its shard does not answer."""
+        from django_rtq.scale.merged import AllShards  # most projects have no shards
+
+        is_of_all = views_all_shards()
+        try:
+            return (get_inspector() if is_of_all else AllShards()).find(job_id)
+        except JobNotFound:
+            return None
+        except BrokerError:
+            if not is_of_all:
+                raise
+            return None
+
+    def context(self, url: PageUrl) -> dict[str, Any]:
+        """The context of the template."""
+        error, result = self.error, None
+        if self.query:
+            try:
+                result = search(get_inspector(), self.query, self.cursor, PAGE_SIZE)
+            except QueryError as unknown:
+                error = str(unknown)
+        return {
+            "title": _("Search jobs"),
+            "search_text": self.text,
+            "search_error": error,
+            "examples": _examples(),
+            "job_rows": [],
+            **(self._found(result, url) if result else {}),
+        }
+
+    def _found(self, found: Found, url: PageUrl) -> dict[str, Any]:
+        page, seen = found.page, self.seen + found.page.searched
+        rows = [search_row(job, url) for job in page.jobs]
+        more = {"q": self.text, "after": page.next_cursor, "seen": seen}
+        return {
+            "is_of_all_queues": True,
+            "listing_title": _("Jobs that match"),
+            "when_title": pgettext("of a job", "Time"),
+            "what_title": _("Error or worker"),
+            "job_rows": rows,
+            "found_text": _("%(searched)s of %(total)s jobs looked at.")
+            % {"searched": format_number(seen), "total": format_number(found.total)},
+            "empty_title": _("No match yet.") if page.next_cursor else _("No matching jobs."),
+            "next_url": url("job_search", query=more) if page.next_cursor else "",
+            "stop_url": url("job_search", query={"q": self.text, "after": self.cursor, "seen": self.seen, "stop": 1})
+            if page.next_cursor and not rows and not self.is_stopped
+            else "",
+            "first_url": url("job_search", query={"q": self.text}),
+            "is_later": bool(self.cursor),
+            "lists": self._lists(rows, url),
+        }
+
+    def _lists(self, rows: Sequence[Mapping[str, Any]], url: PageUrl) -> list[tuple[str, str]]:
+        """The lists of queues that have these jobs, filtered alike, where one can act on all of them: name, URL."""
+        params = query_of_search(self.query.filter) if self.query else None
+        if params is None:
+            return []
+        lists = dict.fromkeys((row["job"].queue, row["list"]) for row in rows)
+        query = {name: text for name, text in params.items() if text}
+        return [
+            (
+                _("%(state)s in %(queue)s") % {"state": LIST_LABELS[state], "queue": queue},
+                url("queue_change", queue, query={"state": state, **query}),
+            )
+            for queue, state in lists
+        ]
+
+
+def _examples() -> list[tuple[str, str]]:
+    return [
+        ("018f3c2e…", _("the ID of a job: opens it; id:018f finds all whose ID starts so")),
+        ("task:send_mail", _("a task: its full name, or the end of it")),
+        ("client:acme", _("a client; client: without a name finds jobs without one")),
+        ("workflow:month-end", _("a workflow: its name or ID")),
+        ("error:timeout", _("a class of error, or a part of the newest message")),
+        ("queue:mail state:dead", _("in this queue and state; the words can be given more than once")),
+        ("since:1h before:2026-01-31T08:00", _("when it died, finished or is due, else when it became ready")),
+        ("no stock", _("any text in the ID, task, client, arguments or error")),
+    ]

@@ -1,0 +1,177 @@
+"""The pages of workflows: a list, one with its graph, cancel it, requeue its dead jobs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from django_rtq import models
+from django_rtq.console.admin import permissions
+from django_rtq.console.admin.action_log import log_action
+from django_rtq.console.admin.display.charts.graph import MOST, graph, state_text
+from django_rtq.console.admin.display.paged_list import ListParams, paged_context
+from django_rtq.console.admin.display.sanitize import clean_text
+from django_rtq.console.admin.pages.bulk.pages import AllJobs, BulkPages
+from django_rtq.console.admin.pages.page_admin import Route
+from django_rtq.console.formatting import format_number
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.places import viewed_backend
+from django_rtq.exceptions import WorkflowNotFound
+from django_rtq.jobs.job import moment
+from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, WorkflowState, count_workflows
+from django_rtq.workflows.members import recent_in, viewed_places, why_not_started
+
+CANCELLED_IN_REQUEST = 2_000  # jobs; heartbeats cancel the others
+
+
+class WorkflowListParams(ListParams):
+    """What the URL of the list says."""
+
+    STATES = tuple(map(str, WorkflowState))
+
+
+class WorkflowAdmin(BulkPages):
+    """The list of workflows, and a page for each."""
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("", "changelist", self.workflows),
+            Route("<str:workflow_id>/", "change", self.workflow),
+            Route("<str:workflow_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
+            Route("<str:workflow_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "BOTH"),
+        ]
+
+    def workflows(self, request: HttpRequest) -> HttpResponse:
+        """Those of all states or of one, the last in which something happened first."""
+        params, places = WorkflowListParams.read(request.GET), viewed_places()
+        counts = get_inspector().in_places(places, lambda place: count_workflows(params.state, backend=place))
+        shown = recent_in(places, params.PER_PAGE, start=params.start, state=params.state)
+        number = sum(counts.values())
+        context = {
+            "title": _("Workflows"),
+            "rows": [_row(progress) for progress in shown],
+            "tabs": [
+                {
+                    "title": state_text(state) if state else _("all"),
+                    "url": self.url("workflow_changelist", query={"state": state}),
+                    "is_current": state == params.state,
+                }
+                for state in ("", *params.STATES)
+            ],
+            **paged_context(params, len(shown), number, lambda query: self.url("workflow_changelist", query=query)),
+        }
+        return self.render(request, "workflows.html", context)
+
+    def workflow(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
+        """Its steps, as a graph and as a table."""
+        try:
+            progress = _flow(workflow_id).progress()
+        except WorkflowNotFound:
+            return self._not_found(request, workflow_id)
+        dead_url = partial(self._dead_url, workflow_id)
+        context = {
+            "title": _("Workflow %(name)s") % {"name": clean_text(progress.name, 100)},
+            "breadcrumbs": [{"url": self.url("workflow_changelist"), "title": _("Workflows")}],
+            **_row(progress),
+            "graph": graph(progress.steps, dead_url) if progress.steps else "",
+            "more_steps": max(0, len(progress.steps) - MOST),
+            "steps": [_step_row(progress, step, dead_url(step)) for step in progress.steps],
+            "jobs_url": self.url("job_search", query={"q": f"workflow:{workflow_id}"}),
+            "dead": sum(step.dead for step in progress.steps),
+        }
+        return self.render(request, "workflow.html", context)
+
+    def cancel(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
+        """End it, after confirmation."""
+        flow = _flow(workflow_id)
+        try:
+            progress = flow.progress()
+            is_cancelled = request.method == "POST" and flow.cancel(most_jobs=CANCELLED_IN_REQUEST)
+        except WorkflowNotFound:
+            return self._not_found(request, workflow_id)
+        name = clean_text(progress.name, 100)
+        if request.method == "POST":
+            if is_cancelled:
+                said = _("Cancelled workflow %(name)s.") % {"name": name}
+                log_action(request, models.Workflow(name=workflow_id[:255]), said)
+                text = _("Workflow %(name)s is cancelled. Running jobs were asked to stop.")
+                messages.success(request, text % {"name": name})
+            else:
+                messages.warning(request, _("Nothing was done: the workflow is over."))
+            return HttpResponseRedirect(self.url("workflow_change", workflow_id))
+        context = {
+            "title": _("Cancel a workflow"),
+            "question": _("This cancels workflow %(name)s.") % {"name": name},
+            "consequence": _("No step starts any more. Waiting jobs are cancelled, running ones are asked to stop."),
+            "action": self.url("workflow_cancel", workflow_id),
+            "verb": _("Cancel workflow"),
+            "back": self.url("workflow_change", workflow_id),
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    def requeue(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
+        """Requeue its dead jobs, after confirmation."""
+        try:
+            name = clean_text(_flow(workflow_id).progress().name, 100)
+        except WorkflowNotFound:
+            return self._not_found(request, workflow_id)
+        jobs = AllJobs(
+            wanted=JobFilter(workflow=workflow_id),
+            log=lambda text: log_action(request, models.Workflow(name=workflow_id[:255]), text),
+            title=_("Requeue the dead jobs of workflow %(name)s") % {"name": name},
+            question=lambda counted: (
+                ngettext(
+                    "This requeues %(count)s dead job of workflow %(name)s.",
+                    "This requeues %(count)s dead jobs of workflow %(name)s.",
+                    counted.count,
+                )
+                % {"count": format_number(counted.count), "name": name}
+            ),
+            consequence=_("Requeued jobs get all their attempts again, and the workflow goes on."),
+            nothing=_("Nothing was done: no job of the workflow is dead."),
+            action=self.url("workflow_requeue", workflow_id),
+            breadcrumbs=[{"url": self.url("workflow_changelist"), "title": _("Workflows")}],
+            back=self.url("workflow_change", workflow_id),
+        )
+        return self.act_on_all(request, "requeue", jobs)
+
+    def _dead_url(self, flow: str, step: StepProgress) -> str:
+        return self.url("job_search", query={"q": f"state:dead workflow:{flow} task:{step.task}"})
+
+    def _not_found(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
+        why = _("Workflow %(id)s was not found. The ID is wrong, or it ended long ago.")
+        return self._render_problem(
+            request, _("Workflow not found"), why % {"id": clean_text(workflow_id, 40)}, status=404
+        )
+
+
+def _flow(workflow_id: str) -> Workflow:
+    return Workflow(workflow_id, backend=viewed_backend())
+
+
+def _row(progress: WorkflowProgress) -> dict[str, Any]:
+    """What the list and the page of a workflow show."""
+    return {
+        "flow": progress,
+        "state_text": state_text(progress.state),
+        "made_at": moment(progress.made_ms),
+        "ended_at": moment(progress.ended_ms),
+        "jobs_text": _("%(done)s of %(size)s")
+        % {"done": format_number(progress.done), "size": format_number(progress.size)},
+    }
+
+
+def _step_row(progress: WorkflowProgress, step: StepProgress, dead_url: str) -> dict[str, Any]:
+    return {
+        "step": step,
+        "state_text": state_text(step.state),
+        "after": ", ".join(map(str, step.after)),
+        "reasons": "; ".join(why_not_started(progress, step)),
+        "dead_url": dead_url if step.dead else "",
+    }

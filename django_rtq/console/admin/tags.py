@@ -1,0 +1,128 @@
+"""Template tags and filters of the admin pages."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import django
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+
+from django_rtq.clocks import utc_now
+from django_rtq.console.admin.display import sanitize
+from django_rtq.console.admin.display.charts import svg
+from django_rtq.console.admin.refreshing import content_digest
+from django_rtq.console.admin.urls import page_url
+from django_rtq.console.formatting import (
+    EMPTY_VALUE,
+    format_duration,
+    format_moment,
+    format_number,
+    format_percent,
+)
+
+register = template.Library()
+register.filter("rtq_number", format_number)
+register.filter("rtq_percent", format_percent)
+register.filter("rtq_duration", format_duration)
+
+
+@register.filter
+def rtq_text(text: object, max_length: int = 200) -> str:
+    """Untrusted text: escape non-printable characters, and truncate."""
+    return sanitize.clean_text(text, max_length)
+
+
+@register.filter
+def rtq_json(value: Any, max_length: int = 0) -> str:
+    """A value as indented JSON, truncated."""
+    return sanitize.pretty_json(value, max_length or sanitize.MAX_VALUE_LENGTH)
+
+
+@register.filter
+def rtq_short(task: object) -> str:
+    """The last part of a dotted name."""
+    return sanitize.clean_text(task, 300).rpartition(".")[2]
+
+
+@register.filter
+def rtq_query(value: str, name: str) -> str:
+    """A query parameter, also an empty one."""
+    return urlencode({name: value})
+
+
+@register.simple_tag
+def rtq_ago(moment: datetime | None, now: datetime | None = None) -> str:
+    """The time since or until then, with the exact time as a tooltip."""
+    if moment is None:
+        return EMPTY_VALUE
+    seconds = ((now or utc_now()) - moment).total_seconds()
+    text = _("in %(duration)s") if seconds < 0 else _("%(duration)s ago")
+    return rtq_moment(moment, text % {"duration": format_duration(abs(seconds) if abs(seconds) >= 1 else 1.0)})
+
+
+@register.simple_tag
+def rtq_moment(moment: datetime | None, text: str = "") -> str:
+    """A time in the current time zone, to the second; or a text with the time as a tooltip."""
+    if moment is None:
+        return EMPTY_VALUE
+    whole = format_moment(moment)
+    return format_html('<time datetime="{}" title="{}" dir="auto">{}</time>', moment.isoformat(), whole, text or whole)
+
+
+@register.simple_tag
+def rtq_sparkline(values: list[float], label: str) -> SafeString:
+    """A small line chart without axes."""
+    return svg.sparkline(values, label)
+
+
+@register.simple_tag(takes_context=True)
+def rtq_url(context: template.Context, name: str, *args: str, **query: object) -> str:
+    """The URL of a page on the current admin site."""
+    return page_url(str(context.get("site_name") or "admin"), name, *args, query=query)
+
+
+@register.simple_tag(takes_context=True)
+def rtq_nonce(context: template.Context) -> str:
+    """The nonce of the content security policy, if there is one: Django's (from 6.0 on) or django-csp's."""
+    request = context.get("request")
+    for name in ("_csp_nonce", "csp_nonce"):
+        nonce = getattr(request, name, None)
+        if nonce is not None:  # Django's nonce is falsy until its text is requested
+            return format_html(' nonce="{}"', str(nonce))
+    return ""
+
+
+class LiveNode(template.Node):
+    """A region of a page that a refresh replaces."""
+
+    def __init__(self, name: str, inside: template.NodeList) -> None:
+        self._name = name
+        self._inside = inside
+
+    def render(self, context: template.Context) -> SafeString:
+        inside = mark_safe(self._inside.render(context))
+        digest = content_digest(inside)
+        is_known = digest in (context.get("known_digests") or ())
+        return format_html(
+            '<div data-rtq-live="{}" data-rtq-digest="{}">{}</div>', self._name, digest, "" if is_known else inside
+        )
+
+
+@register.tag
+def rtq_live(parser: template.base.Parser, token: template.base.Token) -> LiveNode:
+    """{% rtq_live name %} … {% endrtq_live %}: a region of a page. A refresh leaves out what the page has already."""
+    _, name = token.split_contents()
+    inside = parser.parse(("endrtq_live",))
+    parser.delete_first_token()
+    return LiveNode(name, inside)
+
+
+@register.simple_tag
+def rtq_lists_breadcrumbs() -> bool:
+    """Whether this version of Django renders breadcrumbs as a list."""
+    return django.VERSION >= (6, 1)

@@ -1,0 +1,156 @@
+"""Users with permissions, and jobs in every state."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from django_rtq.broker.redis.client import RedisClient
+from django_rtq.console.admin import permissions
+from django_rtq.console.admin.pages import page_admin
+from django_rtq.console.admin.pages.page_admin import PageAdmin
+from tests.broker.model.step_calls import suspend
+from tests.support.jobs import (
+    QUEUE,
+    claimed_job,
+    dead_job,
+    finished_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+)
+from tests.support.workflows import FLOW, blocked_flow
+
+MAIL = "testproject.shop.tasks.send_order_mail"
+ALL = [value for name, value in vars(permissions).items() if name.isupper()]
+
+
+@pytest.fixture
+def person(db):
+    """Creates a staff user with these permissions. Returns a logged-in client."""
+
+    def sign_in(*permissions, **options):
+        user = User.objects.create(username=f"user-{User.objects.count()}", is_staff=True)
+        names = [permission.partition(".")[2] for permission in permissions]
+        user.user_permissions.set(Permission.objects.filter(codename__in=names, content_type__app_label="django_rtq"))
+        client = Client(**options)
+        client.force_login(user)
+        return client
+
+    return sign_in
+
+
+@pytest.fixture
+def admin_user(db):
+    """A superuser without a password: to hash one takes most of a second."""
+    return User.objects.create(username="admin", is_staff=True, is_superuser=True)
+
+
+@pytest.fixture
+def viewer(person):
+    """A user who may only view the pages."""
+    return person(permissions.VIEW)
+
+
+@pytest.fixture
+def operator(person):
+    """A user with all our permissions."""
+    return person(*ALL)
+
+
+@pytest.fixture
+def round_trips(monkeypatch):
+    """A list that grows with every round trip to Redis."""
+    found, exchange = [], RedisClient._exchange
+
+    def counted(self, commands, **options):
+        found.append(len(commands))
+        return exchange(self, commands, **options)
+
+    monkeypatch.setattr(RedisClient, "_exchange", counted)
+    return found
+
+
+def body(*args, task=MAIL, **kwargs):
+    """The JSON body of a job."""
+    return json.dumps({"task": task, "args": args, "kwargs": kwargs}, separators=(",", ":"))
+
+
+@pytest.fixture
+def jobs(broker):
+    """A job in each state, in one queue."""
+    return SimpleNamespace(
+        running=claimed_job(broker, "running", worker="w0", body=body("bakery", 6), client="bakery"),
+        dead=dead_job(broker, "dead", body=body("bakery", 1), client="bakery"),
+        retrying=retrying_job(broker, "retrying", body=body("bakery", 2), client="bakery"),
+        finished=finished_job(broker, "finished", body=body("bakery", 3), client="bakery"),
+        scheduled=scheduled_job(broker, "scheduled", body=body("florist", 4), client="florist"),
+        queued=queued_job(broker, "queued", body=body("florist", 5), client="florist"),
+    )
+
+
+@pytest.fixture(autouse=True)
+def blocked_workflow(request):
+    """A workflow with a dead job, in a queue of its own."""
+    if "jobs" in request.fixturenames and "workflow_" in request.node.name:
+        blocked_flow(request.getfixturevalue("broker"))
+
+
+@pytest.fixture(autouse=True)
+def waiting_job(request):
+    """The job that runs waits for an event."""
+    if "jobs" in request.fixturenames and "job_send" in request.node.name:
+        suspend(request.getfixturevalue("broker"), request.getfixturevalue("jobs").running, worker="w0")
+
+
+def every_page():
+    """All routes of all admins: (name of the URL, route)."""
+    for model, pages in admin.site._registry.items():
+        for page in pages.routes() if isinstance(pages, PageAdmin) else ():
+            yield f"{model._meta.model_name}_{page.name}", page
+
+
+def url_of(name, jobs=None):
+    """A URL at which that page has something to show."""
+    dead = jobs.dead.id if jobs else "x"
+    args = {"job": [dead], "queue": [QUEUE], "worker": ["w1"], "registeredtask": [MAIL], "workflow": [FLOW]}
+    model, _, action = name.partition("_")
+    wants = args.get(model, []) if action not in ("changelist", "search") and "bulk" not in action else []
+    if name == "queue_forget":
+        wants = ["mail"]  # which has no jobs
+    if name == "worker_wake_all":
+        wants = []
+    if name in ("job_run_now", "job_cancel") and jobs:
+        wants = [jobs.scheduled.id]
+    if name in ("job_terminate", "job_send") and jobs:
+        wants = [jobs.running.id]
+    query = {"queue": QUEUE} if model in ("deadletter", "job") and action != "changelist" else {}
+    if model == "client" and action != "changelist":
+        query = {"queue": QUEUE, "client": "bakery" if action == "requeue" else "florist"}
+    if name == "job_search":
+        query = {"q": "task:send_order_mail"}
+    elif name == "job_terminate":
+        query = {}  # wherever it runs
+    if action.endswith("progress"):
+        query |= {"until_ms": 10**15, "total": 5}
+    return page_admin.page_url("admin", name, *wants, query=query)
+
+
+def links(html):
+    """The URLs of the links and forms of a page."""
+    return re.findall(r'(?:href|action|formaction|src)="([^"]*)"', html)
+
+
+def logged():
+    """The texts of the log, the newest first."""
+    return list(LogEntry.objects.order_by("-pk").values_list("change_message", flat=True))
+
+
+def text(response):
+    """The HTML of a response."""
+    return response.content.decode()

@@ -1,0 +1,129 @@
+"""Bulk actions on jobs of all states but dead: see test_dead_letters.py for those."""
+
+import re
+
+import pytest
+
+from django_rtq.console.admin import permissions
+from django_rtq.console.admin.pages.bulk import pages as bulk_pages
+from django_rtq.console.inspector.actions import VERBS
+from django_rtq.jobs.job import JobState
+from tests.console.admin.conftest import logged, text
+from tests.console.admin.test_dead_letters import hidden_fields, said
+from tests.console.inspector.test_sweep import later_job
+from tests.support.jobs import QUEUE, queued_job
+
+BULK = "/admin/django_rtq/job/bulk/"
+LIST = f"/admin/django_rtq/queue/{QUEUE}/"
+SAME_FOR_ALL = {"requeue": "deadletter/requeue", "discard": "deadletter/discard"}
+PATHS = {**SAME_FOR_ALL, "run_now": "job/bulk/run-now", "cancel": "job/bulk/cancel"}
+
+
+@pytest.fixture
+def short_of_time(monkeypatch):
+    """A request stops after one step."""
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "STEP", 2)
+
+
+@pytest.mark.parametrize("state", VERBS)
+def test_each_list_offers_what_can_be_done_with_its_jobs(state, jobs, operator, viewer):
+    html = text(operator.get(LIST, {"state": state}))
+    offered = {verb for verb, path in PATHS.items() if f"/{path}/" in html}
+
+    assert offered == set(VERBS[state])
+    assert {verb for verb, path in PATHS.items() if f"/{path}-all/" in html} == set(VERBS[state])
+    assert not any(f"/{path}" in text(viewer.get(LIST, {"state": state})) for path in PATHS.values())
+
+
+def test_selected_jobs_are_run_now(broker, jobs, operator, inspector):
+    operator.post(f"{BULK}run-now/", {"queue": QUEUE, "state": "scheduled", "id": [jobs.scheduled.id, jobs.dead.id]})
+
+    assert inspector.find(jobs.scheduled.id).state is JobState.QUEUED
+    page = said(operator)
+    assert "1 job is queued now." in page
+    assert "Nothing was done with 1 of them: it is not scheduled any more, or may not run now." in page
+    assert logged() == [f"1 job is queued now. {jobs.scheduled.id}"]
+
+
+def test_selected_jobs_are_cancelled_after_a_question(broker, jobs, operator, inspector):
+    given = {"queue": QUEUE, "state": "queued", "id": [jobs.queued.id]}
+    html = text(operator.post(f"{BULK}cancel/", given))
+    assert "Cancel 1 queued job?" in html
+    assert inspector.find(jobs.queued.id).state is JobState.QUEUED
+
+    operator.post(f"{BULK}cancel/", hidden_fields(html))
+
+    assert inspector.find(jobs.queued.id).state is JobState.CANCELLED
+    assert "1 job was cancelled." in said(operator)
+
+    operator.post(f"{BULK}cancel/", hidden_fields(html))
+    told = said(operator)
+    assert "Nothing was done with 1 of them: it is not queued any more" in told
+    assert "1 job was cancelled." not in told
+
+
+def test_running_jobs_are_asked_to_stop(jobs, operator, inspector):
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "running"}))
+    assert "Ask 1 running job to stop?" in html
+
+    operator.post(f"{BULK}cancel-all/", hidden_fields(html))
+
+    assert inspector.find(jobs.running.id).is_stopping
+    assert "1 job was asked to stop." in said(operator)
+
+
+def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator, inspector):
+    jobs = [queued_job(broker, client=client) for client in "aab"]
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "client": "a"}))
+    assert "Cancel 2 queued jobs?" in html
+    assert "Jobs that are made from now on are not affected." in html
+    (until_ms,) = hidden_fields(html)["until_ms"]
+    later = later_job(broker, int(until_ms) + 60_000, client="a")
+
+    answer = operator.post(f"{BULK}cancel-all/", hidden_fields(html))
+
+    assert answer["Location"] == f"{LIST}?state=queued&client=a"
+    assert [inspector.find(job.id).state for job in (*jobs, later)] == ["cancelled", "cancelled", "queued", "queued"]
+    assert logged()[0].startswith("2 jobs were cancelled. (Queue: default, State: queued, Client: a, ")
+
+
+def test_all_of_a_client_with_a_space_are_not_those_of_another(broker, operator, inspector):
+    jobs = [queued_job(broker, client=client) for client in (" acme", "acme")]
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "client": " acme"}))
+
+    operator.post(f"{BULK}cancel-all/", hidden_fields(html))
+
+    assert [inspector.find(job.id).state for job in jobs] == ["cancelled", "queued"]
+
+
+@pytest.mark.parametrize("state", ["dead", "scheduled"])
+def test_a_question_is_about_the_jobs_of_now(jobs, operator, state):
+    page = "/admin/django_rtq/deadletter/discard-all/" if state == "dead" else f"{BULK}cancel-all/"
+    html = text(operator.get(page, {"queue": QUEUE, "state": state, "until_ms": 10**14}))
+
+    assert int(hidden_fields(html)["until_ms"][0]) < 10**14
+
+
+@pytest.mark.parametrize(("verb", "state"), [("run-now", "queued"), ("cancel", "dead"), ("cancel", "finished")])
+def test_a_state_in_which_it_cannot_be_done_is_ignored(jobs, operator, verb, state):
+    html = text(operator.get(f"{BULK}{verb}-all/", {"queue": QUEUE, "state": state}))
+
+    assert re.search(r"Cancel 1 queued job\?|Queue 1 scheduled job now\?", html)
+
+
+@pytest.mark.parametrize(
+    ("verb", "needed"), [("run-now", permissions.REQUEUE), ("cancel", permissions.CANCEL)], ids=str
+)
+def test_each_action_needs_its_permission(jobs, person, verb, needed):
+    others = [value for name, value in vars(permissions).items() if name.isupper() and value != needed]
+    without = person(*others)
+
+    assert without.post(f"{BULK}{verb}/", {"queue": QUEUE, "id": "x"}).status_code == 403
+    assert without.get(f"{BULK}{verb}-all/", {"queue": QUEUE}).status_code == 403
+
+
+def test_nothing_is_done_without_a_selection_or_a_queue(jobs, operator):
+    operator.post(f"{BULK}cancel/", {"queue": QUEUE})
+    assert "no job was selected" in said(operator)
+    assert operator.get(f"{BULK}cancel-all/").status_code == 302

@@ -1,0 +1,308 @@
+"""The pages of clients: pauses, limits and purging."""
+
+import re
+from html import unescape
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from django_rtq.console.admin.refreshing import REFRESH_HEADER
+from django_rtq.console.inspector.clients import client_list
+from django_rtq.jobs.job import JobState
+from tests.console.admin.conftest import ALL, logged, text
+from tests.console.admin.test_dead_letters import hidden_fields, said
+from tests.management.commands import dead_letter
+from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, scheduled_job
+
+LIST = "/admin/django_rtq/client/"
+PAGE = f"{LIST}client/"
+WITHOUT_A_NAME = f"{PAGE}?client="
+
+
+def test_the_list_shows_who_waits_over_all_queues(broker, inspector, operator):
+    queued_job(broker, client="bakery")
+    queued_job(broker, client="bakery", queue="low")
+    inspector.limits.pause_client(QUEUE, "florist")
+    inspector.limits.set_client(QUEUE, "grocer", max_running=1)
+
+    html = text(operator.get(LIST))
+
+    assert f'href="{PAGE}?client=bakery"' in html
+    assert f'href="{PAGE}?client=florist"' in html
+    assert "has limits" in html
+
+
+def rows(html):
+    """The names of the clients of a list, in its order."""
+    return re.findall(r'<th scope="row"><a href="[^"]*client=([^"]*)"', html)
+
+
+def test_the_list_is_sorted_by_the_columns_of_its_url(broker, operator):
+    for client, number in (("bakery", 1), ("florist", 3), ("grocer", 2)):
+        for _ in range(number):
+            queued_job(broker, client=client)
+
+    html = text(operator.get(LIST))
+    assert rows(html) == ["florist", "grocer", "bakery"]
+    assert 'aria-sort="descending"><a href="/admin/django_rtq/client/?sort=-queued">Queued</a>' in html
+    html = text(operator.get(LIST, {"sort": "-queued"}))
+    assert rows(html) == ["bakery", "grocer", "florist"]
+    assert 'aria-sort="ascending"><a href="/admin/django_rtq/client/">Queued</a>' in html
+    html = text(operator.get(LIST, {"sort": "name"}))
+    assert rows(html) == ["bakery", "florist", "grocer"]
+    assert 'aria-sort="ascending"><a href="/admin/django_rtq/client/?sort=-name">Client</a>' in html
+    assert rows(text(operator.get(LIST, {"sort": "-nonsense"}))) == ["florist", "grocer", "bakery"]
+
+
+def test_the_list_is_searched_and_limited_by_its_url(broker, inspector, operator):
+    for client in ("bakery", "Bakers & Co", "florist"):
+        queued_job(broker, client=client)
+    inspector.limits.pause_client(QUEUE, "florist")
+
+    html = text(operator.get(LIST, {"search": "BAKE", "sort": "name"}))
+    assert [name.lower() for name in rows(html)] == ["bakers+%26+co", "bakery"]
+    assert 'value="BAKE"' in html
+    assert "?search=BAKE&amp;state=paused&amp;sort=name" in html
+    assert rows(text(operator.get(LIST, {"state": "paused"}))) == ["florist"]
+    html = text(operator.get(LIST, {"search": "nosuch"}))
+    assert "No client matches." in html
+    assert "There are 3 clients that have jobs" in html
+    assert f'href="{PAGE}?client=nosuch"' in html
+
+
+def test_the_list_has_pages(broker, operator):
+    for number in range(101):
+        queued_job(broker, client=f"client{number:03}")
+
+    html = text(operator.get(LIST, {"sort": "name"}))
+    assert rows(html) == [f"client{number:03}" for number in range(50)]
+    assert "1–50 of 101" in html  # noqa: RUF001
+    assert 'href="/admin/django_rtq/client/?sort=name&amp;page=2" rel="next"' in html
+    assert 'rel="prev"' not in html
+    html = text(operator.get(LIST, {"sort": "name", "page": "3"}))
+    assert rows(html) == ["client100"]
+    assert 'rel="next"' not in html
+    html = text(operator.get(LIST, {"sort": "name", "page": "9"}))
+    assert "This page is empty." in html
+    assert "?sort=name&amp;page=3" in html
+
+
+def test_a_list_of_many_says_how_old_it_is(broker, operator, monkeypatch, round_trips):
+    monkeypatch.setattr(client_list, "FEW", 1)
+    for client in ("bakery", "florist"):
+        queued_job(broker, client=client)
+    del round_trips[:]
+
+    assert "Counted 1.0 s ago." in text(operator.get(LIST))
+    assert len(round_trips) <= 3
+    del round_trips[:]
+    queued_job(broker, client="grocer")
+    del round_trips[:]
+    assert "grocer" not in text(operator.get(LIST))
+    assert round_trips == []
+    operator.post(f"{LIST}pause/", {"client": "grocer", "queue": QUEUE})
+    assert rows(text(operator.get(LIST, {"state": "paused"}))) == ["grocer"]
+
+
+def test_without_clients_it_says_so(broker, operator):
+    assert "No client has jobs." in text(operator.get(LIST))
+
+
+def test_a_client_is_shown_with_its_limits_and_why_it_waits(broker, inspector, operator):
+    inspector.limits.set_default(QUEUE, max_running=1)
+    claimed_job(broker, client="bakery")
+    queued_job(broker, client="bakery")
+    claim(broker)
+
+    html = text(operator.get(f"{PAGE}?client=bakery"))
+
+    assert "at its limit of 1 running job" in html
+    assert "set at run time, for each client" in html
+    assert "Pause in all queues" in html
+
+
+def test_the_client_without_a_name_has_a_page(broker, operator):
+    queued_job(broker)
+    assert "Client (none)" in text(operator.get(WITHOUT_A_NAME))
+    queued_job(broker, client="x")
+    assert f'href="{WITHOUT_A_NAME}"' in text(operator.get(LIST))
+
+
+def test_the_client_without_a_name_has_no_links_to_what_belongs_to_all_clients(broker, person):
+    user = person(*ALL)
+    queued_job(broker)
+
+    html = text(user.get(WITHOUT_A_NAME))
+
+    assert f'<th scope="row">{QUEUE}</th>' in html
+
+
+def test_spaces_in_the_name_of_a_client_are_kept(broker, person):
+    user = person(*ALL)
+    job, _other = (queued_job(broker, client=client) for client in (" acme", "acme"))
+
+    answer = user.get(PAGE, {"client": " acme"})
+    (link,) = re.findall(r'<th scope="row"><a href="([^"]*)"', text(answer))
+
+    assert [row["job"].id for row in user.get(unescape(link)).context["job_rows"]] == [job.id]
+
+
+def test_a_client_that_nobody_knows_is_no_error(broker, operator):
+    queued_job(broker)
+    assert "Nothing is known of this client." in text(operator.get(f"{PAGE}?client=nobody"))
+
+
+@pytest.mark.parametrize("client", ["x" * 201, "a\nb"])
+def test_what_cannot_be_a_client_is_not_found(broker, operator, client):
+    assert operator.get(PAGE, {"client": client}).status_code == 404
+
+
+def test_the_buttons_of_each_queue_belong_to_one_form(broker, inspector, operator):
+    for queue in (QUEUE, "low"):
+        queued_job(broker, client="bakery", queue=queue)
+    inspector.limits.pause_client("low", "bakery")
+
+    html = text(operator.get(PAGE, {"client": "bakery"}))
+
+    form = re.search(r'<form method="post" id="rtq-pause" action="([^"]*)">.*?</form>', html)
+    assert form[1] == f"{LIST}pause/"
+    assert '<input type="hidden" name="client" value="bakery">' in form[0]
+    buttons = re.findall(r'<button form="rtq-pause" name="queue" value="([^"]*)"(?: formaction="(.*?)")?>(.*?)<', html)
+    assert sorted(buttons) == [(QUEUE, "", "Pause"), ("low", f"{LIST}resume/", "Resume")]
+
+
+def test_a_refresh_of_a_client_in_many_queues_is_small(broker, operator):
+    for number in range(50):
+        queued_job(broker, client="client-7", queue=f"queue-{number}")
+
+    assert len(operator.get(PAGE, {"client": "client-7"}, headers={REFRESH_HEADER: "1"}).content) < 30_000
+
+
+def test_a_client_is_paused_and_resumed(broker, inspector, operator):
+    queued_job(broker, client="bakery")
+    queued_job(broker, client="bakery", queue="low")
+
+    answer = operator.post(f"{LIST}pause/", {"client": "bakery", "queue": QUEUE})
+    assert answer["Location"] == f"{PAGE}?client=bakery"
+    assert claim(broker) == []
+    (found,) = inspector.clients.get("bakery", [QUEUE])
+    assert found.pause.by.startswith("user-")
+    assert "paused by user-" in text(operator.get(f"{PAGE}?client=bakery"))
+    operator.post(f"{LIST}pause/", {"client": "bakery"})
+    assert all(one.pause for one in inspector.clients.get("bakery"))
+    operator.post(f"{LIST}pause/", {"client": "bakery"})
+    assert "already paused" in said(operator)
+
+    operator.post(f"{LIST}resume/", {"client": "bakery"})
+    assert not any(one.pause for one in inspector.clients.get("bakery"))
+    operator.post(f"{LIST}resume/", {"client": "bakery"})
+    assert "is not paused" in said(operator)
+    assert sorted(logged()) == [
+        "Paused in default.",
+        "Paused in low.",
+        "Resumed in default, low.",
+    ]
+    assert {entry.object_id for entry in LogEntry.objects.all()} == {"bakery"}
+
+
+def test_limits_of_a_client_are_changed(broker, inspector, operator):
+    broker.limits.change(QUEUE, {"settings:client:bakery": "max_running=7"})
+    page = f"{LIST}limits/?queue={QUEUE}&client=bakery"
+    assert "The settings say 7." in text(operator.get(page))
+
+    answer = operator.post(page, {"queue": QUEUE, "client": "bakery", "max_running": "3"})
+
+    assert answer["Location"] == f"{PAGE}?client=bakery"
+    (found,) = inspector.clients.get("bakery", [QUEUE])
+    assert (found.own["max_running"].value, found.own["max_running"].is_from_settings) == (3, False)
+    assert 'value="3"' in text(operator.get(page))
+    operator.post(page, {"queue": QUEUE, "client": "bakery", "max_running": "none"})
+    assert inspector.clients.get("bakery", [QUEUE])[0].own["max_running"].value is None
+    operator.post(page, {"queue": QUEUE, "client": "bakery", "max_running": ""})
+    assert inspector.clients.get("bakery", [QUEUE])[0].own["max_running"].value == 7
+    assert [entry.object_id for entry in LogEntry.objects.all()] == ["bakery"] * 3
+
+
+@pytest.mark.parametrize(("scope", "part"), [("each", "default"), ("queue", "queue")])
+def test_limits_of_a_queue_are_changed(broker, inspector, operator, scope, part):
+    queued_job(broker)
+    assert f"limits/?queue={QUEUE}&amp;scope={scope}" in text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/"))
+
+    data = {"queue": QUEUE, "scope": scope, "client": "", "max_running": "3"}
+    answer = operator.post(f"{LIST}limits/", data)
+
+    assert answer["Location"] == f"/admin/django_rtq/queue/{QUEUE}/"
+    assert getattr(inspector.limits.read(QUEUE), part)["max_running"].value == 3
+    operator.post(f"{LIST}limits/", data)
+    assert "Nothing was changed" in said(operator)
+    assert LogEntry.objects.get().object_id == QUEUE
+
+
+@pytest.mark.parametrize("wrong", ["-1", "many", "1.5"])
+def test_a_wrong_limit_changes_nothing(broker, inspector, operator, wrong):
+    answer = operator.post(f"{LIST}limits/", {"queue": QUEUE, "client": "bakery", "max_running": wrong})
+
+    assert f"{wrong!r} is not a whole number from 0 on, 'none' or 'settings'." in unescape(text(answer))
+    assert inspector.limits.read(QUEUE).clients == {}
+    assert operator.post(f"{LIST}limits/", {"queue": "no queue", "max_running": "1"}).status_code == 404
+
+
+def test_the_jobs_of_a_client_are_purged_after_a_question(broker, inspector, operator):
+    kept = queued_job(broker, client="florist")
+    queued_job(broker, client="bakery")
+    scheduled_job(broker, client="bakery")
+    page = f"{LIST}purge/?queue={QUEUE}&client=bakery"
+
+    assert "This deletes 2 jobs of client bakery that are waiting in queue default." in text(operator.get(page))
+    assert inspector.clients.get("bakery", [QUEUE])[0].is_known
+    while inspector.clients.get("bakery", [QUEUE])[0].is_known:
+        operator.post(f"{LIST}purge/", {"queue": QUEUE, "client": "bakery"})
+
+    assert "2 jobs were purged." in said(operator)
+    assert claim(broker) == [kept.id]
+    assert logged()[0] == "default: 2 jobs were purged."
+
+
+def confirm_form(client, page):
+    """The fields of the form that asks, and the HTML of the page."""
+    html = text(client.get(page))
+    return hidden_fields(html), html
+
+
+def test_its_jobs_are_cancelled_in_all_queues_after_a_question(broker, inspector, operator):
+    kept = [queued_job(broker, client="florist"), queued_job(broker, client="florist", queue="low")]
+    running = claimed_job(broker, client="bakery", queue="high")
+    jobs = [queued_job(broker, client="bakery"), scheduled_job(broker, client="bakery")]
+    jobs.append(queued_job(broker, client="bakery", queue="low"))
+    fields, html = confirm_form(operator, f"{LIST}cancel/?client=bakery")
+    assert "This cancels 3 waiting jobs of client bakery." in html
+    assert "Cancel its jobs …" in text(operator.get(f"{PAGE}?client=bakery"))
+    later = queued_job(broker, client="bakery", queue="low")
+
+    answer = operator.post(f"{LIST}cancel/", fields)
+
+    assert answer["Location"] == f"{PAGE}?client=bakery"
+    assert "3 jobs were cancelled." in said(operator)
+    assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
+    assert {inspector.find(job.id).state for job in (*kept, later)} == {JobState.QUEUED}
+    assert inspector.find(running.id).state is JobState.RUNNING
+    assert logged()[0] == "3 jobs were cancelled."
+    assert "of client bakery." in text(operator.post(f"{LIST}cancel/", {"client": "bakery"}))  # without the moment
+    operator.get(f"{LIST}cancel/?client=grocer")
+    assert "the client has no waiting jobs" in said(operator)
+
+
+@pytest.mark.parametrize("client", ["bakery", ""])
+def test_its_dead_letters_are_requeued_in_all_queues_after_a_question(broker, inspector, operator, client):
+    dead = [dead_letter(broker, client=client, queue=queue) for queue in (QUEUE, "low")]
+    kept = dead_letter(broker, client="florist", queue="low")
+    fields, html = confirm_form(operator, f"{LIST}requeue/?client={client}")
+    assert "This requeues 2 dead letters of client" in html
+
+    operator.post(f"{LIST}requeue/", fields)
+
+    assert {inspector.find(job_id).state for job_id in dead} == {JobState.QUEUED}
+    assert inspector.find(kept).state is JobState.DEAD
+    assert "2 dead letters were requeued." in said(operator)
+    operator.get(f"{LIST}requeue/?client={client}")
+    assert "the client has no dead letters" in said(operator)

@@ -1,0 +1,231 @@
+"""Dead letters: groups, selected ones, and bulk actions."""
+
+import json
+import re
+import time
+from html import unescape
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from django_rtq.console.admin.action_log import ids_text
+from django_rtq.console.admin.pages.bulk import pages as bulk_pages
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.internal_tasks import run_bulk_action
+from tests.console.admin.conftest import body, logged, text
+from tests.management.test_rtq_jobs_dead_letters import break_after
+from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, settlement
+
+PAGE = "/admin/django_rtq/deadletter/"
+LATER = 10**15
+CONFIRMED = {"confirmed": "yes"}
+
+
+def die(broker, *names, error="builtins.ValueError", task="shop.tasks.send", client=""):
+    """Create dead letters of one task with one error."""
+    jobs = [new_job(name, body=body(task=task), client=client) for name in names]
+    claimed_jobs(broker, *jobs, worker="failing")
+    line = json.dumps({"error_class": error, "error": "it broke"}, separators=(",", ":"))
+    broker.settle("failing", QUEUE, settlement("bury", *jobs))
+    broker.sign_off([QUEUE], "failing")
+    for job in jobs:
+        broker.redis.execute_one(("HSET", broker.keys.of(QUEUE).errors, job.id, f"{line}\n"))
+    return [job.id for job in jobs]
+
+
+def hidden_fields(html):
+    """The data that the form of a confirmation page posts."""
+    fields = {}
+    for name, value in re.findall(r'<input type="hidden" name="(?!csrf)(\w+)" value="([^"]*)"', html):
+        fields.setdefault(name, []).append(unescape(value))
+    return fields
+
+
+def said(client):
+    """The messages on the next page."""
+    html = text(client.get("/admin/django_rtq/registeredtask/"))
+    return html[html.index('<ul class="messagelist">') :] if "messagelist" in html else ""
+
+
+def test_they_are_grouped_by_task_and_error(broker, operator):
+    die(broker, "a", "b", "c")
+    die(broker, "d", error="shop.errors.Closed")
+    html = text(operator.get(PAGE))
+    assert html.index("Closed") > 0
+    assert ">3<" in html
+    assert f"/queue/{QUEUE}/?state=dead&amp;task=shop.tasks.send&amp;error=shop.errors.Closed" in html
+
+
+def test_a_group_without_a_name_cannot_be_swept(broker, operator):
+    dead_job(broker, "odd", body="nonsense")
+    assert "requeue-all" not in text(operator.get(PAGE))
+
+
+@pytest.mark.parametrize(("verb", "left"), [("requeue", {"queued": 2}), ("discard", {"queued": 0})])
+def test_the_ticked_ones_and_no_others(verb, left, broker, operator, inspector):
+    a, b, c = die(broker, "a", "b", "c")
+    operator.post(f"{PAGE}{verb}/", {"queue": QUEUE, "id": [a, c], **CONFIRMED})
+    details = inspector.queues.get(QUEUE)
+    assert details.dead == 1
+    assert details.queued == left["queued"]
+    assert inspector.find(b, QUEUE).state == "dead"
+
+
+def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator, inspector):
+    a, b, c = die(broker, "a", "b", "c")
+    back = f"/admin/django_rtq/queue/{QUEUE}/?state=dead"
+
+    html = text(operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": [a, c], "next": back}))
+
+    assert inspector.queues.get(QUEUE).dead == 3
+    assert "Discard 2 dead letters?" in html
+    assert f"<dd>{a}, {c}</dd>" in html
+    assert not LogEntry.objects.exists()
+    answer = operator.post(f"{PAGE}discard/", hidden_fields(html))
+    assert answer["Location"] == back
+    assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == [b]
+
+
+def test_requeueing_ticked_ones_asks_nothing(broker, operator, inspector):
+    operator.post(f"{PAGE}requeue/", {"queue": QUEUE, "id": die(broker, "a")})
+    assert inspector.queues.get(QUEUE).queued == 1
+
+
+def test_who_comes_second_is_told_so(broker, operator, inspector):
+    a, b = die(broker, "a", "b")
+    inspector.requeue(QUEUE, [a])
+    operator.post(f"{PAGE}requeue/", {"queue": QUEUE, "id": [a, b]})
+    words = said(operator)
+    assert "1 dead letter was requeued." in words
+    assert "1 of them is no longer dead" in words
+
+
+def test_many_of_them_are_written_down_in_one_entry(broker, operator):
+    ids = die(broker, *(f"job{n}" for n in range(30)))
+    operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
+    entry = LogEntry.objects.get()
+    assert str(entry) == f"Changed “{QUEUE}” — 30 dead letters were discarded. {ids_text(ids)}"
+
+
+def test_one_form_names_a_thousand_at_most(broker, operator, inspector, settings):
+    ids = [job_id for part in range(3) for job_id in die(broker, *(f"{part}-{n}" for n in range(400)))]
+    settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
+    operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
+    assert inspector.queues.get(QUEUE).dead == 200
+
+
+def test_the_question_repeats_filter_and_number(broker, operator):
+    die(broker, "a", "b")
+    die(broker, "c", error="shop.errors.Closed")
+    html = text(operator.get(f"{PAGE}requeue-all/", {"queue": QUEUE, "error": "Closed", "task": "send"}))
+    assert "Requeue 1 dead letter?" in html
+    assert "<dd>Closed</dd>" in html
+    assert "<dd>send</dd>" in html
+    assert 'name="until_ms"' in html
+
+
+@pytest.mark.parametrize("verb", ["requeue", "discard"])
+def test_all_that_match_and_no_others(verb, broker, operator, inspector):
+    die(broker, "a", "b")
+    kept = die(broker, "c", error="shop.errors.Closed")
+    operator.post(f"{PAGE}{verb}-all/", {"queue": QUEUE, "error": "ValueError", "until_ms": LATER})
+    assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == kept
+
+
+def test_who_dies_after_the_question_is_left_alone(broker, operator, inspector):
+    die(broker, "a", "b")
+    html = text(operator.get(f"{PAGE}discard-all/", {"queue": QUEUE}))
+    until_ms = html.split('name="until_ms" value="')[1].split('"')[0]
+    time.sleep(0.002)  # the next millisecond
+    later = die(broker, "late")
+    operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": until_ms})
+    assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == later
+
+
+def test_a_question_without_any_has_no_button(broker, operator):
+    die(broker, "a")
+    html = text(operator.get(f"{PAGE}discard-all/", {"queue": QUEUE, "error": "Closed"}))
+    assert "Discard 0 dead letters?" in html
+    assert 'name="until_ms"' not in html
+
+
+def test_a_sweep_that_comes_too_late_says_so(broker, operator):
+    operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER})
+    assert "no dead letter matches any more" in said(operator)
+    assert not LogEntry.objects.exists()
+
+
+@pytest.fixture
+def short_of_time(monkeypatch):
+    """A request stops after one step."""
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "STEP", 2)
+
+
+def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector, short_of_time):
+    die(broker, *"abcde")
+    answer = operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER})
+    assert inspector.queues.get(QUEUE).dead == 3
+    page = inspector.job_list.page(QUEUE, "queued")
+    assert page.jobs[0].task == run_bulk_action.name
+    assert page.jobs[0].priority == 100
+    assert LogEntry.objects.count() == 1
+
+    html = text(operator.get(answer["Location"]))
+    assert "2 of 5 requeued." in html
+    assert "no worker serves it" in html
+    assert "Continue here" in html
+
+
+def test_the_job_does_the_rest(broker, operator, inspector, short_of_time):
+    die(broker, *"abcde")
+    operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER, "error": "ValueError"})
+    job = inspector.job_list.page(QUEUE, "queued").jobs[0]
+    assert run_bulk_action(*job.args, **job.kwargs) == 3
+    assert inspector.queues.get(QUEUE).dead == 0
+
+
+def test_where_no_worker_comes_one_goes_on_by_hand(broker, operator, inspector, short_of_time):
+    die(broker, *"abcde")
+    answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
+    assert "2 of 5 discarded." in text(operator.get(answer["Location"]))
+    answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "total": 5})
+    assert "4 of 5 discarded." in text(operator.get(answer["Location"]))
+    operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "total": 5})
+    assert inspector.queues.get(QUEUE).dead == 0
+
+
+def test_they_may_come_slowly(broker, operator, inspector):
+    die(broker, *"abcde")
+    given = {"queue": QUEUE, "until_ms": LATER, "per_second": "2", "error": "ValueError"}
+    answer = operator.post(f"{PAGE}requeue-all/", given)
+    assert inspector.queues.get(QUEUE).dead == 5  # the request itself does nothing
+    assert "0 of 5 requeued." in text(operator.get(answer["Location"]))
+
+    for done, left in ((2, 3), (2, 1), (1, 0)):
+        (job,) = [job for state in ("queued", "scheduled") for job in chores_in(inspector, state)]
+        assert run_bulk_action(*job.args, **job.kwargs) == done
+        inspector.cancel(job.id, QUEUE)
+        assert inspector.queues.get(QUEUE).dead == left
+    assert not chores_in(inspector, "scheduled")
+
+
+def chores_in(inspector, state):
+    """Jobs of the internal task in that state."""
+    return [job for job in inspector.job_list.page(QUEUE, state).jobs if job.task == run_bulk_action.name]
+
+
+@pytest.mark.parametrize("rate", ["-1", "abc", "0", "1e3", ""])
+def test_a_rate_that_makes_no_sense_is_none(rate, broker, operator, inspector):
+    die(broker, "a")
+    operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "per_second": rate})
+    assert inspector.queues.get(QUEUE).dead == 0
+
+
+def test_what_was_done_before_redis_went_away_is_written_down(broker, operator, monkeypatch):
+    die(broker, *"abcde")
+    monkeypatch.setattr(bulk_pages, "STEP", 2)
+    break_after(monkeypatch, 1, BrokerUnavailable("gone"))
+    answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
+    assert answer.status_code == 503
+    assert logged()[0].startswith("2 dead letters were discarded.")

@@ -1,0 +1,180 @@
+"""The banner of the overview: what is wrong, since when, and what ends it; green only if nothing is."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from django.test import override_settings
+
+from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.settlement import Settlement
+from django_rtq.console.admin import permissions
+from django_rtq.console.admin.display.incidents import health_of
+from django_rtq.console.incidents import find_incidents
+from django_rtq.jobs import serializer
+from django_rtq.workflows.workflow_states import BlockedWorkflow
+from tests.console.admin.conftest import MAIL, body, text
+from tests.console.incidents.conftest import declared  # noqa: F401
+from tests.console.incidents.overviews import ago, failed, minutes, overview, row, running, worker
+from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job
+
+WELL = "All is well: 1 worker, no long waits."
+OVERVIEW = "/admin/django_rtq/queue/"
+
+
+def url(name, *args, query=None):
+    """A short form of a URL."""
+    return " ".join([name, *args, *(f"{key}={value}" for key, value in (query or {}).items() if value)])
+
+
+def health(*rows, **options):
+    """The banner."""
+    seen = overview(*rows, **options)
+    return health_of(find_incidents(seen), seen, url)
+
+
+def test_it_is_green_when_nothing_is_wrong():
+    found = health(row(counts={"succeeded": minutes(5)}))
+    assert (found.level, found.summary, found.lines) == ("good", WELL, [])
+
+
+def test_it_is_not_green_while_dead_letters_are_left():
+    found = health(row(dead=578, counts={"failed": minutes(3, 0)}))
+    assert found.level == "plain"
+    assert found.summary == ("1 worker, no long waits. 3 runs failed recently. 578 older dead letters remain.")
+
+
+@pytest.mark.parametrize(("warning", "level"), [("replica", "bad"), ("volatile", "warn")])
+def test_the_worst_gives_the_colour(warning, level):
+    assert health(row(paused=True), warnings=[warning]).level == level
+
+
+def test_a_blocked_workflow_is_told_with_its_page_and_its_cure():
+    flow = BlockedWorkflow(id="0123456789ab", name="flow", since=ago(7200))
+
+    (line,) = health(row(), blocked=[flow]).lines
+
+    assert line.url == "workflow_change 0123456789ab"
+    assert line.command == "python manage.py rtq_workflows requeue 0123456789ab"
+    (*_, more) = health(row(), blocked=[flow] * 4).lines
+    assert more.url == "workflow_changelist state=blocked"
+
+
+def test_a_failing_task_is_told_with_pages_and_the_way_to_requeue():
+    letter = failed("shop.tasks.charge_order", "shop.errors.OutOfOrder")
+    counts = {"dead": minutes(9, 8)}
+
+    (line,) = health(row(dead=1578, dead_letter=letter, counts=counts)).lines
+
+    assert line.text.startswith("Queue mail: 17 jobs died in the last hour. Dead letters now: 1,578.")
+    assert line.url == "queue_change mail state=dead"
+    assert line.requeue_url == "deadletter_requeue_all queue=mail"
+    assert line.since_text.startswith("since ")
+    assert line.since_text.endswith(" (66 s)")
+
+
+def test_what_began_before_the_data_is_told_as_that():
+    (line,) = health(row(dead=9, counts={"dead": [1] * 60})).lines
+    assert line.since_text == "for more than 59 min"
+
+
+def test_since_another_day_has_its_date():
+    (line,) = health(row(scheduled=1, scheduler_seconds=200_000.0)).lines
+    assert re.fullmatch(r"since 2026-01-31 \d\d:\d\d \(2 d\)", line.since_text)
+
+
+def test_what_began_at_an_unknown_time_has_none():
+    (line,) = health(row(), warnings=["volatile"]).lines
+    assert (line.since_text, line.url, line.links) == ("", "", [])
+
+
+def test_a_paused_queue_can_be_resumed_there():
+    (line,) = health(row(paused=True)).lines
+    assert (line.url, line.resume_url) == ("queue_change mail", "queue_resume mail")
+
+
+def test_a_hung_job_has_its_page_and_that_of_all_running_jobs():
+    (line,) = health(row(), workers=[worker(running(seconds=9000.0))]).lines
+    assert line.url == "job_change a queue=mail"
+    task = ("Show the task", "registeredtask_change shop.tasks.resize")
+    assert line.links == [("Show running jobs", "job_changelist"), task]
+
+
+def test_of_many_incidents_of_a_kind_the_worst_are_shown():
+    rows = [row(f"queue-{n}", dead=1, counts={"dead": minutes(n)}) for n in range(1, 6)]
+    lines = [line.text for line in health(*rows).lines]
+    assert [line.partition(":")[0] for line in lines[:3]] == ["Queue queue-5", "Queue queue-4", "Queue queue-3"]
+    assert lines[3:] == ["2 more incidents of the kind dead_letters."]
+
+
+def test_names_and_messages_are_cleaned():
+    letter = replace(
+        failed("shop.tasks.charge_order", "Bad"), errors=[{"error_class": "B\u202ead", "error": "\x1b[2J"}]
+    )
+    (line,) = health(row(dead=1, dead_letter=letter, counts={"dead": minutes(1)})).lines
+    assert r"B\u202ead: \x1b[2J" in line.text
+
+
+# -- from Redis to the page
+
+
+def test_the_page_says_which_task_fails_with_links_that_lead_there(broker, viewer, operator):
+    broker.sign_on([QUEUE], "w1")
+    line = serializer.dumps({"at": 1, "error_class": "shop.OutOfOrder", "error": "<b>", "traceback": "t" * 5000})
+    for number in range(12):
+        job = claimed_job(broker, worker="w2", body=body(number))
+        broker.settle("w2", QUEUE, Settlement(bury=[job.id, 1, line], metrics=[(0, 0, 1, f"failed {MAIL}", 1)]))
+
+    html = text(viewer.get(OVERVIEW))
+
+    assert "send_order_mail in queue default is failing: 12 of its last 12 runs." in html
+    assert "Latest error: OutOfOrder: &lt;b&gt;." in html
+    assert "12 jobs died in the last hour. Dead letters now: 12." in html
+    assert f'href="{OVERVIEW}{QUEUE}/?state=dead&amp;task={MAIL}&amp;error=shop.OutOfOrder"' in html
+    assert "All is well" not in html
+    assert "rtq-banner rtq-good" not in html
+    requeue_all = "/admin/django_rtq/deadletter/requeue-all/"
+    requeue = f'href="{requeue_all}?queue={QUEUE}&amp;task={MAIL}&amp;error=shop.OutOfOrder"'
+    assert requeue not in html
+    html = text(operator.get(OVERVIEW))
+    assert requeue in html
+    confirmation = operator.get(requeue_all, {"queue": QUEUE, "task": MAIL, "error": "shop.OutOfOrder"})
+    assert "Requeue 12 dead letters?" in text(confirmation)
+
+
+def test_a_paused_queue_is_resumed_by_its_button(broker, inspector, person):
+    broker.sign_on([QUEUE], "w1")
+    queued_job(broker)
+    inspector.pause(QUEUE)
+    may, may_not = person(permissions.VIEW, permissions.PAUSE), person(permissions.VIEW)
+    button = f'action="{OVERVIEW}{QUEUE}/resume/"'
+
+    assert button in text(may.get(OVERVIEW))
+    assert button not in text(may_not.get(OVERVIEW))
+    answer = may.post(f"{OVERVIEW}{QUEUE}/resume/", {"next": OVERVIEW}, follow=True)
+
+    assert answer.redirect_chain == [(OVERVIEW, 302)]
+    assert f"Queue {QUEUE} is paused." not in text(answer)
+
+
+def test_a_job_far_over_its_usual_time_is_told(redis, broker, viewer):
+    finished_job(broker)
+    limited = serializer.dumps({"task": MAIL, "time_limit": 0.0001})
+    claimed_job(broker, worker="w2", body=limited)
+    assert "1 job seems to hang: send_order_mail" in text(viewer.get(OVERVIEW))
+
+
+def test_it_takes_three_round_trips(broker, viewer, round_trips):
+    dead_job(broker)
+    claimed_job(broker)
+    round_trips.clear()
+    viewer.get(OVERVIEW)
+    assert len(round_trips) == 3
+
+
+@pytest.mark.parametrize("rule", [False, True])
+def test_the_page_shows_the_outbox_if_there_is_one(broker, viewer, rule):
+    with override_settings(RTQ={"REDIS": broker.config.redis, "OUTBOX": rule}):
+        html = text(viewer.get(OVERVIEW))
+        get_broker().close()
+    assert ("Outbox" in html) is rule

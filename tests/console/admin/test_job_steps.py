@@ -1,0 +1,83 @@
+"""The page of a job that remembers what it has done."""
+
+import pytest
+
+from tests.broker.model.step_calls import holder, send_event, suspend, waiting
+from tests.console.admin.conftest import logged, text
+from tests.console.admin.test_dead_letters import hidden_fields
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job
+
+PAGE = "/admin/django_rtq/job/"
+
+
+def test_finished_steps_are_shown_with_their_results(redis, broker, operator):
+    job = claimed_job(broker, "a")
+    broker.steps.write(holder(broker, job), "step charge <b>", '1795205063204 1500000 {"id":7,"password":"swordfish"}')
+    send_event(broker, job, "other", value='{"x":1}')
+    broker.steps.write(holder(broker, job), "each lines", "{}")
+    broker.steps.write(holder(broker, job), "step api_token", '1795205063204 1500000 "mackerel"')
+    suspend(broker, job)
+
+    html = text(operator.get(f"{PAGE}{job.id}/"))
+
+    assert "Finished steps" in html
+    assert "charge &lt;b&gt;" in html
+    assert "&quot;id&quot;: 7" in html
+    assert "swordfish" not in html
+    assert "mackerel" not in html
+    assert "It waits for event approved, for" in html
+    assert "Finished steps" not in text(operator.get(f"{PAGE}{queued_job(broker).id}/"))
+
+
+def test_a_job_that_sleeps_says_so(redis, broker, operator):
+    job = claimed_job(broker, "a")
+    suspend(broker, job, waits_for="1 0", ms=3_600_000)
+
+    html = text(operator.get(f"{PAGE}{job.id}/"))
+
+    assert "It sleeps for" in html
+
+
+def test_a_job_that_has_failed_before_is_scheduled_while_it_waits(redis, broker, inspector):
+    job = claimed_job(broker, "a")
+    redis.hset(broker.keys.of(QUEUE).failures, job.id, 1)
+    suspend(broker, job)
+
+    assert inspector.find(job.id).state == "scheduled"
+
+
+def test_a_person_sends_the_event_and_it_is_written_down(redis, broker, operator):
+    (job,) = waiting(broker)
+    assert f"/job/{job.id}/send/" in text(operator.get(f"{PAGE}{job.id}/"))
+    form = text(operator.get(f"{PAGE}{job.id}/send/"))
+    assert "waits for event approved" in form
+
+    for _ in range(2):  # a double click
+        answer = operator.post(f"{PAGE}{job.id}/send/", {**hidden_fields(form), "value": '{"by":"eve"}'})
+        assert answer.status_code == 302
+
+    assert claim(broker, worker=WORKER) == [job.id]
+    fields = broker.steps.read(holder(broker, job)).fields
+    assert fields["event 1 approved"].endswith(b' {"by":"eve"}')
+    assert fields["sent"] == b"1"
+    assert logged() == ["Sent event approved."]
+    assert f"/job/{job.id}/send/" not in text(operator.get(f"{PAGE}{job.id}/"))
+
+
+@pytest.mark.parametrize("value", ["{", '"' + "x" * 70_000 + '"'])
+def test_a_value_that_is_no_json_or_too_large_is_refused(broker, operator, value):
+    (job,) = waiting(broker)
+
+    html = text(operator.post(f"{PAGE}{job.id}/send/", {"queue": QUEUE, "event": "approved", "value": value}))
+
+    assert "cannot be used as a value" in html
+    assert claim(broker, worker=WORKER) == []
+
+
+def test_a_job_that_waits_for_another_event_by_now_gets_none(broker, operator):
+    (job,) = waiting(broker)
+
+    answer = operator.post(f"{PAGE}{job.id}/send/", {"queue": QUEUE, "event": "paid", "value": "1"}, follow=True)
+
+    assert "Nothing was done" in text(answer)
+    assert claim(broker, worker=WORKER) == []

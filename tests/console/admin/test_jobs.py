@@ -1,0 +1,335 @@
+"""The page of a job, and what a person does with it."""
+
+import json
+import re
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.utils import timezone
+from django.utils.html import escape
+
+from django_rtq.console.admin import permissions
+from django_rtq.console.redaction import HIDDEN
+from django_rtq.internal_tasks import run_bulk_action
+from django_rtq.models import CommittedJob
+from tests.app import once_tasks
+from tests.console.admin.conftest import MAIL, body, logged, text
+from tests.console.admin.test_dead_letters import hidden_fields, said
+from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, scheduled_job
+
+PAGE = "/admin/django_rtq/job/"
+
+
+def edit(client, job, args, kwargs=None, **more):
+    """Send the form with these arguments."""
+    given = {"queue": QUEUE, "args": json.dumps(args), "kwargs": json.dumps(kwargs or {}), **more}
+    return client.post(f"{PAGE}{job.id}/edit/", given)
+
+
+@pytest.mark.parametrize("state", ["dead", "retrying", "finished", "scheduled", "queued"])
+def test_every_state_has_a_page_with_its_words(state, jobs, operator):
+    job = getattr(jobs, state)
+    html = text(operator.get(f"{PAGE}{job.id}/"))  # without its queue, as the log of the admin links it
+    assert f"rtq-state-{'succeeded' if state == 'finished' else state}" in html
+    assert job.id in html
+
+
+def test_the_page_of_a_job_that_runs_names_its_worker(broker, operator):
+    job = claimed_job(broker, "running", worker="host:1:abc", body=body("bakery", 7))
+    html = text(operator.get(f"{PAGE}{job.id}/"))
+    assert "host:1:abc" in html
+    assert "bakery" in html
+
+
+def test_its_headers_are_shown_without_secrets(broker, operator):
+    record = json.dumps({**json.loads(body("bakery", 7)), "headers": {"tenant": "acme", "api_token": "5ecr3t"}})
+    job = dead_job(broker, body=record)
+    html = text(operator.get(f"{PAGE}{job.id}/")).split('<details id="rtq-raw">')[0]
+    assert "Headers" in html
+    assert "&quot;tenant&quot;: &quot;acme&quot;" in html
+    assert HIDDEN in html
+    assert "5ecr3t" not in html
+
+
+def test_headers_that_are_no_object_are_shown_all_the_same(broker, operator):
+    job = dead_job(broker, body=json.dumps({**json.loads(body("bakery", 7)), "headers": [1, "odd"]}))
+    assert "&quot;odd&quot;" in text(operator.get(f"{PAGE}{job.id}/")).split('<details id="rtq-raw">')[0]
+
+
+def test_a_job_that_is_unknown_says_so(operator, broker):
+    answer = operator.get(f"{PAGE}nothing/")
+    assert answer.status_code == 404
+    assert "Job not found" in text(answer)
+
+
+def test_an_id_with_odd_signs_can_be_opened_and_acted_on(broker, operator, inspector):
+    job = dead_job(broker, "a/b?c#d %_2F")
+    link = text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/?state=dead")).split('class="rtq-id"><a href="')[1]
+    url = link.split('"')[0].replace("&amp;", "&")
+    assert operator.get(url).status_code == 200
+    operator.post(f"{url.split('?')[0]}requeue/", {"queue": QUEUE})
+    assert inspector.find(job.id).state == "queued"
+
+
+def test_the_call_can_be_copied(jobs, operator):
+    html = text(operator.get(f"{PAGE}{jobs.dead.id}/"))
+    assert escape("from testproject.shop.tasks import send_order_mail\n\nsend_order_mail.delay('bakery', 1)") in html
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "becomes"),
+    [
+        ("requeue", "dead", "queued"),
+        ("run-now", "scheduled", "queued"),
+        ("run-now", "retrying", "queued"),
+        ("cancel", "queued", "cancelled"),
+        ("cancel", "scheduled", "cancelled"),
+    ],
+)
+def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, jobs, operator, inspector):
+    job = getattr(jobs, state)
+    operator.post(f"{PAGE}{job.id}/{action}/", {"queue": QUEUE})
+    assert inspector.find(job.id).state == becomes
+    entry = LogEntry.objects.get()
+    assert entry.object_id == job.id
+    assert operator.get(entry.get_admin_url()).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "words"),
+    [
+        ("discard", "dead", "Discard job {id}?"),
+        ("cancel", "queued", "Cancel job {id}?"),
+        ("cancel", "scheduled", "Cancel job {id}?"),
+        ("cancel", "retrying", "Cancel job {id}?"),
+        ("cancel", "running", "Ask job {id} to stop?"),
+    ],
+)
+def test_what_ends_a_job_for_good_asks_first(action, state, words, jobs, operator, inspector):
+    job, back = getattr(jobs, state), f"/admin/django_rtq/queue/{QUEUE}/?state={state}"
+    link = f'/admin/django_rtq/job/{job.id}/{action}/?queue={QUEUE}"'
+    assert link in text(operator.get(f"{PAGE}{job.id}/"))
+
+    html = text(operator.get(f"{PAGE}{job.id}/{action}/", {"queue": QUEUE, "next": back}))
+
+    assert words.format(id=job.id) in html
+    assert (inspector.find(job.id).state, inspector.find(job.id).is_stopping) == (state, False)
+    assert f'href="{back}"' in html
+    assert operator.post(f"{PAGE}{job.id}/{action}/", hidden_fields(html))["Location"] == back
+
+
+@pytest.mark.parametrize(("action", "state"), [("discard", "queued"), ("cancel", "dead"), ("cancel", "finished")])
+def test_a_question_that_comes_too_late_is_not_asked(action, state, jobs, operator):
+    answer = operator.get(f"{PAGE}{getattr(jobs, state).id}/{action}/", {"queue": QUEUE})
+    assert answer.status_code == 302
+    assert "Nothing was done" in said(operator)
+
+
+def test_a_question_leads_back_to_pages_of_this_site_only(jobs, operator):
+    html = text(operator.get(f"{PAGE}{jobs.dead.id}/discard/", {"queue": QUEUE, "next": "//elsewhere.example/"}))
+    assert "elsewhere" not in html
+
+
+def test_discarding_forgets_a_job(jobs, operator):
+    answer = operator.post(f"{PAGE}{jobs.dead.id}/discard/", {"queue": QUEUE}, follow=True)
+    assert answer.status_code == 200
+    assert operator.get(f"{PAGE}{jobs.dead.id}/").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "words"),
+    [
+        ("requeue", "queued", "is now queued. Someone else may have acted first."),
+        ("discard", "retrying", "is now retrying."),
+        ("run-now", "queued", "is now queued."),
+        ("cancel", "dead", "is now dead."),
+    ],
+)
+def test_who_comes_too_late_is_told_what_it_is_now(action, state, words, jobs, operator):
+    operator.post(f"{PAGE}{getattr(jobs, state).id}/{action}/", {"queue": QUEUE})
+    assert words in said(operator)
+    assert not LogEntry.objects.exists()
+
+
+def test_who_requeues_what_was_discarded_meanwhile_is_told(jobs, operator, inspector):
+    inspector.discard(QUEUE, [jobs.dead.id])
+    assert operator.post(f"{PAGE}{jobs.dead.id}/requeue/", {"queue": QUEUE}).status_code == 404
+
+
+def test_an_action_goes_back_to_where_one_was(jobs, operator):
+    back = f"/admin/django_rtq/queue/{QUEUE}/?state=dead&client=bakery"
+    answer = operator.post(f"{PAGE}{jobs.dead.id}/requeue/", {"queue": QUEUE, "next": back})
+    assert answer["Location"] == back
+
+
+# -- with other arguments
+
+
+def test_a_job_is_requeued_with_other_arguments(jobs, operator, inspector):
+    edit(operator, jobs.dead, ["florist", 9])
+    job = inspector.find(jobs.dead.id)
+    assert job.state == "queued"
+    assert job.args == ["florist", 9]
+    assert LogEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "words"),
+    [
+        (["only one"], {}, "missing a required argument"),
+        (["a", 1, 2], {}, "too many positional arguments"),
+        (["a", 1], {"colour": 1}, "unexpected keyword argument"),
+        ({"a": 1}, {}, "Enter a JSON list"),
+        (["a", 1], ["b"], "Enter a JSON object"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(args, kwargs, words, jobs, operator, inspector):
+    answer = edit(operator, jobs.dead, args, kwargs)
+    assert answer.status_code == 200
+    assert words in text(answer)
+    assert inspector.find(jobs.dead.id).state == "dead"
+    assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "wrong", ["[1,", "[NaN]", "[" * 2000 + "]" * 2000, '{"$rtq": ["evil"]}', '"' + "x" * 2_000_000 + '"']
+)
+def test_what_is_no_json_is_refused(wrong, jobs, operator, inspector):
+    answer = operator.post(f"{PAGE}{jobs.dead.id}/edit/", {"queue": QUEUE, "args": wrong, "kwargs": "{}"})
+    assert answer.status_code == 200
+    assert inspector.find(jobs.dead.id).state == "dead"
+
+
+def test_a_job_that_has_committed_is_not_requeued_with_other_arguments(broker, operator, inspector):
+    record = json.dumps({"task": once_tasks.wait.name, "args": ["a", "gate"], "kwargs": {}})
+    job = dead_job(broker, body=record)
+    CommittedJob.objects.create(job_id=job.id, queue=QUEUE, committed_at=timezone.now())
+    answer = edit(operator, job, ["b", "gate"])
+
+    assert "An earlier run of this job has committed" in text(answer)
+    assert inspector.find(job.id).state == "dead"
+    CommittedJob.objects.all().delete()
+    edit(operator, job, ["b", "gate"])
+    assert inspector.find(job.id).args == ["b", "gate"]
+
+
+def test_who_edits_what_somebody_requeued_meanwhile_is_told(jobs, operator, inspector):
+    inspector.requeue(QUEUE, [jobs.dead.id])
+    edit(operator, jobs.dead, ["florist", 9])
+    assert "is now queued" in said(operator)
+    assert inspector.find(jobs.dead.id).args == ["bakery", 1]
+
+
+def test_hidden_values_that_are_left_as_they_are_stay_what_they_were(broker, operator, inspector):
+    secret = {"user": "ann", "api_token": "s3cret", "deep": [{"password": "s3cret-2"}]}
+    job = dead_job(broker, "dead", body=body(secret, task="elsewhere.task"))
+    html = text(operator.get(f"{PAGE}{job.id}/edit/?queue={QUEUE}"))
+    assert "s3cret" not in html
+
+    hidden = {"user": "bob", "api_token": HIDDEN, "deep": [{"password": HIDDEN}]}
+    edit(operator, job, [hidden])
+
+    assert inspector.find(job.id).args == [{**secret, "user": "bob"}]
+
+
+def test_dates_survive_being_edited(broker, operator, inspector):
+    date = {"$rtq": ["date", "2026-02-28"]}
+    job = dead_job(broker, "dead", body=body(date, 1, task="elsewhere.task"))
+    html = text(operator.get(f"{PAGE}{job.id}/edit/?queue={QUEUE}"))
+    assert escape('"$rtq"') in html
+    edit(operator, job, [date, 2])
+    found = inspector.find(job.id).args
+    assert found[0].isoformat() == "2026-02-28"
+    assert found[1] == 2
+
+
+# -- by hand
+
+
+def test_a_job_is_enqueued_by_hand(operator, inspector, broker):
+    answer = operator.post(
+        f"/admin/django_rtq/registeredtask/{MAIL.replace('_', '_5F')}/enqueue/",
+        {"args": '["bakery"]', "kwargs": '{"order_id": 5}', "queue_name": "bulk", "delay_seconds": "60"},
+        follow=True,
+    )
+    assert answer.status_code == 200
+    (job,) = inspector.job_list.page("bulk", "scheduled").jobs
+    assert (job.task, job.args, job.kwargs, job.client) == (MAIL, ["bakery"], {"order_id": 5}, "bakery")
+    assert job.id in logged()[0]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"args": "[1]"},
+        {"args": '["a", 1]', "queue_name": "no such name"},
+        {"args": '["a", 1]', "delay_seconds": "-1"},
+        {"args": '["a", 1]', "delay_seconds": "1e99"},
+        {"args": '["a", 1]', "delay_seconds": "nan"},
+        {"args": '["a", 1]', "client": "x" * 201},
+        {"args": '[{"not": "text"}, 1]'},
+    ],
+)
+def test_a_call_that_makes_no_sense_is_not_enqueued(given, operator, inspector, broker):
+    answer = operator.post(f"/admin/django_rtq/registeredtask/{MAIL.replace('_', '_5F')}/enqueue/", given)
+    assert answer.status_code == 200
+    assert 'role="alert"' in text(answer)
+    assert inspector.queues.names() == []
+
+
+def test_a_task_that_nobody_registered_cannot_be_enqueued(operator, broker):
+    assert operator.post("/admin/django_rtq/registeredtask/os.system/enqueue/", {"args": '["ls"]'}).status_code == 404
+
+
+def test_nobody_gets_around_a_permission_by_a_job_of_ours(broker, person, inspector):
+    # Who may enqueue, but not discard, could let a worker discard.
+    client = person(permissions.VIEW, permissions.ENQUEUE, permissions.EDIT, permissions.REQUEUE)
+    chore = run_bulk_action.name.replace("_", "_5F")
+    assert client.get(f"/admin/django_rtq/registeredtask/{chore}/enqueue/").status_code == 404
+    assert f"{chore}/enqueue/" not in text(client.get("/admin/django_rtq/registeredtask/"))
+    job = dead_job(broker, "dead", body=body(QUEUE, "requeue", {}, 1, task=run_bulk_action.name))
+    assert edit(client, job, [QUEUE, "discard", {}, 10**15]).status_code == 403
+    assert inspector.find(job.id).args == [QUEUE, "requeue", {}, 1]
+
+
+def reason(client, job):
+    """The waiting reason on the page of a job."""
+    html = text(client.get(f"/admin/django_rtq/job/{job.id}/?queue={QUEUE}"))
+    found = re.search(r'<p class="rtq-why">(.*?)</p>', html)
+    return found and found[1]
+
+
+def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, inspector, round_trips):
+    first, behind, later = (seed(broker, client="x") for seed in (queued_job, queued_job, scheduled_job))
+    broker.sign_on([QUEUE], "w1")
+    round_trips.clear()
+
+    assert reason(viewer, first).startswith("It is the next job of the queue. All workers")
+    assert len(round_trips) == 1
+    assert reason(viewer, behind).startswith("Ahead of it: up to 1 job of its client.")
+    assert reason(viewer, later).startswith("It is due in ")
+
+    inspector.pause(QUEUE)
+    assert reason(viewer, behind).startswith("The queue was paused ")
+
+
+def test_what_runs_gives_no_reason(jobs, viewer):
+    assert reason(viewer, jobs.running) is None
+    assert reason(viewer, jobs.dead) is None
+
+
+def test_a_dead_letter_that_runs_exactly_once_says_what_it_has_written(broker, viewer):
+    job = dead_job(broker, body=json.dumps({"task": once_tasks.wait.name}))
+
+    before = text(viewer.get(f"{PAGE}{job.id}/"))
+    CommittedJob.objects.create(job_id=job.id, queue=QUEUE, committed_at=timezone.now())
+
+    assert "Nothing was written: no run has committed." in before
+    assert "A run has committed." in text(viewer.get(f"{PAGE}{job.id}/"))
+
+
+def test_a_job_of_a_batch_says_so(broker, viewer, monkeypatch):
+    job = dead_job(broker, body=json.dumps({"task": once_tasks.wait.name}))
+    monkeypatch.setitem(vars(once_tasks.wait), "batch", 50)
+
+    assert "one call of up to 50 jobs" in text(viewer.get(f"{PAGE}{job.id}/"))

@@ -1,0 +1,157 @@
+"""Permissions of every page and action, for every kind of user."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from django_rtq.console.admin import permissions
+from tests.console.admin.conftest import ALL, MAIL, every_page, url_of
+from tests.support.jobs import QUEUE, let_lapse
+from tests.support.snapshots import snapshot
+
+PAGES = dict(every_page())
+LOOKS = [name for name, page in PAGES.items() if page.method == "GET"]
+ACTS = [name for name, page in PAGES.items() if page.method != "GET"]
+
+
+def given(name, jobs):
+    """The data that a form of that page would post."""
+    return {
+        "deadletter_requeue": {"queue": QUEUE, "id": [jobs.dead.id]},
+        "deadletter_discard": {"queue": QUEUE, "id": [jobs.dead.id], "confirmed": "yes"},
+        "deadletter_requeue_all": {"queue": QUEUE, "until_ms": 10**15},
+        "deadletter_discard_all": {"queue": QUEUE, "until_ms": 10**15},
+        "job_bulk_run_now": {"queue": QUEUE, "id": [jobs.scheduled.id]},
+        "job_bulk_run_now_all": {"queue": QUEUE, "until_ms": 10**15},
+        "job_bulk_cancel": {"queue": QUEUE, "id": [jobs.queued.id], "confirmed": "yes"},
+        "job_bulk_cancel_all": {"queue": QUEUE, "until_ms": 10**15},
+        "queue_purge": {"name": QUEUE},
+        **{f"client_{action}": {"queue": QUEUE, "client": "florist"} for action in ("pause", "purge", "resume")},
+        "workflow_requeue": {"until_ms": 10**15},
+        "client_cancel": {"client": "florist", "until_ms": 10**14},
+        "client_requeue": {"client": "bakery", "until_ms": 10**15},
+        "client_limits": {"queue": QUEUE, "client": "florist", "max_running": "3"},
+        "queue_forget": {"name": "mail"},
+        "job_edit": {"queue": QUEUE, "args": '["bakery", 9]', "kwargs": "{}"},
+        **{f"registeredtask_{action}": {"until_ms": 10**15} for action in ("cancel", "requeue")},
+        "registeredtask_enqueue": {"args": '["bakery", 9]'},
+    }.get(name, {"queue": QUEUE})
+
+
+@pytest.fixture
+def seen(redis, broker, jobs):
+    """A snapshot of Redis, without the keys that change by themselves."""
+    broker.sign_on([QUEUE], "w1")
+    broker.register_queues(["mail"])
+    redis.hset(broker.keys.worker("w1"), mapping={"supervisor_name": "supervisor-1", "host": "w1"})
+    redis.zadd(broker.keys.workers, {"w1": 1})
+    broker.enqueue(QUEUE, [])
+    return lambda: snapshot(redis, times=False)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", PAGES)
+def test_a_stranger_is_sent_to_the_login(name, jobs):
+    for method in ("get", "post"):
+        answer = getattr(Client(), method)(url_of(name, jobs))
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/admin/login/?next=")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_staff_without_permission_is_refused(name, jobs, person):
+    client = person()
+    assert client.get(url_of(name, jobs)).status_code == 403
+    assert client.post(url_of(name, jobs), given(name, jobs)).status_code == 403
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_pages_need_the_permission_to_look_and_what_they_say(name, jobs, viewer):
+    expected = 200 if PAGES[name].permission == permissions.VIEW else 403
+    assert viewer.get(url_of(name, jobs), follow=True).status_code == expected
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_who_may_only_look_changes_nothing(name, jobs, viewer, seen):
+    before = seen()
+    assert viewer.get(url_of(name, jobs)).status_code == 403
+    assert viewer.post(url_of(name, jobs), given(name, jobs)).status_code == 403
+    assert seen() == before
+    assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_without_its_permission_or_the_one_to_look_nothing_is_done(name, jobs, person, seen):
+    before, own = seen(), PAGES[name].permission
+    for given_to in ([permission for permission in ALL if permission != own], [own]):
+        assert person(*given_to).post(url_of(name, jobs), given(name, jobs)).status_code == 403
+    assert seen() == before
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, person, seen, broker, inspector):
+    client = person(permissions.VIEW, PAGES[name].permission)
+    let_lapse(broker, "w1")
+    if name == "queue_resume":
+        inspector.pause(QUEUE)
+    if name == "registeredtask_resume":
+        inspector.task_pauses.pause_task(MAIL, QUEUE)
+    if name == "client_resume":
+        inspector.limits.pause_client(QUEUE, "florist")
+    before = seen()
+
+    answer = client.post(url_of(name, jobs), given(name, jobs))
+
+    assert answer.status_code == 302
+    assert LogEntry.objects.count() == 1
+    assert seen() != before
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_a_form_of_another_site_is_refused(name, jobs, person, seen):
+    client, before = person(*ALL, enforce_csrf_checks=True), seen()
+    assert client.post(url_of(name, jobs), given(name, jobs)).status_code == 403
+    assert seen() == before
+
+
+@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if page.method == "POST"])
+def test_actions_are_not_done_by_looking(name, jobs, operator, seen):
+    before = seen()
+    assert operator.get(url_of(name, jobs)).status_code == 405
+    assert seen() == before
+
+
+@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if page.method == "BOTH"])
+def test_a_page_that_asks_changes_nothing(name, jobs, operator, seen):
+    before = seen()
+    answer = operator.get(url_of(name, jobs))
+    assert answer.status_code == 200
+    assert 'name="csrfmiddlewaretoken"' in answer.content.decode()
+    assert seen() == before
+    assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_pages_that_only_show_take_no_forms(name, jobs, operator):
+    assert operator.post(url_of(name, jobs)).status_code == 405
+
+
+def test_the_menu_shows_the_entries_only_to_those_who_may_look(viewer, person):
+    assert b"/admin/django_rtq/queue/" in viewer.get("/admin/").content
+    assert b"django_rtq" not in person().get("/admin/").content
+
+
+@pytest.mark.parametrize(
+    ("permission", "words"),
+    [
+        (permissions.REQUEUE, [b"Requeue</button>"]),
+        (permissions.DISCARD, [b"Discard \xe2\x80\xa6</a>"]),
+        (permissions.EDIT, [b"Requeue with other arguments", b"Raw record"]),
+    ],
+)
+def test_what_is_not_allowed_is_not_shown(permission, words, jobs, person):
+    url = url_of("job_change", jobs)
+    without, having = person(permissions.VIEW).get(url).content, person(permissions.VIEW, permission).get(url).content
+    for word in words:
+        assert word not in without
+        assert word in having

@@ -1,0 +1,273 @@
+"""The overview, the page of a queue, workers and tasks."""
+
+import re
+
+import pytest
+from django.conf import settings
+from django.contrib.admin.models import LogEntry
+from django.test import override_settings
+
+from django_rtq.console.admin.display import jobs as job_table
+from django_rtq.console.admin.display import overview
+from django_rtq.console.admin.display.charts.history import SPANS, history_charts
+from django_rtq.console.inspector import shared_overview
+from tests.console.admin.conftest import body, logged, text
+from tests.console.admin.test_dead_letters import said
+from tests.support.jobs import QUEUE, claimed_job, finished_job, let_lapse, queued_job
+from tests.support.single_steps import renew, report_version
+
+OVERVIEW = "/admin/django_rtq/queue/"
+PAGE = f"{OVERVIEW}{QUEUE}/"
+
+
+def ids_on(html):
+    """The jobs of a page, in order."""
+    return re.findall(r'class="rtq-id"><a href="/admin/django_rtq/job/([^/]+)/', html)
+
+
+def test_without_any_queue_the_overview_says_how_to_begin(operator, broker):
+    html = text(operator.get(OVERVIEW))
+    assert "No queue has been used yet." in html
+    assert "python manage.py rtq_worker" in html
+
+
+def test_the_overview_counts(jobs, operator):
+    html = text(operator.get(OVERVIEW))
+    assert f'href="{QUEUE}/"' in html
+    assert f'href="{QUEUE}/?state=dead"' in html
+    assert ">Workers</dt>" in html
+
+
+@pytest.mark.parametrize(("behind_ms", "is_told"), [(600_000, True), (0, False)])
+def test_the_overview_tells_of_a_clock_that_was_put_back(redis, broker, jobs, operator, behind_ms, is_told):
+    renew(broker, [QUEUE], [])
+    if behind_ms:
+        now_ms = redis.time()[0] * 1000 + behind_ms
+        redis.hset(broker.keys.of(QUEUE).clock, mapping={"high": now_ms + 1000, "anchor": ""})
+
+    html = text(operator.get(OVERVIEW))
+
+    assert ("set back and is 10 min behind" in html) is is_told
+
+
+@pytest.mark.parametrize(("span", "steps"), [("1h", 59), ("24h", 71), ("7d", 83), ("30d", 59)])
+def test_the_overview_looks_back(span, steps, jobs, operator):
+    html = text(operator.get(f"{OVERVIEW}?span={span}"))
+    assert html.count('<svg class="rtq-chart"') == 2
+    assert html.count("<title>") == 2 * steps + html.count("rtq-spark") + 1
+
+
+def test_deploys_are_marked_in_the_charts(redis, broker, jobs, viewer, round_trips):
+    with override_settings(RTQ={**settings.RTQ, "VERSION": "2026.11.3"}):
+        report_version(broker, "2026.11.3")
+        viewer.get(OVERVIEW)
+        del round_trips[:]
+        html = text(viewer.get(OVERVIEW))
+        again = text(viewer.get(OVERVIEW, headers={"X-RTQ-Refresh": "none"}))
+
+    assert len(round_trips) <= 5
+    for page in (html, again):
+        marks = re.findall(r'<path class="rtq-mark" d="M\d+ 0V200"><title>(.*?)</title>', page)
+        assert len(marks) == 2  # one in each chart
+        assert re.fullmatch(r"\d\d:\d\d Version 2026\.11\.3 started", marks[0])
+        assert len(re.findall(r'text-anchor="end">2026\.11\.3</text>', page)) == 2
+        assert page.count(f'<td class="rtq-events">{marks[0]}</td>') == 2
+
+
+def test_without_a_version_of_the_project_no_deploys_are_read(broker, jobs, viewer):
+    report_version(broker, "1")
+    assert "rtq-mark" not in text(viewer.get(OVERVIEW))
+
+
+def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, inspector, monkeypatch):
+    assert "rtq-count" in text(operator.get(OVERVIEW))
+    shown = dict(re.findall(r'data-rtq-live="count-(\w+)">([^<]*)<', text(operator.get("/admin/django_rtq/worker/"))))
+    assert shown == {"job": "1", "deadletter": "1", "worker": "1"}
+    again = text(operator.get("/admin/django_rtq/worker/", headers={"X-RTQ-Refresh": "1"}))
+    assert '<span class="rtq-count" data-rtq-live="count-deadletter">1</span>' in again
+    monkeypatch.setattr(shared_overview, "GLANCE_SECONDS", 0.0)
+    assert 'data-rtq-live="count-deadletter"></span>' in text(operator.get("/admin/django_rtq/worker/"))
+
+
+def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
+    keys, front = broker.keys.of(QUEUE), inspector.overview.read(60)
+    began = int(front.queues[0].series.begins_at.timestamp()) // 60
+    for ago, number in ((0, 7), (1, 5)):
+        broker.redis.execute_one(("HSET", keys.stats_of(began + 59 - ago), "succeeded", number))
+    throughput, _ = history_charts([row.series for row in inspector.overview.read(60).queues], SPANS["1h"])
+    assert throughput["svg"].count("<rect") == 59
+    assert re.findall(r"succeeded (\d+)", throughput["svg"])[-1] in ("5", "7")  # 7 when a minute has ended since
+    assert overview.rows(front, lambda *args, **kwargs: "")[0]["done_series"] == [0] * 59
+
+
+def test_what_waits_without_a_worker_is_a_matter_for_the_banner(broker, operator):
+    queued_job(broker, "a")
+    html = text(operator.get(OVERVIEW))
+    assert "rtq-banner rtq-bad" in html
+    assert f"rtq_worker --queues {QUEUE}" in html
+
+
+def test_a_paused_queue_says_so_on_both_pages(jobs, operator, inspector):
+    inspector.pause(QUEUE)
+    assert "Queue default is paused." in text(operator.get(OVERVIEW))
+    assert "Resume queue</button>" in text(operator.get(PAGE))
+
+
+@pytest.mark.parametrize("state", ["queued", "scheduled", "retrying", "dead", "finished"])
+def test_each_tab_lists_its_jobs(state, jobs, operator):
+    html = text(operator.get(f"{PAGE}?state={state}"))
+    assert ids_on(html) == [getattr(jobs, state).id]
+
+
+def test_what_runs_is_listed(broker, operator):
+    job = claimed_job(broker, "running", body=body("bakery", 7))
+    assert ids_on(text(operator.get(f"{PAGE}?state=running"))) == [job.id]
+    assert job.id[-8:] in text(operator.get("/admin/django_rtq/job/"))
+
+
+def test_pages_follow_each_other_without_gaps(broker, operator):
+    made = [queued_job(broker, f"job{n}").id for n in range(120)]
+    seen, url = [], PAGE
+    for _ in range(5):
+        html = text(operator.get(url))
+        seen += ids_on(html)
+        found = re.search(r'rel="next" href="([^"]+)"', html)
+        url = found and found[1].replace("&amp;", "&")
+    assert seen == made
+    assert url is None
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("client=florist", 1),
+        ("client=bakery", 0),
+        ("task=send_order_mail", 1),
+        ("task=other", 0),
+        ("id=0", 1),
+        ("id=x", 0),
+    ],
+)
+def test_filters_stand_in_the_address(query, count, jobs, operator):
+    html = text(operator.get(f"{PAGE}?state=queued&{query}"))
+    assert len(ids_on(html)) == count
+    assert f"state=dead&amp;{query}" in html  # and stay when one looks at another state
+
+
+def test_a_search_through_many_jobs_is_not_repeated_by_an_open_page(jobs, operator, monkeypatch):
+    assert "data-rtq-halt" not in text(operator.get(f"{PAGE}?state=dead&task=nosuch"))
+    monkeypatch.setattr(job_table, "MAX_REFRESHED", 0)
+    assert "data-rtq-halt" in text(operator.get(f"{PAGE}?state=dead&task=nosuch"))
+    assert "data-rtq-halt" not in text(operator.get(f"{PAGE}?state=dead"))
+
+
+def test_times_are_meant_in_the_zone_of_the_reader(jobs, operator, settings):
+    settings.TIME_ZONE = "Pacific/Auckland"
+    assert len(ids_on(text(operator.get(f"{PAGE}?state=dead&since=2020-01-01T00:00")))) == 1
+    assert ids_on(text(operator.get(f"{PAGE}?state=dead&until=2020-01-01T00:00"))) == []
+
+
+def test_clients_are_listed_with_what_they_wait_for(broker, operator):
+    for number in range(3):
+        queued_job(broker, f"a{number}", client="noisy-one")
+    queued_job(broker, "b", client="quiet-one")
+    html = text(operator.get(PAGE))
+    clients = html[html.index('data-rtq-live="clients"') :]
+    assert clients.index("noisy-one") < clients.index("quiet-one")
+
+
+@pytest.mark.parametrize(("typed", "left"), [(QUEUE, 0), ("", 3), ("Default", 3)])
+def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
+    assert "3 jobs that are waiting" in text(operator.get(f"{PAGE}purge/"))
+    operator.post(f"{PAGE}purge/", {"name": typed})
+    details = inspector.queues.get(QUEUE)
+    assert details.queued + details.scheduled + details.retrying == left
+    assert (details.dead, details.finished) == (1, 1)
+    assert LogEntry.objects.count() == (left == 0)
+
+
+@pytest.fixture
+def unused(broker, inspector):
+    """A queue that is in the lists and holds nothing."""
+    queued_job(broker, "a")
+    inspector.purge(QUEUE)
+
+
+@pytest.mark.parametrize(("typed", "left"), [(QUEUE, []), ("", [QUEUE]), ("Default", [QUEUE])])
+def test_forgetting_asks_for_the_name(typed, left, unused, operator, inspector):
+    assert "Forget …" in text(operator.get(PAGE))
+    assert "removes queue default from all lists" in text(operator.get(f"{PAGE}forget/"))
+    operator.post(f"{PAGE}forget/", {"name": typed})
+    assert inspector.queues.names() == left
+    assert logged() == ([] if left else ["Forgotten."])
+
+
+def test_a_queue_that_is_in_use_is_not_forgotten(jobs, operator, inspector):
+    assert "Forget …" not in text(operator.get(PAGE))
+    operator.post(f"{PAGE}forget/", {"name": QUEUE})
+    assert f"Queue {QUEUE} stays: it has jobs or dead letters." in said(operator)
+    assert inspector.queues.names() == [QUEUE]
+    assert LogEntry.objects.count() == 0
+
+
+@pytest.mark.parametrize("answer", ["paused", "limits", "workers", "recent", "outcomes"])
+def test_the_page_says_why_a_queue_is_not_forgotten(answer, unused, operator, inspector, monkeypatch):
+    monkeypatch.setattr(type(inspector), "forget", lambda *args, **options: answer)
+    operator.post(f"{PAGE}forget/", {"name": QUEUE})
+    assert f"Queue {QUEUE} stays: " in said(operator)
+
+
+def test_outcomes_are_deleted_with_a_queue_if_they_are_ticked(broker, redis, operator, inspector):
+    finished_job(broker)
+    redis.delete("{rtq:default}:finished")  # as after some minutes
+    operator.post(f"{PAGE}forget/", {"name": QUEUE})
+    assert "keeps outcomes" in said(operator)
+    assert "discard_outcomes" in text(operator.get(f"{PAGE}forget/"))
+    operator.post(f"{PAGE}forget/", {"name": QUEUE, "discard_outcomes": "on"})
+    assert inspector.queues.names() == []
+
+
+def test_forgetting_a_queue_that_no_list_has_changes_nothing(broker, operator):
+    operator.post(f"{PAGE}forget/", {"name": QUEUE})
+    assert "is in no list" in said(operator)
+    assert LogEntry.objects.count() == 0
+
+
+def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, inspector):
+    job = claimed_job(broker, "running", worker="lost")
+    page = "/admin/django_rtq/worker/"
+    operator.post(f"{page}lost/reclaim/")
+    assert "Nothing was done" in said(operator)
+    assert inspector.find(job.id).state == "running"
+
+    let_lapse(broker, "lost")
+    assert "Reclaim its jobs" in text(operator.get(page))
+    operator.post(f"{page}lost/reclaim/")
+    assert "1 job of worker lost was reclaimed." in said(operator)
+    assert inspector.find(job.id).state == "queued"
+
+
+def test_without_a_worker_the_page_says_how_to_start_one(operator, broker):
+    assert "python manage.py rtq_worker" in text(operator.get("/admin/django_rtq/worker/"))
+    assert "python manage.py rtq_worker" in text(operator.get("/admin/django_rtq/job/"))
+
+
+def test_all_tasks_are_listed_and_none_is_called(operator, broker):
+    html = text(operator.get("/admin/django_rtq/registeredtask/"))
+    assert "testproject.shop.tasks.charge_order" in html
+    assert "max_attempts=2" in html
+
+
+def test_the_overview_takes_one_round_trip_more_when_redis_does_not_know_its_scripts(
+    redis, broker, operator, round_trips
+):
+    queued_job(broker)
+    redis.script_flush()
+
+    numbers = []
+    for _ in range(3):  # the second request is the first with a pulse
+        del round_trips[:]
+        operator.get("/admin/django_rtq/queue/")
+        numbers.append(len(round_trips))
+
+    assert numbers == [4, 4, 3]

@@ -1,0 +1,109 @@
+"""A refresh sends what has changed, and 304 if nothing has."""
+
+import gzip
+import re
+
+import pytest
+from django.contrib.auth.models import Permission
+
+from django_rtq.console.admin.refreshing import content_digest
+from django_rtq.console.inspector import shared_overview
+from tests.console.admin.conftest import text
+from tests.support.jobs import QUEUE, queued_job
+from tests.support.server_clock import minute_with_time_left
+
+OVERVIEW = "/admin/django_rtq/queue/"
+
+
+def refresh(client, *digests, etag="", path=OVERVIEW):
+    """What live.js sends."""
+    headers = {"X-RTQ-Refresh": " ".join(digests) or "1"} | ({"If-None-Match": etag} if etag else {})
+    return client.get(path, headers=headers)
+
+
+def digests_of(html):
+    return re.findall(r'data-rtq-digest="(\w+)"', html)
+
+
+@pytest.fixture
+def still(redis, broker, inspector, monkeypatch):
+    """A queue whose page shows no time that goes on; its charts do when a minute begins."""
+    minute_with_time_left(redis, 15)
+    broker.register_queues([QUEUE])
+    monkeypatch.setattr(shared_overview, "SHARED_SECONDS", 0.0)
+    monkeypatch.setattr("django_rtq.console.admin.display.overview._size", lambda number: "1 MB")
+
+
+def test_a_page_names_the_digests_of_its_regions(still, operator):
+    assert len(set(digests_of(text(operator.get(OVERVIEW))))) == 4
+
+
+def test_what_the_page_has_is_sent_empty(still, broker, operator):
+    digests = digests_of(text(operator.get(OVERVIEW)))
+    answer = refresh(operator, *digests)
+
+    html = text(answer)
+    assert digests_of(html) == digests
+    assert "<table" not in html
+    assert len(answer.content) < 1000
+    queued_job(broker)
+    changed = text(refresh(operator, *digests))
+    assert "<table" in changed
+    assert "rtq-strip" in changed
+
+
+def test_if_nothing_has_changed_the_answer_is_304(still, operator):
+    digests = digests_of(text(operator.get(OVERVIEW)))
+    first = refresh(operator, *digests)
+    second = refresh(operator, *digests, etag=first["ETag"])
+
+    assert (first.status_code, second.status_code, second.content) == (200, 304, b"")
+    assert second["ETag"] == first["ETag"]
+    for answer in (first, second):
+        assert "private" in answer["Cache-Control"]
+        assert {"X-RTQ-Refresh", "Cookie"} <= {name.strip() for name in answer["Vary"].split(",")}
+
+
+def test_a_change_is_sent_though_the_browser_has_a_tag(still, broker, operator):
+    digests = digests_of(text(operator.get(OVERVIEW)))
+    etag = refresh(operator, *digests)["ETag"]
+    queued_job(broker)
+
+    assert refresh(operator, *digests, etag=etag).status_code == 200
+
+
+def test_csrf_tokens_make_no_difference():
+    form = '<form><input type="hidden" name="csrfmiddlewaretoken" value="%s"></form>'
+
+    assert content_digest(form % "aB3") == content_digest(form % "xYz9")
+    assert content_digest(form % "aB3") != content_digest(form % "aB3" + " ")
+
+
+def test_the_tag_of_another_user_is_not_accepted(still, operator, viewer):
+    etag = refresh(operator)["ETag"]
+
+    assert refresh(viewer, etag=etag).status_code == 200
+
+
+def test_who_may_not_look_any_more_gets_no_304(still, operator):
+    etag = refresh(operator)["ETag"]
+    Permission.objects.all().delete()
+
+    assert refresh(operator, etag=etag).status_code == 403
+
+
+def test_a_whole_page_has_no_tag(still, operator):
+    assert "ETag" not in operator.get(OVERVIEW)
+
+
+def test_a_long_answer_is_compressed_for_browsers_that_take_it(still, operator):
+    plain = refresh(operator)
+    headers = {"X-RTQ-Refresh": "1", "Accept-Encoding": "gzip, br"}
+    packed = operator.get(OVERVIEW, headers=headers)
+
+    assert "Content-Encoding" not in plain
+    assert packed["Content-Encoding"] == "gzip"
+    assert int(packed["Content-Length"]) == len(packed.content) < len(plain.content) / 3
+    assert digests_of(gzip.decompress(packed.content).decode()) == digests_of(text(plain))
+    assert "Accept-Encoding" in packed["Vary"]
+    assert operator.get(OVERVIEW, headers=headers | {"If-None-Match": packed["ETag"]}).status_code == 304

@@ -1,0 +1,139 @@
+"""Dead letters are requeued in another queue: one, or all that match."""
+
+import re
+
+import pytest
+from django.test import override_settings
+
+from django_rtq.console.admin.pages.bulk import pages as bulk_pages
+from django_rtq.internal_tasks import run_bulk_action
+from tests.console.admin.conftest import logged, text
+from tests.console.admin.test_dead_letters import hidden_fields, said
+from tests.support.jobs import QUEUE, dead_job, queued_job
+from tests.support.redis_server import LEASE_SECONDS
+
+TARGET = "reports"
+ALL = "/admin/django_rtq/deadletter/requeue-all/"
+REFUSED = "Nothing was done: choose a queue from the list."
+
+
+@pytest.fixture
+def rtq_settings(redis, proxy):
+    """They name another queue."""
+    with override_settings(RTQ={"REDIS": proxy.url, "LEASE_SECONDS": LEASE_SECONDS, "QUEUES": {TARGET: {}}}):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def used(broker):
+    """A queue that no setting names."""
+    broker.register_queues([QUEUE, "used"])
+
+
+def options_in(html):
+    """The queues that a form offers, and their labels."""
+    return dict(re.findall(r'<option value="([^"]*)">([^<]*)', html))
+
+
+def page_of(job, action=""):
+    return f"/admin/django_rtq/job/{job.id}/{action}"
+
+
+def test_a_job_goes_there_from_its_page(broker, operator, inspector):
+    job = dead_job(broker)
+    assert page_of(job, f"requeue/?queue={QUEUE}") in text(operator.get(page_of(job)))
+    html = text(operator.get(page_of(job, f"requeue/?queue={QUEUE}")))
+    assert "It is queued there, with all its attempts." in html
+    assert options_in(html) == {"": "its own", TARGET: "reports (no worker serves it)"}
+
+    operator.post(page_of(job, "requeue/"), {**hidden_fields(html), "target": TARGET})
+
+    found = inspector.find(job.id)
+    assert (found.queue, found.state) == (TARGET, "queued")
+    page = said(operator)
+    assert f"Job {job.id} was requeued in queue reports." in page
+    assert "No worker serves queue reports now: the jobs wait." in page
+    assert logged() == ["Requeued in queue reports."]
+    assert f'href="/admin/django_rtq/queue/{TARGET}/"' in text(operator.get(page_of(job, f"?queue={QUEUE}")))
+
+
+def test_without_a_choice_it_is_requeued_where_it_is(broker, operator, inspector):
+    job = dead_job(broker)
+
+    operator.post(page_of(job, "requeue/"), {"queue": QUEUE, "target": ""})
+
+    assert (inspector.find(job.id).queue, inspector.find(job.id).state) == (QUEUE, "queued")
+
+
+@pytest.mark.parametrize("chosen", ["used", "no{good}"])
+def test_only_queues_of_the_settings_are_taken(broker, operator, inspector, chosen):
+    job = dead_job(broker)
+    for url, fields in (
+        (page_of(job, "requeue/"), {}),
+        (ALL, {"until_ms": 10**15}),
+        ("/admin/django_rtq/client/requeue/", {"client": "", "until_ms": 10**15}),
+    ):
+        html = text(operator.post(url, {"queue": QUEUE, "target": chosen, **fields}))
+        assert REFUSED in html
+        assert TARGET in options_in(html)
+
+    assert inspector.find(job.id).state == "dead"
+
+
+def test_a_job_that_is_not_dead_is_not_asked_about(broker, operator):
+    job = queued_job(broker)
+    assert "/requeue/" not in text(operator.get(page_of(job)))
+
+    operator.get(page_of(job, "requeue/"))
+
+    assert "is now queued" in said(operator)
+
+
+def test_all_that_match_go_there(broker, operator, inspector):
+    reports = [dead_job(broker, body='{"task":"shop.report"}') for _ in range(2)]
+    mail = dead_job(broker, body='{"task":"shop.mail"}')
+    html = text(operator.get(ALL, {"queue": QUEUE, "task": "shop.report"}))
+    assert "Requeue 2 dead letters?" in html
+
+    operator.post(ALL, {**hidden_fields(html), "target": TARGET})
+
+    assert [inspector.find(job.id).queue for job in (*reports, mail)] == [TARGET, TARGET, QUEUE]
+    assert "2 dead letters were requeued in queue reports." in said(operator)
+    assert "To queue: reports" in logged()[0]
+
+
+def test_all_of_a_client_go_there(broker, operator, inspector):
+    jobs = [dead_job(broker, client="x") for _ in range(2)]
+    html = text(operator.get("/admin/django_rtq/client/requeue/", {"client": "x"}))
+
+    operator.post("/admin/django_rtq/client/requeue/", {**hidden_fields(html), "target": TARGET})
+
+    assert {inspector.find(job.id).queue for job in jobs} == {TARGET}
+    assert "2 dead letters were requeued in queue reports." in said(operator)
+
+
+def test_a_job_does_what_a_request_has_no_time_for(broker, operator, inspector, monkeypatch):
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "STEP", 2)
+    jobs = [dead_job(broker, client="a") for _ in range(5)]
+    html = text(operator.get(ALL, {"queue": QUEUE, "client": "a"}))
+
+    page = operator.post(ALL, {**hidden_fields(html), "target": TARGET})
+
+    html = text(operator.get(page["Location"]))
+    assert "2 of 5 requeued." in html
+    assert hidden_fields(html)["target"] == [TARGET]  # "Continue here"
+    (rest,) = (job for job in inspector.job_list.page(QUEUE, "queued").jobs if "run_bulk_action" in job.task)
+    run_bulk_action(*rest.args, **rest.kwargs)
+    assert {inspector.find(job.id).queue for job in jobs} == {TARGET}
+
+
+def test_a_paused_queue_is_told_before_and_after(broker, operator, inspector):
+    broker.register_queues([TARGET])
+    inspector.pause(TARGET)
+    job = dead_job(broker)
+    assert options_in(text(operator.get(page_of(job, "requeue/"))))[TARGET] == "reports (paused, no worker serves it)"
+
+    operator.post(page_of(job, "requeue/"), {"queue": QUEUE, "target": TARGET})
+
+    assert "Queue reports is paused: the jobs wait until it is resumed." in said(operator)

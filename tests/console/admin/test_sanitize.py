@@ -1,0 +1,154 @@
+"""Sanitised texts, formatted numbers, charts and URL parameters."""
+
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from django.http import QueryDict
+
+from django_rtq.console.admin import query_params
+from django_rtq.console.admin.display.charts.svg import polyline_points, scale_maximum, sparkline
+from django_rtq.console.admin.display.sanitize import clean_text, pretty_json, short_id
+from django_rtq.console.admin.filters import filter_facts, filter_query, read_filter
+from django_rtq.console.admin.tags import rtq_ago, rtq_moment
+from django_rtq.console.formatting import format_duration, format_number, format_percent
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("plain", "plain"),
+        ("two\nlines\t", "two\nlines\t"),
+        ("a\u202eb", "a\\u202eb"),
+        ("\x00\x1b", "\\x00\\x1b"),
+        ("日本", "日本"),
+        ("\ud800", "\\ud800"),
+        ("x" * 30, "x" * 20 + "…"),
+        (None, "None"),
+    ],
+)
+def test_text_is_made_safe_to_look_at(given, shown):
+    assert clean_text(given, 20) == shown
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"a": [1]}, '{\n  "a": [\n    1\n  ]\n}'),
+        ("é", '"é"'),
+        (timedelta(seconds=1), '"P0DT00H00M01S"'),
+        (datetime(2026, 1, 1, 12, tzinfo=timezone.utc).timetz(), '"12:00:00+00:00"'),
+        (float("inf"), "Infinity"),
+        ({1}, "{1}"),
+    ],
+)
+def test_values_are_shown_as_json_where_they_can(given, shown):
+    assert pretty_json(given) == shown
+
+
+def test_what_contains_itself_is_shown_too():
+    value = []
+    value.append(value)
+    assert pretty_json(value) == "[[...]]"
+
+
+def test_long_ids_are_shown_by_their_end():
+    assert short_id("019234567890" + "7" * 14 + "abcdef") == "019234567890…abcdef"
+    assert short_id("short") == "short"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (None, "\u2013"),
+        (0, "0 ms"),
+        (0.0001, "< 1 ms"),
+        (0.0421, "42 ms"),
+        (1.26, "1.3 s"),
+        (59.6, "60 s"),
+        (600, "10 min"),
+        (10_000, "3 h"),
+        (8_640_000_000, "100,000 d"),
+    ],
+)
+def test_durations_are_in_the_unit_that_a_person_would_take(seconds, shown):
+    assert format_duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(None, "\u2013"), (0, "0"), (0.0, "0"), (1234567, "1,234,567"), (0.25, "0.25"), (6.24, "6.2"), (1234.5, "1,234")],
+)
+def test_numbers_are_written_with_as_many_digits_as_mean_something(number, shown):
+    assert format_number(number) == shown
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [(None, "\u2013"), (0, "0 %"), (0.0001, "< 0.1 %"), (0.004, "0.4 %"), (0.25, "25 %"), (1, "100 %")],
+)
+def test_parts_are_percentages(part, shown):
+    assert format_percent(part) == shown
+
+
+def test_moments_carry_the_absolute_time():
+    now = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
+    html = rtq_ago(now - timedelta(minutes=10), now)
+    assert (
+        html
+        == '<time datetime="2026-02-03T03:55:06+00:00" title="2026-02-03 03:55:06 UTC" dir="auto">10 min ago</time>'
+    )
+    assert ">in 5.0 s<" in rtq_ago(now + timedelta(seconds=5), now)
+    assert rtq_ago(None) == rtq_moment(None) == "\u2013"
+
+
+@pytest.mark.parametrize(("most", "top"), [(0, 1), (1, 1), (3, 5), (7, 10), (11, 20), (499, 500), (0.03, 0.05)])
+def test_scales_end_at_round_numbers(most, top):
+    assert scale_maximum(most) == pytest.approx(top)
+
+
+def test_lines_stay_inside_their_picture():
+    places = [tuple(map(float, place.split(","))) for place in polyline_points([0, 5, 10], 100, 20, 10).split()]
+    assert places == [(0, 19), (50, 10), (100, 1)]
+    assert polyline_points([0, 0, 0, 0, 4], 100, 20, 4) == "0,19 75,19 100,1"
+    assert "nan" not in sparkline([], "none") + sparkline([0, 0], "zero")
+
+
+def test_a_small_line_of_many_figures_has_few_points_and_the_last_ones_are_among_them():
+    assert 'points="0,23 27,23 28,1 29,1"' in sparkline([0] * 56 + [1] * 4, "much")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("7", 7), ("", 1), ("-3", 1), ("1e3", 1), ("٣", 1), ("9" * 30, 1), ("500", 100)]
+)
+def test_numbers_of_addresses_are_bounded(text, number):
+    assert query_params.get_int(QueryDict(mutable=True) | {"n": text}, "n", 1, maximum=100) == number
+
+
+@pytest.mark.parametrize("text", ["x" * 301, "a\x00b", "a\u202eb", "a\nb"])
+def test_texts_of_addresses_are_bounded(text):
+    given = QueryDict(mutable=True)
+    given["task"] = text
+    assert not read_filter(given)
+
+
+def test_a_filter_survives_its_own_address():
+    given = QueryDict("task=send&client=a%26b&error=X&id=01&since=2026-02-03T04:05&until=2026-02-03T04:05:06")
+    wanted = read_filter(given)
+    again = QueryDict(mutable=True)
+    again.update(filter_query(wanted))
+    assert read_filter(again) == wanted
+    assert len(filter_facts(wanted)) == 6
+
+
+def test_a_theme_may_load_the_filters_before_the_admin():
+    program = """
+import django
+from django.conf import settings
+apps = ["contenttypes", "auth", "messages", "admin.apps.SimpleAdminConfig"]
+settings.configure(INSTALLED_APPS=[*(f"django.contrib.{app}" for app in apps), "django_rtq"])
+django.setup()
+import django_rtq.templatetags.rtq
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

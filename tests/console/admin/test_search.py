@@ -1,0 +1,151 @@
+"""The search over all queues and states."""
+
+import re
+
+import pytest
+from django.utils.html import escape
+
+from django_rtq.console.admin import permissions
+from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
+from django_rtq.console.redaction import HIDDEN
+from tests.console.admin.conftest import MAIL, body, text
+from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
+
+SEARCH = "/admin/django_rtq/job/search/"
+
+
+def found(client, query, **more):
+    """The ids on the page of results, and the page."""
+    html = text(client.get(SEARCH, {"q": query, **more}))
+    return re.findall(r'class="rtq-id"><a href="/admin/django_rtq/job/([^/?]+)/', html), html
+
+
+def test_every_page_has_the_box_and_the_results_keep_the_query(jobs, viewer):
+    assert f'action="{SEARCH}"' in text(viewer.get("/admin/django_rtq/queue/"))
+    assert 'value="task:&quot;x y&quot;"' in found(viewer, 'task:"x y"')[1]
+
+
+def test_the_id_of_a_job_opens_it(jobs, viewer):
+    answer = viewer.get(SEARCH, {"q": f" {jobs.dead.id} "})
+
+    assert answer.status_code == 302
+    assert answer["Location"] == f"/admin/django_rtq/job/{jobs.dead.id}/?queue={QUEUE}"
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("client:bakery", "running dead retrying"),
+        ("client:florist", "queued scheduled"),
+        ("state:dead", "dead"),
+        ("state:queued state:dead", "dead queued"),
+        ("bakery", "running dead retrying"),
+        ("task:send_order_mail state:retrying", "retrying"),
+        ("state:succeeded", "finished"),
+        ("since:1d state:dead", "dead"),
+        ("before:1d state:dead", ""),
+    ],
+)
+def test_jobs_of_all_states_are_found(jobs, viewer, query, names):
+    assert found(viewer, query)[0] == [getattr(jobs, name).id for name in names.split()]
+
+
+def test_jobs_of_all_queues_are_found(broker, viewer):
+    jobs = [queued_job(broker, queue=queue, body=body("rye bread", 7)) for queue in ("a", "b")]
+
+    assert found(viewer, "rye bread")[0] == [job.id for job in jobs]
+    assert found(viewer, "rye bread queue:b")[0] == [jobs[1].id]
+
+
+def test_it_leads_to_lists_where_one_can_act_on_all(broker, viewer):
+    dead_job(broker, body=body("x", 7), client="bakery")
+    queued_job(broker, queue="mail", client="bakery")
+
+    links = re.findall(
+        r'<a href="([^"]*/queue/[^"]*client=bakery[^"]*)">([^<]*)</a>', found(viewer, "client:bakery")[1]
+    )
+    assert [name for _, name in links] == [f"Dead in {QUEUE}", "Queued in mail"]
+    assert "bakery" in text(viewer.get(links[0][0].replace("&amp;", "&")))
+    for query in ("client:", "bakery", 'client:bakery error:"sold out"', "state:succeeded"):
+        assert "To act on all of them" not in found(viewer, query)[1]
+
+
+def test_a_query_that_is_wrong_is_explained(jobs, viewer):
+    for query, said in (("tsk:x", "Did you mean task?"), ("queue:defualt", "no queue of this name was used yet.")):
+        ids, html = found(viewer, query)
+        assert ids == []
+        assert escape(said) in html
+        assert 'aria-invalid="true"' in html
+
+
+def test_it_says_how_many_were_looked_at_and_goes_on(broker, viewer, monkeypatch):
+    monkeypatch.setattr(
+        "django_rtq.console.inspector.jobs.filtered_search.FilteredSearch.page.__defaults__", ("", 50, 300)
+    )
+    jobs = [new_job(body=body(f"order {number}", 1)) for number in range(700)]
+    broker.enqueue(QUEUE, jobs)
+
+    ids, html = found(viewer, "order 699")
+    assert ids == []
+    assert "No match yet." in html
+    assert "300 of 700 jobs looked at." in html
+    for _ in range(2):
+        (url,) = re.findall(r'href="([^"]*after=[^"]*)" data-rtq-continue', html)
+        html = text(viewer.get(url.replace("&amp;", "&")))
+
+    assert jobs[699].id in html
+    assert "700 of 700 jobs looked at." in html
+
+
+def test_results_have_pages(broker, viewer):
+    ids = [dead_job(broker, body=body("rye bread", 1)).id for _ in range(30)]
+
+    first, html = found(viewer, "rye bread")
+    (url,) = re.findall(r'rel="next" href="([^"]*)"', html)
+    second = re.findall(
+        r'class="rtq-id"><a href="/admin/django_rtq/job/([^/?]+)/', text(viewer.get(url.replace("&amp;", "&")))
+    )
+
+    assert sorted(first + second) == sorted(ids)
+    assert len(first) == 25
+
+
+def test_hidden_values_cannot_be_found(broker, operator):
+    dead_job(broker, body=body("x", 1, password="hunter2hunter2"))
+    queued_job(broker, body=body("5ecr3tive", task="tests.app.unknown"))
+
+    for query in ("hunter2hunter2", "hunter2", "password hunter2hunter2"):
+        ids, html = found(operator, query)
+        assert ids == []
+        assert "hunter2" not in html.replace(escape(query), "")
+    assert found(operator, "5ecr3tive")[0] == []
+    ids, html = found(operator, "state:dead")
+    assert len(ids) == 1
+    assert HIDDEN in html
+    assert "hunter2" not in html
+
+
+def test_the_box_is_for_those_who_may_view_jobs(person, broker):
+    assert person(permissions.REQUEUE).get(SEARCH).status_code == 403
+
+
+def test_a_list_shows_the_first_arguments(broker, viewer):
+    queued_job(broker, body=body("Ann", 42, note="x" * 300))
+    html = text(viewer.get(f"/admin/django_rtq/queue/{QUEUE}/"))
+
+    assert MAIL.rpartition(".")[2] in html
+    assert re.search(r"=&quot;Ann&quot;, \w+=42, note=", html)
+    assert "x" * 100 not in html
+
+
+@pytest.mark.parametrize("stop", ["", "&stop=1"])
+def test_without_a_match_so_far_the_page_goes_on_by_itself(broker, viewer, monkeypatch, stop):
+    monkeypatch.setattr(FilteredSearch.page, "__defaults__", ("", 50, 2))
+    for _ in range(5):
+        queued_job(broker, body=body("x", 1))
+
+    html = viewer.get(f"{SEARCH}?q=nosuchword{stop}").content.decode()
+
+    assert "2 of 5 jobs looked at." in html
+    assert ("data-rtq-continue" in html, ">Stop</a>" in html) == ((not stop), (not stop))
+    assert "data-rtq-continue" not in viewer.get(f"{SEARCH}?q=task:{MAIL}{stop}").content.decode()

@@ -1,0 +1,160 @@
+"""Jobs that run are stopped, and workers told what to do, by hand."""
+
+import json
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.messages import get_messages
+
+from django_rtq.broker.control import Order, WorkerCommand
+from django_rtq.broker.worker_info import worker_info_commands
+from django_rtq.console.admin import permissions
+from tests.console.admin.conftest import body, logged, text
+from tests.support.jobs import QUEUE, asked_job, claimed_job, settle
+
+PAGE, WORKERS = "/admin/django_rtq/job/", "/admin/django_rtq/worker/"
+
+
+@pytest.fixture
+def running(broker):
+    """A job that is claimed by a worker."""
+    return claimed_job(broker, "running", body=body("bakery", 1))
+
+
+@pytest.fixture
+def worker(broker):
+    """A worker whose supervisor is known."""
+    broker.sign_on([QUEUE], "w1")
+    broker.enqueue(QUEUE, [])
+    note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE)
+    return "w1"
+
+
+def note(broker, **found):
+    """The worker info that the supervisor stores."""
+    broker.redis.execute(list(worker_info_commands(broker.keys, {"w1": found})))
+
+
+def said(response):
+    """The message for the user."""
+    return " ".join(str(message) for message in get_messages(response.wsgi_request))
+
+
+def order(redis, broker):
+    """The command that the worker's supervisor received."""
+    found = redis.get(broker.keys.control("s1"))
+    return found and Order.read(found).command
+
+
+# -- jobs
+
+
+def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operator, inspector):
+    answer = operator.post(f"{PAGE}{running.id}/cancel/", {"queue": QUEUE})
+    assert "was asked to stop. It is cancelled when it stops" in said(answer)
+    assert "Asked to stop." in logged()[0]
+    found = inspector.find(running.id)
+    assert (found.state, found.is_stopping) == ("running", True)
+
+
+def test_one_that_waits_is_cancelled_and_the_person_told_so(jobs, operator, inspector):
+    answer = operator.post(f"{PAGE}{jobs.queued.id}/cancel/", {"queue": QUEUE})
+    assert said(answer).endswith("is cancelled.")
+    assert "Cancelled." in logged()[0]
+
+
+def test_who_cancels_what_was_cancelled_already_is_told_what_it_is(jobs, operator, inspector):
+    inspector.cancel(jobs.queued.id, QUEUE)
+    assert said(operator.post(f"{PAGE}{jobs.queued.id}/cancel/", {"queue": QUEUE})).endswith("is cancelled.")
+
+
+def test_nothing_is_terminated_before_it_was_asked_for_twice(running, operator, inspector):
+    html = text(operator.get(f"{PAGE}{running.id}/terminate/?queue={QUEUE}"))
+    assert "This kills the process that runs job" in html
+    assert not inspector.find(running.id).is_stopping
+
+    answer = operator.post(f"{PAGE}{running.id}/terminate/", {"queue": QUEUE})
+
+    assert "is about to be killed" in said(answer)
+    assert inspector.find(running.id).is_stopping
+    assert "Termination requested." in logged()[0]
+
+
+def test_a_job_that_ended_meanwhile_is_not_terminated(broker, running, operator):
+    settle(broker, "ack", running)
+    answer = operator.post(f"{PAGE}{running.id}/terminate/", {"queue": QUEUE})
+    assert "is now succeeded" in said(answer)
+    assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize("where", ["", "{id}/"])
+def test_both_ways_to_stop_a_job_are_shown_to_those_who_may(where, running, person):
+    url = PAGE + where.format(id=running.id)
+    allowed, other = (
+        text(person(permissions.VIEW, permissions.CANCEL).get(url)),
+        text(person(permissions.VIEW).get(url)),
+    )
+    for words in ("Ask to stop", "Terminate …"):
+        assert words in allowed
+        assert words not in other
+
+
+@pytest.mark.parametrize("where", ["", "{id}/"])
+def test_a_job_that_was_asked_is_shown_as_such_and_not_asked_again(where, broker, operator):
+    job = asked_job(broker, "asked")
+    html = text(operator.get(PAGE + where.format(id=job.id)))
+    assert "asked to stop" in html
+    assert "Ask to stop" not in html
+    assert "Terminate …" in html
+
+
+def test_the_list_of_what_runs_says_how_far_it_is(broker, running, operator):
+    line = json.dumps({"done": 3, "total": 12, "text": "letters"})
+    broker.report_progress("w1", [(QUEUE, running.id, line)])
+    html = text(operator.get(PAGE))
+    assert "<progress" in html
+    assert "3/12 letters" in html
+
+
+# -- workers
+
+
+@pytest.mark.parametrize(
+    ("action", "becomes", "words"),
+    [
+        ("quiet", WorkerCommand.QUIET, "was asked to go quiet"),
+        ("wake", WorkerCommand.WORK, "was asked to start new jobs again"),
+        ("stop", WorkerCommand.STOP, "was asked to stop"),
+    ],
+)
+def test_a_worker_is_told_what_to_do(action, becomes, words, worker, redis, broker, operator):
+    answer = operator.post(f"{WORKERS}{worker}/{action}/")
+    assert words in said(answer)
+    assert order(redis, broker) is becomes
+    assert LogEntry.objects.get().object_id == worker
+
+
+def test_a_worker_is_not_stopped_before_it_was_asked_for_twice(worker, redis, broker, operator):
+    assert "and all its processes" in text(operator.get(f"{WORKERS}{worker}/stop/"))
+    assert order(redis, broker) is None
+
+
+@pytest.mark.parametrize("action", ["quiet", "wake", "stop"])
+def test_a_worker_that_is_gone_is_told_nothing(action, broker, operator):
+    answer = operator.post(f"{WORKERS}nobody/{action}/")
+    assert "Nothing was done: worker nobody is unknown." in said(answer)
+    assert not LogEntry.objects.exists()
+
+
+def test_a_quiet_worker_is_shown_as_such_and_can_be_woken(worker, broker, operator):
+    assert ">Quiet</button>" in text(operator.get(WORKERS))
+    note(broker, quiet="1", queues=QUEUE)
+    html = text(operator.get(WORKERS))
+    assert ">quiet</span>" in html
+    assert ">Wake</button>" in html
+
+
+def test_only_those_who_may_are_shown_how_to_control_workers(worker, viewer):
+    html = text(viewer.get(WORKERS))
+    assert worker in html
+    assert "Stop …" not in html

@@ -1,0 +1,119 @@
+"""Actions on all jobs of a client that a request does not finish."""
+
+import pytest
+
+from django_rtq.console.admin.pages.bulk import pages as bulk_pages
+from django_rtq.console.inspector import sweep
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.internal_tasks import cancel_client_jobs, cancel_task_jobs, run_bulk_action
+from django_rtq.jobs.job import JobState
+from tests.console.admin.conftest import MAIL, body, logged, text
+from tests.console.admin.test_clients import LIST, confirm_form
+from tests.console.admin.test_dead_letters import said
+from tests.console.admin.test_tasks import PAGE as TASK_PAGE
+from tests.management.commands import dead_letter
+from tests.support import sweeps
+from tests.support.jobs import QUEUE, claim, queued_job, retrying_job, scheduled_job
+
+
+def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
+    queued_job(broker, client="florist", queue="zoo")
+    for queue in (QUEUE, "low"):
+        for _ in range(150):
+            queued_job(broker, client="bakery", queue=queue)
+    fields, _ = confirm_form(operator, f"{LIST}cancel/?client=bakery")
+    later = [queued_job(broker, client="bakery", queue=queue, priority=5) for queue in (QUEUE, "low")]
+
+    operator.post(f"{LIST}cancel/", fields)
+
+    assert "100 jobs were cancelled. Jobs of these queues do the rest: default, low." in said(operator)
+    assert logged()[0] == "100 jobs were cancelled. Jobs of these queues do the rest: default, low."
+    for queue, rest in ((QUEUE, 50), ("low", 150)):
+        (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(client="")).jobs
+        assert run_bulk_action(*job.args, **job.kwargs) == rest
+    assert {inspector.find(job.id).state for job in later} == {JobState.QUEUED}
+    assert [inspector.queues.get(queue).queued for queue in (QUEUE, "low")] == [2, 2]  # with the internal job
+    assert inspector.queues.get("zoo").queued == 1
+
+
+@pytest.mark.parametrize("page", [f"{LIST}cancel/?client=bakery", f"{TASK_PAGE}cancel/"], ids=["client", "task"])
+def test_with_a_limit_a_job_of_each_queue_does_some_in_a_second(broker, inspector, operator, page):
+    for queue in (QUEUE, "low"):
+        for _ in range(3):
+            queued_job(broker, client="bakery", queue=queue, body=body(1))
+    fields, html = confirm_form(operator, page)
+    assert "Limit per second (optional):" in html
+
+    operator.post(page.partition("?")[0], {**fields, "per_second": "2"})
+
+    assert "0 jobs were cancelled. Jobs of these queues do the rest: default, low." in said(operator)
+    (job,) = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(task="run_bulk_action")).jobs
+    assert run_bulk_action(*job.args, **job.kwargs) == 2
+    assert inspector.queues.get("low").queued == 4  # nothing was done there yet
+    (rest,) = inspector.job_list.page(QUEUE, "scheduled").jobs
+    assert run_bulk_action(*rest.args, **rest.kwargs) == 1
+
+
+def test_a_full_queue_takes_no_job_for_the_rest(broker, inspector, operator, monkeypatch):
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
+    for queue in (QUEUE, "low"):
+        scheduled_job(broker, client="bakery", queue=queue)
+        queued_job(broker, client="bakery", queue=queue)
+    inspector.limits.set_queue("low", max_waiting=1)
+    fields, _ = confirm_form(operator, f"{LIST}cancel/?client=bakery")
+
+    assert operator.post(f"{LIST}cancel/", fields).status_code == 302
+
+    page = said(operator)
+    assert "1 job was cancelled. Jobs of these queues do the rest: default." in page
+    assert "The rest could not be enqueued. Queue low is full" in page
+    assert "Repeat the action to continue." in page
+    assert logged()[0].startswith("1 job was cancelled. Jobs of these queues do the rest: default. Queue low is full")
+
+
+@pytest.mark.parametrize("state", ["scheduled", "retrying", "queued", "blocked"])
+def test_a_client_is_cancelled_in_each_state(broker, inspector, state):
+    if state == "blocked":
+        inspector.limits.set_default(QUEUE, max_running=0)
+    seed = {"scheduled": scheduled_job, "retrying": retrying_job}.get(state, queued_job)
+    job, other = seed(broker, client="bakery"), queued_job(broker, client="florist")
+    claim(broker)
+    assert cancel_client_jobs(QUEUE, "bakery", 0) == 0
+    assert cancel_client_jobs(QUEUE, "bakery", 10**15) == (0 if inspector.find(job.id).state == "running" else 1)
+    assert inspector.find(other.id).state is not JobState.CANCELLED
+
+
+def test_dead_letters_of_many_queues_are_counted_together(broker, operator, round_trips):
+    for number in range(6):
+        dead_letter(broker, client="bakery", queue=f"q{number}")
+    operator.get(LIST)
+    del round_trips[:]
+
+    html = text(operator.get(f"{LIST}requeue/?client=bakery"))
+
+    assert "This requeues 6 dead letters of client bakery." in html
+    assert len(round_trips) <= 6
+
+
+def test_long_lists_of_dead_letters_are_counted_to_their_ends(broker, inspector, monkeypatch):
+    monkeypatch.setattr(sweep, "AT_ONCE", 2)
+    for client, number in (("bakery", 5), ("florist", 2)):
+        for _ in range(number):
+            dead_letter(broker, client=client)
+    dead_letter(broker, client="bakery", queue="low")
+
+    counted = sweeps.count(inspector, "requeue", queues=(QUEUE, "low", "zoo"), client="bakery")
+
+    assert counted.by_queue == {QUEUE: 5, "low": 1}
+
+
+def test_jobs_that_earlier_releases_have_enqueued_still_run(broker, inspector):
+    dead_letter(broker, client="florist")
+    jobs = [queued_job(broker, client=client, body=body(1)) for client in ("bakery", "florist")]
+    rest = {"queue": QUEUE, "state": "dead", "action": "requeue", "filter": {"task": "send_mail"}, "until_ms": 10**15}
+
+    assert run_bulk_action({**rest, "target": ""}) == 1
+    assert cancel_client_jobs(QUEUE, "bakery", 10**15) == 1
+    assert cancel_task_jobs(QUEUE, f"={MAIL}", 10**15) == 1
+    assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}

@@ -1,0 +1,130 @@
+"""Pausing and resuming a task."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from tests.console.admin.conftest import MAIL, body, logged, text
+from tests.support.jobs import QUEUE, claim, queued_job
+
+LIST = "/admin/django_rtq/registeredtask/"
+PAGE = f"{LIST}{MAIL.replace('_', '_5F')}/"
+
+
+def test_a_task_is_paused_and_resumed_on_its_page(broker, inspector, operator):
+    job = queued_job(broker, body=body(task=MAIL))
+    broker.register_queues(["mail"])
+
+    paused = operator.post(f"{PAGE}pause/", follow=True)
+    assert claim(broker) == []
+    page = text(operator.get(PAGE))
+    resumed = operator.post(f"{PAGE}resume/", follow=True)
+
+    assert f"Task {MAIL} is paused in default, mail. Its running jobs continue" in text(paused)
+    assert "paused by user-" in page
+    assert "1 job held in default" in page
+    assert "Resume in all queues" in page
+    assert f"Task {MAIL} was resumed in default, mail." in text(resumed)
+    assert claim(broker) == [job.id]
+    assert logged()[::-1] == [
+        "Paused in default, mail.",
+        "Resumed in default, mail.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["nosuch", "x" * 3000, "a%00b", "django_5Frtq.internal_5Ftasks.run_5Fbulk_5Faction", "_20"]
+)
+def test_only_tasks_that_are_known_and_not_internal_are_paused(broker, inspector, operator, name):
+    queued_job(broker, body=body(task="django_rtq.internal_tasks.run_bulk_action"))
+
+    assert operator.post(f"{LIST}{name}/pause/").status_code == 404
+
+    assert inspector.queues.get(QUEUE).paused_tasks == ()
+    assert logged() == []
+
+
+def test_a_task_that_only_redis_knows_is_paused(broker, inspector, operator):
+    queued_job(broker, body=body(task="ship"))
+    queued_job(broker, body=body(task="ship\0ment"))
+
+    assert operator.post(f"{LIST}ship/pause/").status_code == 302
+    assert operator.post(f"{LIST}ship%00ment/pause/").status_code == 404
+
+    assert [pause.task for pause in inspector.queues.get(QUEUE).paused_tasks] == ["ship"]
+    assert [entry.object_id for entry in LogEntry.objects.all()] == ["ship"]
+
+
+def test_in_one_queue(broker, inspector, operator):
+    broker.register_queues([QUEUE, "mail"])
+    queued_job(broker, body=body(task=MAIL))
+
+    operator.post(f"{PAGE}pause/", {"queue": "mail"})
+
+    assert [queue.name for queue in inspector.queues.details() if queue.paused_tasks] == ["mail"]
+    page = text(operator.get(PAGE))
+    assert "Pause in all queues" in page
+    assert (page.count("Pause here"), page.count("Resume here")) == (1, 1)
+    assert operator.post(f"{PAGE}pause/", {"queue": "nobody"}).status_code == 404
+    assert "was already paused" in text(operator.post(f"{PAGE}pause/", {"queue": "mail"}, follow=True))
+    assert "is not paused" in text(operator.post(f"{PAGE}resume/", {"queue": QUEUE}, follow=True))
+
+
+def test_in_the_list(broker, inspector, operator):
+    broker.register_queues([QUEUE])
+
+    answer = operator.post(f"{PAGE}pause/", {"next": LIST}, follow=True)
+
+    assert answer.redirect_chain == [(LIST, 302)]
+    (row,) = [row for row in answer.context["rows"] if row["paused"]]
+    assert (row["name"], row["paused"].queues) == (MAIL, [QUEUE])
+    assert f"{PAGE}resume/" in text(answer)
+
+
+def test_too_many_are_paused(broker, inspector, operator):
+    broker.register_queues([QUEUE])
+    for number in range(100):
+        inspector.task_pauses.pause_task(f"task{number}", QUEUE)
+
+    assert "100 tasks are paused already" in text(operator.post(f"{PAGE}pause/", follow=True))
+
+
+def test_too_many_are_paused_in_one_of_the_queues(broker, inspector, operator):
+    broker.register_queues([QUEUE, "mail"])
+    for number in range(100):
+        inspector.task_pauses.pause_task(f"task{number}", QUEUE)
+
+    page = text(operator.post(f"{PAGE}pause/", follow=True))
+
+    assert "In queue default, 100 tasks are paused already" in page
+    assert f"Task {MAIL} is paused in mail." in page
+    assert logged() == ["Paused in mail."]
+    again = text(operator.post(f"{PAGE}pause/", follow=True))
+    assert "In queue default, 100 tasks are paused already" in again
+    assert "was already paused" not in again
+    assert len(logged()) == 1
+
+
+def test_the_overview_says_which_tasks_are_paused(broker, inspector, operator):
+    queued_job(broker, body=body(task=MAIL))
+    inspector.task_pauses.pause_task(MAIL, by="eve")
+    claim(broker)
+
+    page = text(operator.get("/admin/django_rtq/queue/"))
+
+    assert "Task send_order_mail is paused in default, and holds 1 job. Paused by eve." in page
+    assert f'href="{PAGE}"' in page
+
+
+def test_a_held_job_is_not_said_to_be_due(broker, inspector, operator):
+    job = queued_job(broker, body=body(task=MAIL))
+    inspector.task_pauses.pause_task(MAIL, by="eve")
+    claim(broker)
+
+    listed = text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/", {"state": "scheduled"}))
+    page = text(operator.get(f"/admin/django_rtq/job/{job.id}/"))
+
+    assert "task paused" in listed
+    assert "Its task was paused by eve, " in page
+    assert "so the jobs of this task do not start." in page
+    assert " due " not in page
+    assert "Run now" not in page

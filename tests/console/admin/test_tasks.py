@@ -1,0 +1,217 @@
+"""The page of one task."""
+
+from html import unescape
+
+import pytest
+
+from django_rtq import task
+from django_rtq.broker.histogram import bucket_of
+from django_rtq.console.admin import permissions
+from django_rtq.console.admin.display.paged_list import ListParams
+from django_rtq.console.admin.pages import tasks
+from django_rtq.tasks import registry
+from tests.broker.test_filter_jobs import bury
+from tests.broker.test_task_metrics import tell
+from tests.console.admin.conftest import MAIL, body, text
+from tests.support.jobs import QUEUE, queued_job, scheduled_job
+
+LIST = "/admin/django_rtq/registeredtask/"
+PAGE = f"{LIST}{MAIL.replace('_', '_5F')}/"
+OTHER = f"{LIST}ship/"
+
+
+def charge(order_id, api_token="swordfish", amount=5):
+    """Charge an order."""
+
+
+def test_it_shows_runs_charts_and_histograms(broker, operator):
+    tell(broker, "done ship", 6, "failed ship", 3, "crashed ship", 1)
+    tell(broker, f"r{bucket_of(2.0)} ship", 9, f"w{bucket_of(5)} ship", 6)
+
+    answer = operator.get(OTHER)
+
+    assert [cell["text"] for cell in answer.context["totals"]][:4] == ["6", "3", "1", "33 %"]
+    assert next(chart["rows"][-1][1] for chart in answer.context["charts"]) == ["6", "2", "1"]
+    assert [len(chart["rows"]) for chart in answer.context["histograms"]] == [1, 1]
+    assert text(answer).count('<svg class="rtq-chart') == 5
+    assert "not registered in this process" in text(answer)
+
+
+def test_its_charts_look_back_for_two_days(redis, broker, viewer, round_trips):
+    hour = redis.time()[0] // 3600
+    tell(broker, "done ship", 5)
+    for back, number in ((1, 10), (47, 100), (50, 1000)):
+        redis.hset(broker.keys.of(QUEUE).tasks + str(hour - back).encode(), "done ship", number)
+
+    del round_trips[:]
+    page = viewer.get(OTHER).context
+
+    assert len(round_trips) == 3
+    assert page["totals"][0]["text"] == "115"
+    assert page["charts"][0]["svg"].count("<rect") == 49
+
+
+def test_its_jobs_are_counted_with_links_to_the_filtered_lists(broker, operator):
+    queued_job(broker, body=body(1))
+    queued_job(broker, body=body(1), queue="low")
+    scheduled_job(broker, body=body(1), queue="low")
+    queued_job(broker, body=body(1, task="other"), queue="idle")
+
+    answer = operator.get(PAGE)
+
+    rows = {row["name"]: row for row in answer.context["queue_rows"]}
+    assert [cell["text"] for cell in rows["low"]["cells"]] == ["1", "1", "0", "0", "0"]
+    assert "idle" not in rows
+    assert len(operator.get(rows["low"]["cells"][1]["url"]).context["job_rows"]) == 1
+    assert "Enqueue …" in text(answer)
+    assert "Send" in text(answer)  # the docstring
+
+
+def test_of_many_queues_those_with_most_jobs_are_shown(broker, inspector, operator, monkeypatch):
+    monkeypatch.setattr(tasks, "MAX_QUEUES_SHOWN", 3)
+    for number in range(5):
+        for _ in range(number + 1):
+            queued_job(broker, body=body(1), queue=f"q{number}")
+    inspector.task_pauses.pause_task(MAIL, "q1", by="ada")
+
+    few, every = operator.get(PAGE), operator.get(f"{PAGE}?queues=all")
+
+    assert [row["name"] for row in few.context["queue_rows"]] == ["q1", "q4", "q3"]
+    assert [row["name"] for row in every.context["queue_rows"]] == ["q1", "q4", "q3", "q2", "q0"]
+    assert f'<a href="{PAGE}?queues=all">Other queues: 2</a>' in text(few)
+    assert "Other queues" not in text(every)
+
+
+def test_a_task_is_paused_and_resumed_in_a_row_of_the_table(broker, inspector, operator):
+    for queue in ("high", "low"):
+        queued_job(broker, body=body(1), queue=queue)
+    inspector.task_pauses.pause_task(MAIL, "low", by="ada")
+
+    html = operator.get(PAGE).content.decode()
+
+    assert f'<form method="post" id="rtq-pause" action="{PAGE}pause/"><input type="hidden" name="csrf' in html
+    assert '<button form="rtq-pause" name="queue" value="high">Pause here</button>' in html
+    resume = f'<button form="rtq-pause" name="queue" value="low" formaction="{PAGE}resume/">Resume here</button>'
+    assert resume in html
+
+
+def test_its_signature_and_options_are_shown_without_secrets(broker, viewer):
+    task(name="shop.charge", unique=["order_id"], retry_on=(OSError, KeyError), max_attempts=2)(charge)
+    try:
+        html = unescape(text(viewer.get(f"{LIST}shop.charge/")))
+    finally:
+        registry._tasks.pop("shop.charge")
+
+    assert "(order_id, api_token='********************', amount=5)" in html
+    assert "swordfish" not in html
+    assert "max_attempts=2, retry_on=OSError, KeyError, unique=order_id" in html
+
+
+def test_its_dead_letters_are_grouped_by_error(broker, operator):
+    bury(broker, "ship", kind="a.OutOfOrder", message="no answer")
+    bury(broker, "ship", kind="a.OutOfOrder", message="no answer")
+    bury(broker, "other")
+
+    html = text(operator.get(OTHER))
+
+    assert "OutOfOrder" in html
+    assert "no answer" in html
+    assert "ValueError" not in html
+    assert f"/admin/django_rtq/deadletter/requeue-all/?queue={QUEUE}&amp;task=ship&amp;error=a.OutOfOrder" in html
+
+
+def test_of_many_groups_the_latest_are_shown(broker, operator, monkeypatch):
+    monkeypatch.setattr(tasks, "MAX_GROUPS", 2)
+    for number in range(5):
+        bury(broker, "ship", kind=f"a.Error{number}")
+
+    answer = operator.get(OTHER)
+
+    assert len(answer.context["groups"]) == 2
+    assert "Older groups: 3</a>" in text(answer)
+
+
+@pytest.mark.parametrize("name", ["nosuch", "a.b.c", "_2F", "x" * 300])
+def test_a_task_that_nobody_knows_is_not_found(broker, operator, name):
+    assert operator.get(f"{LIST}{name}/").status_code == 404
+
+
+def test_a_task_that_has_not_run_yet_has_a_page(broker, operator):
+    answer = operator.get(PAGE)
+    assert answer.status_code == 200
+    assert "No runs." in text(answer)
+
+
+def test_a_list_that_was_not_searched_to_its_end_says_so(broker, operator, monkeypatch):
+    for name in ("MAX_SEARCHED", "LEAST_SEARCHED"):
+        monkeypatch.setattr(f"django_rtq.console.inspector.task_details.{name}", 2)
+    for _ in range(3):
+        queued_job(broker, body=body(1))
+    assert "≥ 2" in text(operator.get(PAGE))
+    assert "Open the list to search on." in text(operator.get(PAGE))
+
+
+def test_lists_jobs_groups_and_incidents_link_to_it(broker, operator, jobs):
+    for page in (LIST, "/admin/django_rtq/deadletter/", f"/admin/django_rtq/job/{jobs.dead.id}/"):
+        assert f'href="{PAGE}"' in text(operator.get(page))
+    tell(broker, f"done {MAIL}", 1, f"failed {MAIL}", 99)
+    assert f'href="{PAGE}"' in text(operator.get("/admin/django_rtq/queue/"))
+
+
+def test_who_may_only_look_sees_no_buttons(broker, person):
+    bury(broker, MAIL)
+    html = text(person(permissions.VIEW).get(PAGE))
+    assert not [
+        word
+        for word in ("Pause in all queues", "Pause here", "Enqueue …", "Requeue …", "Discard …", "Cancel")
+        if word in html
+    ]
+
+
+@pytest.fixture
+def many(broker, monkeypatch):
+    """Tasks with runs, three on a page."""
+    monkeypatch.setattr(ListParams, "PER_PAGE", 3)
+    for number in range(7):
+        tell(broker, f"done shop.many_{number}", 100 - number, f"failed shop.many_{number}", 10 * (number % 3))
+
+
+def listed(client, **query):
+    """The names of the tasks on a page of the list."""
+    return [row["name"] for row in client.get(LIST, query).context["rows"]]
+
+
+def test_the_list_has_pages(many, viewer):
+    first = viewer.get(LIST, {"search": "many_"})
+
+    assert [row["name"] for row in first.context["rows"]] == ["shop.many_0", "shop.many_1", "shop.many_2"]
+    assert "1–3 of 7" in text(first)  # noqa: RUF001
+    assert listed(viewer, search="many_", page=3) == ["shop.many_6"]
+    assert "This page is empty." in text(viewer.get(LIST, {"search": "many_", "page": 9}))
+
+
+def test_the_list_is_searched(many, viewer):
+    assert listed(viewer, search="MANY_4") == ["shop.many_4"]
+    assert "No task matches." in text(viewer.get(LIST, {"search": "nosuch"}))
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"), [("done", [0, 1, 2]), ("-done", [6, 5, 4]), ("failed", [2, 5, 1]), ("-name", [6, 5, 4])]
+)
+def test_the_list_is_sorted(many, viewer, sort, names):
+    assert listed(viewer, search="many_", sort=sort) == [f"shop.many_{number}" for number in names]
+
+
+def test_tasks_without_runs_come_last(many, viewer):
+    assert listed(viewer, sort="failure_rate")[:3] == ["shop.many_5", "shop.many_2", "shop.many_4"]
+    pages = range(1, -(-viewer.get(LIST).context["matching"] // 3) + 1)
+    names = [name for page in pages for name in listed(viewer, sort="run_p95", page=page)]
+    assert len(names) == len(set(names))
+
+
+def test_our_own_tasks_come_last(many, viewer):
+    pages = range(1, -(-viewer.get(LIST).context["matching"] // 3) + 1)
+    names = [name for page in pages for name in listed(viewer, page=page)]
+
+    assert names[-1].startswith("django_rtq.")
+    assert names.index("shop.many_0") < min(n for n, name in enumerate(names) if "internal_tasks" in name)

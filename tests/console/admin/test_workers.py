@@ -1,0 +1,79 @@
+"""The page of workers: their hosts, and waking all."""
+
+import re
+
+import pytest
+
+from django_rtq.broker.control import WorkerCommand
+from django_rtq.console.admin.display.paged_list import ListParams
+from django_rtq.console.admin.pages.workers import HostListParams
+from tests.console.admin.conftest import text
+from tests.console.admin.test_stopping import WORKERS, note, order, said
+from tests.support.jobs import QUEUE, claimed_job, let_lapse
+
+
+@pytest.fixture(autouse=True)
+def worker(broker):
+    """A worker on the host, whose supervisor is known."""
+    broker.sign_on([QUEUE], "w1")
+    broker.enqueue(QUEUE, [])
+    note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE)
+
+
+def test_workers_are_grouped_by_host(broker, operator):
+    broker.sign_on([QUEUE], "newcomer")
+
+    html = text(operator.get(WORKERS))
+
+    assert '<span class="rtq-mono">here</span>' in html
+    assert "Unknown host" in html
+    assert re.search(r"1 process, 0 of 1 slots? busy", html)
+
+
+def test_workers_tell_the_version_of_the_project(broker, operator):
+    note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE, version="0.9", project_version="2026.11.3")
+
+    both = '<td>2026.11.3<div class="rtq-soft">django_rtq 0.9</div></td>'
+    assert both in text(operator.get(WORKERS))
+
+
+def test_all_quiet_workers_are_woken(redis, broker, operator):
+    assert "Wake all" not in text(operator.get(WORKERS))
+    note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE, quiet="1")
+
+    assert f'action="{WORKERS}wake/"' in text(operator.get(WORKERS))
+    answer = operator.post(f"{WORKERS}wake/")
+
+    assert "All workers were asked to start new jobs again." in said(answer)
+    assert order(redis, broker) is WorkerCommand.WORK
+
+
+def test_hosts_and_running_jobs_have_pages(broker, operator, monkeypatch):
+    monkeypatch.setattr(HostListParams, "PER_PAGE", 1)
+    monkeypatch.setattr(ListParams, "PER_PAGE", 1)
+    claimed_job(broker, worker="w2")
+    claimed_job(broker, worker="w3")
+
+    first, second, empty = (operator.get("/admin/django_rtq/job/", {"page": page}) for page in (1, 2, 3))
+    names = [[entry.worker.name for entry in page.context["workers_with_jobs"]] for page in (first, second, empty)]
+    assert sorted(names) == [[], ["w2"], ["w3"]]
+    assert ("Next page" in text(first), "Next page" in text(second)) == (True, False)
+
+    pages = [operator.get(WORKERS, {"page": page}) for page in (1, 2)]
+    hosts = [[section["host"] for section in page.context["sections"]] for page in pages]
+    assert hosts == [["here"], [""]]
+
+
+def test_hosts_with_lost_workers_come_first(broker, operator):
+    broker.sign_on([QUEUE], "newcomer")
+    let_lapse(broker, "newcomer")
+
+    assert [section["host"] for section in operator.get(WORKERS).context["sections"]] == ["newcomer", "here"]
+
+
+def test_of_many_queues_of_a_process_some_are_links(broker, operator):
+    note(broker, supervisor_name="s1", host="here", pid=7, queues="a,b,c,d,e,f,g")
+
+    html = operator.get(WORKERS).content.decode()
+
+    assert '<span class="rtq-soft" title="f, g">+2</span>' in html

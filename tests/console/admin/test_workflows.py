@@ -1,0 +1,187 @@
+"""The pages of workflows."""
+
+import re
+
+from django.contrib.admin.models import LogEntry
+
+from django_rtq.console.admin.display.charts.graph import MOST, graph
+from django_rtq.workflows.handle import StepProgress
+from django_rtq.workflows.store import NewWorkflow
+from tests.console.admin.conftest import logged, text
+from tests.console.admin.test_dead_letters import hidden_fields
+from tests.support.snapshots import live_jobs, snapshot
+from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, fields_of, new_flow, parts_flow
+
+LIST = "/admin/django_rtq/workflow/"
+PAGE = f"{LIST}{FLOW}/"
+CHAIN = ({"size": 2, "next": "1"}, {"after": "0"})
+
+
+def blocked(broker, **options):
+    begun_flow(broker, *CHAIN, client="bakery", **options)
+    first, second = claim_members(broker)
+    end(broker, "ack", first)
+    end(broker, "bury", second)
+    return second
+
+
+def test_the_list_shows_the_latest(broker, viewer, round_trips):
+    assert "There is no workflow." in text(viewer.get(LIST))
+    blocked(broker)
+    del round_trips[:]
+
+    html = text(viewer.get(LIST))
+
+    assert len(round_trips) <= 3
+    assert f'href="{PAGE}">flow</a>' in html
+    assert '<span class="rtq-state rtq-state-blocked">blocked</span>' in html
+    assert '<progress max="3" value="1"' in html
+    assert "1 of 3" in html
+    assert "?client=bakery" in html
+
+
+def test_a_blocked_one_is_found_behind_many_others(broker, viewer):
+    blocked(broker)
+    for number in range(101):
+        broker.workflows.store(new_flow({"size": 1}, flow_id=f"{number:012x}"))
+    listed = [viewer.get(LIST, query) for query in ({}, {"page": 2}, {"page": 3}, {"state": "blocked"})]
+
+    assert [PAGE in text(answer) for answer in listed] == [False, False, True, True]
+    assert 'rel="next"' in text(listed[0])
+    assert "There is no workflow in this state." in text(viewer.get(LIST, {"state": "failed"}))
+
+
+def test_names_of_tasks_are_cleaned_in_all_places(broker, viewer):
+    begun_flow(broker, {"task": "a\x1b[2Jb"})
+    assert "\x1b" not in text(viewer.get(PAGE))
+
+
+def test_one_has_a_graph_and_a_table(broker, viewer, round_trips):
+    blocked(broker)
+    del round_trips[:]
+
+    html = text(viewer.get(PAGE))
+
+    assert len(round_trips) <= 2
+    assert "Dead jobs block this workflow." in html
+    assert html.count('<g class="rtq-node') == 2
+    assert html.count('<path class="rtq-edge"') == 1
+    assert "t: running. Jobs: 2, done: 1, dead: 1, failed for good: 0" in html
+    assert html.count(f"q=state%3Adead+workflow%3A{FLOW}+task%3At") == 2  # in the graph and in the table
+    assert f"q=workflow%3A{FLOW}" in html
+    cells = [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html, re.DOTALL)]
+    assert cells[-18:-9] == ["0", "t", "default", "running", "2", "1", "1", "0", ""]
+    assert cells[-9:] == ["1", "t", "default", "waiting", "1", "0", "0", "0", "0 1 of 2 jobs of step t are dead"]
+    assert "Requeue dead jobs" not in html  # a viewer may not
+
+
+def test_dead_jobs_are_requeued(redis, broker, operator):
+    member = blocked(broker)
+
+    html = text(operator.get(f"{PAGE}requeue/"))
+    assert "This requeues 1 dead job of workflow flow." in html
+    answer = operator.post(f"{PAGE}requeue/", hidden_fields(html))
+
+    assert answer["Location"] == PAGE
+    assert "1 dead letter was requeued." in text(operator.get(PAGE))
+    assert logged() == ["1 dead letter was requeued."]
+    assert "dead" not in snapshot(redis)
+    advance(broker, member)
+    assert "Nothing was done" in text(operator.get(f"{PAGE}requeue/", follow=True))
+    assert LogEntry.objects.count() == 1
+
+
+def test_it_is_cancelled_after_a_question(redis, broker, operator):
+    begun_flow(broker, *CHAIN)
+
+    assert "This cancels workflow flow." in text(operator.get(f"{PAGE}cancel/"))
+    assert fields_of(broker)["state"] == "running"
+    html = text(operator.post(f"{PAGE}cancel/", follow=True))
+
+    assert "Workflow flow is cancelled." in html
+    assert "Cancel workflow …" not in html
+    assert live_jobs(redis) == {}
+    assert "Nothing was done: the workflow is over." in text(operator.post(f"{PAGE}cancel/", follow=True))
+    assert logged() == ["Cancelled workflow flow."]
+
+
+def test_of_a_large_one_heartbeats_cancel_the_rest(redis, broker, operator, monkeypatch):
+    monkeypatch.setattr("django_rtq.console.admin.pages.workflows.CANCELLED_IN_REQUEST", 4)
+    broker.workflows.start(broker.workflows.store(parts_flow(6))[2])
+
+    html = text(operator.post(f"{PAGE}cancel/", follow=True))
+
+    assert "Workflow flow is cancelled." in html
+    assert "Workers are still cancelling the jobs" in html
+    assert len(live_jobs(redis)) == 2
+    broker.workflows.cancel_members(FLOW)
+    assert "still cancelling" not in text(operator.get(PAGE))
+
+
+def test_of_one_that_is_cancelled_no_step_runs_or_waits(redis, broker, operator):
+    """And to requeue its dead job would not let it go on."""
+    blocked(broker)
+    broker.workflows.cancel(FLOW)
+
+    html = text(operator.get(PAGE))
+
+    cells = [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html, re.DOTALL)]
+    assert cells[-18:-9] == ["0", "t", "default", "failed", "2", "1", "1", "0", ""]
+    assert cells[-9:] == ["1", "t", "default", "never starts", "1", "0", "0", "0", "0"]
+    assert "Requeue dead jobs" not in html
+
+
+def test_one_that_is_unknown(broker, operator):
+    for url in (PAGE, f"{PAGE}cancel/"):
+        answer = operator.get(url)
+        assert answer.status_code == 404
+        assert f"Workflow {FLOW} was not found." in text(answer)
+    assert operator.post(f"{PAGE}requeue/").status_code == 404
+
+
+def test_names_are_untrusted(broker, viewer):
+    flow = new_flow({})
+    fields = {**flow.fields, "name": "<script>", "task:0": "<b>.x", "client": "<i>"}
+    broker.workflows.store(NewWorkflow(id=FLOW, key="", fields=fields, parts=flow.parts))
+
+    for url in (LIST, PAGE):
+        html = text(viewer.get(url))
+        assert "<script>" not in html.split("</head>")[1].replace("<script src", "")
+        assert "&lt;script&gt;" in html
+        assert "<b>.x" not in html
+        assert "<i>" not in html
+
+
+def steps(number, **changes):
+    details = {"task": "t", "queue": "q", "state": "waiting", "size": 1, "done": 0, "dead": 0, "gone": 0}
+    return [StepProgress(number=n, **{**details, **changes}) for n in range(number)]
+
+
+def test_a_large_graph_is_cut():
+    assert graph(steps(MOST + 10), lambda step: "").count("<g class") == MOST
+
+
+def test_a_step_is_right_of_what_it_waits_for():
+    first, second, third = steps(3)
+    chain = [
+        first,
+        StepProgress(**{**_as_dict(second), "after": (0,)}),
+        StepProgress(**{**_as_dict(third), "after": (1, 0)}),
+    ]
+
+    places = re.findall(r"translate\((\d+) (\d+)\)", graph(chain, lambda step: ""))
+
+    assert [int(x) for x, _ in places] == sorted({int(x) for x, _ in places})
+
+
+def _as_dict(step):
+    return {name: getattr(step, name) for name in StepProgress.__slots__}
+
+
+def test_the_page_of_a_job_links_its_workflow(broker, viewer):
+    member = blocked(broker)
+
+    html = text(viewer.get(f"/admin/django_rtq/job/{member.id}/"))
+
+    assert f'<dt>Workflow</dt><dd><a href="{PAGE}">flow</a> · step 0, t' in html
+    assert "1 of 2 jobs of step t are dead." in html

@@ -1,0 +1,63 @@
+"""Texts that scripts write into a page are in the browser's language."""
+
+import re
+
+import pytest
+
+from tests.console.browser.actions import shows
+from tests.console.browser.chromium import window
+from tests.console.browser.conftest import OFTEN
+from tests.console.browser.test_flows import OVERVIEW, status
+from tests.support.jobs import queued_job
+
+REFRESH_SECONDS = OFTEN
+
+
+@pytest.mark.parametrize(
+    ("locale", "live", "stale"),
+    [
+        ("zh-CN", "实时", r"^无响应.数据停留在 \d?\d:\d\d:\d\d$"),
+        ("pt-BR", "Ao vivo", r"^Sem resposta; dados de \d\d:\d\d:\d\d$"),
+    ],
+)
+def test_a_page_says_since_when_it_is_stale_in_the_language_of_the_reader(
+    locale, live, stale, broker, browser, admin_server
+):
+    queued_job(broker, "first")
+    with window(browser, admin_server, locale=locale) as page:
+        page.goto(OVERVIEW)
+        shows(status(page), live)
+        admin_server.stop()
+        shows(status(page), re.compile(stale))
+        admin_server.start()
+        shows(status(page), live)
+
+
+def test_in_a_language_from_right_to_left_the_time_of_a_chart_goes_as_its_lines_do(jobs, browser, admin_server):
+    with window(browser, admin_server, locale="he") as page:
+        page.goto(OVERVIEW)
+        assert page.locator("html").get_attribute("dir") == "rtl"
+        ticks = page.locator(".rtq-ticks").first.locator("text")
+        read = "ticks => ticks.map(tick => [tick.getBoundingClientRect().x, tick.textContent])"
+        places, times = map(list, zip(*ticks.evaluate_all(read), strict=True))
+        assert len(places) >= 4
+        assert places == sorted(places)
+        heights, chart = page.locator(".rtq-heights").first, page.locator(".rtq-chart").first
+        assert heights.bounding_box()["x"] < chart.bounding_box()["x"]
+        assert times == sorted(times) or "00:00" in times
+
+
+def test_colours_stand_beside_their_words_in_a_language_from_right_to_left(jobs, browser, admin_server):
+    with window(browser, admin_server, locale="he") as page:
+        page.goto(OVERVIEW)
+        for entry in page.locator(".rtq-key > span").all():
+            colour, word = entry.locator("i").bounding_box(), entry.locator("bdi").bounding_box()
+            assert 0 <= word["x"] - (colour["x"] + colour["width"]) < 10
+
+
+def test_what_is_not_translated_is_marked_as_english(jobs, browser, admin_server):
+    for locale, marks in (("he", ("en", "ltr")), ("de", ("en", "ltr")), ("en", (None, None)), ("pt-BR", (None, None))):
+        with window(browser, admin_server, locale=locale) as page:
+            page.goto(OVERVIEW)
+            ours = page.locator(".rtq").first
+            assert (ours.get_attribute("lang"), ours.get_attribute("dir")) == marks
