@@ -22,7 +22,7 @@ for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(name)
     except ImportError as error:
         print(module.name, error)
-import django_rtq.management.commands.rtq_metrics
+import django_rtq.monitoring.rtq_metrics
 """
 
 

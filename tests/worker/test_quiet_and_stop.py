@@ -10,7 +10,7 @@ from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.process.process import WorkerProcess
 from django_rtq.worker.shared_memory import SharedState
 from tests.app import tasks
-from tests.management.commands import run
+from tests.console.commands.commands import run
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import place_of
 from tests.support.waiting import PATIENCE, wait_until

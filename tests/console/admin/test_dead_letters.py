@@ -13,7 +13,7 @@ from django_rtq.console.admin.pages.bulk import pages as bulk_pages
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.internal_tasks import run_bulk_action
 from tests.console.admin.conftest import body, logged, text
-from tests.management.test_rtq_jobs_dead_letters import break_after
+from tests.console.commands.test_rtq_jobs_dead_letters import break_after
 from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, settlement
 
 PAGE = "/admin/django_rtq/deadletter/"

@@ -19,7 +19,7 @@ from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.settlement import Settlement
 from django_rtq.monitoring.prometheus import RTQCollector, exposition, metrics_view
 from django_rtq.monitoring.prometheus.exposition import metrics_text
-from tests.management.commands import run
+from tests.console.commands.commands import run
 from tests.markdown import ROOT
 from tests.monitoring.prometheus.samples import Samples
 from tests.support.jobs import QUEUE, queued_job

@@ -11,7 +11,7 @@ from django_rtq.worker.run_counts import QueueCounts, dump_counts
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor import crash_recovery as module
 from django_rtq.worker.supervisor.crash_recovery import CrashRecovery
-from tests.management.commands import body
+from tests.console.commands.commands import body
 from tests.support.jobs import QUEUE, WORKER, claimed_job
 from tests.support.snapshots import place_of
 from tests.support.waiting import wait_until

@@ -1,0 +1,1 @@
+"""The commands with which people look at jobs and act on them."""

@@ -1,0 +1,98 @@
+"""Which jobs the options of rtq_jobs select."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from heapq import merge
+from itertools import chain, islice
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.utils.translation import override
+
+from django_rtq.console.commands.job_arguments import LISTED_STATES, VERBS
+from django_rtq.console.inspector.actions import ACTIONS
+from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.selection import QueryError, Selection
+from django_rtq.console.search import read_query, search_all
+from django_rtq.exceptions import JobNotFound
+from django_rtq.management.command import WRONG_USAGE
+from django_rtq.management.prompts import known_queues
+
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@override("en")
+def read_selection(inspector: Inspector, options: dict[str, Any]) -> Selection:
+    """The jobs that the options describe. Raises CommandError."""
+    if options["query"] is None:
+        wanted = JobFilter(
+            task=options["task"] or "",
+            client=options["client"],
+            error=options["error"] or "",
+            since=options["since"],
+        )
+        queues = known_queues(inspector, filter(None, [options["queue"]]))
+        return Selection(queues=queues, states=options.get("state") or (), filter=wanted)
+    try:
+        selection = read_query(options["query"])
+    except QueryError as error:
+        raise CommandError(str(error), returncode=WRONG_USAGE) from None
+    if options["action"] != "list":
+        known_queues(inspector, selection.queues)
+        allowed = ACTIONS[VERBS[options["action"]]].states
+        if wrong := [state for state in selection.states if state not in allowed]:
+            raise CommandError(
+                f"state:{wrong[0]}: {options['action']} is for jobs that are {' or '.join(allowed)}.",
+                returncode=WRONG_USAGE,
+            )
+    return selection
+
+
+def selected_queues(inspector: Inspector, options: dict[str, Any]) -> list[str]:
+    """The queue that --queue names, or all. Raises CommandError for an unknown one."""
+    if options["queue"] is None:
+        return inspector.queues.names()
+    return known_queues(inspector, [options["queue"]])
+
+
+def list_jobs(inspector: Inspector, options: dict[str, Any], limit: int | None) -> Iterator[JobDetails]:
+    """The jobs that match: those that a query finds as the search of the admin does, others as in find_jobs()."""
+    selection = read_selection(inspector, options)
+    if options["query"] is not None:
+        return islice(_found_by_query(inspector, selection), limit)
+    return find_jobs(inspector, replace(selection, states=selection.states or LISTED_STATES), limit)
+
+
+def find_jobs(inspector: Inspector, selection: Selection, limit: int | None) -> Iterator[JobDetails]:
+    """The jobs of these states, one state after the other; dead letters of all queues together, the newest first."""
+    queues = selection.queues or inspector.queues.names()
+    jobs = (_in_state(inspector, queues, state, selection.filter) for state in selection.states)
+    return islice(chain.from_iterable(jobs), limit)
+
+
+def find_one(inspector: Inspector, job_id: str, options: dict[str, Any]) -> JobDetails:
+    """One job; of any queue, if none is named. Raises JobNotFound."""
+    job = inspector.find(job_id, options["queue"])
+    if options["queue"] not in (None, job.queue):
+        raise JobNotFound(job_id)
+    return job
+
+
+def _found_by_query(inspector: Inspector, query: Selection) -> Iterator[JobDetails]:
+    with override("en"):
+        try:
+            yield from search_all(inspector, query)
+        except QueryError as error:
+            raise CommandError(str(error)) from None
+
+
+def _in_state(inspector: Inspector, queues: Sequence[str], state: str, wanted: JobFilter) -> Iterator[JobDetails]:
+    of_queues = [inspector.job_list.each(queue, state, wanted) for queue in queues]
+    if state == "dead":
+        return merge(*of_queues, key=lambda job: job.died_at or _LONG_AGO, reverse=True)
+    return chain.from_iterable(of_queues)

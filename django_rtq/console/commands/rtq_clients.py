@@ -1,0 +1,295 @@
+"""manage.py rtq_clients: show the limits of a queue and its clients, change them; pause, resume and purge clients."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from itertools import product
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.utils.translation import override
+
+from django_rtq.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
+from django_rtq.console.commands.purging import purge
+from django_rtq.console.inspector.clients.client_list import SORTS
+from django_rtq.console.inspector.clients.client_states import ClientInQueue, QueueState
+from django_rtq.console.inspector.clients.holds import holds_text
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.places import viewed_backend
+from django_rtq.limits.limits import Limit, Limits, limits_text, share_of_queue
+from django_rtq.management.command import (
+    CLIENT,
+    EVERY_QUEUE,
+    LIMIT,
+    NO_INPUT,
+    WRONG_USAGE,
+    Action,
+    ActionCommand,
+    Argument,
+    Options,
+    switched,
+)
+from django_rtq.management.output import Column, as_json, count, number, one_line
+from django_rtq.management.prompts import client_argument, known_queues, system_user
+
+COLUMNS = [
+    *(Column("CLIENT"), Column("QUEUED", right=True), Column("RUNNING", right=True), Column("MAX", right=True)),
+    *(Column("MAX WAITING", right=True), Column("RATE", right=True), Column("WEIGHT", right=True)),
+    *(Column("STARTS", right=True), Column("TIME", right=True), Column("FAIR", right=True), Column("STATE")),
+]
+MOST_LISTED = 100  # clients, unless --limit says otherwise
+LIMIT_HELP = {
+    "max_running": "How many jobs may run at once.",
+    "max_waiting": "How many jobs may wait.",
+    "rate": 'How many jobs may start in a time, like "100/s", or with m, h or d.',
+    "burst": "How many of the jobs of --rate may start at once.",
+    "weight": "How many starts a client gets where one of weight 1 gets one: a number from 0.01 to 1,000;",
+    "fair_by": "What clients of the queue get equal shares of: 'jobs', or 'seconds' of the workers;",
+}
+NOT_GIVEN = object()
+
+
+def _limit_type(name: str) -> Callable[[str], Any]:
+    """The type of an argument: argparse prints what this says, and exits with 2."""
+
+    def parse(text: str) -> Any:
+        try:
+            return LIMIT_KINDS[name].parse(text)
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+def _limit_argument(name: str) -> Argument:
+    none = " 'none' for no limit;" if LIMIT_KINDS[name].may_be_none else ""
+    return Argument(
+        f"--{name.replace('_', '-')}",
+        type=_limit_type(name),
+        default=NOT_GIVEN,
+        metavar={"rate": "N/s", "fair_by": "WHAT"}.get(name, "N"),
+        help=f"{LIMIT_HELP[name]}{none} 'settings' for what RTQ[\"QUEUES\"] says.",
+    )
+
+
+QUEUE = Argument("queue", metavar="QUEUE", help="The queue.")
+CLIENTS = Argument(
+    "clients", nargs="+", type=client_argument, metavar="CLIENT", help="The client; '' is the one without a name."
+)
+LIST_ARGUMENTS = [
+    QUEUE,
+    Argument(
+        "--sort",
+        choices=SORTS,
+        default="queued",
+        help="Sort by this column: names from A, others from the greatest. The default is 'queued'.",
+    ),
+    Argument("--reverse", action="store_true", help="Sort the other way round."),
+    Argument("--search", default="", metavar="TEXT", help="Only clients whose names contain this text, in any case."),
+    LIMIT.but(default=MOST_LISTED, help=f"List so many clients. The default is {MOST_LISTED}."),
+]
+LIMIT_ARGUMENTS = [
+    QUEUE,
+    *map(_limit_argument, LIMIT_HELP),
+    CLIENT.but(action="append", default=[], metavar="NAME", help="Of this client. May be repeated."),
+    Argument("--each-client", action="store_true", help="Of each client without a limit of its own."),
+    Argument("--whole-queue", action="store_true", help="Of all clients together."),
+]
+
+
+class Command(ActionCommand):
+    help = (
+        "Show how many jobs a queue and its clients may run at once, change that, and pause, resume and purge clients."
+    )
+    exit_codes = (
+        "Exit codes: 0 done; 1 the queue is unknown, not confirmed, or Redis did not answer; 64 wrong usage. "
+        "A change holds for all workers from their next claim on, and survives restarts."
+    )
+    actions = {
+        "list": Action(
+            "Show the limits of a queue and its clients, why clients wait, and their parts of what ran in the last 10 "
+            "minutes, beside their fair share by weight.",
+            LIST_ARGUMENTS,
+            reads_only=True,
+        ),
+        "limit": Action(
+            "Set how many jobs of the queue or of clients may run at once, start in a time, or wait, and weights of "
+            "clients.",
+            LIMIT_ARGUMENTS,
+        ),
+        "pause": Action(
+            "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
+            [EVERY_QUEUE, CLIENTS],
+        ),
+        "resume": Action("Start the jobs of paused clients again.", [EVERY_QUEUE, CLIENTS]),
+        "purge": Action(
+            "Delete all queued, scheduled and retrying jobs of clients. Running jobs and dead letters stay.",
+            [QUEUE, CLIENTS, NO_INPUT],
+        ),
+    }
+
+    def do_list(self, options: Options) -> None:
+        (queue,) = known_queues(get_inspector(), [options["queue"]])
+        self._print_clients(queue, options)
+
+    def do_limit(self, options: Options) -> None:
+        (queue,) = known_queues(get_inspector(), [options["queue"]])
+        setters = _limit_setters(queue, options)
+        values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
+        try:
+            if options["whole_queue"] and options.get("shard") is None:
+                values = share_of_queue(queue, values, viewed_backend())
+            limits_text(QUEUE_LIMITS if options["whole_queue"] else CLIENT_LIMITS, values)  # checks them all first
+            for change in () if options["dry_run"] else setters.values():
+                change(**values)
+        except ValueError as error:
+            raise CommandError(str(error), returncode=WRONG_USAGE) from None
+        if options["dry_run"]:
+            shown = {name: _shown(name, value) for name, value in values.items()}
+            what = ", ".join(f"{name} {text}" for name, text in shown.items())
+            would = one_line(f"Would set {what} for {', '.join(setters)} of queue {queue}.")
+            self.report(options, {"queue": queue, "limits": shown}, [would])
+        elif options["json"] or self.verbosity:
+            self._print_clients(queue, options)
+
+    def do_pause(self, options: Options) -> None:
+        inspector, named = get_inspector(), options["queue"]
+        queues = inspector.queues.names() if named == "*" else known_queues(inspector, [named])
+        changed: dict[str, list[str]] = {}
+        sentences = []
+        try:
+            for queue, client in product(queues, options["clients"]):
+                is_changed = _switch(queue, client, options)
+                changed.setdefault(client, []).extend([queue] if is_changed else [])
+                what = f"client {one_line(repr(client), 100)} in queue {queue}"
+                resume = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
+                sentences.append(switched(options, what, is_changed=is_changed, resume=resume))
+        finally:
+            if sentences or not queues:  # what was done before an error is told, too
+                self.report(options, {f"{options['action']}d": changed}, sentences)
+
+    do_resume = do_pause
+
+    def do_purge(self, options: Options) -> None:
+        (queue,) = known_queues(get_inspector(), [options["queue"]])
+        purged: dict[str, int] = {}
+        for client in options["clients"]:
+            (state,) = get_inspector().clients.get(client, [queue])
+            purged[client] = purge(self, options, queue, client, waiting=state.queued + state.scheduled)
+            what = f"client {one_line(repr(client), 100)} in queue {queue}"
+            done = f"{'Would purge' if options['dry_run'] else 'Purged'} {count(purged[client], 'job')} of {what}."
+            if self.verbosity and not options["json"]:
+                self.stdout.write(done if purged[client] else f"No job of {what} waits: nothing was deleted.")
+        if options["json"]:
+            self.report(options, {"queue": queue, "purged": purged}, [])
+
+    @override("en")
+    def _print_clients(self, queue: str, options: Options) -> None:
+        inspector = get_inspector()
+        matching = inspector.client_list.count([queue]).matching(
+            sort=options.get("sort", "queued"),
+            is_reversed=options.get("reverse", False),
+            search=options.get("search", ""),
+        )
+        listed = [name.decode(errors="replace") for name in matching[: options.get("limit", MOST_LISTED)]]
+        names = dict.fromkeys([*options.get("client", ()), *listed])
+        state, clients = inspector.clients.in_queue(queue, names)
+        if options["json"]:
+            facts = {"matching": len(matching), "clients": list(map(_as_dict, clients))}
+            self.stdout.write(as_json({**asdict(state), **facts}))
+            return
+        self.stdout.write(self.table_text(COLUMNS, _rows(state, clients)))
+        if len(matching) > len(listed):
+            number_of = f"{number(len(listed))} of {count(len(matching), 'client')}"
+            self.stdout.write(f"Listed: {number_of}. Find others with --search, --sort or --limit.")
+
+
+def _limit_setters(queue: str, options: Options) -> dict[str, Callable[..., None]]:
+    """Whose limits the options name -> what sets them. Raises CommandError."""
+    limits, clients = get_inspector().limits, options["client"]
+    if bool(clients) + options["each_client"] + options["whole_queue"] != 1:
+        raise CommandError("Whose limit? Give --client NAME, --each-client or --whole-queue.", returncode=WRONG_USAGE)
+    if options["each_client"]:
+        return {"each client": partial(limits.set_default, queue)}
+    if options["whole_queue"]:
+        return {"all clients": partial(limits.set_queue, queue)}
+    return {f"client {name!r}": partial(limits.set_client, queue, name) for name in clients}
+
+
+def _shown(name: str, value: Any) -> str:
+    """A limit as people write it."""
+    if value is None or value == "settings":
+        return value or "none"
+    return str(LIMIT_KINDS[name].decode(LIMIT_KINDS[name].text(value).partition("=")[2]))
+
+
+def _switch(queue: str, client: str, options: Options) -> bool:
+    """Pause or resume a client. Returns whether that changed something, or with --dry-run, whether it would."""
+    limits, is_pause = get_inspector().limits, bool(options["action"] == "pause")
+    if options["dry_run"]:
+        known = limits.read(queue).clients.get(client)
+        is_paused = known is not None and known.pause is not None
+        return is_paused != is_pause
+    return bool(limits.pause_client(queue, client, system_user()) if is_pause else limits.resume_client(queue, client))
+
+
+def _rows(state: QueueState, clients: list[ClientInQueue]) -> list[list[object]]:
+    is_counted = state.limits or any(client.running is not None for client in clients)
+    running = state.running if is_counted else None
+    return [
+        ["(whole queue)", "", running, *_limit_cells(state.limits), *[""] * 4, _queue_state(state)],
+        ["(each client)", "", "", *_limit_cells(state.default), _weight(state.default), *[""] * 4],
+        *map(_row, clients),
+    ]
+
+
+def _row(client: ClientInQueue) -> list[object]:
+    shares = client.shares
+    return [
+        *(client.client or "(none)", client.queued, client.running, *_limit_cells(client.own), _weight(client.own)),
+        *map(_percent, (shares.starts, shares.time, shares.fair)),
+        client.reason or "open",
+    ]
+
+
+def _as_dict(client: ClientInQueue) -> dict[str, Any]:
+    """Without what all clients of the queue have in common."""
+    facts = {name: value for name, value in asdict(client).items() if name not in ("queue_state", "shards")}
+    return {**facts, "limits": facts["own"], "reason": client.reason}
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _limit_cells(limits: Limits) -> list[str]:
+    rate = _limit_text(limits.get("rate"))
+    burst = f", burst {_limit_text(limits['burst'])}" if "burst" in limits else ""
+    return [*(_limit_text(limits.get(name)) for name in ("max_running", "max_waiting")), rate + burst]
+
+
+def _limit_text(limit: Limit | None) -> str:
+    if limit is None:
+        return "-"
+    most = number(limit.value) if isinstance(limit.value, int) else limit.value or "none"
+    return most + _source(limit)
+
+
+def _queue_state(state: QueueState) -> str:
+    limit = state.limits.get("fair_by")
+    return ", ".join(filter(None, [f"fair by {_limit_text(limit)}" if limit else "", holds_text(state.holds)]))
+
+
+def _weight(limits: Limits) -> str:
+    limit = limits.get("weight")
+    if limit is None:
+        return ""
+    return f"{limit.value:g}{_source(limit)}"
+
+
+def _source(limit: Limit) -> str:
+    return " (settings)" if limit.is_from_settings else ""

@@ -1,0 +1,136 @@
+"""manage.py rtq_jobs: list, show and cancel jobs, requeue or discard dead letters, run jobs now, send events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.utils.translation import override
+
+from django_rtq.console.commands.job_actions import JobAction
+from django_rtq.console.commands.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
+from django_rtq.console.commands.job_display import COLUMNS, job_dict, job_dict_in_full, job_lines, job_row
+from django_rtq.console.commands.job_selection import find_one, list_jobs
+from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
+from django_rtq.console.redaction import redacted
+from django_rtq.exceptions import JobError, PayloadError
+from django_rtq.management.command import WRONG_USAGE, RTQCommand
+from django_rtq.management.output import as_json, count, number, one_line, table
+from django_rtq.workflows.members import Membership, membership_of
+
+LISTED = 50  # unless --limit says otherwise
+NONE_AT_ALL = "There are no jobs."
+NO_MATCH = "No job matches."
+
+
+class Command(RTQCommand):
+    help = "List, show and cancel jobs, requeue or discard dead letters (jobs that failed too often), run jobs now."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.epilog = EXIT_CODES
+        add_job_arguments(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["action"] == "show":
+            self._show(options)
+            return
+        if options["action"] == "send":
+            self._send(options)
+            return
+        check_selection(options)
+        if options["action"] == "list":
+            (self._list_ids if options["ids"] else self._list)(options)
+        else:
+            JobAction(self, options).run()
+
+    def _send(self, options: dict[str, Any]) -> None:
+        try:
+            value = json.loads(options["value"])
+        except ValueError as error:
+            text = f"{options['value']!r} is no JSON: {error}. Write text in quotes: '\"yes\"'."
+            raise CommandError(text, returncode=WRONG_USAGE) from error
+        try:
+            get_inspector().send(options["id"], options["event"], value, queue=options["queue"])
+        except (JobError, PayloadError, ValueError) as error:
+            raise CommandError(one_line(error)) from error
+        if options["json"]:
+            self.stdout.write(as_json({"sent": options["id"]}))
+        elif options["verbosity"] > 0:
+            self.stdout.write(f"Sent event {one_line(options['event'])} to job {one_line(options['id'])}.")
+
+    def _list(self, options: dict[str, Any]) -> None:
+        inspector, limit = get_inspector(), options["limit"]
+        if options["json"]:
+            self._print_json(list_jobs(inspector, options, limit))
+            return
+        limit = limit or (None if options["all"] else LISTED)
+        jobs = list(list_jobs(inspector, options, limit and limit + 1))
+        if jobs:
+            self._print_table(jobs[:limit], cut=options["verbosity"] < 2)
+        else:
+            self.stdout.write(NO_MATCH if is_filtered(options) else NONE_AT_ALL)
+        if limit and len(jobs) > limit:
+            self.stdout.write(f"\nOnly the first {number(limit)} are shown: see --limit and --all.")
+
+    def _list_ids(self, options: dict[str, Any]) -> None:
+        jobs, problems = self._find(options)
+        if options["json"]:
+            self._print_json(jobs)
+        elif jobs:
+            self._print_table(jobs, cut=options["verbosity"] < 2)
+        self._report_problems(options, problems)
+
+    @override("en")
+    def _show(self, options: dict[str, Any]) -> None:
+        reasons: dict[str, str] = {}
+        members: dict[str, Membership | None] = {}
+
+        def find(inspector: Inspector, name: str, options: dict[str, Any]) -> JobDetails:
+            job, position = inspector.find_with_position(name, options["queue"])
+            reasons[job.id], members[job.id] = waiting_reason(job, position), membership_of(job.id)
+            return job
+
+        jobs, problems = self._find(options, find)
+        if options["json"]:
+            self._print_json(jobs, lambda job: job_dict_in_full(job, reasons[job.id], members[job.id]))
+        else:
+            texts = ("\n".join(job_lines(redacted(job), reasons[job.id], members[job.id])) for job in jobs)
+            self.stdout.write("\n\n".join(texts))
+        self._report_problems(options, problems)
+
+    def _find(
+        self, options: dict[str, Any], find: Callable[[Inspector, str, dict[str, Any]], JobDetails] = find_one
+    ) -> tuple[list[JobDetails], list[str]]:
+        """The jobs of these ids, and sentences about those that are not there."""
+        inspector, jobs, problems = get_inspector(), [], []
+        for name in dict.fromkeys(options["ids"]):
+            try:
+                jobs.append(find(inspector, name, options))
+            except JobError as error:
+                problems.append(one_line(error))
+        return jobs, problems
+
+    def _report_problems(self, options: dict[str, Any], problems: list[str]) -> None:
+        for problem in problems:
+            self.stderr.write(problem)
+        if problems:
+            wanted = count(len(dict.fromkeys(options["ids"])), "id")
+            raise CommandError(f"{number(len(problems))} of {wanted} could not be shown.")
+
+    def _print_table(self, jobs: Iterable[JobDetails], *, cut: bool) -> None:
+        heading, *rows = table(COLUMNS, (job_row(redacted(job), cut=cut) for job in jobs), self.table_width())
+        self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
+
+    def _print_json(
+        self, found: Iterable[JobDetails], as_dict: Callable[[JobDetails], dict[str, Any]] = job_dict
+    ) -> None:
+        # One by one: a hundred thousand with their tracebacks may not fit into memory.
+        separator = "["
+        for job in found:
+            self.stdout.write(f"{separator}\n{as_json(as_dict(redacted(job)))}", ending="")
+            separator = ","
+        self.stdout.write("[]" if separator == "[" else "\n]")

@@ -1,0 +1,207 @@
+"""manage.py rtq_schedule: list schedules, run one now, enable or disable one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.management.base import CommandError
+from django.db import DatabaseError, router
+
+from django_rtq.broker.brokers import get_broker
+from django_rtq.broker.task_backends import place_of, shard_of, shard_places
+from django_rtq.databases.migrating import with_advice
+from django_rtq.exceptions import BrokerError
+from django_rtq.management.command import Action, ActionCommand, Argument, Options
+from django_rtq.management.output import Column, ago, as_json, count, one_line
+from django_rtq.models import Schedule, sync_schedules
+from django_rtq.scheduler.registry import ScheduledTask
+from django_rtq.scheduler.status import ScheduleStatus, read_schedules
+from django_rtq.validation import did_you_mean
+
+COLUMNS = [
+    Column("NAME", lambda status: status.entry.name),
+    Column("TASK", lambda status: status.entry.task.name),
+    Column("QUEUE", lambda status: status.entry.task.queue),
+    Column("FROM", lambda status: status.entry.source),
+    Column("ON", lambda status: "yes" if status.entry.enabled else "no"),
+    Column("WHEN", lambda status: status.entry.schedule.explain()),
+    Column("MISSED", lambda status: status.entry.schedule.missed),
+    Column("OVERLAP", lambda status: status.entry.schedule.overlap),
+    Column("LAST", lambda status: ago(status.last_slot)),
+    Column("NEXT", lambda status: ago(status.next_slot)),
+    Column("LAST JOB", lambda status: status.last_job or "-"),
+    Column("STATE", lambda status: status.last_state or "-"),
+]
+NAME = Argument("name", metavar="NAME", help="The schedule's name: see list.")
+
+
+class Command(ActionCommand):
+    in_each_shard = takes_shard = False
+    help = "List the schedules of periodic jobs, run one now, or enable or disable one."
+    exit_codes = (
+        "Exit codes: 0 done; 1 unknown or invalid schedule, or Redis or the database did not answer; 64 wrong usage."
+    )
+    actions = {
+        "list": Action("Show all schedules, with their times and their last jobs.", reads_only=True),
+        "run": Action(
+            "Enqueue the job of a schedule now, in addition to its slots, and print the id of the job.", [NAME]
+        ),
+        "enable": Action("Enable a schedule from now on.", [NAME]),
+        "disable": Action("Disable a schedule on all machines.", [NAME]),
+        "sync": Action(
+            "Copy the schedules from the database to Redis. Needed after Redis has lost its data, or when the table "
+            "was changed without Django."
+        ),
+    }
+
+    def do_list(self, options: Options) -> None:
+        schedules = _read(options, with_jobs=True)
+        if options["json"]:
+            broken = [{"name": name, "source": "admin", "problem": why} for name, why in schedules.broken.items()]
+            self.stdout.write(as_json([*map(_as_dict, schedules.valid), *broken]))
+        elif schedules.valid or schedules.broken:
+            self.stdout.write(self.table_text(COLUMNS, schedules.valid))
+            for name, why in schedules.broken.items():
+                self.stdout.write(self.style.WARNING(f"{one_line(name)} cannot run: {one_line(why)}"))
+        elif not schedules.silent:
+            self.stdout.write('There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.')
+            if problem := _problem_of_table():
+                self.stdout.write(self.style.WARNING(f"Those of the admin cannot be read: {problem}"))
+        for place, error in schedules.silent.items():
+            self.stderr.write(f"shard {shard_of(place)}: {one_line(error)}")
+        if schedules.silent:
+            sys.exit(1)
+
+    def do_run(self, options: Options) -> None:
+        entry = _named(_read(options), options["name"])
+        if options["dry_run"]:
+            would = f"Would enqueue a job of task {entry.task.name} in queue {entry.task.queue}."
+            self.report(options, {"name": entry.name, "queue": entry.task.queue}, [would])
+            return
+        job = entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs)
+        facts = {"name": entry.name, "queue": entry.task.queue, "job": job.id, "duplicate": job.duplicate}
+        self.stdout.write(as_json(facts) if options["json"] else job.id)
+        if job.duplicate:
+            self.stderr.write("No job was enqueued: the task is unique, and this job of the same key is still alive.")
+
+    def do_enable(self, options: Options) -> None:
+        name, on, is_dry_run = options["name"], options["action"] == "enable", options["dry_run"]
+        schedules = _read(options)
+        entry = None if name in schedules.broken else _named(schedules, name)
+        if entry is None or entry.source == "admin":
+            changed = _switch_row(name, on=on, is_dry_run=is_dry_run)
+        else:
+            changed = _switch_declared(entry, on=on, is_dry_run=is_dry_run)
+        state = f"{one_line(name)} is {options['action']}d{'' if changed else ' already'}."
+        would = f"Would {options['action']} {one_line(name)}."
+        self.report(
+            options, {"name": name, "enabled": on, "changed": changed}, [would if changed and is_dry_run else state]
+        )
+
+    do_disable = do_enable
+
+    def do_sync(self, options: Options) -> None:
+        changed = sync_schedules(is_dry_run=options["dry_run"])
+        what = count(changed, "schedule")
+        sentence = f"Would change {what} in Redis." if options["dry_run"] else f"{what} changed in Redis."
+        self.report(options, {"changed": changed}, [sentence])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Schedules:
+    """The schedules of a Redis, or of all shards that answer."""
+
+    valid: Sequence[ScheduleStatus]  # by name
+    broken: Mapping[str, str]  # name -> problem
+    silent: Mapping[str, BrokerError]  # the places of shards that do not answer
+
+
+def _read(options: Options, *, with_jobs: bool = False) -> _Schedules:
+    """Raises BrokerError if nothing answers."""
+    place = place_of(options["backend"])
+    valid, broken, silent = list[ScheduleStatus](), dict[str, str](), dict[str, BrokerError]()
+    places = [place] if place else shard_places()
+    for each in places:
+        try:
+            schedules = read_schedules(each, with_jobs=with_jobs)
+        except BrokerError as error:
+            silent[each] = error
+        else:
+            valid += schedules.valid
+            broken |= schedules.broken
+    if len(silent) == len(places):
+        raise silent[places[0]]
+    return _Schedules(valid=sorted(valid, key=lambda status: status.entry.name), broken=broken, silent=silent)
+
+
+def _switch_row(name: str, *, on: bool, is_dry_run: bool) -> bool:
+    try:
+        row = Schedule.objects.filter(name=name).first()
+        if row is None:
+            raise CommandError(f"{one_line(name)} is not in the database any more: run rtq_schedule sync.")
+        changed = bool(row.enabled != on)
+        if changed and not is_dry_run:
+            row.switch(on=on)
+        elif changed and on:
+            row.full_clean()  # as saving it would
+    except ValidationError as error:
+        raise CommandError(f"{one_line(name)} is invalid: {one_line(' '.join(error.messages))}") from error
+    if not is_dry_run:
+        sync_schedules()
+    return changed
+
+
+def _switch_declared(entry: ScheduledTask, *, on: bool, is_dry_run: bool) -> bool:
+    if entry.enabled == on:
+        return False
+    if not is_dry_run:
+        schedules = get_broker(entry.place).schedules
+        schedules.set_enabled(entry.name, enabled=on, wake=[entry.task.queue] if on else [])
+    return True
+
+
+def _problem_of_table() -> str:
+    """Why the database cannot be asked for schedules; "" if it can. What is listed is their copy in Redis."""
+    try:
+        Schedule.objects.exists()
+    except (DatabaseError, ImproperlyConfigured) as error:
+        return one_line(with_advice(error, router.db_for_read(Schedule)))
+    return ""
+
+
+def _as_dict(status: ScheduleStatus) -> dict[str, Any]:
+    entry, schedule = status.entry, status.entry.schedule
+    return {
+        "name": schedule.name,
+        "task": entry.task.name,
+        "queue": entry.task.queue,
+        "source": entry.source,
+        "enabled": entry.enabled,
+        "when": schedule.explain(),
+        "cron": schedule.expression or None,
+        "every_seconds": schedule.every_ms / 1000 or None,
+        "start": schedule.start and schedule.start.isoformat(),
+        "tz": schedule.zone if schedule.expression else None,
+        "missed": schedule.missed,
+        "overlap": schedule.overlap,
+        "last_slot": status.last_slot and status.last_slot.isoformat(),
+        "next_slot": status.next_slot and status.next_slot.isoformat(),
+        "last_job": status.last_job or None,
+        "last_state": status.last_state or None,
+    }
+
+
+def _named(schedules: _Schedules, name: str) -> ScheduledTask:
+    by_name = {status.entry.name: status.entry for status in schedules.valid}
+    if name in by_name:
+        return by_name[name]
+    if name in schedules.broken:
+        raise CommandError(f"{one_line(name)} cannot run: {one_line(schedules.broken[name])}")
+    for place, error in schedules.silent.items():  # it may be there
+        raise CommandError(f"shard {shard_of(place)}: {one_line(error)}")
+    hint = did_you_mean(name, by_name, otherwise=" See rtq_schedule list.", quoted=True)
+    raise CommandError(f"There is no schedule {one_line(repr(name), 100)}.{hint}")

@@ -1,0 +1,232 @@
+"""rtq_clients: limits of a queue and its clients, and paused clients."""
+
+import getpass
+from datetime import timedelta
+
+import pytest
+from django.core.management import load_command_class
+
+from django_rtq.conf.queue_options import LIMIT_KINDS
+from django_rtq.console.inspector.clients.holds import Holds, holds_text
+from tests.console.commands.commands import run
+from tests.support.jobs import claim, queued_job
+
+HEADING = "CLIENT QUEUED RUNNING MAX MAX WAITING RATE WEIGHT STARTS TIME FAIR STATE".split()
+NOTHING_RAN = ["-", "-", "-"]
+
+
+def test_limits_are_set_and_shown(broker):
+    for _ in range(3):
+        queued_job(broker, client="acme")
+    queued_job(broker, client="")
+
+    assert run("rtq_clients", "limit", "default", "--each-client", "--max-running", "1").code == 0
+    run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1000")
+    run("rtq_clients", "limit", "default", "--client", "acme", "--client", "zeta", "--max-running", "2")
+    run("rtq_clients", "limit", "default", "--whole-queue", "--max-waiting", "5000")
+    while claim(broker, 5):
+        pass
+
+    assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
+        HEADING,
+        ["(whole", "queue)", "3", "1,000", "5,000", "-"],
+        ["(each", "client)", "1", "-", "-"],
+        ["acme", "1", "2", "2", "-", "-", *NOTHING_RAN, "at", "its", "limit", "of", "2", "running", "jobs"],
+        ["(none)", "0", "1", "-", "-", "-", *NOTHING_RAN, "at", "its", "limit", "of", "1", "running", "job"],
+        ["zeta", "0", "0", "2", "-", "-", *NOTHING_RAN, "open"],
+    ]
+
+
+def test_rates_are_set_and_shown(broker, inspector):
+    for _ in range(3):
+        queued_job(broker, client="acme")
+    inspector.limits.set_default("default", rate=(1000, timedelta(hours=36)))
+
+    assert run("rtq_clients", "limit", "default", "--client", "acme", "--rate", "2/h", "--burst", "2").code == 0
+    run("rtq_clients", "limit", "default", "--whole-queue", "--rate", "3/d")
+    claim(broker, 5)
+    claim(broker, 5)
+
+    assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
+        HEADING,
+        ["(whole", "queue)", "1", "-", "-", "3/d", "next", "start", "in", "8", "h"],
+        ["(each", "client)", "-", "-", "1000/36h"],
+        [
+            *("acme", "2", "1", "-", "-", "2/h,", "burst", "2", *NOTHING_RAN),
+            *"the queue: next start in 8 h".split(),
+        ],
+    ]
+    run("rtq_clients", "limit", "default", "--whole-queue", "--rate", "none")
+    claim(broker, 5)
+    claim(broker, 5)
+    assert "next start in 30 min" in run("rtq_clients", "list", "default").out
+    found = run("rtq_clients", "list", "default", "--json").json
+    assert found["clients"][0]["holds"]["starts_in_seconds"] > 1000
+    assert found["default"]["rate"]["value"] == "1000/36h"
+
+
+def test_weights_are_set_and_shown(broker, settings):
+    queued_job(broker)
+    run("rtq_clients", "limit", "default", "--each-client", "--weight", "0.5")
+    ran = run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "5")
+
+    assert [line.split() for line in ran.out.splitlines()][2:] == [
+        ["(each", "client)", "-", "-", "-", "0.5"],
+        ["acme", "0", "0", "-", "-", "-", "5", "-", "-", "-", "open"],
+        ["(none)", "1", "0", "-", "-", "-", *NOTHING_RAN, "open"],
+    ]
+    assert run("rtq_clients", "list", "default", "--json").json["clients"][1]["limits"]["weight"]["value"] == 5
+    run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "settings")
+    assert "acme" not in run("rtq_clients", "list", "default").out
+
+
+def listed(*arguments):
+    """The names in the list of the queue."""
+    lines = run("rtq_clients", "list", "default", "--no-color", *arguments).out.splitlines()
+    return [line.split()[0] for line in lines[3:]]
+
+
+def test_the_list_is_sorted_searched_and_limited(broker, inspector):
+    for client, number in (("bakery", 1), ("Baker", 3), ("florist", 2)):
+        for _ in range(number):
+            queued_job(broker, client=client)
+    queued_job(broker, client="elsewhere", queue="low")
+
+    assert listed() == ["Baker", "florist", "bakery"]
+    assert listed("--reverse") == ["bakery", "florist", "Baker"]
+    assert listed("--sort", "name") == ["Baker", "bakery", "florist"]
+    assert listed("--search", "bak") == ["Baker", "bakery"]
+    assert listed("--reverse", "--limit", "1") == ["bakery", "Listed:"]
+    ran = run("rtq_clients", "list", "default", "--limit", "2")
+    assert ran.out.splitlines()[-1] == "Listed: 2 of 3 clients. Find others with --search, --sort or --limit."
+    found = run("rtq_clients", "list", "default", "--json", "--sort", "name", "--limit", "1").json
+    assert (found["matching"], [each["client"] for each in found["clients"]]) == (3, ["Baker"])
+
+
+def test_limits_are_removed(broker, inspector):
+    queued_job(broker)
+    inspector.limits.set_queue("default", max_running=5)
+    inspector.limits.set_client("default", "acme", max_running=5)
+
+    run("rtq_clients", "limit", "default", "--client", "acme", "--max-running", "none")
+    assert inspector.limits.read("default").clients["acme"].limits["max_running"].value is None
+    run("rtq_clients", "limit", "default", "--client", "acme", "--max-running", "settings")
+    run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "settings")
+
+    found = inspector.limits.read("default")
+    assert (found.queue, found.clients) == ({}, {})
+
+
+def test_for_programs_it_is_json(broker, inspector):
+    queued_job(broker)
+    inspector.limits.pause_client("default", "acme", "me")
+
+    found = run("rtq_clients", "list", "default", "--json").json
+
+    assert (found["limits"], found["default"], found["running"]) == ({}, {}, 0)
+    client = found["clients"][1]
+    assert (client["client"], client["pause"]["by"], client["limits"]) == ("acme", "me", {})
+    assert client["reason"] == holds_text(Holds(**client["holds"]))
+    assert client["reason"].startswith("paused by me, ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["limit", "default", "--max-running", "5"], 64),
+        (["limit", "default", "--max-running", "5", "--client", "x", "--whole-queue"], 64),
+        (["limit", "default", "--max-running", "-5", "--whole-queue"], 1),
+        (["limit", "default", "--max-running", "many", "--whole-queue"], 1),
+        (["limit", "default", "--rate", "5", "--whole-queue"], 1),
+        (["limit", "default", "--rate", "0/s", "--whole-queue"], 1),
+        (["limit", "default", "--burst", "0", "--whole-queue"], 1),
+        (["limit", "default", "--weight", "0", "--client", "x"], 1),
+        (["limit", "default", "--weight", "many", "--client", "x"], 1),
+        (["limit", "default", "--max-running", "1.5", "--client", "x"], 1),
+        (["limit", "default", "--weight", "none", "--client", "x"], 1),
+        (["limit", "default", "--weight", "5", "--whole-queue"], 64),
+        (["limit", "unknown", "--max-running", "5", "--whole-queue"], 1),
+        (["limit", "default", "--max-running", "5", "--client", "a\nb"], 1),
+        (["list", "unknown"], 1),
+        (["list", "default", "--limit", "0"], 1),
+        (["list", "default", "--sort", "nonsense"], 1),
+    ],
+)
+def test_wrong_usage_changes_nothing(broker, inspector, arguments, code):
+    queued_job(broker)
+
+    assert run("rtq_clients", *arguments).code == code
+
+    assert inspector.limits.read("default").queue == {}
+
+
+@pytest.mark.parametrize("name", LIMIT_KINDS)
+def test_a_wrong_value_is_wrong_usage_of_every_limit(broker, name, capsys):
+    command = load_command_class("django_rtq", "rtq_clients")
+
+    with pytest.raises(SystemExit) as exit:
+        command.run_from_argv(["manage.py", "rtq_clients", "limit", "mail", f"--{name.replace('_', '-')}", "many"])
+
+    assert exit.value.code == 64
+    assert f"'many' is not {LIMIT_KINDS[name].allowed}" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_client_is_paused_and_resumed(broker):
+    job = queued_job(broker, client="a b")
+    queued_job(broker, queue="low", client="a b")
+
+    ran = run("rtq_clients", "pause", "*", "a b")
+
+    assert ran.out.splitlines() == [
+        "Client 'a b' in queue default is paused. Resume it with  python manage.py rtq_clients resume default 'a b'",
+        "Client 'a b' in queue low is paused. Resume it with  python manage.py rtq_clients resume low 'a b'",
+    ]
+    assert run("rtq_clients", "pause", "low", "a b").out == "Client 'a b' in queue low was paused already.\n"
+    assert f"paused by {getpass.getuser()}, " in run("rtq_clients", "list", "default").out
+    assert claim(broker, 5) == []
+    assert run("rtq_clients", "resume", "default", "a b", "c").out.splitlines() == [
+        "Resumed client 'a b' in queue default.",
+        "Client 'c' in queue default was not paused.",
+    ]
+    assert claim(broker, 5) == [job.id]
+    assert run("rtq_clients", "list", "*").code == 1
+
+
+def test_what_was_paused_before_an_outage_is_told(broker, inspector, redis):
+    broker.register_queues(["default", "low"])
+    redis.answer_once(b"-LOADING Redis is loading the dataset in memory\r\n", around=b"low")
+
+    ran = run("rtq_clients", "pause", "*", "acme")
+
+    assert ran.code == 1
+    assert ran.out.startswith("Client 'acme' in queue default is paused.")
+    assert [inspector.limits.read(queue).clients.keys() for queue in ("default", "low")] == [{"acme"}, set()]
+
+
+def test_the_jobs_of_clients_are_purged(broker, inspector):
+    for client in ("acme", "acme", "zeta", "other"):
+        queued_job(broker, client=client)
+
+    found = run("rtq_clients", "purge", "default", "acme", "zeta", "nobody", "--no-input")
+
+    assert found.code == 0
+    assert "Purged 2 jobs of client 'acme' in queue default." in found.out
+    assert "No job of client 'nobody' in queue default waits: nothing was deleted." in found.out
+    assert [one.client for one in inspector.metrics.clients("default").clients] == ["other"]
+
+
+def test_purging_asks_first(broker, inspector):
+    queued_job(broker, client="acme")
+
+    assert run("rtq_clients", "purge", "default", "acme").code == 1
+    assert inspector.clients.get("acme", ["default"])[0].queued == 1
+
+
+@pytest.mark.parametrize("action", ["pause", "resume", "purge"])
+@pytest.mark.parametrize("client", ["x" * 201, "a\nb", "\udcff"])
+def test_names_that_no_client_can_have_are_refused(broker, inspector, action, client):
+    queued_job(broker)
+
+    assert "is not the name of a client" in run("rtq_clients", action, "default", client).error
+
+    assert inspector.limits.read("default").clients == {}

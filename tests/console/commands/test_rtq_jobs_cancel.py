@@ -1,0 +1,186 @@
+"""rtq_jobs cancel and run: jobs that wait."""
+
+import json
+
+import pytest
+
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.jobs.job import JobState
+from tests.console.commands.commands import Terminal, dead_letter, run, sit_at_terminal
+from tests.console.commands.test_rtq_jobs_dead_letters import break_after
+from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
+
+
+@pytest.mark.parametrize("seed", [queued_job, scheduled_job, retrying_job])
+def test_a_job_that_waits_is_cancelled(broker, inspector, seed):
+    job = seed(broker)
+
+    ran = run("rtq_jobs", "cancel", job.id, job.id)
+
+    assert (ran.code, ran.out, ran.err) == (0, f"Cancelled job {job.id}.\n", "")
+    assert inspector.find(job.id).state is JobState.CANCELLED
+
+
+def test_what_cannot_be_cancelled_is_told_and_the_rest_is_done(broker, inspector):
+    dead, over, waiting = dead_job(broker), finished_job(broker), queued_job(broker, queue="other")
+
+    ran = run("rtq_jobs", "cancel", dead.id, "unknown", over.id, waiting.id)
+
+    assert ran.out == f"Cancelled job {waiting.id}.\n"
+    assert [" ".join(line.split()[:2]) for line in ran.err.splitlines()] == [
+        f"Job {dead.id}",
+        "Job unknown",
+        f"Job {over.id}",
+    ]
+    assert (ran.code, ran.error) == (1, "3 of 4 jobs could not be cancelled.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "how"),
+    [
+        ([], "Asked to stop: job {}.\n", b"ask"),
+        (["--terminate"], "Its process will be killed, if it still runs: job {}.\n", b"terminate"),
+    ],
+)
+def test_a_job_that_runs_is_asked_to_stop(redis, broker, arguments, text, how):
+    running = claimed_job(broker)
+
+    ran = run("rtq_jobs", "cancel", running.id, *arguments)
+
+    assert (ran.code, ran.out, ran.err) == (0, text.format(running.id), "")
+    assert redis.hget("{rtq:default}:cancel_requests", running.id).startswith(how + b" ")
+
+
+def test_for_programs_there_is_json(broker):
+    dead, running, waiting = dead_job(broker), claimed_job(broker), queued_job(broker, queue="other")
+
+    ran = run("rtq_jobs", "cancel", "--json", dead.id, running.id, waiting.id)
+
+    assert ran.code == 1
+    assert json.loads(ran.out) == {
+        "jobs": {running.id: "asked", waiting.id: "cancelled"},
+        "failed": {dead.id: f"Job {dead.id} is dead: discard it instead."},
+    }
+
+
+@pytest.mark.parametrize("text", ["", "a\nb", "\udc80", "x" * 201])
+def test_what_is_no_id_is_refused(text):
+    assert "is not the id of a job" in run("rtq_jobs", "cancel", text).error
+
+
+@pytest.fixture
+def jobs(broker):
+    """Jobs of two clients and two queues, in three states. Those of acme are of the task shop.ship."""
+    acme = {"client": "acme", "body": '{"task":"shop.ship"}'}
+    return {
+        "acme running": claimed_job(broker, queue="busy", **acme).id,
+        "other retrying": retrying_job(broker, client="other").id,
+        "acme queued": queued_job(broker, **acme).id,
+        "acme scheduled": scheduled_job(broker, **acme).id,
+        "other queued": queued_job(broker, client="other", queue="bulk").id,
+    }
+
+
+def states(inspector, jobs):
+    return {name: str(inspector.find(job_id).state) for name, job_id in jobs.items()}
+
+
+@pytest.mark.parametrize(
+    ("options", "taken"),
+    [
+        (["--client", "acme"], ["acme queued", "acme scheduled"]),
+        (["--queue", "bulk"], ["other queued"]),
+        (["--state", "retrying,scheduled"], ["acme scheduled", "other retrying"]),
+        (["--all"], ["acme queued", "acme scheduled", "other queued", "other retrying"]),
+        (["--all", "--limit", "1"], ["other queued"]),  # of the first queue
+        (["--client", "nobody"], []),
+        (["--task", "ship"], ["acme queued", "acme scheduled"]),
+        (["--task", "ship", "--client", "other"], []),
+        (["--task", "ship", "--queue", "bulk"], []),
+        (["--task", "shop.ship", "--state", "queued"], ["acme queued"]),
+    ],
+)
+def test_jobs_that_match_are_cancelled(jobs, inspector, options, taken):
+    before = states(inspector, jobs)
+
+    ran = run("rtq_jobs", "cancel", *options, "--no-input")
+
+    assert (ran.code, ran.out) == (0, f"Cancelled {len(taken)} job{'' if len(taken) == 1 else 's'}.\n")
+    assert states(inspector, jobs) == {**before, **dict.fromkeys(taken, "cancelled")}
+
+
+def test_cancelling_by_filter_asks_with_the_number(jobs, inspector, monkeypatch):
+    before = states(inspector, jobs)
+    sit_at_terminal(monkeypatch, "no")
+
+    ran = run("rtq_jobs", "cancel", "--client", "acme")
+
+    assert (ran.code, ran.error) == (1, "Not confirmed: nothing was changed.")
+    assert ran.err == "This cancels 2 jobs. Type 'yes' to continue: "
+    assert states(inspector, jobs) == before
+
+
+def test_a_filter_is_needed(jobs):
+    for action in ("cancel", "run"):
+        ran = run("rtq_jobs", action)
+        assert (ran.code, ran.error.startswith("Which jobs? Give ids, or a filter (--queue, --task,")) == (64, True)
+        assert run("rtq_jobs", action, "some-id", "--state", "scheduled").code == 64
+
+
+def test_an_outage_in_between_says_what_was_done(jobs, inspector, monkeypatch):
+    break_after(monkeypatch, 1, BrokerUnavailable("Redis did not answer in time."))
+    ran = run("rtq_jobs", "cancel", "--client", "acme", "--state", "queued,scheduled", "--no-input")
+
+    assert (ran.code, ran.out) == (1, "Cancelled 1 job.\n")
+    assert ran.error == "Redis did not answer in time. 1 job had been cancelled before; run this again for the rest."
+
+
+def test_all_jobs_of_a_client_are_cancelled_in_all_queues(broker, inspector):
+    jobs = [retrying_job(broker, client="acme"), *(queued_job(broker, client="acme") for _ in range(120))]
+    jobs += [seed(broker, client="acme", queue="low") for seed in (scheduled_job, queued_job)]
+    kept = queued_job(broker, client="other", queue="low")
+
+    ran = run("rtq_jobs", "cancel", "--client", "acme", "--no-input")
+
+    assert (ran.code, ran.out) == (0, "Cancelled 123 jobs.\n")
+    assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
+    assert inspector.find(kept.id).state is JobState.QUEUED
+    assert {each.queued for each in inspector.clients.get("acme")} == {0}  # nothing stays in the lanes
+    assert run("rtq_jobs", "cancel", "--client", "acme", "--no-input", "--json").json == {"jobs": {}, "failed": {}}
+
+
+def test_dead_letters_of_a_client_are_requeued_in_all_queues(broker, inspector):
+    dead = [dead_letter(broker, client="acme", queue=queue) for queue in (QUEUE, "low")]
+    kept = dead_letter(broker, client="other")
+
+    assert run("rtq_jobs", "requeue", "--client", "acme").out == "Requeued 2 dead letters.\n"
+
+    assert {inspector.find(job_id).state for job_id in dead} == {JobState.QUEUED}
+    assert inspector.find(kept).state is JobState.DEAD
+
+
+def test_delayed_jobs_are_queued_now(jobs, inspector):
+    ran = run("rtq_jobs", "run", jobs["acme scheduled"], jobs["other retrying"])
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == f"Queued job {jobs['acme scheduled']}.\nQueued job {jobs['other retrying']}.\n"
+    found = states(inspector, jobs)
+    assert (found["acme scheduled"], found["other retrying"]) == ("queued", "queued")
+
+
+def test_delayed_jobs_that_match_are_queued_now(jobs, inspector):
+    assert run("rtq_jobs", "run", "--client", "acme", "--json").json == {
+        "jobs": {jobs["acme scheduled"]: "queued"},
+        "failed": {},
+    }
+    assert run("rtq_jobs", "run", "--all").out == "Queued 1 job.\n"
+
+
+def test_progress_is_shown_on_a_terminal(broker):
+    for _ in range(100):
+        scheduled_job(broker)
+
+    shown = run("rtq_jobs", "run", "--all", err=Terminal()).err
+
+    assert "Jobs found: 100" in shown
+    assert "Queued: 100 of 100" in shown

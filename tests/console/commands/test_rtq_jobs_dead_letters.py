@@ -1,0 +1,258 @@
+"""rtq_jobs requeue and discard: which dead letters they take."""
+
+import pytest
+
+from django_rtq.console.inspector.actions import Actions
+from django_rtq.exceptions import BrokerUnavailable
+from tests.console.commands.commands import (
+    bury,
+    dead_letter,
+    dead_letters,
+    run,
+    sit_at_terminal,
+)
+from tests.support.jobs import QUEUE, held_job, lose_record, new_job, queued_job, settle, settlement, unique_job
+
+OUTAGE = "Redis did not answer in time: "
+
+
+def dead_ids(inspector):
+    return {job.id for queue in inspector.queues.names() for job in inspector.job_list.each(queue, "dead")}
+
+
+def break_after(monkeypatch, steps, error):
+    """Let an action work so many times, and then fail."""
+    act, calls = Actions.act, []
+
+    def act_or_fail(self, verb, queue, job_ids, how):
+        calls.extend([len(job_ids)] if job_ids else [])
+        if len(calls) > steps:
+            raise error
+        return act(self, verb, queue, job_ids, how)
+
+    monkeypatch.setattr(Actions, "act", act_or_fail)
+    return calls
+
+
+# requeue and discard
+
+
+@pytest.mark.parametrize(("verb", "did"), [("requeue", "Requeued"), ("discard", "Discarded")])
+def test_letters_of_any_queue_are_taken_by_id(three, inspector, verb, did):
+    ran = run("rtq_jobs", verb, three[0], three[1], three[0])
+
+    assert (ran.code, ran.err, ran.out) == (0, "", f"{did} 2 dead letters.\n")
+    assert dead_ids(inspector) == {three[2]}
+
+
+def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, inspector):
+    job = held_job(broker)
+    settle(broker, "bury", job)
+    broker.enqueue_unique(QUEUE, [unique_job()])
+
+    ran = run("rtq_jobs", "requeue", job.id)
+
+    assert (ran.code, ran.error) == (1, "1 of 1 id could not be requeued.")
+    assert ran.err.startswith(f"Job {job.id} is still dead: ")
+    assert dead_ids(inspector) == {job.id}
+
+
+@pytest.mark.parametrize(("verb", "did"), [("requeue", "requeued"), ("discard", "discarded")])
+def test_ids_that_are_not_dead_are_told_and_the_rest_is_done(broker, three, inspector, verb, did):
+    alive = queued_job(broker).id
+
+    ran = run("rtq_jobs", verb, alive, three[2], "unknown", "--json")
+
+    assert ran.json == {did: 1, "ids": [three[2]]}
+    assert ran.err.splitlines() == [
+        f"Job {alive} is not a dead letter: it is queued, in queue default.",
+        "Job unknown was not found: its id is unknown, or its result has expired.",
+    ]
+    assert (ran.code, ran.error) == (1, f"2 of 3 ids could not be {did}.")
+    assert dead_ids(inspector) == set(three[:2])
+
+
+@pytest.mark.parametrize(
+    ("options", "taken"),
+    [
+        (["--all"], [2, 1, 0]),
+        (["--error", "no "], [1, 0]),
+        (["--queue", "bulk"], [1]),
+        (["--all", "--limit", "2"], [2, 1]),
+    ],
+)
+@pytest.mark.parametrize(("verb", "did"), [("requeue", "requeued"), ("discard", "discarded")])
+def test_a_sweep_takes_what_fits_and_nothing_else(three, inspector, verb, did, options, taken):
+    silent = ["--no-input"] if verb == "discard" else []
+
+    ran = run("rtq_jobs", verb, *options, *silent, "--json")
+
+    assert ran.json[did] == len(taken)
+    assert set(ran.json["ids"]) == {three[place] for place in taken}
+    assert dead_ids(inspector) == set(three) - set(ran.json["ids"])
+
+
+def test_a_letter_without_a_record_can_be_discarded_by_id(broker, inspector, redis):
+    job = new_job()
+    (job_id,) = bury(broker, job)
+    lose_record(broker, job)
+
+    assert run("rtq_jobs", "discard", job_id).code == 0
+    assert not redis.exists("{rtq:default}:dead")
+
+
+@pytest.mark.parametrize("verb", ["requeue", "discard"])
+@pytest.mark.parametrize(
+    ("options", "message", "code"),
+    [
+        ([], "Which jobs?", 64),
+        (["--limit", "5"], "Which jobs?", 64),
+        (["some-id", "--all"], "either ids or --all", 64),
+        (["some-id", "--task", "x"], "either ids or --task", 64),
+        (["some-id", "--limit", "1"], "either ids or --limit", 64),
+        (["--task", ""], "--task is empty", 64),
+        (["--queue", "blk"], "Did you mean 'bulk'?", 1),
+        (["--all", "--limit", "0"], "is not a whole number from 1 to", 1),  # 64 in a shell: Django has argparse say so
+    ],
+)
+def test_what_is_not_clear_is_refused(three, inspector, monkeypatch, verb, options, message, code):
+    sit_at_terminal(monkeypatch, "yes")
+
+    ran = run("rtq_jobs", verb, *options)
+
+    assert (ran.code, ran.out) == (code, "")
+    assert message in ran.error
+    assert dead_ids(inspector) == set(three)
+
+
+def test_letters_that_die_again_meanwhile_are_not_swept_again(broker, inspector, monkeypatch):
+    dead_letters(broker, 150)
+    requeue, again = Actions.act, []
+
+    def requeue_and_die(self, verb, queue, job_ids, how):
+        done = requeue(self, verb, queue, job_ids, how)
+        broker.sign_on([queue], "w")
+        (claimed,) = broker.claim("w", [queue], 100).claimed
+        broker.settle("w", queue, settlement("bury", *(new_job()._replace(id=i) for i in claimed.ids)))
+        broker.sign_off([queue], "w")
+        again.extend(claimed.ids)
+        return done
+
+    monkeypatch.setattr(Actions, "act", requeue_and_die)
+    ran = run("rtq_jobs", "requeue", "--all")
+
+    assert ran.out == "Requeued 150 dead letters.\n"
+    assert len(again) == len(set(again)) == len(dead_ids(inspector)) == 150
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [(BrokerUnavailable(OUTAGE), 1, OUTAGE), (KeyboardInterrupt(), 130, "Stopped.")],
+)
+def test_a_sweep_that_stops_says_what_was_done(broker, inspector, monkeypatch, error, code, message):
+    dead_letters(broker, 250)
+    break_after(monkeypatch, 1, error)
+
+    ran = run("rtq_jobs", "discard", "--all", "--no-input", "--json")
+
+    assert (ran.code, ran.json["discarded"], len(ran.json["ids"])) == (code, 100, 100)
+    assert ran.error == (f"{message} 100 dead letters had been discarded before; run this again for the rest.")
+    assert len(dead_ids(inspector)) == 150
+
+
+@pytest.mark.parametrize(("verbosity", "lines"), [(0, 0), (1, 1), (2, 4)])
+def test_it_says_as_much_as_it_is_asked_to(three, verbosity, lines):
+    assert len(run("rtq_jobs", "requeue", "--all", verbosity=verbosity).out.splitlines()) == lines
+
+
+# asking
+
+
+def test_discarding_by_filter_asks_with_the_exact_number(three, inspector, monkeypatch):
+    sit_at_terminal(monkeypatch, "yes")
+
+    ran = run("rtq_jobs", "discard", "--error", "ValueError")
+
+    assert (
+        ran.err == "This permanently deletes 2 dead letters, with all arguments and failures. Type 'yes' to continue: "
+    )
+    assert dead_ids(inspector) == {three[0]}
+
+
+@pytest.mark.parametrize("answer", ["", "y", "no", EOFError(), KeyboardInterrupt()])
+def test_any_other_answer_changes_nothing(three, inspector, monkeypatch, answer):
+    sit_at_terminal(monkeypatch, answer)
+
+    ran = run("rtq_jobs", "discard", "--all")
+
+    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was changed.", "")
+    assert dead_ids(inspector) == set(three)
+
+
+def test_where_nobody_can_answer_discarding_by_filter_does_nothing(three, inspector):
+    ran = run("rtq_jobs", "discard", "--all")
+
+    assert (ran.code, "--no-input" in ran.error) == (1, True)
+    assert dead_ids(inspector) == set(three)
+
+
+def test_what_dies_while_a_person_thinks_is_not_thrown_away(broker, three, inspector, monkeypatch):
+    sit_at_terminal(monkeypatch, "yes")
+    late = []
+    monkeypatch.setattr("builtins.input", lambda: late.append(dead_letter(broker)) or "yes")
+
+    run("rtq_jobs", "discard", "--all")
+
+    assert dead_ids(inspector) == set(late)
+
+
+# looking first, slowly, and back again
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "text"),
+    [
+        ("discard", ["--all"], "3 dead letters would be discarded (bulk 1, default 2). Nothing was changed.\n"),
+        ("requeue", ["--query", "queue:bulk"], "1 dead letter would be requeued (bulk 1). Nothing was changed.\n"),
+        ("discard", ["--all", "--limit", "1"], "1 dead letter would be discarded (default 1). Nothing was changed.\n"),
+        ("cancel", ["--all"], "0 jobs would be cancelled. Nothing was changed.\n"),
+    ],
+)
+def test_a_dry_run_says_how_many_and_changes_nothing(three, inspector, verb, options, text):
+    ran = run("rtq_jobs", verb, *options, "--dry-run")
+
+    assert (ran.code, ran.out) == (0, text)
+    assert dead_ids(inspector) == set(three)
+
+
+def test_a_query_selects_as_filters_do(three, inspector):
+    ran = run("rtq_jobs", "discard", "--query", f"queue:{QUEUE} class:shop.errors.OutOfOrder", "--no-input")
+
+    assert ran.out == "Discarded 1 dead letter.\n"
+    assert dead_ids(inspector) == set(three[1:])
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("state:queued", "state:queued: discard is for jobs that are dead."),
+        ("stat:dead", "stat:dead: there is no such field"),
+        ("queue:blk", "Did you mean 'bulk'?"),
+    ],
+)
+def test_a_query_that_fits_no_dead_letter_is_refused(three, inspector, query, said):
+    ran = run("rtq_jobs", "discard", "--query", query, "--no-input")
+
+    assert ran.code > 0
+    assert said in ran.error
+    assert dead_ids(inspector) == set(three)
+
+
+def test_a_limit_per_second_waits_between_the_steps(broker, inspector, monkeypatch):
+    dead_letters(broker, 5)
+    waits = []
+    monkeypatch.setattr("time.sleep", waits.append)
+
+    ran = run("rtq_jobs", "requeue", "--all", "--per-second", "2")
+
+    assert (ran.out, waits) == ("Requeued 5 dead letters.\n", [1.0, 1.0])

@@ -1,0 +1,354 @@
+"""rtq_jobs list and show: what they find, and what they print."""
+
+import re
+from datetime import datetime, time, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from django.utils.translation import override
+
+from django_rtq import task
+from django_rtq.console.log_lines import write_line
+from django_rtq.console.redaction import HIDDEN
+from django_rtq.tasks import registry
+from tests.console.commands.commands import dead_letter, dead_letters, failure, run
+from tests.support.jobs import (
+    QUEUE,
+    claimed_job,
+    dead_job,
+    finished_job,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settlement,
+)
+from tests.support.single_steps import promote
+
+
+def send_mail(*args, **kwargs):
+    """A function to be made a task."""
+
+
+@pytest.fixture(autouse=True)
+def _task(monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {"shop.tasks.send_mail": task(send_mail)})
+
+
+def ids(ran):
+    return [letter["id"] for letter in ran.json]
+
+
+def test_json_tells_all_of_a_dead_letter(broker):
+    moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+    args = [moment, Decimal("1.20"), time(3, 4, tzinfo=timezone.utc), timedelta(hours=1), "ä"]
+    job_id = dead_letter(broker, client="acme", args=args, kwargs={"n": 1})
+
+    (letter,) = run("rtq_jobs", "list", "--json").json
+
+    died_at = datetime.fromisoformat(letter.pop("died_at"))
+    assert abs(datetime.now(timezone.utc) - died_at) < timedelta(seconds=10)
+    times = ("made_at", "ready_at", "due_at", "expires_at", "claimed_at", "finished_at")
+    assert [letter.pop(name) is None for name in times] == [True, False, True, True, True, True]
+    assert letter == {
+        "id": job_id,
+        "state": "dead",
+        "priority": 0,
+        "worker": "",
+        "task": "shop.tasks.send_mail",
+        "queue": QUEUE,
+        "client": "acme",
+        "args": ["2026-01-02T03:04:05Z", "1.20", "03:04:00+00:00", "P0DT01H00M00S", "ä"],
+        "kwargs": {"n": 1},
+        "headers": {},
+        "attempts": 1,
+        "error_class": "shop.errors.OutOfOrder",
+        "error": "it broke",
+        "traceback": "Traceback (most recent call last):\n  here",
+    }
+
+
+def test_secrets_are_hidden_in_all_that_is_printed(broker):
+    dead_letter(broker, args=["ann", "seen"], kwargs={"token": "s3cret-word", "n": 1})
+
+    ran = run("rtq_jobs", "list", "--json")
+    table = run("rtq_jobs", "list", verbosity=2)
+
+    (letter,) = ran.json
+    assert letter["args"] == ["ann", "seen"]
+    assert letter["kwargs"] == {"token": HIDDEN, "n": 1}
+    assert "s3cret" not in ran.out + table.out
+
+
+def test_arguments_by_place_of_a_task_that_is_unknown_are_hidden(broker):
+    dead_letter(broker, task="elsewhere.task", args=["anns-own-word", 1])
+
+    (letter,) = run("rtq_jobs", "list", "--json").json
+
+    assert letter["args"] == [HIDDEN, HIDDEN]
+
+
+def test_the_newest_failure_counts_and_all_runs_are_attempts(broker):
+    job = new_job()
+    broker.enqueue(QUEUE, [job])
+    for worker, line in (("w1", failure("ValueError", "first")), ("w2", failure("TypeError", "second"))):
+        broker.sign_on([QUEUE], worker)
+        broker.claim(worker, [QUEUE], 1)
+        verb = "retry" if worker == "w1" else "bury"
+        told = settlement(verb, job, wait_ms=0)
+        getattr(told, verb)[-1] = line
+        broker.settle(worker, QUEUE, told)
+        promote(broker, QUEUE)
+
+    (letter,) = run("rtq_jobs", "list", "--json").json
+
+    assert (letter["attempts"], letter["error_class"], letter["error"]) == (2, "TypeError", "second")
+
+
+def test_the_newest_of_all_queues_comes_first(three):
+    assert ids(run("rtq_jobs", "list", "--json")) == three[::-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "places"),
+    [
+        (["--queue", QUEUE], [2, 0]),
+        (["--task", "send_mail"], [0]),
+        (["--task", "shop.tasks.report"], [1]),
+        (["--task", "mail"], []),
+        (["--error", "ValueError"], [2, 1]),
+        (["--error", "shop.errors.OutOfOrder"], [0]),
+        (["--error", "OutOfOrder"], [0]),
+        (["--error", "Error"], []),
+        (["--error", "no "], [1, 0]),
+        (["--error", "no ", "--task", "report"], [1]),
+        (["--limit", "2"], [2, 1]),
+        (["--error", "no ", "--limit", "1"], [1]),
+    ],
+)
+def test_filters_take_what_fits_them_all(three, options, places):
+    assert ids(run("rtq_jobs", "list", "--json", *options)) == [three[place] for place in places]
+
+
+def test_letters_can_be_named(three):
+    assert ids(run("rtq_jobs", "list", three[1], three[0], "--json")) == [three[1], three[0]]
+
+
+def test_jobs_of_any_state_can_be_named(broker, three):
+    alive = queued_job(broker).id
+
+    ran = run("rtq_jobs", "list", three[0], alive, "unknown")
+
+    assert [line.split()[:2] for line in ran.out.splitlines()[1:]] == [[three[0], "dead"], [alive, "queued"]]
+    assert ran.err.splitlines() == ["Job unknown was not found: its id is unknown, or its result has expired."]
+    assert (ran.code, ran.error) == (1, "1 of 3 ids could not be shown.")
+
+
+def test_the_table_shows_each_on_one_safe_line(broker):
+    evil = "first\nsecond \x1b[31mred\x07 " + "x" * 1000
+    job_id = dead_letter(broker, client="a\tb", line=failure(error=evil))
+
+    heading, row = run("rtq_jobs", "list", "--no-color").out.splitlines()
+
+    assert heading.split() == ["ID", "STATE", "QUEUE", "TASK", "CLIENT", "ATTEMPTS", "TIME", "ERROR"]
+    assert row.startswith(f"{job_id}  dead   default  shop.tasks.send_mail  a\\tb ")
+    assert row.endswith("xxx...")
+    assert row[heading.index("ERROR") :].startswith("OutOfOrder: first\\nsecond \\x1b[31mred\\x07 xxx")
+    assert evil[-900:] in run("rtq_jobs", "list", "-v", "2").out
+
+
+def test_the_time_is_told_by_its_distance_and_in_full_on_request(broker):
+    dead_letter(broker)
+
+    assert re.search(r"  [\d.]+ s ago  ", run("rtq_jobs", "list").out)
+    assert re.search(r"  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", run("rtq_jobs", "list", verbosity=2).out)
+
+
+def test_the_table_ends_at_a_limit_and_says_so(broker):
+    dead_letters(broker, 51)
+
+    assert run("rtq_jobs", "list").out.endswith("\n\nOnly the first 50 are shown: see --limit and --all.\n")
+    assert len(run("rtq_jobs", "list").out.splitlines()) == 1 + 50 + 2
+    assert len(run("rtq_jobs", "list", "--limit", "51").out.splitlines()) == 1 + 51
+    assert len(run("rtq_jobs", "list", "--all").out.splitlines()) == 1 + 51
+    assert len(run("rtq_jobs", "list", "--json").json) == 51
+
+
+def test_where_there_is_none_it_says_so(broker):
+    assert run("rtq_jobs", "list").out == "There are no jobs.\n"
+    assert run("rtq_jobs", "list", "--task", "x").out == "No job matches.\n"
+    assert run("rtq_jobs", "list", "--json").json == []
+
+
+@pytest.mark.parametrize("line", ["not json", "3", '"text"', "[]", '{"error": null, "error_class": 5}'])
+def test_a_failure_that_cannot_be_read_hides_nothing(broker, line):
+    job_id = dead_letter(broker, line=line)
+
+    assert ids(run("rtq_jobs", "list", "--json")) == [job_id]
+    assert job_id in run("rtq_jobs", "list").out
+
+
+@pytest.fixture
+def all_states(broker):
+    """A job in each state, by the name of its list."""
+    return {
+        "dead": dead_job(broker, client="acme").id,
+        "finished": finished_job(broker).id,
+        "retrying": retrying_job(broker).id,
+        "scheduled": scheduled_job(broker, client="acme").id,
+        "running": claimed_job(broker).id,
+        "queued": queued_job(broker, client="acme").id,
+    }
+
+
+def test_all_but_finished_jobs_are_listed_the_running_ones_first(all_states):
+    found = run("rtq_jobs", "list", "--json").json
+
+    assert [job["state"] for job in found] == ["running", "retrying", "queued", "scheduled", "dead"]
+    assert [job["id"] for job in found] == [all_states[job["state"]] for job in found]
+
+
+@pytest.mark.parametrize("state", ["queued", "scheduled", "running", "retrying", "dead", "finished"])
+def test_jobs_of_one_state_can_be_listed(all_states, state):
+    assert ids(run("rtq_jobs", "list", "--state", state, "--json")) == [all_states[state]]
+
+
+def test_jobs_of_a_client_and_since_a_time_can_be_listed(all_states):
+    assert ids(run("rtq_jobs", "list", "--client", "acme", "--json")) == [
+        all_states[state] for state in ("queued", "scheduled", "dead")
+    ]
+    assert ids(run("rtq_jobs", "list", "--state", "queued,dead", "--since", "1h", "--json")) == [
+        all_states["queued"],
+        all_states["dead"],
+    ]
+    assert ids(run("rtq_jobs", "list", "--state", "queued,dead", "--since", "2100-01-01", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--state", "late"], "'late' is not one or more of queued, scheduled, running, retrying, dead, finished."),
+        (["--since", "yesterday"], "'yesterday' is not a time: write for example 90s, 30min, 2h, 7d or 2026-"),
+        (["--since", "2026-13-01"], "is not a time"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(options, message):
+    assert message in run("rtq_jobs", "list", *options).error
+
+
+def test_show_prints_all_of_a_job(broker):
+    job_id = dead_letter(broker, client="acme", args=["ä"], kwargs={"token": "s3cret"}, queue="bulk")
+
+    ran = run("rtq_jobs", "show", job_id)
+
+    facts = dict(re.findall(r"^(\w[\w ]*): +(.*)$", ran.out, re.MULTILINE))
+    assert (facts["Job"], facts["State"], facts["Queue"], facts["Client"]) == (job_id, "dead", "bulk", "acme")
+    assert facts["Kwargs"] == f'{{"token": "{HIDDEN}"}}'
+    assert re.search(
+        r"^Attempt 1 failed, .*: shop.errors.OutOfOrder: it broke\n  Traceback .*\n    here$", ran.out, re.M
+    )
+    assert "s3cret" not in ran.out
+
+
+def test_show_prints_json_with_all_failures_and_the_result(broker):
+    dead, finished = dead_letter(broker), finished_job(broker).id
+
+    letter, done = run("rtq_jobs", "show", dead, finished, "--json").json
+
+    assert [failure["error_class"] for failure in letter["failures"]] == ["shop.errors.OutOfOrder"]
+    assert (done["id"], done["state"], done["failures"]) == (finished, "succeeded", [])
+
+
+def test_show_prints_what_a_job_logged(broker):
+    job_id = dead_letter(broker, args=["x"], kwargs={"token": "s3cret-9"})
+    lines = [
+        write_line(1, 1_800_000_000_000, "INFO", "shop", "the token is s3cret-9"),
+        write_line(2, 1_800_000_000_000, "ERROR", "shop\x1b", "failed", "Traceback:\n  last\x07"),
+    ]
+    for line in lines:
+        broker.redis.execute_one(("RPUSH", broker.keys.of("default").log_of(job_id), f"t-1 {line}"))
+
+    printed, (letter,) = run("rtq_jobs", "show", job_id).out, run("rtq_jobs", "show", job_id, "--json").json
+
+    log = re.sub(r"\d{4}-\S+ \S+ ", "", printed.split("Log:\n")[1]).splitlines()
+    assert log == [
+        "  INFO shop: the token is s3cret-9",
+        "  -- attempt 2 --",
+        "  ERROR shop\\x1b: failed",
+        "    Traceback:",
+        "      last\\x07",
+    ]
+    first = {"attempt": 1, "level": "INFO", "logger": "shop", "text": "the token is s3cret-9"}
+    assert letter["log"][0].items() >= first.items()
+    assert letter["log"][0]["at"] == "2027-01-15T08:00:00+00:00"
+
+
+def test_show_tells_which_ids_are_unknown(broker):
+    job = queued_job(broker)
+
+    ran = run("rtq_jobs", "show", job.id, "unknown")
+
+    assert (ran.code, ran.error) == (1, "1 of 2 ids could not be shown.")
+    assert job.id in ran.out
+    assert ran.err.startswith("Job unknown")
+
+
+def test_show_says_why_a_job_waits_also_where_users_read_another_language(broker, inspector):
+    job = queued_job(broker, client="acme")
+    inspector.limits.pause_client(QUEUE, "acme", "eve")
+
+    with override("pt-br"):
+        ran = run("rtq_jobs", "show", job.id)
+
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("Waiting:")]
+    assert "Its client was paused by eve, " in line
+    assert "No worker serves this queue." in line
+    assert (
+        run("rtq_jobs", "show", job.id, "--json").json[0]["waiting_reason"].startswith("Its client was paused by eve, ")
+    )
+
+
+def test_jobs_are_found_by_a_query(broker):
+    job_id = dead_letter(broker, client="acme", kwargs={"note": "in a hurry", "password": "hunter2hunter2"})
+    queued_job(broker, body='{"task":"shop.tasks.send_mail","kwargs":{"note":"in a hurry"}}', queue="low")
+    dead_letter(broker, client="acme", kwargs={"note": "no hurry"})
+
+    assert ids(run("rtq_jobs", "list", "--json", "--query", "state:dead a hurry")) == [job_id]
+    assert len(ids(run("rtq_jobs", "list", "--json", "--query", "a hurry"))) == 2
+    assert len(ids(run("rtq_jobs", "list", "--json", "--limit", "1", "--query", "a hurry"))) == 1
+    assert run("rtq_jobs", "list", "--query", "hunter2hunter2").out == "No job matches.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--query", "stat:dead"], "stat:dead: there is no such field"),
+        (["--query", "queue:nowhere"], "queue:nowhere: no queue of this name was used yet."),
+        (["--query", "dead", "--task", "mail"], "Give either --query or --task, not both."),
+        (["x", "--query", "dead"], "Give either ids or --query"),
+    ],
+)
+def test_a_query_that_cannot_be_used_is_refused(broker, arguments, said):
+    assert said in run("rtq_jobs", "list", *arguments).error
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--limit", "9" * 30], "is not a whole number from 1 to 1,000,000,000"),
+        (["--query", ""], "--query is empty"),
+        (["--query", " "], "--query is empty"),
+        (["--query", "\udcff"], "is not valid UTF-8"),
+        (["--task", "\udcff"], "is not valid UTF-8"),
+        (["--error", "\udcff"], "is not valid UTF-8"),
+        (["--client", "\udcff"], "is not the name of a client"),
+        (["--client", "x" * 201], "is not the name of a client"),
+    ],
+)
+def test_values_that_no_job_can_have_are_refused(broker, options, problem):
+    dead_letter(broker)
+
+    ran = run("rtq_jobs", "list", *options)
+
+    assert (ran.out, ran.code > 0) == ("", True)
+    assert problem in ran.error

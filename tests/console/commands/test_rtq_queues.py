@@ -1,0 +1,189 @@
+"""rtq_queues: lists, pauses, resumes and purges queues, and forgets those that are not used any more."""
+
+import pytest
+
+from tests.console.commands.commands import dead_letter, run, sit_at_terminal
+from tests.support.jobs import (
+    QUEUE,
+    claimed_job,
+    dead_job,
+    finished_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+)
+
+QUESTION = (
+    "This permanently deletes 3 waiting jobs of queue default, with all arguments. "
+    "Type the name of the queue to continue:"
+)
+UNKNOWN = "is declared, or has been used yet. Did you mean"
+
+
+@pytest.fixture(autouse=True)
+def _declared(monkeypatch):
+    monkeypatch.setattr("django_rtq.console.commands.rtq_queues.declared_queues", lambda: ["calls", "default"])
+
+
+def test_declared_and_used_queues_are_listed(broker, inspector):
+    claimed_job(broker)
+    queued_job(broker, queue="typo")
+    inspector.pause("typo")
+
+    heading, *rows = run("rtq_queues", "list", "--no-color").out.splitlines()
+
+    assert heading.split() == (
+        ["QUEUE", "DECLARED", "STATE", "WORKERS", "WAITING", "RUNNING", "DEAD", "FINISHED", "OLDEST"]
+    )
+    assert [row.split()[:7] for row in rows] == [
+        ["calls", "yes", "open", "0", "0", "0", "0"],
+        ["default", "yes", "open", "1", "0", "1", "0"],
+        ["typo", "no", "paused", "0", "1", "0", "0"],
+    ]
+
+
+def test_for_programs_the_list_is_json(broker):
+    queued_job(broker)
+
+    calls, default = run("rtq_queues", "list", "--json").json
+
+    assert (calls["name"], calls["declared"], calls["workers"], calls["queued"]) == ("calls", True, 0, 0)
+    assert (default["name"], default["queued"]) == ("default", 1)
+
+
+def test_an_empty_queue_is_forgotten(broker, inspector):
+    broker.register_queues(["typo", "default"])
+
+    ran = run("rtq_queues", "forget", "typo", "default")
+
+    assert ran.out.splitlines() == [
+        "Forgot queue typo.",
+        "Forgot queue default. It is declared, so it comes back when it is used.",
+    ]
+    assert (ran.code, ran.err) == (0, "")
+    assert inspector.queues.names() == []
+
+
+@pytest.mark.parametrize(
+    ("seed", "why"),
+    [
+        (lambda broker, inspector: queued_job(broker, queue="typo"), "it has jobs or dead letters. See rtq_jobs list"),
+        (lambda broker, inspector: dead_job(broker, queue="typo"), "it has jobs or dead letters."),
+        (
+            lambda broker, inspector: broker.sign_on(["typo"], "w1"),
+            "a worker serves it. See rtq_workers list --queue typo",
+        ),
+        (lambda broker, inspector: inspector.pause("typo"), "it is paused. Resume it first:"),
+    ],
+)
+def test_a_queue_in_use_stays_and_the_others_go(broker, inspector, seed, why):
+    broker.register_queues(["typo", "other"])
+    seed(broker, inspector)
+
+    ran = run("rtq_queues", "forget", "typo", "other")
+
+    assert (ran.code, ran.out, ran.error) == (1, "Forgot queue other.\n", "1 of 2 queues could not be forgotten.")
+    assert ran.err.startswith(f"Queue typo stays: {why}")
+    assert inspector.queues.names() == ["typo"]
+
+
+def test_outcomes_are_deleted_only_when_that_is_said(broker, redis):
+    finished_job(broker)
+
+    assert "Try again in two minutes." in run("rtq_queues", "forget", "default").err
+    redis.delete("{rtq:default}:finished")  # as after some minutes
+    assert "Add --discard-outcomes" in run("rtq_queues", "forget", "default").err
+    assert run("rtq_queues", "forget", "default", "--discard-outcomes", "--json").json == {
+        "forgotten": ["default"],
+        "failed": {},
+    }
+
+
+@pytest.mark.parametrize("action", [["pause"], ["resume"], ["forget"], ["purge", "--no-input"]], ids=" ".join)
+def test_an_unknown_queue_is_told_and_nothing_is_changed(broker, inspector, action):
+    broker.register_queues(["high"])
+    inspector.pause("high")
+    others = [] if action[0] == "purge" else ["high"]
+
+    ran = run("rtq_queues", *action, *others, "hihg")
+
+    assert (ran.code, ran.error) == (1, f"No queue 'hihg' {UNKNOWN} 'high'?")
+    assert inspector.queues.get("high").paused
+
+
+# -- pause and resume
+
+
+def test_queues_are_paused_and_resumed(broker, inspector):
+    broker.register_queues(["high", "low", "default"])
+
+    paused = run("rtq_queues", "pause", "high", "low", "high")
+    names = [queue.name for queue in inspector.queues.details() if queue.paused]
+    again = run("rtq_queues", "pause", "high")
+    resumed = run("rtq_queues", "resume", "high", "default")
+
+    assert names == ["high", "low"]
+    assert paused.out.splitlines() == [
+        "Queue high is paused. Resume it with  python manage.py rtq_queues resume high",
+        "Queue low is paused. Resume it with  python manage.py rtq_queues resume low",
+    ]
+    assert (again.code, again.out) == (0, "Queue high was paused already.\n")
+    assert resumed.out.splitlines() == ["Resumed queue high.", "Queue default was not paused."]
+    assert [queue.name for queue in inspector.queues.details() if queue.paused] == ["low"]
+
+
+def test_it_can_be_silent_or_print_json(broker):
+    broker.register_queues(["high", "low"])
+
+    assert run("rtq_queues", "pause", "low", verbosity=0).out == ""
+    assert run("rtq_queues", "pause", "high", "low", "--json").json == {"paused": ["high", "low"], "changed": ["high"]}
+    assert run("rtq_queues", "resume", "high", "--json").json == {"resumed": ["high"], "changed": ["high"]}
+
+
+# -- purge
+
+
+@pytest.fixture
+def full(broker):
+    """A queue with a job in every place."""
+    dead_letter(broker)
+    retrying_job(broker)
+    claimed_job(broker)
+    scheduled_job(broker)
+    queued_job(broker)
+
+
+def numbers(inspector):
+    (queue,) = inspector.queues.details([QUEUE])
+    return queue.queued + queue.scheduled + queue.retrying, queue.running, queue.dead
+
+
+def test_what_waits_is_thrown_away_and_the_rest_stays(full, inspector):
+    ran = run("rtq_queues", "purge", QUEUE, "--no-input")
+
+    assert (ran.code, ran.out, ran.err) == (0, "Purged 3 jobs from queue default.\n", "")
+    assert numbers(inspector) == (0, 1, 1)
+
+
+def test_as_json(full):
+    assert run("rtq_queues", "purge", QUEUE, "--no-input", "--json").json == {"queue": QUEUE, "purged": 3}
+    assert run("rtq_queues", "purge", QUEUE, "--no-input", "--json").json == {"queue": QUEUE, "purged": 0}
+
+
+def test_the_name_of_the_queue_is_the_answer(full, inspector, monkeypatch):
+    sit_at_terminal(monkeypatch, QUEUE)
+
+    ran = run("rtq_queues", "purge", QUEUE)
+
+    assert (ran.code, ran.err) == (0, QUESTION + " ")
+    assert numbers(inspector) == (0, 1, 1)
+
+
+@pytest.mark.parametrize("answer", ["", "yes", "Default", EOFError(), KeyboardInterrupt()])
+def test_any_other_answer_changes_nothing(full, inspector, monkeypatch, answer):
+    sit_at_terminal(monkeypatch, answer)
+
+    ran = run("rtq_queues", "purge", QUEUE)
+
+    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was changed.", "")
+    assert numbers(inspector) == (3, 1, 1)

@@ -1,0 +1,104 @@
+"""rtq_tasks: pauses and resumes tasks."""
+
+import getpass
+import json
+
+import pytest
+
+from tests.console.commands.commands import run
+from tests.support.jobs import claim, queued_job
+
+TASK = "tests.app.tasks.note"
+
+
+def waiting(broker, *names):
+    return [queued_job(broker, name, body=json.dumps({"task": TASK}, separators=(",", ":"))) for name in names]
+
+
+def test_a_task_waits_until_it_is_resumed(broker):
+    broker.register_queues(["default", "mail"])
+    jobs = waiting(broker, "a", "b")
+
+    paused = run("rtq_tasks", "pause", "*", TASK)
+    assert claim(broker, 5) == []
+    listed = run("rtq_tasks", "list", "--no-color")
+    status = run("rtq_status", "--no-color").out
+    resumed = run("rtq_tasks", "resume", "*", TASK)
+
+    assert (paused.code, paused.out) == (
+        0,
+        f"Task {TASK} is paused in queues default, mail. Resume it with  "
+        f"python manage.py rtq_tasks resume '*' {TASK}\n",
+    )
+    rows = [line.split(None, 3) for line in listed.out.splitlines()]
+    assert [row[:3] for row in rows] == [["QUEUE", "TASK", "HELD"], ["default", TASK, "2"], ["mail", TASK, "0"]]
+    assert rows[1][3].startswith(f"paused by {getpass.getuser()}, ")
+    assert f"Task {TASK} in queue default: paused by {getpass.getuser()}, " in status
+    assert " ago. 2 jobs held." in status
+    assert resumed.out == f"Resumed task {TASK} in queues default, mail.\n"
+    assert claim(broker, 5) == [job.id for job in jobs]
+    assert run("rtq_tasks", "list").out == "No task is paused.\n"
+
+
+def test_one_queue(broker):
+    broker.register_queues(["default", "mail"])
+
+    assert run("rtq_tasks", "pause", "mail", TASK).out.startswith(f"Task {TASK} is paused in queue mail. ")
+    assert run("rtq_tasks", "pause", "mail", TASK).out == f"Task {TASK} was paused already in queue mail.\n"
+    assert run("rtq_tasks", "resume", "default", TASK).out == f"Task {TASK} was not paused in queue default.\n"
+    assert json.loads(run("rtq_tasks", "resume", "*", TASK, "--json").out) == {"resumed": {TASK: ["mail"]}}
+
+
+def test_json(broker):
+    waiting(broker, "a")
+
+    assert json.loads(run("rtq_tasks", "pause", "default", TASK, "--json").out) == {"paused": {TASK: ["default"]}}
+    claim(broker)
+
+    (found,) = json.loads(run("rtq_tasks", "list", "--json").out)
+    assert (found["queue"], found["task"], found["held"], found["by"]) == ("default", TASK, 1, getpass.getuser())
+    (queue,) = json.loads(run("rtq_status", "--json").out)["queues"]
+    assert [pause["task"] for pause in queue["paused_tasks"]] == [TASK]
+
+
+def test_a_typo_pauses_nothing(broker, inspector):
+    broker.register_queues(["default"])
+
+    wrong = run("rtq_tasks", "pause", "default", TASK, f"{TASK}d")
+    unknown = run("rtq_tasks", "pause", "defualt", TASK)
+
+    assert wrong.code == unknown.code == 1
+    assert f"Did you mean {TASK}?" in wrong.error
+    assert "Did you mean 'default'?" in unknown.error
+    assert inspector.queues.get("default").paused_tasks == ()
+
+
+def test_jobs_on_their_way_back(redis, broker, inspector):
+    run("rtq_tasks", "pause", "default", TASK)
+    waiting(broker, "a")
+    run("rtq_tasks", "pause", "default", TASK)
+    claim(broker)
+    redis.hset(broker.keys.of("default").paused, f"task:{TASK}", "100")
+
+    assert "resumed: its jobs go back to their lanes" in run("rtq_tasks", "list").out
+
+
+@pytest.mark.parametrize("action", ["pause", "resume"])
+def test_names_that_are_not_utf8_are_refused(broker, action):
+    broker.register_queues(["default"])
+
+    assert "is not valid UTF-8" in run("rtq_tasks", action, "default", "\udcff").error
+
+
+def test_one_of_the_queues_has_too_many(broker, inspector):
+    broker.register_queues(["default", "mail"])
+    for number in range(100):
+        inspector.task_pauses.pause_task(f"task{number}", "default")
+
+    result = run("rtq_tasks", "pause", "*", TASK)
+    again = run("rtq_tasks", "pause", "*", TASK)
+
+    assert result.code == again.code == 1
+    assert result.out.startswith(f"Task {TASK} is paused in queue mail. ")
+    assert "In queue default, 100 tasks are paused already." in result.error
+    assert again.out == ""
