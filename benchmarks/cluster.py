@@ -58,7 +58,7 @@ def main() -> None:
 def servers() -> Iterator[list[tuple[Any, Any]]]:
     """A server and the master of a Cluster, each with its broker."""
     from django_rtq.broker.broker import Broker
-    from django_rtq.conf.config import Config
+    from django_rtq.core.conf.config import Config
     from testproject.redis_server import PrivateRedis
     from tests.support.redis_cluster import PrivateCluster
 

@@ -21,7 +21,7 @@ from django_rtq.checks import (
     check_settings,
     check_tables,
 )
-from django_rtq.conf.config import has_celery_stand_in, task_modules, uses_task_backend
+from django_rtq.core.conf.config import has_celery_stand_in, task_modules, uses_task_backend
 
 
 class RTQConfig(AppConfig):

@@ -16,7 +16,7 @@ from django.db import Error as DatabaseFailure
 from django.db import connections
 
 from django_rtq.broker.task_backends import connection_settings_of, places, shard_of, shard_places
-from django_rtq.conf.config import Config, get_config, is_ours, task_backends
+from django_rtq.core.conf.config import Config, get_config, is_ours, task_backends
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.transactions.rules import named_database, outbox_database, written_database

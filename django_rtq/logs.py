@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from django_rtq import signals
-from django_rtq.conf.config import is_debug
+from django_rtq.core.conf.config import is_debug
 from django_rtq.exceptions import TaskNotFound
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about, about_jobs

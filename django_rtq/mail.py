@@ -27,7 +27,7 @@ from django.core import mail
 from django.core.mail.backends.base import BaseEmailBackend
 from django.utils.module_loading import import_string
 
-from django_rtq.conf.config import get_config
+from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerError, Bury, ConfigurationError, PayloadError, QueueFull
 from django_rtq.tasks.declaration import is_in_installed_app
 from django_rtq.tasks.decorator import task

@@ -17,7 +17,7 @@ from itertools import count, islice, takewhile
 from typing import Any, Literal, NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from django_rtq.conf.config import time_zone_name
+from django_rtq.core.conf.config import time_zone_name
 from django_rtq.exceptions import InvalidTask
 from django_rtq.validation import did_you_mean, is_whole
 

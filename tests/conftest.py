@@ -163,7 +163,7 @@ def rtq_settings(redis, proxy):
 @pytest.fixture
 def no_test_runner(monkeypatch):
     """As in a process that runs no tests: settings are not checked less, and no Redis is refused."""
-    monkeypatch.setattr("django_rtq.conf.config.is_under_test", lambda: False)
+    monkeypatch.setattr("django_rtq.core.conf.config.is_under_test", lambda: False)
 
 
 @pytest.fixture

@@ -528,7 +528,7 @@ def test_a_package_that_is_imported_is_not_replaced(no_celery, monkeypatch):
 
 @pytest.mark.parametrize("value", ["yes", 1])
 def test_the_setting_is_true_or_false(value):
-    from django_rtq.conf.config import get_config
+    from django_rtq.core.conf.config import get_config
 
     with (
         override_settings(RTQ={**settings.RTQ, "CELERY_STAND_IN": value}),

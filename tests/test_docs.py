@@ -24,8 +24,8 @@ from django_rtq.broker.maintenance import Maintenance
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.conf.config import OPTIONS, Config, read_config
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.conf.config import OPTIONS, Config, read_config
 from django_rtq.models import CommittedJob
 from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.tasks import Task, registry

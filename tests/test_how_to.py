@@ -5,7 +5,7 @@ import re
 import polib
 import pytest
 
-from django_rtq.conf.config import read_config
+from django_rtq.core.conf.config import read_config
 from tests.markdown import ROOT, blocks, read
 from tests.support.projects import SETTINGS, pytest_arguments, run_python, write_project
 
@@ -268,7 +268,7 @@ def test_the_schema_is_the_client(rtq_captured):
     rtq_captured.assert_enqueued(nightly, client="acme")
 """,
     "wagtail": """
-from django_rtq.conf.config import get_config
+from django_rtq.core.conf.config import get_config
 from django_rtq.scheduler.registry import declared_schedules
 from shop.tasks import publish_scheduled
 

@@ -28,9 +28,9 @@ from django_rtq.backend.rtq_task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.backend.running import between_signals
 from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_of
 from django_rtq.clocks import utc_now
-from django_rtq.conf.config import get_config
-from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.console.inspector.details import JobDetails
+from django_rtq.core.conf.config import get_config
+from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.exceptions import ConfigurationError, JobNotFound, TaskNotFound
 from django_rtq.exceptions import InvalidTask as InvalidRTQTask
 from django_rtq.handle import JobHandle

@@ -26,9 +26,9 @@ from django_rtq.backend.rtq_task import RTQTask, WorkerTask, task_in
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import alias_of, places
 from django_rtq.clocks import utc_now
-from django_rtq.conf.config import get_config
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerError, JobNotFound
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import current_job

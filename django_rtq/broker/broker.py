@@ -36,7 +36,7 @@ from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.stored_format import check_format, format_commands, note_loss
 from django_rtq.broker.task_backends import in_settings
 from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers, worker_info_commands
-from django_rtq.conf.config import Config, check_redis_is_allowed
+from django_rtq.core.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError, BrokerFull
 from django_rtq.jobs.job import PARK_SECONDS, Job, made_ms
 from django_rtq.jobs.record import Header, read_head, read_record, write_record

@@ -15,7 +15,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.broker.task_backends import config_of, place_of, shard_numbers, viewed_backend
-from django_rtq.conf.config import mode_of_tests
+from django_rtq.core.conf.config import mode_of_tests
 
 if TYPE_CHECKING:
     from django_rtq.broker.broker import Broker

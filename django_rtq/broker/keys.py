@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import overload
 
-from django_rtq.conf.queue_options import check_queue_name, is_queue_name
+from django_rtq.core.conf.queue_options import check_queue_name, is_queue_name
 
 
 class Key:

@@ -14,7 +14,7 @@ from django_rtq.broker.redis.commands import Command, Packet, checked
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches (rule 6)

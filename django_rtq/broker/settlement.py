@@ -14,7 +14,7 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.jobs.job import is_member
 
 if TYPE_CHECKING:
-    from django_rtq.conf.config import Config
+    from django_rtq.core.conf.config import Config
 
 LOGS_AT_ONCE = 100  # jobs with lines in one call
 WORKFLOWS_AT_ONCE = 32  # most workflows whose members one call settles

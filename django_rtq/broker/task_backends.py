@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.conf.config import (
+from django_rtq.core.conf.config import (
     Config,
     config_of_backend,
     get_config,

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from django_rtq.conf.option import Kind, check_options, number, option, options_of
+from django_rtq.core.conf.option import Kind, check_options, number, option, options_of
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.validation import did_you_mean
 

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.settlement import Settlement
-from django_rtq.conf.config import Config
 from django_rtq.console.log_lines import MAX_LINES, write_line
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, TimeLimitExceeded
 from django_rtq.jobs.context import current_run
 from django_rtq.jobs.failure import format_error

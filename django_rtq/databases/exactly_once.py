@@ -17,7 +17,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, Error, IntegrityError, connections, transaction
 
 from django_rtq.clocks import database_now
-from django_rtq.conf.config import Config, get_config
+from django_rtq.core.conf.config import Config, get_config
 from django_rtq.databases.migrating import advised
 from django_rtq.exceptions import Bury, InvalidTask, PayloadError
 from django_rtq.jobs import serializer

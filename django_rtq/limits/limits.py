@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.task_backends import shard_numbers, shard_of
-from django_rtq.conf.config import get_config
-from django_rtq.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
+from django_rtq.core.conf.config import get_config
+from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
 from django_rtq.jobs.job import clock_moment
 from django_rtq.limits.store import limit_values
 from django_rtq.validation import did_you_mean

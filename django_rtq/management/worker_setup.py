@@ -17,9 +17,9 @@ from django.db import DatabaseError, connections, router
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import place_of, places, shard_of
-from django_rtq.conf.config import get_config
-from django_rtq.conf.queue_options import check_queue_name
 from django_rtq.console.inspector.server_info import ask_server, problems_of
+from django_rtq.core.conf.config import get_config
+from django_rtq.core.conf.queue_options import check_queue_name
 from django_rtq.databases.migrating import with_advice
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
 from django_rtq.management.command import WRONG_USAGE

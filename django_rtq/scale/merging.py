@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain
 
-from django_rtq.conf.queue_options import LIMIT_KINDS, encode_rate
 from django_rtq.console.inspector.clients.client_list import ClientCounts
 from django_rtq.console.inspector.clients.client_states import ClientInQueue
 from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadGroups
 from django_rtq.console.inspector.metrics.reader import ClientDetails, Clients, TaskMetrics
 from django_rtq.console.inspector.task_details import TaskDetails, TaskHour, TaskInQueue
+from django_rtq.core.conf.queue_options import LIMIT_KINDS, encode_rate
 from django_rtq.limits.limits import Limit, Limits
 from django_rtq.scale.all_shards import merged_details, most
 

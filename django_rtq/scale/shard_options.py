@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from django_rtq.conf.queue_options import encode_rate
+from django_rtq.core.conf.queue_options import encode_rate
 from django_rtq.exceptions import ConfigurationError
 
 _WHOLE = ("max_running", "burst", "max_waiting")  # limits that are divided

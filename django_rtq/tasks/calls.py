@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from django_rtq.broker.messages import NewJob
-from django_rtq.conf.config import get_config
+from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import InvalidTask, PayloadError
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import new_job_id

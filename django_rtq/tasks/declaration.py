@@ -10,7 +10,7 @@ from typing import Any
 
 from django.apps import apps
 
-from django_rtq.conf.config import get_config, is_debug, task_modules
+from django_rtq.core.conf.config import get_config, is_debug, task_modules
 from django_rtq.exceptions import InvalidTask
 from django_rtq.tasks.calls import signature_of
 from django_rtq.under_test import is_under_test

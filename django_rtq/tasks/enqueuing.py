@@ -16,7 +16,7 @@ from django.db import connections
 from django_rtq import signals
 from django_rtq.broker.brokers import broker_of
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated, is_refusal, queue_full
-from django_rtq.conf.config import get_config
+from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob, NotReplicated
 from django_rtq.handle import JobHandle
 from django_rtq.tasks.calls import CalledTask, new_job

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.task_backends import is_in, place_of, queues_in, shard_of, viewed_backend
-from django_rtq.conf.config import get_config, task_modules
+from django_rtq.core.conf.config import get_config, task_modules
 from django_rtq.exceptions import InvalidTask, TaskNotFound
 from django_rtq.jobs.aliases import ALIASES
 from django_rtq.tasks.declaration import is_in_installed_app, note_declared

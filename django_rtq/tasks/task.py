@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.conf.config import DATABASE, get_config
-from django_rtq.conf.option import FLAG, Unfit, accepts, number, one_of, option, options_of, seconds
+from django_rtq.core.conf.config import DATABASE, get_config
+from django_rtq.core.conf.option import FLAG, Unfit, accepts, number, one_of, option, options_of, seconds
 from django_rtq.databases.exactly_once import ExactlyOnce, database_option
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 from django_rtq.handle import JobHandle

@@ -12,9 +12,9 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.settlement import Settlement
-from django_rtq.conf.config import get_config
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.handle import JobHandle
 from django_rtq.jobs.job import CancelAnswer, JobState

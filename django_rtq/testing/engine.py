@@ -8,7 +8,7 @@ from typing import Protocol
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.commands import Argument, Token
-from django_rtq.conf.config import get_config
+from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError, WorkflowFailed
 from django_rtq.testing.private_redis import SHARED_FAKE, new_prefix, shared_fake_server
 from django_rtq.workflows.steps.store import Holder, Remembered, StepStore

@@ -14,8 +14,8 @@ from asgiref.sync import sync_to_async
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import broker_of, substitute_broker
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
-from django_rtq.conf.config import Config, get_config
 from django_rtq.console.inspector.details import JobDetails
+from django_rtq.core.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError, RedisNotAllowed
 from django_rtq.handle import JobHandle
 from django_rtq.jobs import serializer

@@ -9,7 +9,7 @@ from django.core.signals import setting_changed
 from django.db import DEFAULT_DB_ALIAS, router
 from django.dispatch import receiver
 
-from django_rtq.conf.config import get_config, is_debug
+from django_rtq.core.conf.config import get_config, is_debug
 
 #: False: at once; True: after the commit of written_database(); an alias: of that one; None: what the setting says.
 OnCommit = bool | str | None

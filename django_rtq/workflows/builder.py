@@ -21,7 +21,7 @@ from django.db import transaction
 from django_rtq.broker.brokers import broker_of
 from django_rtq.broker.messages import NewJob
 from django_rtq.broker.task_backends import place_of_job
-from django_rtq.conf.config import DATABASE, get_config
+from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.databases.outbox import delete_or_log, store_workflow
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
 from django_rtq.jobs.job import new_workflow_id, shard_in

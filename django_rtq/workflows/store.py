@@ -29,7 +29,7 @@ from django_rtq.broker.redis.client import BlockingClient, RedisClient
 from django_rtq.broker.redis.commands import Argument, Command, Token, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.settlement import WORKFLOW_PART
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, QueueFull
 from django_rtq.jobs.job import is_member
 from django_rtq.jobs.outcome import read_outcome

@@ -12,7 +12,7 @@ from django_rtq.backend.compat import task_backends
 from django_rtq.broker.brokers import close_brokers, get_broker
 from django_rtq.broker.task_backends import place_of, places, view_backend
 from django_rtq.checks import check_server
-from django_rtq.conf.config import get_config
+from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.internal_tasks import delete_committed_jobs
 from django_rtq.models import CommittedJob, Schedule, sync_schedules
@@ -212,7 +212,7 @@ def test_a_redis_for_tests_takes_the_place_of_all(report_tasks, redis_server, jo
 
 def test_the_redis_of_a_backend_of_the_project_is_refused(broker, monkeypatch):
     url = "redis://localhost:6398/0"
-    monkeypatch.setattr("django_rtq.conf.config._redis_of_project", lambda: ["redis://localhost:6379/0", url])
+    monkeypatch.setattr("django_rtq.core.conf.config._redis_of_project", lambda: ["redis://localhost:6379/0", url])
     with (
         override_settings(TASKS=tasks_setting(REDIS=url)),
         pytest.raises(RedisNotAllowed, match="that of a backend in TASKS"),

@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.conf.config import Config, get_config
+from django_rtq.core.conf.config import Config, get_config
 from django_rtq.limits.limits import Limit
 from django_rtq.limits.store import LimitStore, SettingsKeeper, Stamp
 from tests.support.jobs import QUEUE, claim, claimed_job, new_job, queued_job

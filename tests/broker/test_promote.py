@@ -5,7 +5,7 @@ import time
 import pytest
 
 from django_rtq.broker.broker import Broker
-from django_rtq.conf.config import read_config
+from django_rtq.core.conf.config import read_config
 from tests.support.jobs import (
     QUEUE,
     claim_all,

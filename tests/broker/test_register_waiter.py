@@ -11,8 +11,8 @@ from django_rtq.broker import wait as module
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.hooks import command_hooks
 from django_rtq.broker.wait import wait_for_end as wait_and_ask
-from django_rtq.conf.config import read_config
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.conf.config import read_config
 from django_rtq.exceptions import BrokerUnavailable
 from testproject.redis_server import PrivateRedis
 from tests.support.jobs import (

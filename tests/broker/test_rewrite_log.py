@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker.broker import Broker
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerUnavailable
 from testproject.redis_server import PrivateRedis
 from tests.support.redis_server import UNREACHABLE, Redis

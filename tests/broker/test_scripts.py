@@ -336,7 +336,7 @@ django.setup()
 from django_rtq.broker.broker import Broker
 from django_rtq.broker import scripts
 from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA
-from django_rtq.conf.config import get_config
+from django_rtq.core.conf.config import get_config
 Broker(get_config())
 print(scripts._read.cache_info().currsize)
 Broker(get_config(), role="supervisor")

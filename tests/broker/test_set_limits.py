@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from django_rtq.conf.config import read_config
+from django_rtq.core.conf.config import read_config
 from django_rtq.exceptions import ConfigurationError
 from tests.markdown import blocks, read
 from tests.support.jobs import QUEUE, claim, queued_job, settle

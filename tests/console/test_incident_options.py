@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from django_rtq.conf.config import read_config
 from django_rtq.console.incident_options import KINDS, IncidentOptions
+from django_rtq.core.conf.config import read_config
 from django_rtq.exceptions import ConfigurationError
 from tests.markdown import read as read_page
 from tests.markdown import rows, section

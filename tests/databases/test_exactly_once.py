@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_rtq import JobState, task, workflow
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import Bury, InvalidTask
 from django_rtq.internal_tasks import delete_committed_jobs
 from django_rtq.models import CommittedJob

@@ -7,7 +7,7 @@ from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_rtq import signals, task
-from django_rtq.conf.config import read_config
+from django_rtq.core.conf.config import read_config
 from django_rtq.databases import outbox
 from django_rtq.exceptions import BrokerUnavailable, ConfigurationError
 from django_rtq.jobs.job import made_ms

@@ -10,7 +10,7 @@ from sentry_sdk.integrations.logging import LoggingIntegration
 from sentry_sdk.transport import Transport
 
 from django_rtq import signals
-from django_rtq.conf import config as conf
+from django_rtq.core.conf import config as conf
 from django_rtq.monitoring.sentry import RTQIntegration
 from django_rtq.tasks import registry
 

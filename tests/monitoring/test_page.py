@@ -83,7 +83,7 @@ def test_registering_reads_nothing():
 SENTRY_TEST = """
 import sentry_sdk
 
-from django_rtq.conf.config import get_config
+from django_rtq.core.conf.config import get_config
 from django_rtq.monitoring.sentry import RTQIntegration
 
 
@@ -93,7 +93,7 @@ def test_it_is_on():
 """
 OPENTELEMETRY_TEST = """
 from django_rtq import task
-from django_rtq.conf.config import get_config
+from django_rtq.core.conf.config import get_config
 from django_rtq.testing import eager
 
 

@@ -224,7 +224,7 @@ class TestWithinATestOfAsyncio(unittest.IsolatedAsyncioTestCase):
     ],
 )
 def test_the_redis_of_the_project_is_refused(call, monkeypatch):
-    monkeypatch.setattr("django_rtq.conf.config._redis_of_project", lambda: "redis://127.0.0.1:1/0")
+    monkeypatch.setattr("django_rtq.core.conf.config._redis_of_project", lambda: "redis://127.0.0.1:1/0")
 
     with pytest.raises(RedisNotAllowed, match="captured"):
         asyncio.run(call())

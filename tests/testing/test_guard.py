@@ -10,7 +10,7 @@ from django.test.utils import _TestState
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker
-from django_rtq.conf.config import DEBUG_REDIS, check_redis_is_allowed, get_config
+from django_rtq.core.conf.config import DEBUG_REDIS, check_redis_is_allowed, get_config
 from django_rtq.exceptions import RedisNotAllowed
 from django_rtq.under_test import is_under_test
 from testproject.settings import RTQ as OF_PROJECT
@@ -52,7 +52,7 @@ def test_without_a_test_runner_nothing_is_changed():
 
 
 def test_a_project_without_redis_can_be_tested_but_not_with_the_default_redis(monkeypatch):
-    monkeypatch.setattr("django_rtq.conf.config._redis_of_project", lambda: [DEBUG_REDIS])
+    monkeypatch.setattr("django_rtq.core.conf.config._redis_of_project", lambda: [DEBUG_REDIS])
     with override_settings(RTQ=None):
         assert get_config().redis == DEBUG_REDIS
         with pytest.raises(RedisNotAllowed):

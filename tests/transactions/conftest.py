@@ -9,8 +9,8 @@ from django.test import override_settings
 
 from django_rtq.broker.brokers import close_brokers
 from django_rtq.broker.redis import hooks
-from django_rtq.conf.config import get_config
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.conf.config import get_config
 
 
 @pytest.fixture

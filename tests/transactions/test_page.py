@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.conf.config import read_config
+from django_rtq.core.conf.config import read_config
 from tests.markdown import blocks, cells, read, section
 from tests.support.projects import MODELS, SETTINGS, pytest_arguments, run_python, write_project
 

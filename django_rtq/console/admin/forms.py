@@ -10,9 +10,9 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_rtq.conf.config import get_config
-from django_rtq.conf.queue_options import LIMIT_KINDS, check_queue_name
 from django_rtq.console.redaction import hidden, hidden_args
+from django_rtq.core.conf.config import get_config
+from django_rtq.core.conf.queue_options import LIMIT_KINDS, check_queue_name
 from django_rtq.exceptions import InvalidTask, PayloadError, RTQError
 from django_rtq.jobs import serializer
 from django_rtq.limits.limits import Limits

@@ -13,13 +13,13 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils.translation import override
 
-from django_rtq.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
 from django_rtq.console.commands.purging import purge
 from django_rtq.console.inspector.clients.client_list import SORTS
 from django_rtq.console.inspector.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.inspector.clients.holds import holds_text
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.places import viewed_backend
+from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
 from django_rtq.limits.limits import Limit, Limits, limits_text, share_of_queue
 from django_rtq.management.command import (
     CLIENT,

@@ -11,11 +11,11 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
-from django_rtq.conf.config import get_config
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.queues import unserved
 from django_rtq.console.inspector.server_info import problems_of
+from django_rtq.core.conf.config import get_config
 from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.management.command import JSON, NO_WORKER, QUEUES, WRONG_USAGE, RTQCommand

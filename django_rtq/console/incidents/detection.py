@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from django_rtq.conf.config import get_config
 from django_rtq.console.incidents.incident import Action, Incident, Severity
 from django_rtq.console.incidents.queues import (
     blocked_workflows,
@@ -37,6 +36,7 @@ from django_rtq.console.incidents.workers import (
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.server_info import problem_values
+from django_rtq.core.conf.config import get_config
 from django_rtq.databases.outbox import OutboxLag, outbox_lag
 from django_rtq.jobs.job import moment
 from django_rtq.scheduler.status import KnownSchedules

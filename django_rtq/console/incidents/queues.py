@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from shlex import quote
 from typing import Any
 
-from django_rtq.conf.config import get_config
 from django_rtq.console.formatting import format_number
 from django_rtq.console.incidents.incident import Action, Incident, Severity
 from django_rtq.console.incidents.workers import short_name
@@ -19,6 +18,7 @@ from django_rtq.console.inspector.overview import Overview, QueueRow
 from django_rtq.console.inspector.queues import quiet_queues, unserved
 from django_rtq.console.inspector.task_pauses import TaskPause
 from django_rtq.console.redaction import redacted
+from django_rtq.core.conf.config import get_config
 
 MIN_RUNS = LEAST_IN_A_ROW  # of a task; with fewer a failure rate means little
 WELL = 0.5  # of the rate at which a task begins to fail: below, it has ceased to

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from django_rtq.conf.config import get_config
 from django_rtq.console.incidents.incident import Action, Incident, Severity
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import quiet_queues, unserved
+from django_rtq.core.conf.config import get_config
 from django_rtq.tasks.registry import all_tasks, declared_queues
 
 SILENT_SECONDS = 60.0  # an idle worker asks for work every few seconds

@@ -22,10 +22,10 @@ from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.task_backends import queues_of_settings
-from django_rtq.conf.config import get_config
 from django_rtq.console.inspector.details import read_found
 from django_rtq.console.inspector.jobs.job_refs import LISTS
 from django_rtq.console.inspector.selection import WAITING
+from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.jobs import record as stored
 from django_rtq.jobs.job import JobState

@@ -19,7 +19,7 @@ from sentry_sdk.tracing import BAGGAGE_HEADER_NAME, SENTRY_TRACE_HEADER_NAME, Sp
 from sentry_sdk.utils import event_from_exception
 
 from django_rtq import signals
-from django_rtq.conf.config import add_middleware
+from django_rtq.core.conf.config import add_middleware
 from django_rtq.exceptions import BatchFailed, ConfigurationError, JobCancelled, JobSuspended, Retry
 from django_rtq.handle import JobHandle
 from django_rtq.jobs.job import Job

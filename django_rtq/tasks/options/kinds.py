@@ -9,9 +9,9 @@ from typing import Any
 
 from django.utils import timezone as django_timezone
 
-from django_rtq.conf.config import uses_time_zones
-from django_rtq.conf.option import Kind, Unfit
-from django_rtq.conf.queue_options import QUEUE_NAME
+from django_rtq.core.conf.config import uses_time_zones
+from django_rtq.core.conf.option import Kind, Unfit
+from django_rtq.core.conf.queue_options import QUEUE_NAME
 from django_rtq.exceptions import InvalidTask, Unserializable
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import EPOCH

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.messages import Claimed
 from django_rtq.broker.task_backends import alias_of
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import (
     BrokerError,
     BrokerUnavailable,

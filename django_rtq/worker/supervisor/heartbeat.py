@@ -21,7 +21,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest, HeartbeatResult
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.stored_format import check_types
-from django_rtq.conf.config import project_name
+from django_rtq.core.conf.config import project_name
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.limits.store import SettingsKeeper

@@ -19,7 +19,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import broker_class
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.worker_info import WorkerInfo
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.tasks.registry import batch_tasks
 from django_rtq.threads import close_connection_pools, close_database_connections
 from django_rtq.worker.crashing_clients import CrashingClients

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BatchFailed
 from django_rtq.worker.outcome import Outcome, Retried
 from django_rtq.worker.process.run import Run

@@ -8,9 +8,9 @@ from typing import Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import Claimed, NewJob, UniqueJob
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.conf.config import Config
 from django_rtq.console.inspector.actions import LATEST
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.accidents import Accidents

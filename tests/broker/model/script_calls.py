@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.conf.config import Config
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import WrongState
 from django_rtq.limits.store import LimitStore
 from tests.broker.model import (

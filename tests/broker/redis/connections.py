@@ -9,7 +9,7 @@ from django.test import override_settings
 from django_redis.pool import ConnectionFactory
 
 from django_rtq.broker.redis.settings import read_connection_settings
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 
 LOCMEM = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 

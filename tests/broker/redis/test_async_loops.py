@@ -13,7 +13,7 @@ from django.test import override_settings
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerRefused
 from testproject.redis_server import PrivateRedis, free_port
 from tests.support.tls import Certificate, skipped_without_tls

@@ -12,7 +12,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import translate_error
 from django_rtq.broker.redis.speedups import _is_open
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job, settlement
 from tests.support.single_steps import renew

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from django_rtq.broker.broker import Broker
-from django_rtq.conf.config import Config
 from django_rtq.console.inspector.server_info import ask_server
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from testproject.redis_server import free_port
 from tests.support.jobs import QUEUE, new_job

@@ -7,7 +7,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import SentinelManagedSSLConnection
 
 from django_rtq.broker.broker import Broker
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.scale import cluster as cluster_module
 from django_rtq.scale.cluster import SlotMaster

@@ -12,7 +12,7 @@ from redis.sentinel import MasterNotFoundError, Sentinel, SentinelManagedSSLConn
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.broker.redis.masters import master_of
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.scale import sentinel as sentinel_module
 from testproject.redis_server import PrivateRedis
 from tests.broker.redis.connections import ask, client_of, django_redis, reader_of, settings_of, settings_of_alias

@@ -16,7 +16,7 @@ import json
 
 import pytest
 
-from django_rtq.conf.config import get_config
+from django_rtq.core.conf.config import get_config
 from django_rtq.console.incidents import Incident, Severity
 from django_rtq.signals import incident_closed, incident_opened
 from shop import alarms, chat, urls

@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_rtq.conf.config import Config
 from django_rtq.console.job_logs import collect_logs
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
 from tests.console.job_logs.test_job_logs import say
 from tests.support.waiting import wait_until

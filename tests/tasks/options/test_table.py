@@ -72,9 +72,9 @@ ERRANDS = {
         'a b "note":"b" True jobs.work: note is 5, but has to be a text.',
     ),
     "a setting": (
-        {"conf/config.py": ("    time_limit: ", '    note: str = option("", NOTE, unit="text")\n')},
+        {"core/conf/config.py": ("    time_limit: ", '    note: str = option("", NOTE, unit="text")\n')},
         (
-            "from django_rtq.conf.config import read_config\n"
+            "from django_rtq.core.conf.config import read_config\n"
             "print(read_config({'NOTE': 'x'}, debug=True).note, end=' ')\n"
             "try: read_config({'NOTE': 5}, debug=True)\n"
             "except django_rtq.ConfigurationError as error: print(error)\n"

@@ -15,7 +15,7 @@ import django
 django.setup()
 if sys.argv[1] == "adopts":
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans come to us, as to process 1
-from django_rtq.conf.config import get_config
+from django_rtq.core.conf.config import get_config
 from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.shared_memory import SharedState

@@ -11,7 +11,6 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_rtq.conf.config import get_config
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.display.sanitize import arguments_text, clean_text, short_id
 from django_rtq.console.admin.display.texts import LIST_LABELS, STATE_LABELS
@@ -25,6 +24,7 @@ from django_rtq.console.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_refs import LISTS, JobPage
 from django_rtq.console.redaction import redacted
+from django_rtq.core.conf.config import get_config
 from django_rtq.jobs.job import JobState
 
 PAGE_SIZE = 25  # jobs

@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq import models
-from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.console.admin import permissions, query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.bulk_texts import purge_consequence
@@ -25,6 +24,7 @@ from django_rtq.console.inspector.actions import Verb
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.places import shard_places
+from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.limits.limits import Limits
 from django_rtq.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 

@@ -12,8 +12,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq import models
-from django_rtq.conf.config import get_config
-from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.console.admin import permissions, query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display import overview
@@ -32,6 +30,8 @@ from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.metrics.time_series import Series
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.places import shard_place, view_backend, views_all_shards
+from django_rtq.core.conf.config import get_config
+from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.databases.outbox import OutboxLag, outbox_lag
 
 MAX_CLIENTS = 20

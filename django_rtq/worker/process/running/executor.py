@@ -22,7 +22,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from django_rtq import signals
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import JobCancelled, JobSuspended, PayloadError, PayloadTooLarge, TaskNotFound
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import CurrentRun, Interruptible, current_run, running

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.tasks import registry

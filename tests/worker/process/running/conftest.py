@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.worker.process.running.threaded_runner import make_runner
 from django_rtq.worker.shared_memory import SharedState
 from tests.worker.process.running.fake_session import FakeSession

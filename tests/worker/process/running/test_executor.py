@@ -8,7 +8,7 @@ import time
 import pytest
 
 from django_rtq import signals
-from django_rtq.conf.config import Config
+from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried, UnknownTask
 from django_rtq.worker.process.run import Run

@@ -14,7 +14,7 @@ from django.core.signals import setting_changed
 from django.db import DEFAULT_DB_ALIAS
 from django.dispatch import receiver
 
-from django_rtq.conf.option import (
+from django_rtq.core.conf.option import (
     FLAG,
     Kind,
     accepts,
@@ -26,7 +26,7 @@ from django_rtq.conf.option import (
     seconds,
     unknown_option,
 )
-from django_rtq.conf.queue_options import QUEUE_NAME, QueueConfig, check_queues
+from django_rtq.core.conf.queue_options import QUEUE_NAME, QueueConfig, check_queues
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
 from django_rtq.under_test import is_under_test
 from django_rtq.validation import did_you_mean

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeGuard
 
-from django_rtq.conf.option import FLAG, Kind, accepts, check_options, number, one_of, option, options_of
+from django_rtq.core.conf.option import FLAG, Kind, accepts, check_options, number, one_of, option, options_of
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
