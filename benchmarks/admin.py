@@ -153,7 +153,7 @@ def _sign_workers_on() -> None:
 def _bury(jobs: int) -> None:
     from django_rtq.broker.brokers import get_broker
     from django_rtq.broker.settlement import Settlement
-    from django_rtq.jobs import serializer
+    from django_rtq.core.jobs import serializer
 
     broker = get_broker()
     broker.sign_on([DEAD_QUEUE], WORKER)
@@ -172,7 +172,7 @@ def _bury(jobs: int) -> None:
 
 def _job(client: int, task: str = "noop") -> NewJob:
     from django_rtq.broker.messages import NewJob
-    from django_rtq.jobs.job import new_job_id
+    from django_rtq.core.jobs.job import new_job_id
 
     return NewJob(new_job_id(), 0, 3, f"client-{client}", "", "", "", BODY % task)
 

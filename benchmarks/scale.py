@@ -59,7 +59,7 @@ def _fill(queue: str, jobs: int, clients: int) -> None:
 
 def _job(client: int) -> NewJob:
     from django_rtq.broker.messages import NewJob
-    from django_rtq.jobs.job import new_job_id
+    from django_rtq.core.jobs.job import new_job_id
 
     return NewJob(new_job_id(), 0, 3, f"client-{client}", "", "", "", BODY)
 

@@ -53,7 +53,7 @@ def _let_run(supervisors: Sequence[Infos]) -> list[str]:
     """Each process claims a job. Returns the ids."""
     from django_rtq.broker.brokers import get_broker
     from django_rtq.broker.messages import NewJob
-    from django_rtq.jobs.job import new_job_id
+    from django_rtq.core.jobs.job import new_job_id
 
     workers = list(chain.from_iterable(supervisors))
     jobs = [NewJob(new_job_id(), 0, 3, "", "", "", "", BODY) for _ in workers]

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from django_rtq.core.jobs.context import JobContext, current_job, report_progress
+from django_rtq.core.jobs.job import CancelAnswer, Job, JobState
 from django_rtq.exceptions import (
     BatchFailed,
     BrokerError,
@@ -44,8 +46,6 @@ from django_rtq.exceptions import (
     WrongState,
 )
 from django_rtq.handle import JobHandle
-from django_rtq.jobs.context import JobContext, current_job, report_progress
-from django_rtq.jobs.job import CancelAnswer, Job, JobState
 from django_rtq.schedules import cron, every
 from django_rtq.tasks.decorator import task
 from django_rtq.tasks.options.backoff import constant, exponential, steps
@@ -143,7 +143,7 @@ def __getattr__(name: str) -> Any:
         from django_rtq.console.inspector.details import JobDetails
 
         return JobDetails
-    from django_rtq.other_queues import IMPORTED
+    from django_rtq.core.other_queues import IMPORTED
 
     if cure := IMPORTED.get(name):  # an AttributeError would lose its text in `from django_rtq import …`
         raise ImportError(f"django_rtq has no {name}. {cure}", name=__name__)

@@ -91,7 +91,7 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
 
 def check_middleware(**kwargs: Any) -> list[CheckMessage]:
     """rtq.E007: an entry of RTQ["MIDDLEWARE"] cannot be used."""
-    from django_rtq.middleware import check as check_chain
+    from django_rtq.core.middleware import check as check_chain
 
     try:
         config = get_config()

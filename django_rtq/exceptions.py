@@ -51,7 +51,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from django_rtq.validation import TEN_YEARS, is_number
+from django_rtq.core.validation import TEN_YEARS, is_number
 
 
 class RTQError(Exception):

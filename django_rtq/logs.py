@@ -4,7 +4,7 @@ Where log lines are written:
 
 1. What happens to a job is a signal, and its log line is here: wording and level in one place. Errors are logged with
    the traceback; arguments are never logged, and secret arguments are replaced in error messages (see redaction.py).
-   `extra` says which jobs a line is about: see jobs/log_fields.py.
+   `extra` says which jobs a line is about: see core/jobs/log_fields.py.
    Success is logged at DEBUG, where a person looks at INFO; else no receiver is connected, so it costs nothing.
 2. The life of a process (start, stop, fork, kill, lost connection) is logged in the module where it happens.
 """
@@ -19,11 +19,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from django_rtq import signals
+from django_rtq.core import signals
 from django_rtq.core.conf.config import is_debug
+from django_rtq.core.jobs.job import Job
+from django_rtq.core.jobs.log_fields import about, about_jobs
 from django_rtq.exceptions import TaskNotFound
-from django_rtq.jobs.job import Job
-from django_rtq.jobs.log_fields import about, about_jobs
 
 logger = logging.getLogger("django_rtq")
 
@@ -188,7 +188,7 @@ def _first_ids(job_ids: Sequence[str]) -> str:
 
 def _log_error(level: int, error: BaseException, job: Job | None, message: str, values: tuple[Any, ...]) -> None:
     if logger.isEnabledFor(level):
-        from django_rtq.jobs.failure import format_error  # processes without failures do not need it
+        from django_rtq.core.jobs.failure import format_error  # processes without failures do not need it
 
         exc_info = (type(error), error, error.__traceback__)
         extra = about_jobs([values[0]]) if job is None else about(job)

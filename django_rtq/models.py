@@ -21,7 +21,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.broker.task_backends import place_of, places
-from django_rtq.clocks import database_now
+from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.databases import exactly_once, outbox
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound

@@ -18,8 +18,8 @@ from typing import Any, Literal, NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django_rtq.core.conf.config import time_zone_name
+from django_rtq.core.validation import did_you_mean, is_whole
 from django_rtq.exceptions import InvalidTask
-from django_rtq.validation import did_you_mean, is_whole
 
 MAX_DAYS = 50 * 366  # an expression that matches none of so many days never will
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

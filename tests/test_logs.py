@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from django_rtq import logs, signals
-from django_rtq.jobs.failure import LONGEST_MESSAGE
-from django_rtq.jobs.job import Job
+from django_rtq.core.jobs.failure import LONGEST_MESSAGE
+from django_rtq.core.jobs.job import Job
 
 JOB = Job(id="j1", task="shop.tasks.mail", queue="mail", client="acme", args=["a secret"], attempt=2)
 RECLAIMED = {"queue": "mail", "worker": "", "job_ids": [], "buried_ids": []}

@@ -134,7 +134,7 @@ def _claims(env: Environment) -> dict[str, float]:
 def _fill(queue: str, name: str, clients: int, jobs: int) -> None:
     from django_rtq.broker.brokers import get_broker
     from django_rtq.broker.messages import NewJob
-    from django_rtq.jobs.job import new_job_id
+    from django_rtq.core.jobs.job import new_job_id
 
     body = '{"task":"benchmarks.jobs.noop","args":[7,42]}'
     total = clients * jobs

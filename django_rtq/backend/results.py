@@ -10,9 +10,9 @@ from typing import Any
 
 from django_rtq.backend.compat import DjangoResult, DjangoTask, TaskError, TaskResultStatus, normalize_json
 from django_rtq.console.inspector.details import JobDetails
-from django_rtq.jobs.failure import Attempt
-from django_rtq.jobs.job import JobState, made_at
-from django_rtq.jobs.serializer import DisplayEncoder
+from django_rtq.core.jobs.failure import Attempt
+from django_rtq.core.jobs.job import JobState, made_at
+from django_rtq.core.jobs.serializer import DisplayEncoder
 
 _ROUNDING = timedelta(milliseconds=2)
 _STATUSES = {

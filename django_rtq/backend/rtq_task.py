@@ -78,7 +78,7 @@ class RTQTask(EnqueueMethods[P, R_co], DjangoTask):
     def __new__(cls, **options: Any) -> RTQTask[P, R_co]:
         """Raises TypeError for an option that it does not have, with what to write instead."""
         if unknown := options.keys() - cls.__dataclass_fields__:
-            from django_rtq.other_queues import option_cure
+            from django_rtq.core.other_queues import option_cure
 
             name = min(unknown)
             cure = option_cure(name, cls.__dataclass_fields__.keys())
@@ -88,7 +88,7 @@ class RTQTask(EnqueueMethods[P, R_co], DjangoTask):
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __getattr__(self, name: str) -> Any:
-            from django_rtq.other_queues import no_attribute
+            from django_rtq.core.other_queues import no_attribute
 
             raise no_attribute(self, self._path, name)
 

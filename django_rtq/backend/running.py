@@ -12,7 +12,6 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.dispatch import Signal, receiver
 
-from django_rtq import signals
 from django_rtq.backend.compat import (
     DjangoContext,
     DjangoResult,
@@ -25,16 +24,17 @@ from django_rtq.backend.results import result_of, set_fields
 from django_rtq.backend.rtq_task import RTQTask, WorkerTask, task_in
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import alias_of, places
-from django_rtq.clocks import utc_now
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core import signals
+from django_rtq.core.clocks import utc_now
 from django_rtq.core.conf.config import get_config
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.context import current_job
+from django_rtq.core.jobs.context import running as current_run
+from django_rtq.core.jobs.failure import read_failures
+from django_rtq.core.jobs.job import Job, JobState, is_member, made_at
 from django_rtq.exceptions import BrokerError, JobNotFound
-from django_rtq.jobs import serializer
-from django_rtq.jobs.context import current_job
-from django_rtq.jobs.context import running as current_run
-from django_rtq.jobs.failure import read_failures
-from django_rtq.jobs.job import Job, JobState, is_member, made_at
 from django_rtq.tasks import registry
 from django_rtq.worker.outcome import failure_line
 

@@ -37,11 +37,11 @@ from django_rtq.broker.stored_format import check_format, format_commands, note_
 from django_rtq.broker.task_backends import in_settings
 from django_rtq.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers, worker_info_commands
 from django_rtq.core.conf.config import Config, check_redis_is_allowed
+from django_rtq.core.jobs.job import PARK_SECONDS, Job, made_ms
+from django_rtq.core.jobs.record import Header, read_head, read_record, write_record
+from django_rtq.core.threads import shared_property
 from django_rtq.exceptions import BrokerError, BrokerFull
-from django_rtq.jobs.job import PARK_SECONDS, Job, made_ms
-from django_rtq.jobs.record import Header, read_head, read_record, write_record
 from django_rtq.limits.store import LimitStore, SettingsKeeper
-from django_rtq.threads import shared_property
 from django_rtq.workflows.store import Advance, WorkflowStore, read_advance, read_finished
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.core.conf.config import Config
-from django_rtq.jobs.outcome import CANCELLED_UNRUN
+from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 
 TOKEN_MS = 3_600_000  # a supervisor that has not read it for so long is dead
 

@@ -14,7 +14,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.cancelling import supervisor_command, wake_commands
 from django_rtq.broker.messages import CancelRequest, read_cancel_requests
 from django_rtq.broker.redis.commands import Command
-from django_rtq.jobs.job import StrEnum
+from django_rtq.core.jobs.job import StrEnum
 
 KEPT_MS = 3_600_000  # a command; a supervisor that has not read them for so long is dead
 

@@ -14,8 +14,8 @@ from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated
 from django_rtq.broker.redis.commands import Command, Steps, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.core.jobs.job import new_job_ids, shard_in, with_shard
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.job import new_job_ids, shard_in, with_shard
 
 if TYPE_CHECKING:
     from django_rtq.broker.replicas import Replicas

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.jobs.job import is_member
+from django_rtq.core.jobs.job import is_member
 
 if TYPE_CHECKING:
     from django_rtq.core.conf.config import Config

@@ -17,8 +17,8 @@ from typing import Any
 from django_rtq.broker.keys import QUEUE_KEYS, Key, Keys, QueueKeys
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Command
+from django_rtq.core.jobs.job import made_ms, new_job_id
 from django_rtq.exceptions import BrokerError, FormatMismatch
-from django_rtq.jobs.job import made_ms, new_job_id
 
 FORMAT = 1
 LOSS_SECONDS = 86_400  # for so long it is known that data was lost

@@ -24,9 +24,9 @@ from django_rtq.core.conf.config import (
     is_ours,
     task_backends,
 )
+from django_rtq.core.jobs.job import shard_in
+from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.jobs.job import shard_in
-from django_rtq.validation import did_you_mean
 
 if TYPE_CHECKING:
     from django_rtq.broker.redis.connections import ConnectionSettings

@@ -12,8 +12,8 @@ from typing import Any
 from django_rtq.broker.broker import MAX_WAIT_SECONDS, Broker
 from django_rtq.broker.redis.commands import Command, Token
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.core.jobs.job import new_job_id
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
-from django_rtq.jobs.job import new_job_id
 
 FULL_SERVER_SECONDS = 1.0  # between two questions while a full server refuses blocking commands
 

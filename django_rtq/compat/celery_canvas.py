@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_rtq.broker.brokers import broker_of
 from django_rtq.compat.celery_options import NAMES, using_options
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.job import JobState
+from django_rtq.core.other_queues import INSTEAD
 from django_rtq.exceptions import InvalidTask, JobFailed, JobNotFound, WorkflowFailed, WorkflowNotFound
 from django_rtq.handle import JobHandle
-from django_rtq.jobs import serializer
-from django_rtq.jobs.job import JobState
-from django_rtq.other_queues import INSTEAD
 from django_rtq.tasks import registry
 from django_rtq.tasks.decorator import task as rtq_task
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
-from django_rtq.clocks import utc_now
+from django_rtq.core.clocks import utc_now
 from django_rtq.exceptions import InvalidTask
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django_rtq.core.conf.option import Kind, check_options, number, option, options_of
+from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.validation import did_you_mean
 
 #: The kinds of incidents.
 KINDS = (

@@ -15,10 +15,10 @@ from django.apps import apps
 
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import pinned_in, place_of_job, places, viewed_backend
-from django_rtq.clocks import database_now
+from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import get_config
+from django_rtq.core.jobs.context import current_job
 from django_rtq.databases.exactly_once import STEP_MARK
-from django_rtq.jobs.context import current_job
 from django_rtq.tasks.registry import register
 from django_rtq.tasks.task import Task, on_backend
 

@@ -21,10 +21,10 @@ from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.settlement import Settlement
 from django_rtq.console.log_lines import MAX_LINES, write_line
 from django_rtq.core.conf.config import Config
+from django_rtq.core.jobs.context import current_run
+from django_rtq.core.jobs.failure import format_error
+from django_rtq.core.jobs.job import made_ms
 from django_rtq.exceptions import BrokerError, TimeLimitExceeded
-from django_rtq.jobs.context import current_run
-from django_rtq.jobs.failure import format_error
-from django_rtq.jobs.job import made_ms
 from django_rtq.worker.outcome import Acked, Cancelled, Expired, Outcome
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.shared_entries import TOMBSTONE_MS

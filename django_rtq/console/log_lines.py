@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from django_rtq.jobs.job import moment
+from django_rtq.core.jobs.job import moment
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 

@@ -13,7 +13,7 @@ from django_rtq.console.inspector.jobs.filtered_search import list_sizes
 from django_rtq.console.inspector.jobs.job_refs import LISTS, LONGEST_PAGE, JobPage
 from django_rtq.console.inspector.selection import Selection, query_error
 from django_rtq.console.redaction import redacted
-from django_rtq.validation import did_you_mean
+from django_rtq.core.validation import did_you_mean
 
 #: The order in which states are searched.
 STATES = ("running", "dead", "retrying", "queued", "scheduled", "finished")

@@ -16,13 +16,13 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, Error, IntegrityError, connections, transaction
 
-from django_rtq.clocks import database_now
+from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import Config, get_config
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.context import running
+from django_rtq.core.jobs.log_fields import about_current_job
 from django_rtq.databases.migrating import advised
 from django_rtq.exceptions import Bury, InvalidTask, PayloadError
-from django_rtq.jobs import serializer
-from django_rtq.jobs.context import running
-from django_rtq.jobs.log_fields import about_current_job
 
 logger = logging.getLogger("django_rtq")
 

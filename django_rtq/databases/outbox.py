@@ -25,11 +25,11 @@ from django.db import Error, connections, models
 
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
 from django_rtq.broker.task_backends import backends_in, place_of, place_of_job, places, viewed_backend
-from django_rtq.clocks import database_now
+from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.queue_options import is_queue_name
+from django_rtq.core.jobs.job import made_ms, new_job_id
 from django_rtq.databases.migrating import advised, with_advice
 from django_rtq.exceptions import InvalidWorkflow
-from django_rtq.jobs.job import made_ms, new_job_id
 from django_rtq.transactions.rules import outbox_database
 
 if TYPE_CHECKING:

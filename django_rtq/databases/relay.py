@@ -15,11 +15,14 @@ from typing import Any, NamedTuple
 
 from django.db import Error, connections, models, transaction
 
-from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import EnqueueCall, queue_full
 from django_rtq.broker.task_backends import place_of
-from django_rtq.clocks import database_now
+from django_rtq.core import signals
+from django_rtq.core.clocks import database_now
+from django_rtq.core.jobs.job import made_ms
+from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.threads import Loop
 from django_rtq.databases.migrating import with_advice
 from django_rtq.databases.outbox import WORKFLOW_FORMAT, delete, outbox_rows, read_call, rows_of
 from django_rtq.exceptions import (
@@ -30,9 +33,6 @@ from django_rtq.exceptions import (
     InvalidWorkflow,
     QueueFull,
 )
-from django_rtq.jobs.job import made_ms
-from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.threads import Loop
 from django_rtq.workflows.store import NewWorkflow
 
 logger = logging.getLogger("django_rtq")

@@ -15,9 +15,9 @@ from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
-from django_rtq.jobs.job import clock_moment
+from django_rtq.core.jobs.job import clock_moment
+from django_rtq.core.validation import did_you_mean
 from django_rtq.limits.store import limit_values
-from django_rtq.validation import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from unicodedata import category, combining, east_asian_width
 
 from django.core.management.base import OutputWrapper
 
-from django_rtq.clocks import utc_now
-from django_rtq.jobs.serializer import DisplayEncoder
+from django_rtq.core.clocks import utc_now
+from django_rtq.core.jobs.serializer import DisplayEncoder
 
 LINES_EVERY = 5000  # a log file, where lines cannot be overwritten, gets one line for so many
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import MutableMapping
 from typing import Any
 
-from django_rtq.jobs.log_fields import FIELDS, about_current_job
+from django_rtq.core.jobs.log_fields import FIELDS, about_current_job
 
 
 class JobLogFilter(logging.Filter):

@@ -19,11 +19,11 @@ except ImportError as error:
     ) from error
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from django_rtq import signals
 from django_rtq.broker.redis.hooks import command_hooks
+from django_rtq.core import signals
+from django_rtq.core.jobs.job import Job
 from django_rtq.exceptions import JobCancelled, JobSuspended, Retry
 from django_rtq.handle import JobHandle
-from django_rtq.jobs.job import Job
 from django_rtq.monitoring.span_middleware import SpanMiddleware
 from django_rtq.workflows.store import workflow_of
 

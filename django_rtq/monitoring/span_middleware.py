@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from asgiref.sync import iscoroutinefunction
 from django.utils.decorators import sync_and_async_middleware
 
-from django_rtq.jobs.job import Job
+from django_rtq.core.jobs.job import Job
 
 if TYPE_CHECKING:
     from django_rtq.tasks.task import TaskCall

@@ -19,7 +19,6 @@ from django_rtq.broker.task_backends import (
     view_all_shards,
     view_backend,
 )
-from django_rtq.clocks import utc_now
 from django_rtq.console.inspector.actions import PLAINLY, Actions, How, Verb, distinct
 from django_rtq.console.inspector.clients.client_list import ClientCounts, ClientListReader
 from django_rtq.console.inspector.clients.client_states import ClientInQueue
@@ -39,6 +38,7 @@ from django_rtq.console.inspector.shared_overview import SharedOverview
 from django_rtq.console.inspector.sweep import Count, Sweep, Sweeper, sum_of
 from django_rtq.console.inspector.task_details import TaskDetails, TaskReader
 from django_rtq.console.inspector.task_pauses import TaskPauses
+from django_rtq.core.clocks import utc_now
 from django_rtq.exceptions import BrokerError, RTQError, TooManyPausedTasks
 from django_rtq.limits.limits import LimitEditor, QueueLimits, share_of_queue
 from django_rtq.scale.all_shards import ShardAnswers, SilentShard, ask_shards, merged_overview

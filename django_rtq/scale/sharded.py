@@ -18,8 +18,8 @@ from django_rtq.broker.redis.client import run_together
 from django_rtq.broker.redis.commands import Steps, raised
 from django_rtq.broker.task_backends import place_of, shard_numbers, shard_of, shard_pinned_in, shard_place
 from django_rtq.core.conf.config import Config, get_config
+from django_rtq.core.jobs.job import new_job_id, shard_in, with_shard
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.job import new_job_id, shard_in, with_shard
 
 NewId = Callable[..., str]  # of the client of a job, and the digest of a unique one
 

@@ -10,14 +10,14 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from django_rtq import signals
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.messages import is_refusal, queue_full
 from django_rtq.broker.task_backends import is_in, place_of, places, shard_of, shard_place
+from django_rtq.core import signals
 from django_rtq.core.conf.config import Config, get_config, task_backends
+from django_rtq.core.jobs.job import with_shard
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 from django_rtq.handle import JobHandle
-from django_rtq.jobs.job import with_shard
 from django_rtq.schedules import Schedule, cron, every, schedule_from_settings
 from django_rtq.tasks import registry
 from django_rtq.tasks.calls import check_call, new_job

@@ -12,7 +12,7 @@ from django_rtq.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.broker.task_backends import places
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.conf.config import get_config
-from django_rtq.jobs.job import moment
+from django_rtq.core.jobs.job import moment
 from django_rtq.scheduler.registry import (
     ScheduledTask,
     ScheduleSet,

@@ -10,11 +10,11 @@ from uuid import UUID
 
 from django_rtq.broker.messages import NewJob
 from django_rtq.core.conf.config import get_config
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.job import new_job_id
+from django_rtq.core.jobs.record import check_body, write_body
+from django_rtq.core.validation import is_whole
 from django_rtq.exceptions import InvalidTask, PayloadError
-from django_rtq.jobs import serializer
-from django_rtq.jobs.job import new_job_id
-from django_rtq.jobs.record import check_body, write_body
-from django_rtq.validation import is_whole
 
 MAX_CLIENT_LENGTH = 200
 

@@ -11,9 +11,9 @@ from typing import Any
 from django.apps import apps
 
 from django_rtq.core.conf.config import get_config, is_debug, task_modules
+from django_rtq.core.under_test import is_under_test
 from django_rtq.exceptions import InvalidTask
 from django_rtq.tasks.calls import signature_of
-from django_rtq.under_test import is_under_test
 
 logger = logging.getLogger("django_rtq")
 

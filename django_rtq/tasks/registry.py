@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.task_backends import is_in, place_of, queues_in, shard_of, viewed_backend
 from django_rtq.core.conf.config import get_config, task_modules
+from django_rtq.core.jobs.aliases import ALIASES
+from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import InvalidTask, TaskNotFound
-from django_rtq.jobs.aliases import ALIASES
 from django_rtq.tasks.declaration import is_in_installed_app, note_declared
-from django_rtq.validation import did_you_mean
 
 if TYPE_CHECKING:
     from django_rtq.tasks.task import Task

@@ -13,11 +13,11 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.core.conf.option import FLAG, Unfit, accepts, number, one_of, option, options_of, seconds
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.context import JobContext
 from django_rtq.databases.exactly_once import ExactlyOnce, database_option
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 from django_rtq.handle import JobHandle
-from django_rtq.jobs import serializer
-from django_rtq.jobs.context import JobContext
 from django_rtq.schedules import Schedule, schedules_option
 from django_rtq.tasks.calls import ClientOption, Signature, check_call, signature_of
 from django_rtq.tasks.declaration import (
@@ -432,7 +432,7 @@ class Task(EnqueueMethods[P, R_co]):
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __getattr__(self, name: str) -> Any:
-            from django_rtq.other_queues import no_attribute
+            from django_rtq.core.other_queues import no_attribute
 
             raise no_attribute(self, self.name, name)
 
@@ -448,7 +448,7 @@ class Task(EnqueueMethods[P, R_co]):
 def check_names(owner: str, options: Mapping[str, Any], allowed: Set[str]) -> None:
     """Raises InvalidTask for an option that is not allowed there, with what to write instead."""
     if unknown := options.keys() - allowed:
-        from django_rtq.other_queues import option_cure
+        from django_rtq.core.other_queues import option_cure
 
         name = min(unknown & (USING_NAMES | TASK_NAMES), default=min(unknown))
         cure = option_cure(name, allowed, using=USING_NAMES, task=TASK_NAMES)
@@ -553,7 +553,7 @@ def _task_call(
 @lru_cache(maxsize=8)
 def _async_chain(paths: tuple[str, ...]) -> Callable[[TaskCall], Any] | None:
     """None: some of the middleware is for threads only."""
-    from django_rtq.middleware import can_wrap, wrap  # projects without middleware do not need it
+    from django_rtq.core.middleware import can_wrap, wrap  # projects without middleware do not need it
 
     return wrap(paths, "enqueue", _asend) if can_wrap(paths, "enqueue", is_async=True) else None
 
@@ -565,7 +565,7 @@ async def _asend(call: TaskCall) -> Handles:
 
 @lru_cache(maxsize=8)
 def _chain(paths: tuple[str, ...]) -> Callable[[TaskCall], Any]:
-    from django_rtq.middleware import wrap
+    from django_rtq.core.middleware import wrap
 
     return wrap(paths, "enqueue", TaskCall.send)
 

@@ -13,7 +13,7 @@ from typing import Any
 from asgiref.sync import async_to_sync
 
 from django_rtq.core.conf.config import Config
-from django_rtq.jobs.context import CurrentRun, Interruptible, current_run
+from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run

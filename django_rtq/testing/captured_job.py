@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.jobs import serializer
-from django_rtq.jobs.job import JobState, moment
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.job import JobState, moment
 
 
 @dataclass(kw_only=True)

@@ -15,16 +15,16 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.conf.config import get_config
+from django_rtq.core.jobs.job import CancelAnswer, JobState
+from django_rtq.core.jobs.record import Header
+from django_rtq.core.validation import TEN_YEARS
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.handle import JobHandle
-from django_rtq.jobs.job import CancelAnswer, JobState
-from django_rtq.jobs.record import Header
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.drain import MAX_RUNS, CallerRunner, Drain
 from django_rtq.testing.engine import use_queues
 from django_rtq.testing.finished_job import FinishedJob, details_of, raise_foreign_error
 from django_rtq.testing.substitute import Substitute
-from django_rtq.validation import TEN_YEARS
 from django_rtq.worker.outcome import Outcome, Retried, Suspended, UnknownTask
 from django_rtq.worker.process.outcome_recorder import send_outcome
 from django_rtq.worker.process.run import Run

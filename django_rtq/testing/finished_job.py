@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django_rtq.console.inspector.details import JobDetails
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.job import Job, JobState, made_at, moment
 from django_rtq.exceptions import PayloadError
-from django_rtq.jobs import serializer
-from django_rtq.jobs.job import Job, JobState, made_at, moment
 from django_rtq.testing.captured_job import call_text
 from django_rtq.worker.outcome import (
     Acked,

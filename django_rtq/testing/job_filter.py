@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
+from django_rtq.core.jobs import serializer
 from django_rtq.exceptions import Unserializable
-from django_rtq.jobs import serializer
 from django_rtq.tasks import registry
 from django_rtq.tasks.calls import client_name, signature_of
 from django_rtq.tasks.options.kinds import Moment, moment_argument

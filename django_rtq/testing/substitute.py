@@ -16,10 +16,10 @@ from django_rtq.broker.brokers import broker_of, substitute_broker
 from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.core.conf.config import Config, get_config
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.job import CancelAnswer
 from django_rtq.exceptions import BrokerError, RedisNotAllowed
 from django_rtq.handle import JobHandle
-from django_rtq.jobs import serializer
-from django_rtq.jobs.job import CancelAnswer
 from django_rtq.testing.activation import Activation
 from django_rtq.testing.engine import EngineSteps, EngineWorkflows, open_engine
 from django_rtq.testing.private_redis import delete_all

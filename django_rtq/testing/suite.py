@@ -17,12 +17,12 @@ from typing import Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import forget_brokers
 from django_rtq.core.conf.config import get_config, set_redis_of_drain
+from django_rtq.core.under_test import is_pytest
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.testing.captured import captured
 from django_rtq.testing.eager import eager
 from django_rtq.testing.private_redis import SHARED_FAKE, delete_all, new_prefix, shared_fake_server
 from django_rtq.testing.substitute import Substitute, handles_of_substitutes
-from django_rtq.under_test import is_pytest
 
 _lock = RLock()
 _pid = 0  # of the process that these belong to

@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 from django_rtq.broker.brokers import broker_of
 from django_rtq.broker.task_backends import place_of_job
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.context import noting_outage
+from django_rtq.core.jobs.serializer import ResultOf
 from django_rtq.exceptions import WrongState
-from django_rtq.jobs import serializer
-from django_rtq.jobs.context import noting_outage
-from django_rtq.jobs.serializer import ResultOf
 
 PAGE = 500  # results that are read at once
 _LOST = object()

@@ -3,7 +3,7 @@
 A process that ends, or goes on, all the same was woken: tests need not measure how long it took.
 """
 
-from django_rtq import threads
+from django_rtq.core import threads
 from django_rtq.worker.process import process
 
 process.IDLE_SECONDS = threads.STOP_SECONDS = 300.0

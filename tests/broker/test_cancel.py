@@ -2,8 +2,8 @@
 
 import pytest
 
+from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.jobs.job import CancelAnswer, JobState
 from django_rtq.signals import job_cancelled
 from tests.support.jobs import (
     QUEUE,

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.console.inspector.actions import LATEST
-from django_rtq.jobs.job import JobState, made_ms, new_job_id
+from django_rtq.core.jobs.job import JobState, made_ms, new_job_id
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, claimed_job, new_job, queued_job, retrying_job, scheduled_job
 from tests.support.snapshots import live_jobs, snapshot

@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.broker.settlement import Settlement
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.jobs import serializer
+from django_rtq.core.jobs import serializer
 from tests.broker.test_filter_jobs import bury
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from django_rtq.jobs import serializer
+from django_rtq.core.jobs import serializer
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, dead_job, new_job, queued_job, settle
 from tests.support.snapshots import live_jobs, snapshot

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobNotFound
-from django_rtq.jobs.job import JobState
 from tests.broker.model.mutant import Mutant, mutated
 from tests.support.jobs import (
     QUEUE,

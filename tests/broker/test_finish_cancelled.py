@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.jobs.job import CancelAnswer, JobState
+from django_rtq.core.jobs.job import CancelAnswer, JobState
 from tests.support.jobs import (
     QUEUE,
     WORKER,

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.jobs.job import moment
+from django_rtq.core.jobs.job import moment
 from tests.broker.model.mutant import Mutant, mutated
 from tests.support.jobs import QUEUE, claimed_jobs, new_job, settle
 from tests.support.single_steps import trim

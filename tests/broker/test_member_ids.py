@@ -3,7 +3,7 @@
 import random
 import re
 
-from django_rtq.jobs.job import is_member, new_job_id, with_shard
+from django_rtq.core.jobs.job import is_member, new_job_id, with_shard
 from django_rtq.workflows.store import member_id, workflow_of
 from tests.broker.model.mutant import FILES
 from tests.support.jobs import QUEUE, new_job

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.console.inspector.details import UnknownTask
-from django_rtq.jobs.job import PARK_SECONDS
+from django_rtq.core.jobs.job import PARK_SECONDS
 from tests.support.jobs import QUEUE, claimed_job, settle
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, snapshot

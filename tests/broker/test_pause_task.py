@@ -2,8 +2,8 @@
 
 import pytest
 
+from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import TooManyPausedTasks
-from django_rtq.jobs.job import JobState
 from tests.broker.model.task_calls import CHARGE
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, new_job, queued_job, settle

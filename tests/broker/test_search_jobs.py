@@ -8,7 +8,7 @@ import pytest
 from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_refs import LISTS, encode_cursor
-from django_rtq.jobs import serializer
+from django_rtq.core.jobs import serializer
 from tests.support.jobs import (
     QUEUE,
     claimed_job,

@@ -5,8 +5,8 @@ from unittest.mock import ANY
 
 import pytest
 
+from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobNotFound
-from django_rtq.jobs.job import JobState
 from tests.broker.model.keyspace import FINISHED
 from tests.broker.model.mutant import Mutant, mutated
 from tests.support.jobs import (

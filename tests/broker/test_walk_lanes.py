@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.console.inspector import sweep
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.jobs.job import JobState, made_ms
+from django_rtq.core.jobs.job import JobState, made_ms
 from django_rtq.signals import job_cancelled
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, queued_job, retrying_job, scheduled_job

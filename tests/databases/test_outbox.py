@@ -8,9 +8,9 @@ from django.test.utils import CaptureQueriesContext
 
 from django_rtq import signals, task
 from django_rtq.core.conf.config import read_config
+from django_rtq.core.jobs.job import made_ms
 from django_rtq.databases import outbox
 from django_rtq.exceptions import BrokerUnavailable, ConfigurationError
-from django_rtq.jobs.job import made_ms
 from django_rtq.models import OutboxJob
 from tests.app.tasks import note
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from django_rtq import JobContext
-from django_rtq.jobs.context import CurrentRun, current_run
+from django_rtq.core.jobs.context import CurrentRun, current_run
 from django_rtq.monitoring import JobLogFilter, add_job_fields
 from tests.app import context_tasks
 from tests.markdown import ROOT

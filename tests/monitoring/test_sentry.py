@@ -9,7 +9,7 @@ sentry_sdk = pytest.importorskip("sentry_sdk")
 
 from django_rtq import Bury, JobCancelled, Retry, constant, logs, signals, task, workflow  # noqa: E402
 from django_rtq.core.conf import config as conf  # noqa: E402
-from django_rtq.jobs.job import Job  # noqa: E402
+from django_rtq.core.jobs.job import Job  # noqa: E402
 from django_rtq.testing import eager  # noqa: E402
 from tests.app import tasks  # noqa: E402
 from tests.monitoring.fake_sentry import events, transactions  # noqa: E402

@@ -11,8 +11,8 @@ from django_rtq.console.incidents.watcher import IncidentWatcher
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Sweep
+from django_rtq.core.jobs.job import shard_in
 from django_rtq.internal_tasks import enqueue_rest
-from django_rtq.jobs.job import shard_in
 from django_rtq.signals import incident_closed, incident_opened
 from django_rtq.testing import drain
 from tests.app import tasks

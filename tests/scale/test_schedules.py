@@ -8,9 +8,9 @@ from django_rtq.broker.brokers import close_brokers, get_broker, open_broker
 from django_rtq.broker.task_backends import shard_place
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.conf.config import get_config
+from django_rtq.core.jobs.job import shard_in
 from django_rtq.databases.outbox import outbox_rows
 from django_rtq.databases.relay import relay
-from django_rtq.jobs.job import shard_in
 from django_rtq.scale.sharded import shard_for, shard_of_queue
 from django_rtq.scheduler.registry import schedules_in, sync_rows
 from django_rtq.tasks import registry

@@ -12,7 +12,7 @@ import pytest
 
 from django_rtq import BrokerUnavailable, workflow
 from django_rtq.broker.brokers import close_brokers
-from django_rtq.jobs.job import shard_in
+from django_rtq.core.jobs.job import shard_in
 from tests.app import tasks
 from tests.app.step_tasks import walk
 from tests.app.workflow_steps import add_up, double, double_more, report

@@ -11,10 +11,10 @@ from django.test import override_settings
 from django_rtq import get_workflow, workflow
 from django_rtq.broker.brokers import close_brokers, get_broker
 from django_rtq.broker.task_backends import shard_place
+from django_rtq.core.jobs.job import shard_in
 from django_rtq.databases.outbox import outbox_rows
 from django_rtq.databases.relay import relay
 from django_rtq.exceptions import InvalidWorkflow
-from django_rtq.jobs.job import shard_in
 from django_rtq.scale.sharded import shard_for
 from tests.app import tasks
 from tests.app.workflow_steps import double, report

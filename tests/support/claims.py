@@ -1,6 +1,6 @@
 """Claims jobs and reads their records, as a worker does."""
 
-from django_rtq.jobs.record import read_record
+from django_rtq.core.jobs.record import read_record
 from tests.support.jobs import QUEUE
 
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from django_rtq.jobs.serializer import TAG
+from django_rtq.core.jobs.serializer import TAG
 
 OFFSETS = st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).filter(
     lambda offset: not offset or abs(offset) >= timedelta(seconds=1)

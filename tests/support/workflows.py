@@ -3,7 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-from django_rtq.jobs.job import is_member
+from django_rtq.core.jobs.job import is_member
 from django_rtq.workflows.store import NewWorkflow, Part
 from tests.support.jobs import QUEUE, WORKER, settle, settlement
 from tests.support.server_clock import server_ms

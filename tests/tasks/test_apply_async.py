@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from django_rtq import task
+from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import InvalidTask
-from django_rtq.jobs.job import JobState
 
 
 @task(queue_name="mail", priority=1)

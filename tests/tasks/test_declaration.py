@@ -12,8 +12,8 @@ from django.conf import settings
 from django.test import override_settings
 
 from django_rtq import task
+from django_rtq.core.jobs.record import write_body
 from django_rtq.exceptions import InvalidTask, TaskNotFound
-from django_rtq.jobs.record import write_body
 from django_rtq.tasks import declaration, registry
 from django_rtq.tasks.task import Task
 from django_rtq.testing import captured, drain

@@ -11,6 +11,7 @@ from django.test import override_settings
 
 from django_rtq import JobContext, JobHandle, JobState, Task, signals, task
 from django_rtq.broker.scripts import AT_ONCE
+from django_rtq.core.jobs.job import Job
 from django_rtq.exceptions import (
     BrokerFull,
     BrokerUnavailable,
@@ -18,7 +19,6 @@ from django_rtq.exceptions import (
     TaskNotFound,
     Unserializable,
 )
-from django_rtq.jobs.job import Job
 from django_rtq.tasks import registry
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE

@@ -6,9 +6,9 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import NamedTuple
 
+from django_rtq.core.jobs.job import CancelAnswer
+from django_rtq.core.jobs.outcome import read_outcome
 from django_rtq.exceptions import BrokerError, JobNotFound, WrongState
-from django_rtq.jobs.job import CancelAnswer
-from django_rtq.jobs.outcome import read_outcome
 from tests.app import tasks, torture_tasks
 from tests.support.waiting import wait_until
 from tests.worker.overlaps import most_at_once

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from django_rtq import InvalidWorkflow, WorkflowState, task, workflow
-from django_rtq.jobs.context import JobContext
+from django_rtq.core.jobs.context import JobContext
 from django_rtq.testing import drain, eager
 from django_rtq.workflows.builder import AddedSteps
 from django_rtq.workflows.steps.store import Holder

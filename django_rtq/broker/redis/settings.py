@@ -35,9 +35,9 @@ from redis.sentinel import (
 from django_rtq.broker.keys import cluster_tag
 from django_rtq.broker.redis.connections import ConnectionSettings, argument_names, identity_arguments
 from django_rtq.core.conf.config import Config
+from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.scale.sentinel import SentinelService
-from django_rtq.validation import did_you_mean
 
 _SETTING = 'RTQ["REDIS"]'
 _SCHEMES = ("redis://", "rediss://", "unix://")

@@ -12,7 +12,6 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from django_rtq.clocks import utc_now
 from django_rtq.console.admin.display import sanitize
 from django_rtq.console.admin.display.charts import svg
 from django_rtq.console.admin.refreshing import content_digest
@@ -24,6 +23,7 @@ from django_rtq.console.formatting import (
     format_number,
     format_percent,
 )
+from django_rtq.core.clocks import utc_now
 
 register = template.Library()
 register.filter("rtq_number", format_number)

@@ -19,8 +19,8 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Count, Result, Sweep, run_steps
 from django_rtq.console.redaction import redacted
+from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobError, JobNotFound, WrongState
-from django_rtq.jobs.job import JobState
 from django_rtq.management.command import INTERRUPTED, RTQCommand
 from django_rtq.management.output import ProgressLine, as_json, count, number, one_line
 from django_rtq.management.prompts import check_interactive, confirm

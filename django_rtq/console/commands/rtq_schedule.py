@@ -13,6 +13,7 @@ from django.db import DatabaseError, router
 
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import place_of, shard_of, shard_places
+from django_rtq.core.validation import did_you_mean
 from django_rtq.databases.migrating import with_advice
 from django_rtq.exceptions import BrokerError
 from django_rtq.management.command import Action, ActionCommand, Argument, Options
@@ -20,7 +21,6 @@ from django_rtq.management.output import Column, ago, as_json, count, one_line
 from django_rtq.models import Schedule, sync_schedules
 from django_rtq.scheduler.registry import ScheduledTask
 from django_rtq.scheduler.status import ScheduleStatus, read_schedules
-from django_rtq.validation import did_you_mean
 
 COLUMNS = [
     Column("NAME", lambda status: status.entry.name),

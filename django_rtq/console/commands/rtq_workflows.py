@@ -6,7 +6,7 @@ from typing import Any
 
 from django_rtq.broker.brokers import get_broker
 from django_rtq.broker.task_backends import shard_places
-from django_rtq.jobs.job import moment
+from django_rtq.core.jobs.job import moment
 from django_rtq.management.command import LIMIT, Action, ActionCommand, Argument, Options
 from django_rtq.management.output import Column, ago, count, facts
 from django_rtq.workflows.handle import Workflow, WorkflowProgress, get_workflow

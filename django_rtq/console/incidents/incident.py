@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.inspector.server_info import PROBLEMS
-from django_rtq.jobs.job import StrEnum
+from django_rtq.core.jobs.job import StrEnum
 
 #: Placeholders that stand for seconds.
 DURATIONS = ("duration",)

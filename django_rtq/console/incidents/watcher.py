@@ -19,10 +19,10 @@ from django_rtq.console.incidents.detection import find_incidents, reported, sil
 from django_rtq.console.incidents.incident import Incident
 from django_rtq.console.incidents.schedules import known_schedules
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.signals import incident_closed, incident_opened
+from django_rtq.core.threads import Loop
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.exceptions import BrokerError
-from django_rtq.signals import incident_closed, incident_opened
-from django_rtq.threads import Loop
 
 logger = logging.getLogger("django_rtq")
 

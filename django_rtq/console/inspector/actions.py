@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from django.dispatch import Signal
 
-from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.cancelling import cancel_call, wake_supervisor_of
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
@@ -25,10 +24,11 @@ from django_rtq.broker.task_backends import queues_of_settings
 from django_rtq.console.inspector.details import read_found
 from django_rtq.console.inspector.jobs.job_refs import LISTS
 from django_rtq.console.inspector.selection import WAITING
+from django_rtq.core import signals
 from django_rtq.core.conf.config import get_config
+from django_rtq.core.jobs import record as stored
+from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.jobs import record as stored
-from django_rtq.jobs.job import JobState
 
 LATEST = 10**15  # a moment after any death, in ms
 SLACK_MS = 1000  # clocks of two machines run apart

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from django_rtq.broker.messages import HeldEntry
 from django_rtq.console.inspector.task_pauses import TaskPause
 from django_rtq.console.log_lines import LogLine
-from django_rtq.jobs import serializer
-from django_rtq.jobs.failure import Attempt, read_failures
-from django_rtq.jobs.job import PARK_SECONDS, JobState, held_since, made_at, moment
-from django_rtq.jobs.outcome import read_outcome
-from django_rtq.jobs.record import Header, read_leniently
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.failure import Attempt, read_failures
+from django_rtq.core.jobs.job import PARK_SECONDS, JobState, held_since, made_at, moment
+from django_rtq.core.jobs.outcome import read_outcome
+from django_rtq.core.jobs.record import Header, read_leniently
 from django_rtq.workflows.steps.store import Wait
 
 MAX_RECORD_SHOWN = 65_536  # bytes of a record that are shown as stored

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 
-from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
@@ -37,8 +36,9 @@ from django_rtq.console.inspector.shared_overview import SharedOverview
 from django_rtq.console.inspector.sweep import Sweeper
 from django_rtq.console.inspector.task_details import TaskReader
 from django_rtq.console.inspector.task_pauses import TaskPauses
+from django_rtq.core import signals
+from django_rtq.core.jobs.job import CancelAnswer, JobState, is_member
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
-from django_rtq.jobs.job import CancelAnswer, JobState, is_member
 from django_rtq.limits.limits import LimitEditor
 from django_rtq.workflows.steps.events import written_event
 

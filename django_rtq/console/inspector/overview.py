@@ -51,9 +51,9 @@ from django_rtq.console.inspector.metrics.totals import KINDS as TOTALS
 from django_rtq.console.inspector.metrics.totals import read_totals, totals_commands
 from django_rtq.console.inspector.queues import read_queue_details
 from django_rtq.console.inspector.server_info import ServerDetails, read_server
+from django_rtq.core.jobs.job import clock_moment, moment
+from django_rtq.core.jobs.record import read_head, read_leniently
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.job import clock_moment, moment
-from django_rtq.jobs.record import read_head, read_leniently
 from django_rtq.workflows.workflow_states import WorkflowStates, read_workflow_states, workflow_commands
 
 MAX_RUNNING_SHOWN = 1000  # running jobs of a queue

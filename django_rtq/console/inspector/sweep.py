@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.client import clock_ms
@@ -32,9 +31,10 @@ from django_rtq.console.inspector.jobs.job_list import JobSearch
 from django_rtq.console.inspector.jobs.job_refs import JobRef, decode_cursor, decode_list, encode_cursor
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
 from django_rtq.console.inspector.selection import WAITING, Selection
+from django_rtq.core import signals
+from django_rtq.core.jobs.job import HELD_FROM, clock_moment, made_ms
+from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.job import HELD_FROM, clock_moment, made_ms
-from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 STEP = 1000  # jobs that one step looks at
 MOST_COUNTED = 10_000  # jobs that count() looks at, for each of which Redis works some µs

@@ -22,9 +22,9 @@ from django_rtq.console.inspector.metrics.reader import (
 )
 from django_rtq.console.inspector.metrics.task_hours import TaskHours
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
-from django_rtq.jobs.aliases import names_of
-from django_rtq.jobs.job import clock_moment
-from django_rtq.jobs.record import read_head
+from django_rtq.core.jobs.aliases import names_of
+from django_rtq.core.jobs.job import clock_moment
+from django_rtq.core.jobs.record import read_head
 
 MAX_SEARCHED = 2000  # jobs of each list that are read, of all queues together
 LEAST_SEARCHED = 25  # the same, of each queue

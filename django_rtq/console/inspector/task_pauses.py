@@ -10,8 +10,8 @@ from django_rtq.broker.keys import read_queue_names
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds, paused_text, read_holds
+from django_rtq.core.jobs.aliases import names_of
 from django_rtq.exceptions import TooManyPausedTasks
-from django_rtq.jobs.aliases import names_of
 
 MAX_CALLS = 100  # of resume_task, for one queue; the scheduler goes on
 

@@ -27,9 +27,9 @@ from django_rtq.core.conf.option import (
     unknown_option,
 )
 from django_rtq.core.conf.queue_options import QUEUE_NAME, QueueConfig, check_queues
+from django_rtq.core.under_test import is_under_test
+from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
-from django_rtq.under_test import is_under_test
-from django_rtq.validation import did_you_mean
 
 if TYPE_CHECKING:
     from django_rtq.console.incident_options import IncidentOptions

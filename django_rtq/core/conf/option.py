@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from django_rtq.core.validation import TEN_YEARS, did_you_mean, is_finite
 from django_rtq.exceptions import ConfigurationError, RTQError
-from django_rtq.validation import TEN_YEARS, did_you_mean, is_finite
 
 
 class Unfit(ValueError):

@@ -10,6 +10,7 @@ from django.core.management.base import CommandParser
 
 from django_rtq import logs
 from django_rtq.broker.brokers import open_broker
+from django_rtq.core.threads import Loop, stop_all
 from django_rtq.management.command import QUEUES, RTQCommand
 from django_rtq.management.worker_setup import (
     check_server,
@@ -19,7 +20,6 @@ from django_rtq.management.worker_setup import (
     show_logs,
     warn_about_unknown_queues,
 )
-from django_rtq.threads import Loop, stop_all
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.worker.supervisor.scheduler_loops import scheduler_loops
 from django_rtq.worker.supervisor.wakeup import stop_signals

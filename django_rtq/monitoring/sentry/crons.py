@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from sentry_sdk.crons import monitor
 
+from django_rtq.core.jobs.job import Job
 from django_rtq.exceptions import JobSuspended, Retry
-from django_rtq.jobs.job import Job
 
 if TYPE_CHECKING:
     from django_rtq.schedules import Schedule

@@ -18,12 +18,12 @@ from sentry_sdk.scope import add_global_event_processor
 from sentry_sdk.tracing import BAGGAGE_HEADER_NAME, SENTRY_TRACE_HEADER_NAME, Span, TransactionSource
 from sentry_sdk.utils import event_from_exception
 
-from django_rtq import signals
+from django_rtq.core import signals
 from django_rtq.core.conf.config import add_middleware
+from django_rtq.core.jobs.job import Job
+from django_rtq.core.jobs.log_fields import about
 from django_rtq.exceptions import BatchFailed, ConfigurationError, JobCancelled, JobSuspended, Retry
 from django_rtq.handle import JobHandle
-from django_rtq.jobs.job import Job
-from django_rtq.jobs.log_fields import about
 from django_rtq.logs import OncePerTask, is_unknown_task
 from django_rtq.monitoring.sentry import crons
 from django_rtq.monitoring.span_middleware import SpanMiddleware

@@ -19,8 +19,8 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from django_rtq.core.validation import TEN_YEARS, is_number
 from django_rtq.exceptions import InvalidTask
-from django_rtq.validation import TEN_YEARS, is_number
 
 logger = logging.getLogger("django_rtq")
 

@@ -12,11 +12,11 @@ from django.utils import timezone as django_timezone
 from django_rtq.core.conf.config import uses_time_zones
 from django_rtq.core.conf.option import Kind, Unfit
 from django_rtq.core.conf.queue_options import QUEUE_NAME
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.job import EPOCH
+from django_rtq.core.validation import TEN_YEARS, is_finite
 from django_rtq.exceptions import InvalidTask, Unserializable
-from django_rtq.jobs import serializer
-from django_rtq.jobs.job import EPOCH
 from django_rtq.tasks.calls import client_name
-from django_rtq.validation import TEN_YEARS, is_finite
 
 Moment = float | timedelta | datetime
 

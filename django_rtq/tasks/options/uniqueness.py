@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from django_rtq.core.jobs import serializer
 from django_rtq.exceptions import InvalidTask, Unserializable
-from django_rtq.jobs import serializer
 from django_rtq.tasks.calls import Signature
 
 UniqueOption = bool | Sequence[str] | Callable[..., Any]

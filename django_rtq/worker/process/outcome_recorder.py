@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import Report, Settlement
+from django_rtq.core import signals
 from django_rtq.core.conf.config import Config
+from django_rtq.core.jobs.failure import read_failures, shorten_failure
+from django_rtq.core.jobs.outcome import drop_result, write_cancelled, write_expired
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.failure import read_failures, shorten_failure
-from django_rtq.jobs.outcome import drop_result, write_cancelled, write_expired
 from django_rtq.worker.outcome import (
     Acked,
     Buried,

@@ -19,14 +19,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import ClaimResult
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.broker.worker_info import WorkerInfo
+from django_rtq.core import signals
+from django_rtq.core.threads import ReconnectDelay, log_trouble
 from django_rtq.exceptions import BrokerError
 from django_rtq.tasks import registry
-from django_rtq.threads import ReconnectDelay, log_trouble
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import EXIT_DONE, EXIT_RECYCLED, WorkerOptions
 from django_rtq.worker.os_signals import ignore_signal

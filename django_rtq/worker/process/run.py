@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Any
 from django_rtq.broker.messages import Claimed
 from django_rtq.broker.task_backends import alias_of
 from django_rtq.core.conf.config import Config
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.context import Interruptible, JobContext
+from django_rtq.core.jobs.job import Job, is_member
+from django_rtq.core.jobs.log_fields import about
+from django_rtq.core.jobs.outcome import write_call, write_details
+from django_rtq.core.jobs.record import read_call, read_record
+from django_rtq.core.jobs.serializer import RESULT_TAG
 from django_rtq.exceptions import (
     BrokerError,
     BrokerUnavailable,
@@ -22,13 +29,6 @@ from django_rtq.exceptions import (
     InvalidWorkflow,
     JobSuspended,
 )
-from django_rtq.jobs import serializer
-from django_rtq.jobs.context import Interruptible, JobContext
-from django_rtq.jobs.job import Job, is_member
-from django_rtq.jobs.log_fields import about
-from django_rtq.jobs.outcome import write_call, write_details
-from django_rtq.jobs.record import read_call, read_record
-from django_rtq.jobs.serializer import RESULT_TAG
 from django_rtq.tasks import registry
 from django_rtq.tasks.options.backoff import read_json
 from django_rtq.tasks.task import Task

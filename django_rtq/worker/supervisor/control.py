@@ -21,8 +21,8 @@ from django_rtq.broker.control import WorkerCommand, read_commands
 from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.broker.redis.commands import Argument
-from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.threads import Loop
+from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.threads import Loop
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.heartbeat import LiveProcesses
 from django_rtq.worker.supervisor.process_pool import ChildProcess

@@ -16,13 +16,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import Report, Settlement
+from django_rtq.core import signals
+from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.threads import Loop, log_trouble
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
-from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.tasks import registry
-from django_rtq.threads import Loop, log_trouble
 from django_rtq.worker.crashing_clients import ClientOfQueue
 from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
 from django_rtq.worker.run_counts import COUNTED_AS, QueueCounts, load_counts

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import Report, Settlement
-from django_rtq.jobs.failure import Failure
-from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.jobs.outcome import is_result_lost
+from django_rtq.core.jobs.failure import Failure
+from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.jobs.outcome import is_result_lost
 from django_rtq.worker.run_counts import COUNTED_AS, QueueCounts
 from django_rtq.worker.shared_entries import ACKED, BURIED, RETRIED, Finished
 

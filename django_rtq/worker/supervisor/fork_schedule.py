@@ -14,7 +14,7 @@ import time
 from bisect import insort
 from dataclasses import dataclass
 
-from django_rtq.threads import ReconnectDelay
+from django_rtq.core.threads import ReconnectDelay
 
 MAX_FAILED_STARTS = 10  # processes in a row that died before they claimed jobs
 MAX_PAUSE_SECONDS = 5.0

@@ -16,16 +16,17 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from django_rtq import __version__, signals
+from django_rtq import __version__
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest, HeartbeatResult
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.stored_format import check_types
+from django_rtq.core import signals
 from django_rtq.core.conf.config import project_name
+from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.threads import Loop
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
-from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.limits.store import SettingsKeeper
-from django_rtq.threads import Loop
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState

@@ -29,8 +29,8 @@ from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import WorkerCommand
 from django_rtq.broker.task_backends import shard_of
-from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.threads import Loop, pause_loops, stop_all
+from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.threads import Loop, pause_loops, stop_all
 from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_OK, WorkerOptions
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.supervisor.control import ControlListener

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from django_rtq.broker.messages import Claimed, ClaimResult, LaneClaim
 from django_rtq.core.conf.config import Config
+from django_rtq.core.jobs.record import band_in, task_in
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound
-from django_rtq.jobs.record import band_in, task_in
 from django_rtq.tasks import registry
 from django_rtq.worker.process.run import Run, runs_of
 from django_rtq.worker.process.session import WorkerSession

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django_rtq.core.jobs import serializer
+from django_rtq.core.validation import MAX_STEP_NAME, is_step_name
 from django_rtq.exceptions import PayloadTooLarge
-from django_rtq.jobs import serializer
-from django_rtq.validation import MAX_STEP_NAME, is_step_name
 
 MAX_VALUE_BYTES = 65_536
 

@@ -23,6 +23,9 @@ from django.db import connections
 from django.db.models import QuerySet
 from django.db.models.query import ModelIterable
 
+from django_rtq.core.jobs import serializer
+from django_rtq.core.threads import ReconnectDelay
+from django_rtq.core.validation import MAX_STEP_NAME, TEN_YEARS, is_number, is_step_name
 from django_rtq.databases.exactly_once import STEP_MARK, commit_once
 from django_rtq.exceptions import (
     BrokerUnavailable,
@@ -32,9 +35,6 @@ from django_rtq.exceptions import (
     JobSuspended,
     PayloadError,
 )
-from django_rtq.jobs import serializer
-from django_rtq.threads import ReconnectDelay
-from django_rtq.validation import MAX_STEP_NAME, TEN_YEARS, is_number, is_step_name
 from django_rtq.workflows.steps.store import Holder, Remembered, StepStore, Wait
 
 MAX_STEPS = 1_000

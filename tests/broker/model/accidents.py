@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from django_rtq.jobs.outcome import CANCELLED_UNRUN
+from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.state import RESULT_MS
 
 if TYPE_CHECKING:

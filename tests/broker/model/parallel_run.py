@@ -11,8 +11,8 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.console.inspector.actions import LATEST
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.conf.config import Config
+from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.accidents import Accidents
 from tests.broker.model.keyspace import differences, problems, read_keyspace, startable
 from tests.broker.model.queries import overview_of, seconds, settlement, state_in

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django_rtq.broker.settlement import Settlement
-from django_rtq.jobs.job import JobState
+from django_rtq.core.jobs.job import JobState
 from tests.broker.model.queue import Queue
 from tests.broker.model.state import lane_name
 

@@ -13,8 +13,8 @@ from math import ceil
 from typing import Any
 
 from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.jobs.job import made_ms
-from django_rtq.jobs.outcome import CANCELLED_UNRUN
+from django_rtq.core.jobs.job import made_ms
+from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.caps import Caps
 from tests.broker.model.outcomes import Outcomes
 from tests.broker.model.paused_tasks import HELD, PausedTasks

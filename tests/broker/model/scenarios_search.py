@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.jobs.job import moment
+from django_rtq.core.jobs.job import moment
 from tests.broker.model.parallel_run import ParallelRun
 from tests.broker.model.scenarios import KEEP_MS, run, send
 

@@ -7,7 +7,7 @@ import pytest
 from django_rtq.console.admin import permissions
 from django_rtq.console.admin.pages.bulk import pages as bulk_pages
 from django_rtq.console.inspector.actions import VERBS
-from django_rtq.jobs.job import JobState
+from django_rtq.core.jobs.job import JobState
 from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_dead_letters import hidden_fields, said
 from tests.console.inspector.test_sweep import later_job

@@ -8,7 +8,7 @@ from django.contrib.admin.models import LogEntry
 
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.inspector.clients import client_list
-from django_rtq.jobs.job import JobState
+from django_rtq.core.jobs.job import JobState
 from tests.console.admin.conftest import ALL, logged, text
 from tests.console.admin.test_dead_letters import hidden_fields, said
 from tests.console.commands.commands import dead_letter

@@ -11,7 +11,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.console.admin import permissions
 from django_rtq.console.admin.display.incidents import health_of
 from django_rtq.console.incidents import find_incidents
-from django_rtq.jobs import serializer
+from django_rtq.core.jobs import serializer
 from django_rtq.workflows.workflow_states import BlockedWorkflow
 from tests.console.admin.conftest import MAIL, body, text
 from tests.console.incidents.conftest import declared  # noqa: F401

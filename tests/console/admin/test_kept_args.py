@@ -4,7 +4,7 @@ import json
 import re
 
 from django_rtq.console.redaction import HIDDEN
-from django_rtq.jobs.outcome import write_call, write_succeeded
+from django_rtq.core.jobs.outcome import write_call, write_succeeded
 from tests.app import secret_tasks  # noqa: F401 - so that it is registered
 from tests.console.admin.conftest import MAIL, text
 from tests.support.jobs import QUEUE, claimed_job, finished_job, settle

@@ -5,8 +5,8 @@ import pytest
 from django_rtq.console.admin.pages.bulk import pages as bulk_pages
 from django_rtq.console.inspector import sweep
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.core.jobs.job import JobState
 from django_rtq.internal_tasks import cancel_client_jobs, cancel_task_jobs, run_bulk_action
-from django_rtq.jobs.job import JobState
 from tests.console.admin.conftest import MAIL, body, logged, text
 from tests.console.admin.test_clients import LIST, confirm_form
 from tests.console.admin.test_dead_letters import said

@@ -8,7 +8,7 @@ from django_rtq.console.inspector.metrics.task_failures import Runs, TaskFailure
 from django_rtq.console.inspector.metrics.time_series import Series
 from django_rtq.console.inspector.overview import UNSCHEDULED, Overview, QueueRow
 from django_rtq.console.inspector.server_info import ServerDetails
-from django_rtq.jobs.job import JobState
+from django_rtq.core.jobs.job import JobState
 from django_rtq.workflows.workflow_states import WorkflowStates
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)

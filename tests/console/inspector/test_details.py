@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from django_rtq.jobs.failure import Attempt
-from django_rtq.jobs.job import new_job_id
-from django_rtq.jobs.record import read_head
-from django_rtq.jobs.serializer import unquoted
+from django_rtq.core.jobs.failure import Attempt
+from django_rtq.core.jobs.job import new_job_id
+from django_rtq.core.jobs.record import read_head
+from django_rtq.core.jobs.serializer import unquoted
 from tests.support.jobs import QUEUE, claimed_job, queued_job, settle
 from tests.support.redis_server import LEASE_SECONDS
 

@@ -9,8 +9,8 @@ import pytest
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.job_logs import MAX_WAITING, JobLogs, collect_logs
 from django_rtq.core.conf.config import Config
+from django_rtq.core.jobs.context import CurrentRun, current_run
 from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
-from django_rtq.jobs.context import CurrentRun, current_run
 from django_rtq.worker.outcome import Buried, Retried
 from tests.support.jobs import QUEUE
 from tests.support.waiting import wait_until

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from django_rtq.core.validation import TEN_YEARS
 from django_rtq.exceptions import InvalidTask, TimeLimitExceeded
 from django_rtq.tasks.options import backoff
 from django_rtq.tasks.options.backoff import (
@@ -26,7 +27,6 @@ from django_rtq.tasks.options.backoff import (
     read_json,
     steps,
 )
-from django_rtq.validation import TEN_YEARS
 
 ERROR = KeyError("x")
 

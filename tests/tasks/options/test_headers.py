@@ -6,8 +6,8 @@ import pytest
 
 from django_rtq import current_job, task
 from django_rtq.console.redaction import HIDDEN, redacted
+from django_rtq.core.jobs.record import read_record
 from django_rtq.exceptions import InvalidTask
-from django_rtq.jobs.record import read_record
 from django_rtq.testing import captured, drain
 from tests.support.claims import take, take_all
 

@@ -10,11 +10,11 @@ from django.test import override_settings
 from django.utils.translation import gettext_lazy
 
 from django_rtq import constant, exponential, task
+from django_rtq.core.jobs.job import Job
+from django_rtq.core.validation import TEN_YEARS
 from django_rtq.exceptions import InvalidTask
-from django_rtq.jobs.job import Job
 from django_rtq.tasks.options.backoff import DEFAULT
 from django_rtq.tasks.options.kinds import moment_argument
-from django_rtq.validation import TEN_YEARS
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE
 

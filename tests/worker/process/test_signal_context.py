@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone, translation
 
 from django_rtq import signals
-from django_rtq.jobs.context import current_job
+from django_rtq.core.jobs.context import current_job
 from django_rtq.worker.process.running.threaded_runner import make_runner
 from django_rtq.worker.shared_memory import SharedState
 from tests.app.context_tasks import TENANT

@@ -385,7 +385,7 @@ def test_what_cannot_be_flushed_keeps_nobody_from_forking(process_pool, monkeypa
 
 def test_no_database_connection_crosses_a_fork(process_pool, monkeypatch, django_db_blocker):
     """In a thread of the test's own, whose connections are its own."""
-    from tests.threads.test_database_connections import in_thread, open_connections, query, unblocked
+    from tests.core.threads.test_database_connections import in_thread, open_connections, query, unblocked
 
     def look():
         seen.append(open_connections())

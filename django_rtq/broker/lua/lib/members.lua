@@ -4,7 +4,7 @@
 -- other steps take its result, else "8", 9 digits of the workflow, and 6 of its number.
 -- created when first called
 
--- Whether a job is a member: `is_member` in jobs/job.py says the same.
+-- Whether a job is a member: `is_member` in core/jobs/job.py says the same.
 local function is_member(id)
   local variant = string.byte(id, 17) -- "b" in an id of version 8 that names a shard
   return #id == 32 and string.byte(id, 13) == 56 and (variant == 56 or variant == 57)

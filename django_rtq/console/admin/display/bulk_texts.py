@@ -7,7 +7,7 @@ from django.utils.translation import ngettext
 
 from django_rtq.console.admin.display.texts import STATE_LABELS
 from django_rtq.console.formatting import format_number
-from django_rtq.jobs.job import JobState
+from django_rtq.core.jobs.job import JobState
 
 
 def bulk_title(verb: str) -> str:

@@ -25,7 +25,7 @@ from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_refs import LISTS, JobPage
 from django_rtq.console.redaction import redacted
 from django_rtq.core.conf.config import get_config
-from django_rtq.jobs.job import JobState
+from django_rtq.core.jobs.job import JobState
 
 PAGE_SIZE = 25  # jobs
 MAX_REFRESHED = 2000  # jobs that an automatic refresh may search through

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django_rtq.console.inspector.details import JobDetails
-from django_rtq.jobs.serializer import DisplayEncoder
+from django_rtq.core.jobs.serializer import DisplayEncoder
 from django_rtq.tasks.registry import known_task
 
 MAX_VALUE_LENGTH = 10_000  # characters of one argument, result or traceback

@@ -13,7 +13,6 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_rtq.clocks import utc_now
 from django_rtq.console.admin.display.sanitize import clean_text
 from django_rtq.console.admin.display.texts import STATE_LABELS, schedule_text
 from django_rtq.console.admin.urls import PageUrl
@@ -22,7 +21,8 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.places import alias_of
 from django_rtq.console.inspector.queues import unserved
-from django_rtq.jobs.job import JobState
+from django_rtq.core.clocks import utc_now
+from django_rtq.core.jobs.job import JobState
 from django_rtq.scheduler.status import ScheduleStatus, read_all_schedules
 
 EMPTY_VALUE = "-"

@@ -23,7 +23,7 @@ from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.metrics.histograms import Bar, bars
 from django_rtq.console.inspector.metrics.reader import TaskMetrics
 from django_rtq.console.inspector.task_details import TaskDetails, TaskInQueue
-from django_rtq.jobs.aliases import names_of
+from django_rtq.core.jobs.aliases import names_of
 from django_rtq.tasks.task import TASK_NAMES, Task
 
 WIDTH, HEIGHT = 600, 120  # of a histogram

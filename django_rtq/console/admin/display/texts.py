@@ -11,7 +11,7 @@ from django.utils.translation import get_language, gettext_lazy, ngettext, pgett
 from django.utils.translation import gettext as _
 
 from django_rtq.console.formatting import format_number
-from django_rtq.jobs.job import CancelAnswer, JobState
+from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.schedules import START_FORMAT, Schedule
 
 #: The state of one job.

@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq import models
-from django_rtq.clocks import utc_now
 from django_rtq.console.admin import permissions, query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.charts.time_bar import time_bar
@@ -34,9 +33,10 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend
 from django_rtq.console.redaction import is_unknown, redacted
+from django_rtq.core.clocks import utc_now
+from django_rtq.core.jobs.job import JobState
 from django_rtq.databases.exactly_once import has_committed
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
-from django_rtq.jobs.job import JobState
 from django_rtq.tasks.registry import is_internal, known_task
 from django_rtq.workflows.members import membership_of
 

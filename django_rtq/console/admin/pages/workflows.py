@@ -22,8 +22,8 @@ from django_rtq.console.formatting import format_number
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.places import viewed_backend
+from django_rtq.core.jobs.job import moment
 from django_rtq.exceptions import WorkflowNotFound
-from django_rtq.jobs.job import moment
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, WorkflowState, count_workflows
 from django_rtq.workflows.members import recent_in, viewed_places, why_not_started
 

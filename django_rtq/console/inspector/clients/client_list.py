@@ -16,7 +16,7 @@ from django_rtq.broker.redis.client import clock_ms
 from django_rtq.broker.redis.commands import Packet
 from django_rtq.console.inspector.clients.client_states import Shares
 from django_rtq.console.inspector.clients.queue_clients import QueueClients
-from django_rtq.jobs.job import clock_moment
+from django_rtq.core.jobs.job import clock_moment
 
 FEW = 1000  # clients that are counted anew each time
 KEPT_SECONDS = 10.0  # for how long the counts of more are kept, at least

@@ -14,7 +14,7 @@ from django_rtq.broker.redis.commands import Command, Packet
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.console.inspector.queues import QueueReader
-from django_rtq.jobs.job import clock_moment
+from django_rtq.core.jobs.job import clock_moment
 
 DEPTH = 10_000  # dead letters of a queue that groups() reads, unless told otherwise
 GROUPED_AT_ONCE = 250  # dead letters that one script groups; Redis serves nobody else meanwhile

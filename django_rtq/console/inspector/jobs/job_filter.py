@@ -18,10 +18,10 @@ from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.jobs.job_text import has_text, in_json, spellings
-from django_rtq.jobs.aliases import other_names
-from django_rtq.jobs.failure import read_cut_failure
-from django_rtq.jobs.job import JobState
-from django_rtq.jobs.record import read_head
+from django_rtq.core.jobs.aliases import other_names
+from django_rtq.core.jobs.failure import read_cut_failure
+from django_rtq.core.jobs.job import JobState
+from django_rtq.core.jobs.record import read_head
 from django_rtq.workflows.store import workflow_of
 
 _Item = TypeVar("_Item")

@@ -20,10 +20,10 @@ from django_rtq.console.inspector.actions import ACTIONS
 from django_rtq.console.inspector.details import FinishedStep, JobDetails, read_found
 from django_rtq.console.inspector.jobs.queue_position import QueuePosition
 from django_rtq.console.log_lines import MAX_LINES, LogLine
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.job import CancelAnswer
+from django_rtq.core.jobs.record import check_body
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.jobs import serializer
-from django_rtq.jobs.job import CancelAnswer
-from django_rtq.jobs.record import check_body
 from django_rtq.workflows.steps.store import MAX_EVENT_BYTES, MAX_EVENTS, MAX_UNREAD, send_command
 
 

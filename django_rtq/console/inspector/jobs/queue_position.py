@@ -8,7 +8,7 @@ from typing import Any
 
 from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds, read_holds
 from django_rtq.console.inspector.task_pauses import read_task_hold
-from django_rtq.jobs.job import clock_moment, moment
+from django_rtq.core.jobs.job import clock_moment, moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from django_rtq.console.inspector.clients.holds import Holds
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.jobs.queue_position import QueuePosition
 from django_rtq.console.inspector.overview import UNSCHEDULED
-from django_rtq.jobs.job import JobState
+from django_rtq.core.jobs.job import JobState
 
 YEARS = timedelta(days=9 * 365)  # a wait without a time-out
 MANY = 1000  # the script stops counting the jobs ahead in a lane here

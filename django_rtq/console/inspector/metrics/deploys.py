@@ -9,7 +9,7 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.commands import Command
-from django_rtq.jobs.job import clock_moment
+from django_rtq.core.jobs.job import clock_moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django_rtq.broker.keys import QueueKeys
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.jobs.job import clock_moment
+from django_rtq.core.jobs.job import clock_moment
 
 LATELY = 5  # minutes that rates are averaged over
 LEAST_IN_A_ROW = 10  # with fewer, it is not told how many failed in a row

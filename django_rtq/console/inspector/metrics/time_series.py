@@ -15,7 +15,7 @@ from typing import Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.jobs.job import clock_moment
+from django_rtq.core.jobs.job import clock_moment
 
 MOST_MINUTES, MOST_HOURS = 2880, 720  # that are kept
 AT_ONCE = 120  # minutes that one script call reads, or hours that are rolled up

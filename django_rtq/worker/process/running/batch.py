@@ -17,8 +17,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from django_rtq.core.threads import BinarySemaphore, ReconnectDelay
 from django_rtq.exceptions import BrokerError
-from django_rtq.threads import BinarySemaphore, ReconnectDelay
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_entries import MAX_BATCH
 from django_rtq.worker.shared_memory import SharedState

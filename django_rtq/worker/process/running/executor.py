@@ -21,14 +21,14 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from django_rtq import signals
+from django_rtq.core import signals
 from django_rtq.core.conf.config import Config
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run, running
+from django_rtq.core.jobs.job import Job
+from django_rtq.core.jobs.log_fields import about
+from django_rtq.core.jobs.outcome import write_succeeded
 from django_rtq.exceptions import JobCancelled, JobSuspended, PayloadError, PayloadTooLarge, TaskNotFound
-from django_rtq.jobs import serializer
-from django_rtq.jobs.context import CurrentRun, Interruptible, current_run, running
-from django_rtq.jobs.job import Job
-from django_rtq.jobs.log_fields import about
-from django_rtq.jobs.outcome import write_succeeded
 from django_rtq.worker.outcome import (
     Acked,
     Buried,
@@ -81,7 +81,7 @@ class RunMiddleware:
         """Calls the factories once."""
         with self._lock:
             if innermost not in self._wrapped:
-                from django_rtq.middleware import wrap
+                from django_rtq.core.middleware import wrap
 
                 self._wrapped[innermost] = wrap(self._paths, "run", innermost)
             return self._wrapped[innermost]

@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
+from django_rtq.core.threads import BinarySemaphore
 from django_rtq.exceptions import JobCancelled, TimeLimitExceeded
-from django_rtq.threads import BinarySemaphore
 
 
 class MainThreadInterrupts:

@@ -16,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from django_rtq.core.conf.config import is_debug
-from django_rtq.jobs.context import CurrentRun, current_run
+from django_rtq.core.jobs.context import CurrentRun, current_run
 from django_rtq.worker.process.run import Run
 
 logger = logging.getLogger("django_rtq")

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import connections
 
 from django_rtq.core.conf.config import Config
-from django_rtq.threads import BinarySemaphore
+from django_rtq.core.threads import BinarySemaphore
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS, ClaimAhead
 from django_rtq.worker.process.running.executor import Executor

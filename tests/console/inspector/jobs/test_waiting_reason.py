@@ -8,7 +8,7 @@ from django_rtq.console.inspector.clients.holds import Holds
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.jobs.queue_position import QueuePosition
 from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
-from django_rtq.jobs.job import JobState
+from django_rtq.core.jobs.job import JobState
 from tests.support.jobs import QUEUE
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy, override
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from django_rtq.jobs.serializer import TAG, dumps, dumps_call, loads
+from django_rtq.core.jobs.serializer import TAG, dumps, dumps_call, loads
 from tests.support.values import JSON, KEYS, VALUES, exact
 
 LONDON = ZoneInfo("Europe/London")

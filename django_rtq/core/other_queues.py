@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from django_rtq.validation import did_you_mean
+from django_rtq.core.validation import did_you_mean
 
 _AFTER_FAILURE = "a receiver of the signal job_buried"
 _THEN = "Use a workflow: with workflow(…) as flow: flow.add(second, flow.add(first).result)."

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from django_rtq.core.jobs import job as job_module
+from django_rtq.core.jobs.job import Job, JobState, moment, new_job_id
+from django_rtq.core.jobs.record import Header, read_record
 from django_rtq.exceptions import PayloadError, Retry
-from django_rtq.jobs import job as job_module
-from django_rtq.jobs.job import Job, JobState, moment, new_job_id
-from django_rtq.jobs.record import Header, read_record
 
 # -- ids
 

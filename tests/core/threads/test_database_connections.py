@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 from django.db import connection, connections
 
-from django_rtq import threads
-from django_rtq.threads import Loop
+from django_rtq.core import threads
+from django_rtq.core.threads import Loop
 from tests.support.waiting import PATIENCE, wait_until
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from django_rtq import JobContext, current_job, report_progress
-from django_rtq.jobs.context import CurrentRun, current_run
+from django_rtq.core.jobs.context import CurrentRun, current_run
 
 
 @pytest.fixture

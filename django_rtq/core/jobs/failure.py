@@ -17,9 +17,9 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any
 
-from django_rtq.jobs import serializer
-from django_rtq.jobs.job import moment
-from django_rtq.validation import is_number
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.job import moment
+from django_rtq.core.validation import is_number
 
 LONGEST_SHORT_ERROR = 100
 LONGEST_MESSAGE = 10_000  # characters of the text of an error, and of each of its notes

@@ -15,8 +15,8 @@ from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, transaction
 
 from django_rtq.core.conf.config import Config
+from django_rtq.core.validation import is_number
 from django_rtq.exceptions import EventTimeout, InvalidWorkflow
-from django_rtq.validation import is_number
 
 P = ParamSpec("P")
 R = TypeVar("R")

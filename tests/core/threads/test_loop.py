@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from django_rtq import threads as module
+from django_rtq.core import threads as module
+from django_rtq.core.threads import Loop, ReconnectDelay, pause_loops, stop_all
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.threads import Loop, ReconnectDelay, pause_loops, stop_all
 from tests.support.waiting import PATIENCE, wait_until
 
 

@@ -5,8 +5,8 @@ from asgiref.sync import iscoroutinefunction
 from django.core.checks import run_checks
 from django.test import override_settings
 
+from django_rtq.core.middleware import check, wrap
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.middleware import check, wrap
 from tests.app.middleware import LOG
 
 HERE = "tests.app.middleware"

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from django_rtq.threads import BinarySemaphore
+from django_rtq.core.threads import BinarySemaphore
 from tests.support.waiting import PATIENCE, wait_until
 
 

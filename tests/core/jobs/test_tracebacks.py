@@ -9,8 +9,8 @@ import traceback
 
 import pytest
 
-from django_rtq.jobs import failure
-from django_rtq.jobs.failure import format_error
+from django_rtq.core.jobs import failure
+from django_rtq.core.jobs.failure import format_error
 
 
 def caught(function):

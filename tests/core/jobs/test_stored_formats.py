@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from django_rtq.broker import scripts
 from django_rtq.broker.schedule_store import ScheduleState
-from django_rtq.exceptions import WorkerLost
-from django_rtq.jobs.failure import Attempt, Failure, read_cut_failure, read_failures, shorten_failure
-from django_rtq.jobs.outcome import (
+from django_rtq.core.jobs.failure import Attempt, Failure, read_cut_failure, read_failures, shorten_failure
+from django_rtq.core.jobs.outcome import (
     CANCELLED_UNRUN,
     drop_result,
     is_result_lost,
@@ -21,7 +20,7 @@ from django_rtq.jobs.outcome import (
     write_expired,
     write_succeeded,
 )
-from django_rtq.jobs.record import (
+from django_rtq.core.jobs.record import (
     Header,
     has_body,
     read_call,
@@ -31,6 +30,7 @@ from django_rtq.jobs.record import (
     write_body,
     write_record,
 )
+from django_rtq.exceptions import WorkerLost
 from tests.support.jobs import KEEP_MS, QUEUE, claimed_job, dead_job, new_job, queued_job, settle, suspect_job
 from tests.support.server_clock import server_ms
 

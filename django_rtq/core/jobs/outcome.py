@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from django_rtq.core.jobs import serializer
 from django_rtq.exceptions import PayloadError
-from django_rtq.jobs import serializer
 
 MAX_CALL = 10_000  # characters of a call that are kept with a result
 CANCELLED_UNRUN = '{"state":"cancelled"}'

@@ -18,8 +18,8 @@ from django.test.utils import isolate_apps
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy
 
+from django_rtq.core.jobs.serializer import MAX_DEPTH, TAG, dumps, dumps_call, loads
 from django_rtq.exceptions import Unserializable
-from django_rtq.jobs.serializer import MAX_DEPTH, TAG, dumps, dumps_call, loads
 
 
 class Plain(enum.Enum):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django_rtq.jobs.context import current_job
-from django_rtq.jobs.job import Job
+from django_rtq.core.jobs.context import current_job
+from django_rtq.core.jobs.job import Job
 
 FIELDS = ("job_id", "task", "queue", "client", "attempt")
 

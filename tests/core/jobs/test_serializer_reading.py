@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from django_rtq.core.jobs.serializer import TAG, loads
 from django_rtq.exceptions import PayloadError, Unserializable
-from django_rtq.jobs.serializer import TAG, loads
 from tests.support.values import JSON
 
 

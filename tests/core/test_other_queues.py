@@ -8,7 +8,8 @@ import re
 import pytest
 
 import django_rtq
-from django_rtq import JobHandle, every, other_queues, task
+from django_rtq import JobHandle, every, task
+from django_rtq.core import other_queues
 from django_rtq.exceptions import InvalidTask
 from django_rtq.tasks.task import OPTIONS
 from django_rtq.testing import captured

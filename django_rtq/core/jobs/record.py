@@ -13,9 +13,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.job import Job
 from django_rtq.exceptions import PayloadError
-from django_rtq.jobs import serializer
-from django_rtq.jobs.job import Job
 
 _TASK = re.compile(r'\{"task":"((?:[^"\\]|\\.)*)"')  # the beginning of every body
 
