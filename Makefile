@@ -63,7 +63,7 @@ lint: $(VENV)/.dev  ## Check style, imports, spelling and Lua
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/codespell . .ci/*
-	@if command -v luacheck >/dev/null; then luacheck --no-color --quiet django_rtq/broker/lua; \
+	@if command -v luacheck >/dev/null; then luacheck --no-color --quiet django_rtq/core/broker/lua; \
 	else echo "luacheck not found: the Lua files were not checked"; fi
 
 format: $(VENV)/.dev  ## Format the code
@@ -83,7 +83,7 @@ matrix: $(VENV)/.dev redis  ## Run the tests on each installed Python and each D
 	$(BIN)/tox run $(ARGS)
 	$(BIN)/python .ci/servers.py
 
-matrix-servers: $(VENV)/.dev  ## Run the tests of servers on each server (ARGS="--only valkey-9.1 -- tests/broker -x")
+matrix-servers: $(VENV)/.dev  ## Run the tests of servers on each server (ARGS="--only valkey-9.1 -- tests/core/broker -x")
 	$(BIN)/python .ci/servers.py $(ARGS)
 
 dist: $(VENV)/.release  ## Build the wheel and the source distribution in dist/, and check them

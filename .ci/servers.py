@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "servers"
 TESTS = [
-    "tests/broker",
+    "tests/core/broker",
     "tests/test_private_redis.py",
     "tests/scale/workers/test_cluster.py",
     "tests/scale/workers/test_cluster_torture.py",

@@ -13,7 +13,7 @@ from benchmarks.figures import Readings
 from benchmarks.pages import LARGE_WORKFLOW
 
 if TYPE_CHECKING:
-    from django_rtq.broker.messages import NewJob
+    from django_rtq.core.broker.messages import NewJob
 
 QUEUE, DEAD_QUEUE, QUEUES, TASKS, CLIENTS, DAY = "flood", "dead-letters", 50, 4, 10_000, 1440
 WORKER = "admin:1:benchmark"
@@ -89,7 +89,7 @@ def _ms(query: Callable[[], Any]) -> float:
 
 
 def _fill(env: Environment, jobs: int) -> None:
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     broker = get_broker()
     for number in range(QUEUES - 2):
@@ -138,8 +138,8 @@ def _task_counters(task: str) -> dict[str, int]:
 
 def _sign_workers_on() -> None:
     """Eight processes of one host, with two jobs each."""
-    from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.worker_info import worker_info_commands
+    from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.worker_info import worker_info_commands
 
     broker = get_broker()
     for number in range(8):
@@ -151,8 +151,8 @@ def _sign_workers_on() -> None:
 
 
 def _bury(jobs: int) -> None:
-    from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.settlement import Settlement
+    from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.settlement import Settlement
     from django_rtq.core.jobs import serializer
 
     broker = get_broker()
@@ -171,7 +171,7 @@ def _bury(jobs: int) -> None:
 
 
 def _job(client: int, task: str = "noop") -> NewJob:
-    from django_rtq.broker.messages import NewJob
+    from django_rtq.core.broker.messages import NewJob
     from django_rtq.core.jobs.job import new_job_id
 
     return NewJob(new_job_id(), 0, 3, f"client-{client}", "", "", "", BODY % task)

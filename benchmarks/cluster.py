@@ -57,7 +57,7 @@ def main() -> None:
 @contextmanager
 def servers() -> Iterator[list[tuple[Any, Any]]]:
     """A server and the master of a Cluster, each with its broker."""
-    from django_rtq.broker.broker import Broker
+    from django_rtq.core.broker.broker import Broker
     from django_rtq.core.conf.config import Config
     from testproject.redis_server import PrivateRedis
     from tests.support.redis_cluster import PrivateCluster
@@ -86,7 +86,7 @@ def measure(places: list[tuple[Any, Any]], rounds: int, meter: Meter) -> Figures
 
 def phases(broker: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     """What is done, and how: jobs are enqueued, then claimed and finished as an ordinary worker does."""
-    from django_rtq.broker.settlement import Settlement
+    from django_rtq.core.broker.settlement import Settlement
     from tests.support.jobs import new_job, settlement
 
     broker.redis.execute([("FLUSHALL",)])

@@ -143,9 +143,9 @@ class Meter:
 
     def _longest(self, commands: list[Any]) -> dict[str, float]:
         """Of each script that reads, the CPU time of Redis for the longest of these calls, ms: each is sent again."""
-        from django_rtq.broker.brokers import get_broker
-        from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA
-        from django_rtq.broker.scripts import SCRIPTS
+        from django_rtq.core.broker.brokers import get_broker
+        from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA
+        from django_rtq.core.broker.scripts import SCRIPTS
 
         longest: dict[str, float] = {}
         for command in commands:
@@ -167,7 +167,7 @@ class Meter:
 @contextmanager
 def recorded() -> Iterator[list[Any]]:
     """Collects the commands that are sent to Redis."""
-    from django_rtq.broker.redis.client import RedisClient
+    from django_rtq.core.broker.redis.client import RedisClient
 
     commands: list[Any] = []
     exchange = RedisClient._exchange

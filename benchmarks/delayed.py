@@ -54,7 +54,7 @@ def _measure_lateness(env: Environment, readings: Readings) -> None:
 def _measure_flood(env: Environment, readings: Readings) -> None:
     """Measured from the due time until the last job is acknowledged."""
     from benchmarks.jobs import noop
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     env.clear()
     key = get_broker().keys.of("default").jobs

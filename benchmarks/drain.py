@@ -45,7 +45,7 @@ def drain(
 
     `prepare` is called before the jobs are enqueued. `settings`: a module for the worker.
     """
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     jobs = jobs or (100_000 if env.is_quick else 150_000)
     env.clear()

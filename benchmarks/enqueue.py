@@ -99,8 +99,8 @@ def _using() -> float:
 def _evalsha(env: Environment) -> float:
     """What delay() sends, prepared before the clock starts, through redis-py's own client."""
     from benchmarks.jobs import noop
-    from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.scripts import SCRIPTS
+    from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.scripts import SCRIPTS
     from django_rtq.tasks.calls import new_job
 
     script = SCRIPTS["enqueue"]

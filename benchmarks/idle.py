@@ -43,13 +43,13 @@ def measure(env: Environment, readings: Readings) -> None:
 
 
 def _is_done(env: Environment) -> bool:
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     return not env.redis.exists(get_broker().keys.of("default").jobs)
 
 
 def _by_name(commands: Counter[bytes]) -> str:
-    from django_rtq.broker.scripts import SCRIPTS
+    from django_rtq.core.broker.scripts import SCRIPTS
 
     names = {script.sha: script.name for script in SCRIPTS.values()}
     return ", ".join(f"{names.get(name) or name.decode()} {n}" for name, n in commands.most_common() if n)

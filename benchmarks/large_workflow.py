@@ -67,8 +67,8 @@ class Instructions:
 @contextmanager
 def measured(meter: Costs | Instructions) -> Iterator[None]:
     """Sends commands one by one meanwhile, and measures each."""
-    from django_rtq.broker.redis.client import RedisClient
-    from django_rtq.broker.redis.commands import name_of
+    from django_rtq.core.broker.redis.client import RedisClient
+    from django_rtq.core.broker.redis.commands import name_of
 
     exchange = RedisClient._exchange
 
@@ -121,8 +121,8 @@ def _use(server: PrivateRedis) -> Iterator[redis.Redis]:
     from django.test import override_settings
 
     from benchmarks.settings import RTQ
-    from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.scripts import SCRIPTS
+    from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.scripts import SCRIPTS
 
     options = {**RTQ, "REDIS": server.url, "SOCKET_TIMEOUT": 120.0, "LEASE_SECONDS": 3600.0}
     with override_settings(RTQ=options), redis.Redis(port=server.port, protocol=2) as connection:
@@ -162,7 +162,7 @@ def _live(client: Any, size: int, snapshot: Path) -> dict[str, list[float]]:
 
 def _count(snapshot: Path, folder: Path) -> dict[str, list[int]]:
     """The instructions of Redis from a snapshot on: a step begins, another one ends, and what waits for it begins."""
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
     from django_rtq.workflows.handle import get_workflow
     from django_rtq.workflows.store import Part
 
@@ -219,8 +219,8 @@ def _make(size: int, queue: str) -> Any:
 
 def _end(queue: str, jobs: int, verb: str = "ack") -> None:
     """Claim so many jobs, or all that there are, and end them as a worker does."""
-    from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.settlement import Report, Settlement
+    from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.settlement import Report, Settlement
 
     broker = get_broker()
     broker.sign_on([queue], WORKER)
@@ -236,7 +236,7 @@ def _end(queue: str, jobs: int, verb: str = "ack") -> None:
 
 def _look(client: Any, flow: Any) -> None:
     """What people and heartbeats look at."""
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     flow.progress()
     get_broker().workflows.sweep([QUEUE])
@@ -249,7 +249,7 @@ def _look(client: Any, flow: Any) -> None:
 def _add_steps(queue: str, steps: int) -> None:
     """Let a job add steps of 500 jobs each to its workflow."""
     from benchmarks.jobs import noop
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
     from django_rtq.workflows.builder import AddedSteps
     from django_rtq.workflows.steps.store import Holder
 
@@ -265,7 +265,7 @@ def _add_steps(queue: str, steps: int) -> None:
 
 def _cancel_some(flow: Any) -> None:
     """Cancel a workflow, and the waiting jobs of its first part, as a worker does at the first death."""
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     store = get_broker().workflows
     store.cancel(flow.id)
@@ -278,7 +278,7 @@ def _check_state(flow: Any, state: str) -> None:
 
 
 def _forget(*flows: Any) -> None:
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     store = get_broker().workflows
     store.forget_old()

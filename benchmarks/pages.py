@@ -123,7 +123,7 @@ class Meter:
 
     @staticmethod
     def _round_trips(call: Callable[[], object]) -> int:
-        from django_rtq.broker.redis.client import RedisClient
+        from django_rtq.core.broker.redis.client import RedisClient
 
         trips, exchange = [], RedisClient._exchange
 

@@ -12,7 +12,7 @@ from benchmarks.environment import Environment, MeasurementFailed, print_progres
 from benchmarks.figures import Readings
 
 if TYPE_CHECKING:
-    from django_rtq.broker.messages import NewJob
+    from django_rtq.core.broker.messages import NewJob
 
 WORKER = "scale:1:benchmark"
 BODY = '{"task":"benchmarks.jobs.noop","args":[7,42]}'
@@ -20,7 +20,7 @@ BODY = '{"task":"benchmarks.jobs.noop","args":[7,42]}'
 
 def measure(env: Environment, readings: Readings, rounds: int) -> None:
     """All rounds, on queues that are filled once: one call to each queue in turn."""
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     env.clear()
     broker = get_broker()
@@ -48,7 +48,7 @@ def _sizes(*, is_quick: bool) -> dict[str, tuple[int, int]]:
 
 
 def _fill(queue: str, jobs: int, clients: int) -> None:
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     started = time.perf_counter()
     numbers = iter(range(jobs))
@@ -58,7 +58,7 @@ def _fill(queue: str, jobs: int, clients: int) -> None:
 
 
 def _job(client: int) -> NewJob:
-    from django_rtq.broker.messages import NewJob
+    from django_rtq.core.broker.messages import NewJob
     from django_rtq.core.jobs.job import new_job_id
 
     return NewJob(new_job_id(), 0, 3, f"client-{client}", "", "", "", BODY)
@@ -82,8 +82,8 @@ def _costs(sizes: dict[str, tuple[int, int]], calls: int) -> tuple[dict[str, flo
 
 def _claim_and_ack(queue: str) -> float:
     """µs of the claim, without the acknowledgement."""
-    from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.settlement import Settlement
+    from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.settlement import Settlement
 
     broker = get_broker()
     started = time.perf_counter()
@@ -96,7 +96,7 @@ def _claim_and_ack(queue: str) -> float:
 
 
 def _enqueue(queue: str, client: int) -> float:
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     job = _job(client)
     started = time.perf_counter()

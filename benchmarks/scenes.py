@@ -69,7 +69,7 @@ class _Worker:
     """A worker in this process, without its loop: it claims, runs, and claims again when all slots are free."""
 
     def __init__(self, slots: int, at_once: int) -> None:
-        from django_rtq.broker.brokers import get_broker
+        from django_rtq.core.broker.brokers import get_broker
         from django_rtq.worker.process.running.threaded_runner import make_runner
         from django_rtq.worker.process.session import WorkerSession
         from django_rtq.worker.shared_memory import SharedState

@@ -42,7 +42,7 @@ def _processes(host: int) -> Infos:
 
 
 def _sign_on(queues: Sequence[str], supervisors: Sequence[Infos]) -> None:
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     get_broker().register_queues(queues)
     for worker in chain.from_iterable(supervisors):
@@ -51,8 +51,8 @@ def _sign_on(queues: Sequence[str], supervisors: Sequence[Infos]) -> None:
 
 def _let_run(supervisors: Sequence[Infos]) -> list[str]:
     """Each process claims a job. Returns the ids."""
-    from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.messages import NewJob
+    from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.messages import NewJob
     from django_rtq.core.jobs.job import new_job_id
 
     workers = list(chain.from_iterable(supervisors))
@@ -66,7 +66,7 @@ def _let_run(supervisors: Sequence[Infos]) -> list[str]:
 
 def _wait_for_runners(env: Environment) -> None:
     """Until heartbeats have noted who runs each job."""
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     broker = get_broker()
     for _ in range(1000):
@@ -110,8 +110,8 @@ def _heartbeats(env: Environment, queues: Sequence[str], supervisors: Sequence[I
 
     Every so often nobody has tended the queues lately, as it is when the supervisors send theirs over an interval.
     """
-    from django_rtq.broker.broker import TENDED_IN_A_LEASE
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.broker import TENDED_IN_A_LEASE
+    from django_rtq.core.broker.brokers import get_broker
     from django_rtq.limits.store import SettingsKeeper
 
     broker = get_broker()

@@ -66,7 +66,7 @@ def _measure_making(env: Environment, readings: Readings) -> None:
 
 def _measure_draining(env: Environment, readings: Readings) -> None:
     from benchmarks import jobs as tasks
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     jobs, key = 100_000, get_broker().keys.of("default").jobs
     for results, task in (("", tasks.noop), ("_results", tasks.return_number)):
@@ -170,8 +170,8 @@ def _measure_sleeping(env: Environment, readings: Readings) -> None:
 
 def _suspend(wait: Any) -> None:
     """Claim all jobs that wait, and let them go on in an hour."""
-    from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.settlement import Report, Settlement
+    from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.settlement import Report, Settlement
 
     broker = get_broker()
     broker.sign_on(["default"], WORKER)

@@ -10,7 +10,6 @@ from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq import logs
-from django_rtq.broker.brokers import finders_in_tests
 from django_rtq.checks import (
     check_commits,
     check_databases,
@@ -21,6 +20,7 @@ from django_rtq.checks import (
     check_settings,
     check_tables,
 )
+from django_rtq.core.broker.brokers import finders_in_tests
 from django_rtq.core.conf.config import has_celery_stand_in, task_modules, uses_task_backend
 
 
@@ -54,7 +54,9 @@ class RTQConfig(AppConfig):
         if sys.argv[1:2] == ["shell"]:
             import_module("django_rtq.models").leave_out_of_shell()
         if "django.core.wsgi" in sys.modules or "django.core.asgi" in sys.modules:
-            import_module("django_rtq.broker.broker")  # this process serves requests: none of them waits for imports
+            import_module(
+                "django_rtq.core.broker.broker"
+            )  # this process serves requests: none of them waits for imports
 
 
 def _find_in_tests(mode: str) -> Any:

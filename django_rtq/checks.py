@@ -15,14 +15,14 @@ from django.core.checks import ERROR, CheckMessage, Error, Warning
 from django.db import Error as DatabaseFailure
 from django.db import connections
 
-from django_rtq.broker.task_backends import connection_settings_of, places, shard_of, shard_places
+from django_rtq.core.broker.task_backends import connection_settings_of, places, shard_of, shard_places
 from django_rtq.core.conf.config import Config, get_config, is_ours, task_backends
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.transactions.rules import named_database, outbox_database, written_database
 
 if TYPE_CHECKING:
-    from django_rtq.broker.redis.connections import ConnectionSettings
+    from django_rtq.core.broker.redis.connections import ConnectionSettings
 
 _PLAIN_URL = re.compile(r"redis://[a-z0-9.-]+(:\d{1,4})?(/\d{1,3})?")
 _DJANGOS_CACHES = "django.core.cache.backends."
@@ -69,7 +69,7 @@ def _is_plain(config: Config) -> bool:
 
 def _shared_with_caches(places: Sequence[ConnectionSettings]) -> Iterator[tuple[ConnectionSettings, str]]:
     if places:
-        from django_rtq.broker.redis.settings import caches_in
+        from django_rtq.core.broker.redis.settings import caches_in
 
         yield from ((place, alias) for place in places for alias in caches_in(place))
 

@@ -148,8 +148,8 @@ class JobHandle(Generic[T_co]):
 
     def _inspector(self) -> Inspector:
         # It has many modules, which a process that only enqueues does not need.
-        from django_rtq.broker.task_backends import place_of_job
         from django_rtq.console.inspector.inspector import get_inspector
+        from django_rtq.core.broker.task_backends import place_of_job
 
         return get_inspector(place_of_job(self.backend, self.id))
 

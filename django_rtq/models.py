@@ -20,7 +20,7 @@ from django.dispatch import receiver
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq.broker.task_backends import place_of, places
+from django_rtq.core.broker.task_backends import place_of, places
 from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.databases import exactly_once, outbox

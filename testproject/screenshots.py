@@ -96,7 +96,7 @@ def signed_in(url: str, scheme: str) -> Iterator[Page]:
 
 def write_counters() -> None:
     """Write the counters of one day: with waves, and a quarter of an hour of many failures."""
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     broker = get_broker()
     this_minute = int(time.time()) // 60

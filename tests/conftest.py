@@ -8,8 +8,8 @@ import pytest
 from django.test import override_settings
 from hypothesis import HealthCheck, settings
 
-from django_rtq.broker.brokers import get_broker
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.broker.brokers import get_broker
 from hatch_build import compile_catalogs
 from testproject.mariadb_server import MariaDBUnavailable, PrivateMariaDB
 from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
@@ -52,21 +52,21 @@ A_FEW_WORKERS = (
 SLOW = (
     "tests/console/admin/test_permissions.py::",
     "tests/console/admin/test_translations.py::",
-    "tests/broker/cluster/",
-    "tests/broker/test_clock.py::",
-    "tests/broker/test_mutants.py::test_a_mistake",
-    "tests/broker/test_mutants.py::test_a_quoted_mistake",
-    "tests/broker/test_mutants.py::test_random_verbs",
-    "tests/broker/test_mutants.py::test_the_mistakes",
-    "tests/broker/test_state_machine.py::test_so_they_are",
-    "tests/broker/test_state_machine.py::test_whatever_happens_all_keys_are_as_the_model_says[no_limits]",
-    "tests/broker/test_state_machine.py::test_whatever_happens_all_keys_are_as_the_model_says[times]",
-    "tests/broker/test_state_machine.py::test_whatever_happens_all_keys_are_as_the_model_says[weights]",
-    "tests/broker/test_suspects.py::test_who_runs_beside",
-    "tests/broker/test_time_turns.py::",
-    "tests/broker/test_torn_",
-    "tests/broker/test_wait_replicas.py::",
-    "tests/broker/test_weights.py::",
+    "tests/core/broker/cluster/",
+    "tests/core/broker/test_clock.py::",
+    "tests/core/broker/test_mutants.py::test_a_mistake",
+    "tests/core/broker/test_mutants.py::test_a_quoted_mistake",
+    "tests/core/broker/test_mutants.py::test_random_verbs",
+    "tests/core/broker/test_mutants.py::test_the_mistakes",
+    "tests/core/broker/test_state_machine.py::test_so_they_are",
+    "tests/core/broker/test_state_machine.py::test_whatever_happens_all_keys_are_as_the_model_says[no_limits]",
+    "tests/core/broker/test_state_machine.py::test_whatever_happens_all_keys_are_as_the_model_says[times]",
+    "tests/core/broker/test_state_machine.py::test_whatever_happens_all_keys_are_as_the_model_says[weights]",
+    "tests/core/broker/test_suspects.py::test_who_runs_beside",
+    "tests/core/broker/test_time_turns.py::",
+    "tests/core/broker/test_torn_",
+    "tests/core/broker/test_wait_replicas.py::",
+    "tests/core/broker/test_weights.py::",
     "tests/console/commands/test_completion.py::",
     "tests/core/commands/test_reloader.py::",
     "tests/core/commands/test_rtq_scheduler.py::",
@@ -89,13 +89,13 @@ SLOW = (
 )
 
 # They depend on the server: CI runs them on the bundled one, and on that of the system.
-OF_SERVERS = ("tests/broker/", "tests/test_private_redis.py")
+OF_SERVERS = ("tests/core/broker/", "tests/test_private_redis.py")
 OF_ONE_SERVER = (  # sweeps, and what reads the text of scripts
-    "tests/broker/model/",
-    "tests/broker/test_mutants.py::",
-    "tests/broker/test_random_workflows.py::",
-    "tests/broker/test_scripts.py::",
-    "tests/broker/test_state_machine.py::",
+    "tests/core/broker/model/",
+    "tests/core/broker/test_mutants.py::",
+    "tests/core/broker/test_random_workflows.py::",
+    "tests/core/broker/test_scripts.py::",
+    "tests/core/broker/test_state_machine.py::",
 )
 
 

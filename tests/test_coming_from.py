@@ -12,7 +12,7 @@ from django.utils import timezone
 
 import django_rtq
 from django_rtq import testing
-from django_rtq.broker.redis.settings import read_connection_settings
+from django_rtq.core.broker.redis.settings import read_connection_settings
 from django_rtq.core.conf.config import read_config
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.management.worker_setup import queue_names

@@ -18,13 +18,13 @@ from django.test import override_settings
 from benchmarks.figures import FIGURES
 from benchmarks.publish import README_FIGURES, README_SENTENCE
 from django_rtq import JobState, signals
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.keys import QUEUE_KEYS
-from django_rtq.broker.maintenance import Maintenance
-from django_rtq.broker.redis.settings import read_connection_settings
-from django_rtq.broker.schedule_store import ScheduleStore
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.keys import QUEUE_KEYS
+from django_rtq.core.broker.maintenance import Maintenance
+from django_rtq.core.broker.redis.settings import read_connection_settings
+from django_rtq.core.broker.schedule_store import ScheduleStore
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.conf.config import OPTIONS, Config, read_config
 from django_rtq.models import CommittedJob
 from django_rtq.scheduler.registry import declared_schedules
@@ -36,7 +36,7 @@ from testproject.shop.models import Customer, Order, Tenant
 from tests.markdown import ROOT, anchors, blocks, cells, read, rows, section
 
 ROOT_PAGES = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")]
-OPERATIONS = "django_rtq/broker/lua/README.md"
+OPERATIONS = "django_rtq/core/broker/lua/README.md"
 PAGES = [
     *ROOT_PAGES,
     ROOT / OPERATIONS,

@@ -21,8 +21,8 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import JobState, task, workflow
-from django_rtq.broker.brokers import get_broker
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.broker.brokers import get_broker
 from tests.support.claims import take_all
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle
 from tests.support.single_steps import promote, renew, repair_lanes, trim

@@ -15,7 +15,7 @@ import hatch_build
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = django_rtq.__version__
-LUA = sorted((ROOT / "django_rtq/broker/lua").rglob("*.lua"))
+LUA = sorted((ROOT / "django_rtq/core/broker/lua").rglob("*.lua"))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def wheel(shelf):
 
 # What is in the wheel: kinds of files, and where. Python code is everywhere.
 KINDS = {
-    "django_rtq/broker/lua": {".lua"},
+    "django_rtq/core/broker/lua": {".lua"},
     "django_rtq/locale": {".mo"},
     "django_rtq/static": {".css", ".js"},
     "django_rtq/templates": {".html"},
@@ -141,7 +141,8 @@ def test_it_can_be_imported_without_settings():
 def test_what_was_installed_finds_its_scripts(wheel, tmp_path):
     wheel.extractall(tmp_path)
     program = (
-        "import django_rtq.broker.scripts as s; print(s.__file__, len(s.SCRIPTS), len(s.SCRIPTS['claim'].text) > 1000)"
+        "import django_rtq.core.broker.scripts as s; print(s.__file__, len(s.SCRIPTS), "
+        "len(s.SCRIPTS['claim'].text) > 1000)"
     )
 
     done = subprocess.run(
@@ -155,4 +156,4 @@ def test_what_was_installed_finds_its_scripts(wheel, tmp_path):
     )
 
     public = [path for path in LUA if path.parent.name != "lib"]
-    assert done.stdout.split() == [str(tmp_path / "django_rtq/broker/scripts.py"), str(len(public)), "True"]
+    assert done.stdout.split() == [str(tmp_path / "django_rtq/core/broker/scripts.py"), str(len(public)), "True"]

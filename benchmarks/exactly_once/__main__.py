@@ -99,7 +99,7 @@ class Proof:
         }
 
     def _kill_until_done(self, worker: Worker) -> None:
-        from django_rtq.broker.brokers import get_broker
+        from django_rtq.core.broker.brokers import get_broker
 
         jobs_key = get_broker().keys.of("default").jobs
         left, since, kills = -1, time.monotonic(), 0

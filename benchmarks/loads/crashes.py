@@ -29,7 +29,7 @@ def measure(env: Environment, readings: Readings) -> None:
 def _seconds(env: Environment, killers: int, max_crashes: int, *options: str) -> tuple[float, float]:
     """From the first of 20,000 jobs until the last of them is done, and until all jobs are over."""
     from benchmarks.jobs import kill_process, mark
-    from django_rtq.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import get_broker
 
     jobs, keys = 20_000, get_broker().keys.of("default")
     env.clear()

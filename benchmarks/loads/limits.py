@@ -106,8 +106,8 @@ def _drain(env: Environment, *, has_limits: bool) -> Cost:
 def _claims(env: Environment) -> dict[str, float]:
     """Median µs of claiming one job: from a queue without limits, from one with limits that nobody reaches, from one
     with many blocked clients beside these."""
-    from django_rtq.broker.brokers import get_broker
     from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.core.broker.brokers import get_broker
 
     env.clear()
     clients = 20_000 if env.is_quick else 100_000
@@ -132,8 +132,8 @@ def _claims(env: Environment) -> dict[str, float]:
 
 
 def _fill(queue: str, name: str, clients: int, jobs: int) -> None:
-    from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.messages import NewJob
+    from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.messages import NewJob
     from django_rtq.core.jobs.job import new_job_id
 
     body = '{"task":"benchmarks.jobs.noop","args":[7,42]}'
@@ -146,8 +146,8 @@ def _fill(queue: str, name: str, clients: int, jobs: int) -> None:
 
 def _claim_and_ack(queue: str) -> float:
     """µs of the claim, without the acknowledgement."""
-    from django_rtq.broker.brokers import get_broker
-    from django_rtq.broker.settlement import Settlement
+    from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.settlement import Settlement
 
     broker = get_broker()
     started = time.perf_counter()

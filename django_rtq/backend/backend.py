@@ -26,8 +26,8 @@ from django_rtq.backend.compat import (
 from django_rtq.backend.results import new_result, plain_arguments, result_of, set_fields
 from django_rtq.backend.rtq_task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.backend.running import between_signals
-from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_of
 from django_rtq.console.inspector.details import JobDetails
+from django_rtq.core.broker.task_backends import REDIS_OPTIONS, connection_settings_of
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
@@ -207,7 +207,7 @@ class RTQBackend(BaseTaskBackend):
     def _problems_of_redis(self) -> list[str]:
         if not self.options.keys() & set(REDIS_OPTIONS):
             return []
-        from django_rtq.broker.redis.settings import caches_in  # with it comes redis-py
+        from django_rtq.core.broker.redis.settings import caches_in  # with it comes redis-py
 
         try:
             get_config()

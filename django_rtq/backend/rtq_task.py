@@ -15,7 +15,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.backend.compat import BaseTaskBackend, DjangoTask, django_task, normalize_json, task_backends
-from django_rtq.broker.task_backends import backends_in, is_in
+from django_rtq.core.broker.task_backends import backends_in, is_in
 from django_rtq.schedules import Schedule
 from django_rtq.tasks.enqueuing import Arguments, EnqueueMethods, Handles
 from django_rtq.tasks.task import Task

@@ -22,11 +22,11 @@ from django_rtq.backend.compat import (
 )
 from django_rtq.backend.results import result_of, set_fields
 from django_rtq.backend.rtq_task import RTQTask, WorkerTask, task_in
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import alias_of, places
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core import signals
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.task_backends import alias_of, places
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import serializer

@@ -1,1 +1,1 @@
-"""The queue in Redis: enqueue, claim, settle, reclaim and schedule jobs."""
+"""Only its hooks are public: the broker is in the core."""

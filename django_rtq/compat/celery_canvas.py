@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_rtq.broker.brokers import broker_of
 from django_rtq.compat.celery_options import NAMES, using_options
+from django_rtq.core.broker.brokers import broker_of
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import JobState
 from django_rtq.core.other_queues import INSTEAD

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django.apps import apps
 
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import pinned_in, place_of_job, places, viewed_backend
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.task_backends import pinned_in, place_of_job, places, viewed_backend
 from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.context import current_job

@@ -17,9 +17,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from django_rtq.broker.redis.commands import Argument
-from django_rtq.broker.settlement import Settlement
 from django_rtq.console.log_lines import MAX_LINES, write_line
+from django_rtq.core.broker.redis.commands import Argument
+from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.context import current_run
 from django_rtq.core.jobs.failure import format_error

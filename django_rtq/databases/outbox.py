@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 from django.db import Error, connections, models
 
-from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob
-from django_rtq.broker.task_backends import backends_in, place_of, place_of_job, places, viewed_backend
+from django_rtq.core.broker.messages import EnqueueCall, NewJob, UniqueJob
+from django_rtq.core.broker.task_backends import backends_in, place_of, place_of_job, places, viewed_backend
 from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.core.jobs.job import made_ms, new_job_id

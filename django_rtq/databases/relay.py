@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from django.db import Error, connections, models, transaction
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.messages import EnqueueCall, queue_full
-from django_rtq.broker.task_backends import place_of
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.messages import EnqueueCall, queue_full
+from django_rtq.core.broker.task_backends import place_of
 from django_rtq.core.clocks import database_now
 from django_rtq.core.jobs.job import made_ms
 from django_rtq.core.jobs.log_fields import about_jobs

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.task_backends import shard_numbers, shard_of
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
 from django_rtq.core.jobs.job import clock_moment

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from django_rtq.broker.keys import Keys, QueueKeys
-from django_rtq.broker.redis.client import RedisClient, as_dict, clock_ms
-from django_rtq.broker.redis.commands import Command, checked
-from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.core.broker.keys import Keys, QueueKeys
+from django_rtq.core.broker.redis.client import RedisClient, as_dict, clock_ms
+from django_rtq.core.broker.redis.commands import Command, checked
+from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.core.conf.config import Config
 from django_rtq.core.conf.queue_options import LIMIT_KINDS
 

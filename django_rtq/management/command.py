@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from django_rtq.broker.task_backends import (
+from django_rtq.core.broker.task_backends import (
     UnknownPlace,
     place_of,
     place_of_job,

@@ -14,10 +14,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connections, router
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import place_of, places, shard_of
 from django_rtq.console.inspector.server_info import ask_server, problems_of
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.task_backends import place_of, places, shard_of
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import check_queue_name
 from django_rtq.core.validation import did_you_mean

@@ -10,9 +10,9 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
-from django_rtq.broker.task_backends import shard_places, view_backend
 from django_rtq.console.incidents import read_incidents
 from django_rtq.console.incidents.incident import worst_of
+from django_rtq.core.broker.task_backends import shard_places, view_backend
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError
 

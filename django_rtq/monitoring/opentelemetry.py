@@ -19,8 +19,8 @@ except ImportError as error:
     ) from error
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from django_rtq.broker.redis.hooks import command_hooks
 from django_rtq.core import signals
+from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.core.jobs.job import Job
 from django_rtq.exceptions import JobCancelled, JobSuspended, Retry
 from django_rtq.handle import JobHandle

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from django_rtq.broker.brokers import on_brokers_forgotten
-from django_rtq.broker.task_backends import shard_numbers, shard_place
 from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.metrics.time_series import Series
 from django_rtq.console.inspector.overview import Overview, QueueRow
 from django_rtq.console.inspector.task_pauses import TaskPause
+from django_rtq.core.broker.brokers import on_brokers_forgotten
+from django_rtq.core.broker.task_backends import shard_numbers, shard_place
 from django_rtq.core.clocks import utc_now
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, RTQError
 from django_rtq.workflows.workflow_states import WorkflowStates

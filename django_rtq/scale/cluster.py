@@ -26,8 +26,8 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from django_rtq.broker.redis.commands import Command, Mending, Pause, with_dependent
-from django_rtq.broker.redis.masters import Address, Master, WrongAddress, no_retry
+from django_rtq.core.broker.redis.commands import Command, Mending, Pause, with_dependent
+from django_rtq.core.broker.redis.masters import Address, Master, WrongAddress, no_retry
 
 #: Timeout of a node that is asked for the slots, and of asking them all.
 NODE_SECONDS = 2.0

@@ -10,15 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import (
-    place_of_job,
-    shard_numbers,
-    shard_of,
-    shard_place,
-    view_all_shards,
-    view_backend,
-)
 from django_rtq.console.inspector.actions import PLAINLY, Actions, How, Verb, distinct
 from django_rtq.console.inspector.clients.client_list import ClientCounts, ClientListReader
 from django_rtq.console.inspector.clients.client_states import ClientInQueue
@@ -38,6 +29,15 @@ from django_rtq.console.inspector.shared_overview import SharedOverview
 from django_rtq.console.inspector.sweep import Count, Sweep, Sweeper, sum_of
 from django_rtq.console.inspector.task_details import TaskDetails, TaskReader
 from django_rtq.console.inspector.task_pauses import TaskPauses
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.task_backends import (
+    place_of_job,
+    shard_numbers,
+    shard_of,
+    shard_place,
+    view_all_shards,
+    view_backend,
+)
 from django_rtq.core.clocks import utc_now
 from django_rtq.exceptions import BrokerError, RTQError, TooManyPausedTasks
 from django_rtq.limits.limits import LimitEditor, QueueLimits, share_of_queue

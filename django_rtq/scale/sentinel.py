@@ -11,7 +11,7 @@ from typing import Any
 from redis.exceptions import RedisError
 from redis.sentinel import Sentinel
 
-from django_rtq.broker.redis.masters import Address, Master, no_retry
+from django_rtq.core.broker.redis.masters import Address, Master, no_retry
 
 #: Timeout of a Sentinel. Sentinels are asked one after the other, so it has to be short.
 SENTINEL_SECONDS = 2.0

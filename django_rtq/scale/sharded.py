@@ -11,12 +11,12 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.enqueue_calls import AnyJob
-from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated
-from django_rtq.broker.redis.client import run_together
-from django_rtq.broker.redis.commands import Steps, raised
-from django_rtq.broker.task_backends import place_of, shard_numbers, shard_of, shard_pinned_in, shard_place
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.enqueue_calls import AnyJob
+from django_rtq.core.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated
+from django_rtq.core.broker.redis.client import run_together
+from django_rtq.core.broker.redis.commands import Steps, raised
+from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_of, shard_pinned_in, shard_place
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.jobs.job import new_job_id, shard_in, with_shard
 from django_rtq.exceptions import BrokerError

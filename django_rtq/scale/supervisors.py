@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from django.core.management.base import CommandError
 
-from django_rtq.broker.task_backends import shard_of
+from django_rtq.core.broker.task_backends import shard_of
 from django_rtq.core.threads import close_connection_pools, close_database_connections
 from django_rtq.exceptions import RTQError
 from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_FAILED, EXIT_OK

@@ -10,10 +10,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.messages import is_refusal, queue_full
-from django_rtq.broker.task_backends import is_in, place_of, places, shard_of, shard_place
 from django_rtq.core import signals
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.messages import is_refusal, queue_full
+from django_rtq.core.broker.task_backends import is_in, place_of, places, shard_of, shard_place
 from django_rtq.core.conf.config import Config, get_config, task_backends
 from django_rtq.core.jobs.job import with_shard
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
@@ -25,8 +25,8 @@ from django_rtq.tasks.enqueuing import Arguments, new_unique_job
 from django_rtq.tasks.task import Task, on_backend, send_through_middleware, uses_middleware
 
 if TYPE_CHECKING:
-    from django_rtq.broker.broker import Broker
-    from django_rtq.broker.schedule_store import StoredSchedules
+    from django_rtq.core.broker.broker import Broker
+    from django_rtq.core.broker.schedule_store import StoredSchedules
 
 logger = logging.getLogger("django_rtq")
 
@@ -131,7 +131,7 @@ def load_schedules(declared: Iterable[ScheduledTask], stored: StoredSchedules) -
 
 
 def _switched(entry: ScheduledTask, switch: str) -> ScheduledTask:
-    from django_rtq.broker.schedule_store import read_switch  # with it comes redis-py
+    from django_rtq.core.broker.schedule_store import read_switch  # with it comes redis-py
 
     enabled, since = read_switch(switch)
     return replace(entry, enabled=enabled, since=since)

@@ -7,10 +7,10 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.blocking_reader import BlockingReader
-from django_rtq.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.blocking_reader import BlockingReader
+from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.core.threads import Loop
 from django_rtq.exceptions import BrokerError
 from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, load_schedules, schedules_in

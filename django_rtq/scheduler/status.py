@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.schedule_store import ScheduleState, StoredSchedules
-from django_rtq.broker.task_backends import places
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
+from django_rtq.core.broker.task_backends import places
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import moment
 from django_rtq.scheduler.registry import (

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Protocol
 from uuid import UUID
 
-from django_rtq.broker.messages import NewJob
+from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import new_job_id

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, 
 from asgiref.sync import sync_to_async
 from django.db import connections
 
-from django_rtq.broker.brokers import broker_of
-from django_rtq.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated, is_refusal, queue_full
 from django_rtq.core import signals
+from django_rtq.core.broker.brokers import broker_of
+from django_rtq.core.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated, is_refusal, queue_full
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob, NotReplicated
 from django_rtq.handle import JobHandle

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from django_rtq.broker.task_backends import is_in, place_of, queues_in, shard_of, viewed_backend
+from django_rtq.core.broker.task_backends import is_in, place_of, queues_in, shard_of, viewed_backend
 from django_rtq.core.conf.config import get_config, task_modules
 from django_rtq.core.jobs.aliases import ALIASES
 from django_rtq.core.validation import did_you_mean

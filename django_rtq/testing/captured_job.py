@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.core.broker.messages import NewJob, UniqueJob
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import JobState, moment
 

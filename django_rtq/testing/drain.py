@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.keys import read_queue_names
-from django_rtq.broker.messages import Claimed
-from django_rtq.broker.redis.client import as_dict, clock_ms
-from django_rtq.broker.redis.commands import Command
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.keys import read_queue_names
+from django_rtq.core.broker.messages import Claimed
+from django_rtq.core.broker.redis.client import as_dict, clock_ms
+from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.jobs.job import held_since
 from django_rtq.tasks.options.kinds import Moment, moment_argument
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun

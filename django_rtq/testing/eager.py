@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, overload
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.broker.redis.commands import Argument
-from django_rtq.broker.settlement import Settlement
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.messages import NewJob, UniqueJob
+from django_rtq.core.broker.redis.commands import Argument
+from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.core.jobs.record import Header

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.commands import Argument, Token
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import Argument, Token
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError, WorkflowFailed
 from django_rtq.testing.private_redis import SHARED_FAKE, new_prefix, shared_fake_server

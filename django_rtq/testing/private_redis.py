@@ -13,8 +13,8 @@ from typing import Any
 from django.conf import settings
 from django.test import override_settings
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.brokers import get_broker, substitute_broker
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.brokers import get_broker, substitute_broker
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.testing.activation import Activation

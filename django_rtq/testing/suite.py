@@ -14,8 +14,8 @@ from contextvars import Context
 from threading import RLock
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.brokers import forget_brokers
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.brokers import forget_brokers
 from django_rtq.core.conf.config import get_config, set_redis_of_drain
 from django_rtq.core.under_test import is_pytest
 from django_rtq.exceptions import ConfigurationError

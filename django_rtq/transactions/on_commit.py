@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db import connections, transaction
 
-from django_rtq.broker.brokers import get_broker, on_brokers_forgotten
-from django_rtq.broker.messages import EnqueueCall, is_refusal, queue_full
-from django_rtq.broker.task_backends import place_of, place_of_job, shard_of, view_backend
+from django_rtq.core.broker.brokers import get_broker, on_brokers_forgotten
+from django_rtq.core.broker.messages import EnqueueCall, is_refusal, queue_full
+from django_rtq.core.broker.task_backends import place_of, place_of_job, shard_of, view_backend
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.databases.outbox import delete_or_log, outbox_lag, store
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, QueueFull
 from django_rtq.transactions.rules import outbox_database, written_database
 
 if TYPE_CHECKING:
-    from django_rtq.broker.broker import Broker
+    from django_rtq.core.broker.broker import Broker
 
 logger = logging.getLogger("django_rtq")
 _warned: set[str] = set()  # names of tasks for which a warning was logged

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import TypeVar
 
-from django_rtq.broker.histogram import counter_name
-from django_rtq.broker.redis.commands import Argument
+from django_rtq.core.broker.histogram import counter_name
+from django_rtq.core.broker.redis.commands import Argument
 
 #: Verb of Settlement -> the outcomes that it counts as.
 COUNTED_AS = {"ack": ("done",), "retry": ("failed", "retried"), "bury": ("failed", "dead"), "expire": ("expired",)}

@@ -18,9 +18,9 @@ from zlib import crc32
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
-from django_rtq.broker.brokers import broker_of
-from django_rtq.broker.messages import NewJob
-from django_rtq.broker.task_backends import place_of_job
+from django_rtq.core.broker.brokers import broker_of
+from django_rtq.core.broker.messages import NewJob
+from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.core.jobs.job import new_workflow_id, shard_in
 from django_rtq.core.jobs.serializer import ResultOf
@@ -35,7 +35,7 @@ from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.results import StepResults, references_in
 
 if TYPE_CHECKING:
-    from django_rtq.broker.redis.commands import Argument
+    from django_rtq.core.broker.redis.commands import Argument
     from django_rtq.workflows.steps.store import Holder
     from django_rtq.workflows.store import NewWorkflow
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.broker.brokers import broker_of
-from django_rtq.broker.task_backends import place_of_job
+from django_rtq.core.broker.brokers import broker_of
+from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.jobs.job import StrEnum
 from django_rtq.exceptions import WorkflowFailed, WorkflowNotFound, WorkflowTimeout
 from django_rtq.handle import check_timeout
@@ -150,7 +150,7 @@ class Workflow:
 
     async def aget(self, timeout: float | None = None) -> None:
         """get() for coroutines. Any number of them share a few connections while they wait."""
-        from django_rtq.broker.wait import await_workflow  # with it comes redis-py
+        from django_rtq.core.broker.wait import await_workflow  # with it comes redis-py
 
         check_timeout(timeout)
         until = None if timeout is None else time.monotonic() + timeout

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from django.utils.translation import ngettext
 
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import shard_places, viewed_backend, views_all_shards
 from django_rtq.console.formatting import format_number
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.task_backends import shard_places, viewed_backend, views_all_shards
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
 from django_rtq.workflows.store import MOST_WORKFLOWS, workflow_of

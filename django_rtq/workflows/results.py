@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
-from django_rtq.broker.brokers import broker_of
-from django_rtq.broker.task_backends import place_of_job
+from django_rtq.core.broker.brokers import broker_of
+from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import noting_outage
 from django_rtq.core.jobs.serializer import ResultOf

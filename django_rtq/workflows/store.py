@@ -22,13 +22,13 @@ from functools import lru_cache
 from itertools import accumulate, chain, groupby, pairwise
 from typing import Any, NamedTuple
 
-from django_rtq.broker.cancelling import cancel_call, wake_supervisor_of
-from django_rtq.broker.keys import Keys, read_queue_names
-from django_rtq.broker.redis.client import BlockingClient, RedisClient
-from django_rtq.broker.redis.commands import Argument, Command, Token, checked
-from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.broker.settlement import WORKFLOW_PART
 from django_rtq.core import signals
+from django_rtq.core.broker.cancelling import cancel_call, wake_supervisor_of
+from django_rtq.core.broker.keys import Keys, read_queue_names
+from django_rtq.core.broker.redis.client import BlockingClient, RedisClient
+from django_rtq.core.broker.redis.commands import Argument, Command, Token, checked
+from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.core.broker.settlement import WORKFLOW_PART
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.job import is_member
 from django_rtq.core.jobs.outcome import read_outcome

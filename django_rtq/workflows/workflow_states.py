@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.commands import Command
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.jobs.job import clock_moment
 from django_rtq.workflows.store import MOST_STUCK, STATE_PLACE, STATES, scores_of
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from django.core.management import BaseCommand, get_commands, load_command_class
 
-from django_rtq.broker.keys import QUEUE_KEYS
+from django_rtq.core.broker.keys import QUEUE_KEYS
 
 
 def commands() -> str:
@@ -32,7 +32,7 @@ def metrics() -> str:
 
 
 def keys() -> str:
-    """The keys of a queue, as broker/keys.py has them."""
+    """The keys of a queue, as core/broker/keys.py has them."""
     rows = ["| key | type | holds |", "|---|---|---|"]
     for key in QUEUE_KEYS.values():
         name = key.name + ":".join(f"<{part}>" for part in key.per.split(":") if part)

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 from django.test import override_settings
 
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 
 BACKEND = "django_rtq.backend.RTQBackend"
 

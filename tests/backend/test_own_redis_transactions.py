@@ -9,8 +9,8 @@ from django.test import override_settings
 from django.utils import timezone
 
 from django_rtq import BrokerUnavailable, QueueFull, get_inspector
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.redis.hooks import command_hooks
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.databases.relay import relay
 from django_rtq.models import OutboxJob

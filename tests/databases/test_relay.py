@@ -10,8 +10,8 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from django_rtq import signals, task
-from django_rtq.broker.brokers import get_broker
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.databases import relay as relay_module
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.databases.relay import INTERVAL_SECONDS, OutboxRelay, relay

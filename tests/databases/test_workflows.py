@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from django_rtq import InvalidWorkflow, WorkflowNotFound, WorkflowState, get_workflow, workflow
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.databases import outbox
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.models import OutboxJob

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client, override_settings
 from django.urls import path
 
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.monitoring import health
 from django_rtq.monitoring.health import health_view
 from tests.console.incidents.conftest import declared  # noqa: F401

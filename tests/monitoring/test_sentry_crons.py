@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("sentry_sdk")
 
 from django_rtq import Retry, constant, cron, every, task
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.monitoring.sentry import RTQIntegration
 from django_rtq.monitoring.sentry.crons import CONFIG, SLUG, monitor_headers, slug_of

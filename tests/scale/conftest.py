@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from django_rtq.broker.brokers import close_brokers
-from django_rtq.broker.redis.client import RedisClient
+from django_rtq.core.broker.brokers import close_brokers
+from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.scale.sharded import shard_for
 from testproject.redis_server import PrivateRedis
 from tests.support.redis_server import LEASE_SECONDS, Redis

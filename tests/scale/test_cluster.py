@@ -4,9 +4,9 @@ import pytest
 from django.test import override_settings
 from redis.crc import key_slot
 
-from django_rtq.broker.brokers import close_brokers, get_broker
-from django_rtq.broker.keys import cluster_tag
-from django_rtq.broker.task_backends import shard_place
+from django_rtq.core.broker.brokers import close_brokers, get_broker
+from django_rtq.core.broker.keys import cluster_tag
+from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.scale.cluster import tag_of_shard
 from tests.app import tasks

@@ -7,11 +7,11 @@ from itertools import count
 
 import pytest
 
-from django_rtq.broker.brokers import close_brokers, get_broker
-from django_rtq.broker.task_backends import shard_place
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_refs import encode_cursor
+from django_rtq.core.broker.brokers import close_brokers, get_broker
+from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.jobs.job import new_job_id, with_shard
 from django_rtq.scale import merged
 from django_rtq.scale.all_shards import ask_shards

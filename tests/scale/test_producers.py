@@ -21,9 +21,9 @@ from django_rtq import (
     ResultTimeout,
     get_inspector,
 )
-from django_rtq.broker.brokers import close_brokers, get_broker, substitute_broker
-from django_rtq.broker.messages import EnqueueCall
-from django_rtq.broker.task_backends import config_of, shard_place
+from django_rtq.core.broker.brokers import close_brokers, get_broker, substitute_broker
+from django_rtq.core.broker.messages import EnqueueCall
+from django_rtq.core.broker.task_backends import config_of, shard_place
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import made_at, new_job_id, shard_in, with_shard
 from django_rtq.scale import sharded

@@ -4,9 +4,9 @@ import pytest
 from django.db import transaction
 
 from django_rtq import cron, task
-from django_rtq.broker.brokers import close_brokers, get_broker, open_broker
-from django_rtq.broker.task_backends import shard_place
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.broker.brokers import close_brokers, get_broker, open_broker
+from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.databases.outbox import outbox_rows

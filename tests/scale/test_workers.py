@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from django_rtq import BrokerUnavailable, workflow
-from django_rtq.broker.brokers import close_brokers
+from django_rtq.core.broker.brokers import close_brokers
 from django_rtq.core.jobs.job import shard_in
 from tests.app import tasks
 from tests.app.step_tasks import walk

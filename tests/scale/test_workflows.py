@@ -9,8 +9,8 @@ from django.db import transaction
 from django.test import override_settings
 
 from django_rtq import get_workflow, workflow
-from django_rtq.broker.brokers import close_brokers, get_broker
-from django_rtq.broker.task_backends import shard_place
+from django_rtq.core.broker.brokers import close_brokers, get_broker
+from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.databases.outbox import outbox_rows
 from django_rtq.databases.relay import relay

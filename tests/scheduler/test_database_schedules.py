@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from django_rtq import every, task
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.schedule_store import ScheduleStore
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.schedule_store import ScheduleStore
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.scheduler.registry import declared_schedules, load_schedules
 from django_rtq.scheduler.scheduler import Dispatcher, Scheduler

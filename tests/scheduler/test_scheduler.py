@@ -6,7 +6,7 @@ import time
 import pytest
 
 from django_rtq import signals
-from django_rtq.broker.maintenance import UNUSED_MS
+from django_rtq.core.broker.maintenance import UNUSED_MS
 from django_rtq.scheduler import scheduler as scheduler_module
 from django_rtq.scheduler.scheduler import MAX_WAIT_SECONDS, RESTART_CHECK_SECONDS, Scheduler
 from tests.support.jobs import QUEUE, claim_all, finished_job, let_fall_due, queued_job, scheduled_job

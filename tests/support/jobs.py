@@ -7,10 +7,10 @@ import itertools
 import json
 import time
 
-from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.broker.settlement import Report, Settlement
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.broker.messages import NewJob, UniqueJob
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.settlement import Report, Settlement
 
 QUEUE = "default"
 WORKER = "w1"

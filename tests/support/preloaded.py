@@ -8,8 +8,8 @@ import django.core.management.base
 import django.db.backends.sqlite3.base
 import django.db.models
 
-import django_rtq.broker.broker
 import django_rtq.checks
+import django_rtq.core.broker.broker
 import django_rtq.logs
 import django_rtq.management.command
 import django_rtq.monitoring

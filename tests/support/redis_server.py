@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import redis as redis_py
 
-from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.core.broker.scripts import SCRIPTS
 from tests.support.fault_proxy import Fault
 
 UNREACHABLE = "redis://127.0.0.1:1/0"

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.test import override_settings
 
-from django_rtq.broker import task_backends
+from django_rtq.core.broker import task_backends
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.scale.shard_options import share_of
 

@@ -1,11 +1,11 @@
 """Single script calls that production sends only as part of a heartbeat, or of a maintenance step."""
 
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, promoted_ids
-from django_rtq.broker.messages import earliest_seconds
-from django_rtq.broker.redis.client import as_dict
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.metrics.totals import read_totals, totals_commands
 from django_rtq.console.inspector.task_details import TaskReader
+from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE, promoted_ids
+from django_rtq.core.broker.messages import earliest_seconds
+from django_rtq.core.broker.redis.client import as_dict
+from django_rtq.core.broker.scripts import SCRIPTS
 from tests.support.jobs import QUEUE
 
 

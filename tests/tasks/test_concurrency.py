@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from django_rtq import task
-from django_rtq.broker.brokers import forget_brokers, get_broker
+from django_rtq.core.broker.brokers import forget_brokers, get_broker
 from tests.support.claims import take_all
 
 THREADS, EACH = 12, 40

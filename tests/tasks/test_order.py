@@ -6,10 +6,10 @@ import time
 import pytest
 
 from django_rtq import task
-from django_rtq.broker import enqueue_calls
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.broker.scripts import AT_ONCE
+from django_rtq.core.broker import enqueue_calls
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.core.broker.scripts import AT_ONCE
 from django_rtq.tasks import calls
 from tests.support.jobs import QUEUE, WORKER, claim, let_lapse
 from tests.support.single_steps import promote

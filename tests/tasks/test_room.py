@@ -11,7 +11,7 @@ from django.db import transaction
 from django.test import override_settings
 
 from django_rtq import QueueFull, task
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.tasks import enqueuing
 from tests.support.jobs import QUEUE, claim, claim_all
 

@@ -10,7 +10,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import JobContext, JobHandle, JobState, Task, signals, task
-from django_rtq.broker.scripts import AT_ONCE
+from django_rtq.core.broker.scripts import AT_ONCE
 from django_rtq.core.jobs.job import Job
 from django_rtq.exceptions import (
     BrokerFull,

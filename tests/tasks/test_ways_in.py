@@ -8,8 +8,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from django_rtq import QueueFull, every, signals, task, workflow
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.messages import EnqueueCall
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.messages import EnqueueCall
 from django_rtq.databases.outbox import outbox_rows, store
 from django_rtq.databases.relay import relay
 from django_rtq.scheduler.registry import ScheduledTask

@@ -8,8 +8,8 @@ import pytest
 from django.test import override_settings
 from django.test.utils import _TestState
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.conf.config import DEBUG_REDIS, check_redis_is_allowed, get_config
 from django_rtq.core.under_test import is_under_test
 from django_rtq.exceptions import RedisNotAllowed

@@ -5,7 +5,7 @@ import sys
 import pytest
 from django.test import override_settings
 
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
 from django_rtq.testing import captured, drain, private_redis

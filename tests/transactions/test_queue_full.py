@@ -5,7 +5,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from django_rtq import QueueFull
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.databases.relay import relay
 from django_rtq.models import OutboxJob
 from tests.app.tasks import note

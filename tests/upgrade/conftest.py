@@ -5,7 +5,7 @@ import sys
 import pytest
 from django.test import override_settings
 
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from testproject.redis_server import PrivateRedis
 from tests.markdown import ROOT
 from tests.support.redis_server import Redis

@@ -10,7 +10,7 @@ from django.db import connections
 from django.test import override_settings
 
 from django_rtq import signals
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
 from testproject.redis_server import PrivateRedis

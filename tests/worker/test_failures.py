@@ -5,7 +5,7 @@ import json
 import pytest
 
 from django_rtq import JobState
-from django_rtq.broker.settlement import Settlement
+from django_rtq.core.broker.settlement import Settlement
 from tests.app import tasks
 from tests.support.jobs import queued_job
 from tests.support.server_clock import server_ms

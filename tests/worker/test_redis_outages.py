@@ -260,7 +260,7 @@ def test_a_claim_that_got_lost_gives_back_what_the_worker_does_not_know_of(rtq_w
 
 
 def claim_sha():
-    from django_rtq.broker.scripts import SCRIPTS
+    from django_rtq.core.broker.scripts import SCRIPTS
 
     return SCRIPTS["claim"].sha
 

@@ -1,8 +1,8 @@
 """The append-only file of Redis ends within a claim, Redis starts, and starts again: no job is queued for ever."""
 
 from django_rtq import JobState
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.settlement import Settlement
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.settlement import Settlement
 from tests.app import tasks
 from tests.support.jobs import KEEP_MS, QUEUE
 from tests.support.waiting import wait_until

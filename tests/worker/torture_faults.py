@@ -10,8 +10,8 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import NamedTuple
 
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.control import WorkerCommand, send_command
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.control import WorkerCommand, send_command
 from django_rtq.exceptions import WorkerNotFound
 from tests.support.waiting import wait_until
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.test import override_settings
 
 from django_rtq import WorkflowState, task, workflow
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.testing import drain
 from tests.app import workflow_steps as tasks
 from tests.support.jobs import QUEUE, claim

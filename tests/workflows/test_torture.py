@@ -17,7 +17,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import WorkflowNotFound, WorkflowState, get_workflow, workflow
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerError
 from testproject.redis_server import PrivateRedis
 from tests.app import workflow_steps as tasks

@@ -1,1 +1,1 @@
-"""Connections to Redis. No other package imports redis."""
+"""Only its hooks are public: the connections are in the core."""

@@ -11,8 +11,8 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.management.base import CommandError
 from django.db import DatabaseError, router
 
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import place_of, shard_of, shard_places
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.task_backends import place_of, shard_of, shard_places
 from django_rtq.core.validation import did_you_mean
 from django_rtq.databases.migrating import with_advice
 from django_rtq.exceptions import BrokerError

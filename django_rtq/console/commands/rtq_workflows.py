@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.task_backends import shard_places
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.task_backends import shard_places
 from django_rtq.core.jobs.job import moment
 from django_rtq.management.command import LIMIT, Action, ActionCommand, Argument, Options
 from django_rtq.management.output import Column, ago, count, facts

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from django_rtq.broker.task_backends import place_of, viewed_backend
 from django_rtq.console.incidents.incident import Action, Incident, Severity
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import unserved
+from django_rtq.core.broker.task_backends import place_of, viewed_backend
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.scheduler.status import KnownSchedules, ScheduleStatus, read_schedules
 

@@ -12,13 +12,13 @@ import logging
 import random
 import uuid
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.brokers import open_broker
-from django_rtq.broker.task_backends import shard_numbers, shard_of, shard_place, view_backend
 from django_rtq.console.incidents.detection import find_incidents, reported, silent_shard
 from django_rtq.console.incidents.incident import Incident
 from django_rtq.console.incidents.schedules import known_schedules
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.brokers import open_broker
+from django_rtq.core.broker.task_backends import shard_numbers, shard_of, shard_place, view_backend
 from django_rtq.core.signals import incident_closed, incident_opened
 from django_rtq.core.threads import Loop
 from django_rtq.databases.outbox import outbox_lag

@@ -15,16 +15,16 @@ from typing import Any, Literal
 
 from django.dispatch import Signal
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.cancelling import cancel_call, wake_supervisor_of
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.broker.task_backends import queues_of_settings
 from django_rtq.console.inspector.details import read_found
 from django_rtq.console.inspector.jobs.job_refs import LISTS
 from django_rtq.console.inspector.selection import WAITING
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.cancelling import cancel_call, wake_supervisor_of
+from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.task_backends import queues_of_settings
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import record as stored
 from django_rtq.core.jobs.job import JobState

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from django_rtq.broker.messages import HeldEntry
 from django_rtq.console.inspector.task_pauses import TaskPause
 from django_rtq.console.log_lines import LogLine
+from django_rtq.core.broker.messages import HeldEntry
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.failure import Attempt, read_failures
 from django_rtq.core.jobs.job import PARK_SECONDS, JobState, held_since, made_at, moment

@@ -11,12 +11,6 @@ from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.brokers import get_broker, on_brokers_forgotten
-from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
-from django_rtq.broker.redis.commands import Argument, Steps
-from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.broker.task_backends import views_all_shards
 from django_rtq.console.inspector.actions import ACTIONS, LATEST, Actions, How, has_body, send
 from django_rtq.console.inspector.clients.client_list import ClientListReader
 from django_rtq.console.inspector.clients.clients import ClientReader
@@ -37,6 +31,12 @@ from django_rtq.console.inspector.sweep import Sweeper
 from django_rtq.console.inspector.task_details import TaskReader
 from django_rtq.console.inspector.task_pauses import TaskPauses
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.brokers import get_broker, on_brokers_forgotten
+from django_rtq.core.broker.control import WorkerCommand, send_command, supervisor_of
+from django_rtq.core.broker.redis.commands import Argument, Steps
+from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.core.broker.task_backends import views_all_shards
 from django_rtq.core.jobs.job import CancelAnswer, JobState, is_member
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.limits.limits import LimitEditor

@@ -16,12 +16,6 @@ from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.keys import QueueKeys, read_queue_names
-from django_rtq.broker.redis.client import as_dict, clock_ms
-from django_rtq.broker.redis.commands import Command, Packet
-from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.broker.stored_format import check_format, read_format
 from django_rtq.console.inspector.details import (
     JobDetails,
     Progress,
@@ -51,6 +45,12 @@ from django_rtq.console.inspector.metrics.totals import KINDS as TOTALS
 from django_rtq.console.inspector.metrics.totals import read_totals, totals_commands
 from django_rtq.console.inspector.queues import read_queue_details
 from django_rtq.console.inspector.server_info import ServerDetails, read_server
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.keys import QueueKeys, read_queue_names
+from django_rtq.core.broker.redis.client import as_dict, clock_ms
+from django_rtq.core.broker.redis.commands import Command, Packet
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.stored_format import check_format, read_format
 from django_rtq.core.jobs.job import clock_moment, moment
 from django_rtq.core.jobs.record import read_head, read_leniently
 from django_rtq.exceptions import BrokerError

@@ -1,6 +1,6 @@
 """The places that have an inspector each, for pages: shards, and the Redis of backends in TASKS."""
 
-from django_rtq.broker.task_backends import (
+from django_rtq.core.broker.task_backends import (
     alias_of,
     place_of_job,
     queues_of_settings,

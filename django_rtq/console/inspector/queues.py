@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.keys import read_queue_names
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.clients.holds import read_holds
 from django_rtq.console.inspector.details import ClientPause, QueueDetails, WorkerDetails, ZeroLimit
 from django_rtq.console.inspector.task_pauses import read_pauses
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.keys import read_queue_names
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.limits.store import limit_values
 
 

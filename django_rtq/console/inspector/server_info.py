@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from django_rtq.broker.keys import Keys
-from django_rtq.broker.redis.client import RedisClient, clock_ms
-from django_rtq.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
-from django_rtq.broker.stored_format import check_format, read_format
+from django_rtq.core.broker.keys import Keys
+from django_rtq.core.broker.redis.client import RedisClient, clock_ms
+from django_rtq.core.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
+from django_rtq.core.broker.stored_format import check_format, read_format
 from django_rtq.exceptions import BrokerError
 
 _NEARLY_FULL, _FULL = 0.9, 0.98  # of maxmemory; a command that was refused gives its memory back

@@ -17,14 +17,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.client import as_dict
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.details import WorkerDetails
 from django_rtq.console.inspector.metrics.deploys import deploy_commands
 from django_rtq.console.inspector.metrics.time_series import Series
 from django_rtq.console.inspector.overview import Overview, OverviewReader
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.client import as_dict
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError
 from django_rtq.workflows.workflow_states import workflow_commands
 

@@ -17,11 +17,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.broker.redis.client import clock_ms
-from django_rtq.broker.redis.commands import Argument, Command
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.actions import ACTIONS, PLAINLY, Actions, Answers, How, Verb
 from django_rtq.console.inspector.clients.clients import ClientReader
 from django_rtq.console.inspector.details import JobDetails, QueueDetails
@@ -32,6 +27,11 @@ from django_rtq.console.inspector.jobs.job_refs import JobRef, decode_cursor, de
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
 from django_rtq.console.inspector.selection import WAITING, Selection
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.core.broker.redis.client import clock_ms
+from django_rtq.core.broker.redis.commands import Argument, Command
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import HELD_FROM, clock_moment, made_ms
 from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from django_rtq.exceptions import BrokerError

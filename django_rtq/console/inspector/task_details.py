@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.commands import Command, Packet
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.jobs.dead_letters import GROUPED_AT_ONCE, DeadGroup, DeadLetters, read_groups
 from django_rtq.console.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
@@ -22,6 +19,9 @@ from django_rtq.console.inspector.metrics.reader import (
 )
 from django_rtq.console.inspector.metrics.task_hours import TaskHours
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import Command, Packet
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.aliases import names_of
 from django_rtq.core.jobs.job import clock_moment
 from django_rtq.core.jobs.record import read_head

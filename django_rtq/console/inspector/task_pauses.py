@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.keys import read_queue_names
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds, paused_text, read_holds
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.keys import read_queue_names
+from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.aliases import names_of
 from django_rtq.exceptions import TooManyPausedTasks
 

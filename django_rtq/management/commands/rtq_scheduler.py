@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from django_rtq import logs
-from django_rtq.broker.brokers import open_broker
+from django_rtq.core.broker.brokers import open_broker
 from django_rtq.core.threads import Loop, stop_all
 from django_rtq.management.command import QUEUES, RTQCommand
 from django_rtq.management.worker_setup import (

@@ -107,7 +107,7 @@ class Command(RTQCommand):
         )
 
     def _run(self, options: dict[str, Any]) -> int:
-        from django_rtq.broker.brokers import open_broker
+        from django_rtq.core.broker.brokers import open_broker
         from django_rtq.management.worker_setup import (
             check_server,
             copy_schedules,

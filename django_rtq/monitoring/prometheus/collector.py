@@ -11,10 +11,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from django_rtq.broker.histogram import upper_bound
-from django_rtq.broker.task_backends import place_of, shard_numbers, shard_place, view_backend
 from django_rtq.console.incidents import Incident
 from django_rtq.console.inspector.details import WorkerDetails
+from django_rtq.core.broker.histogram import upper_bound
+from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_place, view_backend
 from django_rtq.exceptions import BrokerError
 from django_rtq.monitoring.prometheus.snapshot import QueueNumbers, Snapshot, read_snapshot
 

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from math import frexp
 
-from django_rtq.broker.histogram import BUCKETS, bucket_of
-from django_rtq.broker.redis.commands import Argument
+from django_rtq.core.broker.histogram import BUCKETS, bucket_of
+from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.run_counts import QueueCounts, dump_counts
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.settlement import Report, Settlement
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.failure import read_failures, shorten_failure
 from django_rtq.core.jobs.outcome import drop_result, write_cancelled, write_expired

@@ -19,11 +19,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.messages import ClaimResult
-from django_rtq.broker.redis.blocking_reader import BlockingReader
-from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.messages import ClaimResult
+from django_rtq.core.broker.redis.blocking_reader import BlockingReader
+from django_rtq.core.broker.worker_info import WorkerInfo
 from django_rtq.core.threads import ReconnectDelay, log_trouble
 from django_rtq.exceptions import BrokerError
 from django_rtq.tasks import registry

@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from django_rtq.broker.messages import Claimed
-from django_rtq.broker.task_backends import alias_of
+from django_rtq.core.broker.messages import Claimed
+from django_rtq.core.broker.task_backends import alias_of
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import Interruptible, JobContext
@@ -231,7 +231,7 @@ class Run:
             )
         self.has_asked = True
         if self.steps is None:
-            from django_rtq.broker.brokers import get_broker
+            from django_rtq.core.broker.brokers import get_broker
             from django_rtq.workflows.steps.job_steps import JobSteps  # few jobs have steps
             from django_rtq.workflows.steps.store import Holder
 

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.messages import ClaimResult, LaneClaim
-from django_rtq.broker.settlement import Settlement
-from django_rtq.broker.worker_info import WorkerInfo
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.messages import ClaimResult, LaneClaim
+from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.broker.worker_info import WorkerInfo
 from django_rtq.core.threads import ReconnectDelay
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, TimeLimitExceeded
 from django_rtq.worker.options import EXIT_FORKED

@@ -16,11 +16,11 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.control import WorkerCommand, read_commands
-from django_rtq.broker.messages import CancelRequest
-from django_rtq.broker.redis.blocking_reader import BlockingReader
-from django_rtq.broker.redis.commands import Argument
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.control import WorkerCommand, read_commands
+from django_rtq.core.broker.messages import CancelRequest
+from django_rtq.core.broker.redis.blocking_reader import BlockingReader
+from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop
 from django_rtq.worker.options import WorkerOptions

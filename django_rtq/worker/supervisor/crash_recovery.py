@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.settlement import Report, Settlement
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop, log_trouble
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded

@@ -6,8 +6,8 @@ import logging
 import time
 from collections.abc import Sequence
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.settlement import Report, Settlement
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.jobs.failure import Failure
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.jobs.outcome import is_result_lost

@@ -17,11 +17,11 @@ from functools import partial
 from typing import TypeVar
 
 from django_rtq import __version__
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.messages import CancelRequest, HeartbeatResult
-from django_rtq.broker.redis.commands import Argument
-from django_rtq.broker.stored_format import check_types
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.messages import CancelRequest, HeartbeatResult
+from django_rtq.core.broker.redis.commands import Argument
+from django_rtq.core.broker.stored_format import check_types
 from django_rtq.core.conf.config import project_name
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop

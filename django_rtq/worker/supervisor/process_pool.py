@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import NoReturn
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.brokers import broker_class
-from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.broker.worker_info import WorkerInfo
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.brokers import broker_class
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.worker_info import WorkerInfo
 from django_rtq.core.conf.config import Config
 from django_rtq.core.threads import close_connection_pools, close_database_connections
 from django_rtq.tasks.registry import batch_tasks

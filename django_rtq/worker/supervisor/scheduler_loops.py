@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django_rtq.broker.broker import Broker
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
 from django_rtq.core.threads import Loop
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.transactions.rules import outbox_database

@@ -26,9 +26,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from django_rtq import logs
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.control import WorkerCommand
-from django_rtq.broker.task_backends import shard_of
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.control import WorkerCommand
+from django_rtq.core.broker.task_backends import shard_of
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop, pause_loops, stop_all
 from django_rtq.worker.options import EXIT_CANNOT_START, EXIT_OK, WorkerOptions

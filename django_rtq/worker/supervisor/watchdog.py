@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.settlement import Settlement
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop
 from django_rtq.worker.shared_entries import Revoked

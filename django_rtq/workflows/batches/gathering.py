@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from django_rtq.broker.messages import Claimed, ClaimResult, LaneClaim
+from django_rtq.core.broker.messages import Claimed, ClaimResult, LaneClaim
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.record import band_in, task_in
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from django_rtq.broker.keys import Keys, QueueKeys
-from django_rtq.broker.messages import HeldEntry
-from django_rtq.broker.redis.client import RedisClient, as_dict, clock_ms
-from django_rtq.broker.redis.commands import Command, Steps, checked
-from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.core.broker.keys import Keys, QueueKeys
+from django_rtq.core.broker.messages import HeldEntry
+from django_rtq.core.broker.redis.client import RedisClient, as_dict, clock_ms
+from django_rtq.core.broker.redis.commands import Command, Steps, checked
+from django_rtq.core.broker.scripts import SCRIPTS
 
 if TYPE_CHECKING:
-    from django_rtq.broker.redis.async_client import AsyncRedisClient
+    from django_rtq.core.broker.redis.async_client import AsyncRedisClient
 
 MAX_EVENTS = 1_000  # of a job
 MAX_UNREAD = 100  # of them, that it has not read

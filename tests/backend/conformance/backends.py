@@ -1,8 +1,8 @@
 """RTQBackend in place of the two backends that Django's tests are written for."""
 
 from django_rtq.backend import RTQBackend
-from django_rtq.broker.brokers import get_broker
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.testing import adrain, drain
 
 

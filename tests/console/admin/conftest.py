@@ -10,11 +10,11 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from django_rtq.broker.redis.client import RedisClient
 from django_rtq.console.admin import permissions
 from django_rtq.console.admin.pages import page_admin
 from django_rtq.console.admin.pages.page_admin import PageAdmin
-from tests.broker.model.step_calls import suspend
+from django_rtq.core.broker.redis.client import RedisClient
+from tests.core.broker.model.step_calls import suspend
 from tests.support.jobs import (
     QUEUE,
     claimed_job,

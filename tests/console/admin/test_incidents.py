@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from django.test import override_settings
 
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.settlement import Settlement
 from django_rtq.console.admin import permissions
 from django_rtq.console.admin.display.incidents import health_of
 from django_rtq.console.incidents import find_incidents
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs import serializer
 from django_rtq.workflows.workflow_states import BlockedWorkflow
 from tests.console.admin.conftest import MAIL, body, text

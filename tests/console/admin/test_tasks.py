@@ -5,14 +5,14 @@ from html import unescape
 import pytest
 
 from django_rtq import task
-from django_rtq.broker.histogram import bucket_of
 from django_rtq.console.admin import permissions
 from django_rtq.console.admin.display.paged_list import ListParams
 from django_rtq.console.admin.pages import tasks
+from django_rtq.core.broker.histogram import bucket_of
 from django_rtq.tasks import registry
-from tests.broker.test_filter_jobs import bury
-from tests.broker.test_task_metrics import tell
 from tests.console.admin.conftest import MAIL, body, text
+from tests.core.broker.test_filter_jobs import bury
+from tests.core.broker.test_task_metrics import tell
 from tests.support.jobs import QUEUE, queued_job, scheduled_job
 
 LIST = "/admin/django_rtq/registeredtask/"

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from django_rtq.broker.control import WorkerCommand
 from django_rtq.console.admin.display.paged_list import ListParams
 from django_rtq.console.admin.pages.workers import HostListParams
+from django_rtq.core.broker.control import WorkerCommand
 from tests.console.admin.conftest import text
 from tests.console.admin.test_stopping import WORKERS, note, order, said
 from tests.support.jobs import QUEUE, claimed_job, let_lapse

@@ -7,7 +7,7 @@ import pytest
 import redis as redis_py
 from django.test import override_settings
 
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from testproject.redis_server import PrivateRedis
 from tests.console.browser.admin_server import AdminServer, refresh_every
 from tests.console.browser.chromium import TIMEOUT_MS, chromium, window

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.broker.test_filter_jobs import bury
-from tests.broker.test_task_metrics import tell
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.conftest import NOTE, body
 from tests.console.browser.test_pages import overflow
+from tests.core.broker.test_filter_jobs import bury
+from tests.core.broker.test_task_metrics import tell
 from tests.support.jobs import QUEUE, queued_job
 
 OVERVIEW = "/admin/django_rtq/queue/"

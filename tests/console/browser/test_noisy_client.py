@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.broker.settlement import Settlement
+from django_rtq.core.broker.settlement import Settlement
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.conftest import OFTEN, body
 from tests.console.browser.test_pages import covered, cut_off, violations

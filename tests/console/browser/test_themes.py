@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from django_rtq.broker.settlement import Settlement
+from django_rtq.core.broker.settlement import Settlement
 from tests.console.browser.admin_server import refresh_every
 from tests.console.browser.chromium import window
 from tests.console.browser.components import compose

@@ -6,7 +6,7 @@ from io import StringIO
 
 from django.core.management import CommandError, call_command
 
-from django_rtq.broker.settlement import Settlement
+from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs import serializer
 from tests.support.jobs import QUEUE, new_job
 

@@ -14,7 +14,7 @@ import redis
 from django.core.management import call_command
 from django.test import override_settings
 
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from testproject.redis_server import PrivateRedis
 from tests.console.incidents.conftest import declared  # noqa: F401
 from tests.markdown import ROOT

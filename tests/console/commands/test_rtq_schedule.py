@@ -7,7 +7,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import cron, every, task
-from django_rtq.broker.settlement import Settlement
+from django_rtq.core.broker.settlement import Settlement
 from django_rtq.scheduler.scheduler import Dispatcher
 from django_rtq.tasks import registry
 from tests.console.commands.commands import run

@@ -12,8 +12,8 @@ import pytest
 from django.core.management import call_command
 from django.test import Client, override_settings
 
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.settlement import Settlement
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.settlement import Settlement
 from django_rtq.monitoring import health
 from tests.console.admin.conftest import operator, person, text  # noqa: F401
 from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, let_lapse, queued_job, retrying_job, scheduled_job

@@ -4,9 +4,9 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import signals
-from django_rtq.broker.brokers import get_broker
 from django_rtq.console.incidents import Incident, Severity, find_incidents
 from django_rtq.console.incidents.watcher import INTERVAL_SECONDS, JITTER_SECONDS, IncidentWatcher
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.scheduler_loops import scheduler_loops
 from django_rtq.worker.supervisor.supervisor import Supervisor

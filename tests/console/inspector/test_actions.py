@@ -2,9 +2,9 @@
 
 import pytest
 
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.actions import ACTIONS, VERBS, How
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.exceptions import WrongState
 from tests.support.jobs import (
     QUEUE,

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from django_rtq.broker.histogram import bucket_of
 from django_rtq.console.inspector.metrics.histograms import bars
+from django_rtq.core.broker.histogram import bucket_of
 
 
 def test_each_duration_lies_between_the_bounds_of_its_bar():

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_rtq.broker import scripts
-from django_rtq.broker.schedule_store import ScheduleState
+from django_rtq.core.broker import scripts
+from django_rtq.core.broker.schedule_store import ScheduleState
 from django_rtq.core.jobs.failure import Attempt, Failure, read_cut_failure, read_failures, shorten_failure
 from django_rtq.core.jobs.outcome import (
     CANCELLED_UNRUN,

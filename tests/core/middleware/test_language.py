@@ -6,7 +6,7 @@ from django.test import override_settings
 from django.utils import timezone, translation
 
 from django_rtq import task
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.testing import drain
 from tests.support.claims import take
 

@@ -15,8 +15,8 @@ from django.urls import path
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
 
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.settlement import Settlement
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.settlement import Settlement
 from django_rtq.monitoring.prometheus import RTQCollector, exposition, metrics_view
 from django_rtq.monitoring.prometheus.exposition import metrics_text
 from tests.console.commands.commands import run

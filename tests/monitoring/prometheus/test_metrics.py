@@ -2,9 +2,9 @@
 
 import pytest
 
-from django_rtq.broker.histogram import bucket_of, upper_bound
-from django_rtq.broker.redis.hooks import command_hooks
-from django_rtq.broker.settlement import Settlement
+from django_rtq.core.broker.histogram import bucket_of, upper_bound
+from django_rtq.core.broker.redis.hooks import command_hooks
+from django_rtq.core.broker.settlement import Settlement
 from django_rtq.monitoring.prometheus import RTQCollector
 from django_rtq.monitoring.prometheus.collector import RUN_BOUNDS, STATES
 from django_rtq.monitoring.prometheus.exposition import metrics_text

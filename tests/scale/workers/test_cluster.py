@@ -7,7 +7,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import JobState
-from django_rtq.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerUnavailable
 from tests.app import tasks
 from tests.support.redis_cluster import PrivateCluster, offset_of

@@ -15,8 +15,8 @@ from statistics import median
 import pytest
 from django.test import override_settings
 
-from django_rtq.broker.brokers import get_broker
-from django_rtq.broker.redis.connections import COMMAND_SECONDS
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.redis.connections import COMMAND_SECONDS
 from django_rtq.exceptions import BrokerUnavailable, NotReplicated
 from tests.app import tasks
 from tests.support.jobs import QUEUE

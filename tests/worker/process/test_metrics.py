@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from django_rtq.broker.histogram import bucket_of, midpoint_of
+from django_rtq.core.broker.histogram import bucket_of, midpoint_of
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried
 from django_rtq.worker.process import metrics as tally_module

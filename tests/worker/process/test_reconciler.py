@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from django_rtq import signals
-from django_rtq.broker.redis.speedups import _is_open
+from django_rtq.core.broker.redis.speedups import _is_open
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.process.session import Reconciler
 from tests.support.jobs import QUEUE

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from django_rtq import signals
-from django_rtq.broker.messages import ClaimResult
+from django_rtq.core.broker.messages import ClaimResult
 from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
 from django_rtq.worker.outcome import Buried, Cancelled, Expired, Retried
 from django_rtq.worker.process.session import WorkerSession

@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_rtq.broker.control import WorkerCommand, send_command
-from django_rtq.broker.messages import CancelRequest
+from django_rtq.core.broker.control import WorkerCommand, send_command
+from django_rtq.core.broker.messages import CancelRequest
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.control import ControlListener

@@ -5,7 +5,7 @@ from collections import defaultdict
 import pytest
 
 from django_rtq import signals
-from django_rtq.broker.settlement import Settlement
+from django_rtq.core.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.run_counts import QueueCounts, dump_counts
 from django_rtq.worker.shared_memory import SharedState

@@ -10,8 +10,8 @@ from django.test import override_settings
 
 import django_rtq
 from django_rtq import signals
-from django_rtq.broker.broker import TENDED_IN_A_LEASE, Broker
 from django_rtq.console.incidents.detection import read_incidents
+from django_rtq.core.broker.broker import TENDED_IN_A_LEASE, Broker
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 from django_rtq.worker.shared_memory import SharedState

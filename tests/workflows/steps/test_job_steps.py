@@ -3,8 +3,8 @@
 import pytest
 
 from django_rtq import DuplicateStep, InvalidStep, JobContext, current_job, task
-from django_rtq.broker.redis.client import RedisClient
-from django_rtq.broker.redis.commands import name_of
+from django_rtq.core.broker.redis.client import RedisClient
+from django_rtq.core.broker.redis.commands import name_of
 from django_rtq.testing import drain
 from django_rtq.workflows.steps import job_steps
 from tests.support.snapshots import snapshot

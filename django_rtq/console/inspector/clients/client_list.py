@@ -10,12 +10,12 @@ from functools import cached_property
 from itertools import chain
 from threading import Lock
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.keys import read_queue_names
-from django_rtq.broker.redis.client import clock_ms
-from django_rtq.broker.redis.commands import Packet
 from django_rtq.console.inspector.clients.client_states import Shares
 from django_rtq.console.inspector.clients.queue_clients import QueueClients
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.keys import read_queue_names
+from django_rtq.core.broker.redis.client import clock_ms
+from django_rtq.core.broker.redis.commands import Packet
 from django_rtq.core.jobs.job import clock_moment
 
 FEW = 1000  # clients that are counted anew each time

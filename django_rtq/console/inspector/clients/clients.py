@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.clients.client_states import (
     ClientInQueue,
     QueueState,
@@ -13,6 +11,8 @@ from django_rtq.console.inspector.clients.client_states import (
     read_queue_state,
 )
 from django_rtq.console.inspector.queues import QueueReader
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.scripts import SCRIPTS
 
 STATES_AT_ONCE = 50  # clients whose states one script reads: two milliseconds
 

@@ -8,12 +8,12 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from django_rtq.broker.keys import QueueKeys
-from django_rtq.broker.redis.client import as_dict
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.console.inspector.clients.client_states import reason_text
 from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds, read_holds
+from django_rtq.core.broker.keys import QueueKeys
+from django_rtq.core.broker.redis.client import as_dict
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.limits.store import limit_values
 
 MOST = 10_000  # entries of a key that are read; the counters of runs have no more names, either

@@ -9,11 +9,11 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.commands import Command, Packet
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.console.inspector.queues import QueueReader
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import Command, Packet
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
 DEPTH = 10_000  # dead letters of a queue that groups() reads, unless told otherwise

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from django_rtq.broker.keys import QueueKeys
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.broker.redis.client import RedisClient
-from django_rtq.broker.redis.commands import Argument
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.jobs.job_text import has_text, in_json, spellings
+from django_rtq.core.broker.keys import QueueKeys
+from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.core.broker.redis.client import RedisClient
+from django_rtq.core.broker.redis.commands import Argument
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.aliases import other_names
 from django_rtq.core.jobs.failure import read_cut_failure
 from django_rtq.core.jobs.job import JobState

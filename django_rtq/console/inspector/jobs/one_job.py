@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.cancelling import cancel_call, wake_supervisor_of
-from django_rtq.broker.keys import read_queue_names
-from django_rtq.broker.redis.commands import Command, Steps, checked
-from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.console.inspector.actions import ACTIONS
 from django_rtq.console.inspector.details import FinishedStep, JobDetails, read_found
 from django_rtq.console.inspector.jobs.queue_position import QueuePosition
 from django_rtq.console.log_lines import MAX_LINES, LogLine
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.cancelling import cancel_call, wake_supervisor_of
+from django_rtq.core.broker.keys import read_queue_names
+from django_rtq.core.broker.redis.commands import Command, Steps, checked
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.wait import await_end, wait_for_end
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import CancelAnswer
 from django_rtq.core.jobs.record import check_body

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.commands import Command
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.jobs.job import clock_moment
 
 

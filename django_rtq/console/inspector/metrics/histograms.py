@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from django_rtq.broker.histogram import BUCKETS
+from django_rtq.core.broker.histogram import BUCKETS
 
 _QUARTERS = BUCKETS // 2  # buckets of an octave that are used
 

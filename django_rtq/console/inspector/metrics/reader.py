@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.histogram import percentile
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.histogram import percentile
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.scripts import SCRIPTS
 
 HOUR_MS = 3_600_000
 MAX_HOURS = 48  # before the present one

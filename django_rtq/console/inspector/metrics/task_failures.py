@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django_rtq.broker.keys import QueueKeys
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.core.broker.keys import QueueKeys
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
 LATELY = 5  # minutes that rates are averaged over

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.console.inspector.metrics.reader import MAX_HOURS, TaskCounts, add_counters
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.scripts import SCRIPTS
 
 AT_ONCE = 10_000  # counters that one round trip reads; Redis serves others in between
 

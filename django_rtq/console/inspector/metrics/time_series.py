@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from itertools import chain, pairwise
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
 MOST_MINUTES, MOST_HOURS = 2880, 720  # that are kept

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django_rtq.broker.keys import QueueKeys
-from django_rtq.broker.redis.client import as_dict
-from django_rtq.broker.redis.commands import Command
-from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.core.broker.keys import QueueKeys
+from django_rtq.core.broker.redis.client import as_dict
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.scripts import SCRIPTS
 
 KINDS = ("update", "this_hour", "next_hour", "totals")  # of the commands
 

@@ -1,0 +1,110 @@
+"""The brokers of this process: one for each Redis, made when it is first needed.
+
+A Broker is imported then, too, and redis-py with it: most web processes and commands of a project send no job.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+from django_rtq.core.broker.task_backends import config_of, place_of, shard_numbers, viewed_backend
+from django_rtq.core.conf.config import mode_of_tests
+
+if TYPE_CHECKING:
+    from django_rtq.core.broker.broker import Broker
+
+_brokers: dict[str, Broker] = {}  # of get_broker(), by the name of their Redis
+_substitutes: list[Broker | None] = []
+finders_in_tests: list[Callable[[str], Broker]] = []  # of what takes the place of brokers, by RTQ["TEST"]
+on_brokers_forgotten: list[Callable[[], object]] = []  # caches of what has a broker
+
+
+def get_broker(backend: str | None = None) -> Broker:
+    """The broker of this process for a backend in TASKS; "": for RTQ["REDIS"]; None: for the one that is viewed.
+
+    For producers and the admin. Backends with the same Redis share one. Raises ConfigurationError.
+    """
+    return broker_of(viewed_backend() if backend is None else backend)
+
+
+@cache
+def broker_of(backend: str) -> Broker:
+    """get_broker() for producers, who always know the backend. Raises ConfigurationError."""
+    if _substitutes:
+        if _substitutes[-1] is not None:
+            return _substitutes[-1]
+    elif finders_in_tests and (mode := mode_of_tests()):
+        return finders_in_tests[-1](mode)
+    place = place_of(backend)
+    return _brokers.get(place) or _brokers.setdefault(place, open_broker(place, role="client"))
+
+
+def open_broker(backend: str, *, role: str) -> Broker:
+    """A broker of its own, for workers and schedulers. Raises ConfigurationError."""
+    place = place_of(backend)
+    return broker_class(place, role)(config_of(place), role=role, backend=place)
+
+
+def broker_class(place: str, role: str) -> Callable[..., Broker]:
+    """What makes the broker of a place: that of producers finds the shard of each job."""
+    from django_rtq.core.broker.broker import Broker  # with it comes redis-py
+
+    if place or role != "client" or not shard_numbers():
+        return Broker
+    from django_rtq.scale.sharded import AllShardsBroker
+
+    return partial(AllShardsBroker, find=broker_of)
+
+
+def forget_brokers(places: Collection[str] | None = None) -> None:
+    """Let get_broker() make new ones. None: for all places."""
+    for place in list(_brokers) if places is None else places:
+        del _brokers[place]
+    _clear_caches()
+
+
+def _clear_caches() -> None:
+    broker_of.cache_clear()
+    for clear in on_brokers_forgotten:
+        clear()
+
+
+def close_brokers() -> None:
+    """Close the connections of all brokers of get_broker()."""
+    for broker in list(_brokers.values()):
+        broker.close()
+
+
+@contextmanager
+def substitute_broker(broker: Broker | None) -> Iterator[None]:
+    """For tests: get_broker() returns this one inside the block, in all threads, for all backends.
+
+    None: that of the settings, inside of a block with another one.
+    """
+    _substitutes.append(broker)
+    _clear_caches()
+    try:
+        yield
+    finally:
+        _substitutes.remove(broker)
+        _clear_caches()
+
+
+# A process may be forked while another thread holds the lock of the pool: the child makes its own broker.
+os.register_at_fork(after_in_child=forget_brokers)
+
+
+@receiver(setting_changed)
+def apply_settings(*, setting: str, **kwargs: object) -> None:
+    """Make new brokers when a test overrides the settings."""
+    if setting in ("RTQ", "CACHES", "DEBUG"):
+        forget_brokers()
+    elif setting == "TASKS":
+        forget_brokers(_brokers.keys() - {""})

@@ -1,0 +1,62 @@
+"""Remote control of workers: quiet, resume and stop them, and cancel running jobs.
+
+A cancel request is stored in the queue of the job (`cancel_requests`), a command for a worker under the name of its
+supervisor. Both are states that may be read any number of times. A token beside them wakes the supervisor, so that it
+reads them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.cancelling import supervisor_command, wake_commands
+from django_rtq.core.broker.messages import CancelRequest, read_cancel_requests
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.jobs.job import StrEnum
+
+KEPT_MS = 3_600_000  # a command; a supervisor that has not read them for so long is dead
+
+
+class WorkerCommand(StrEnum):
+    """What a supervisor is told to do."""
+
+    WORK = "work"
+    QUIET = "quiet"  # claim no jobs, and stay
+    STOP = "stop"  # as after SIGTERM
+
+
+class Order(NamedTuple):
+    """A command, and who sent it."""
+
+    command: WorkerCommand
+    by: str = ""  # "": not known
+
+    @classmethod
+    def read(cls, text: bytes) -> Order:
+        """Read a stored command: "<command>" or "<command> <who>"."""
+        command, _space, by = text.decode(errors="replace").partition(" ")
+        return cls(WorkerCommand(command), by)
+
+
+def send_command(broker: Broker, supervisor: str, command: WorkerCommand, *, by: str = "") -> None:
+    """Store a command and wake the supervisor."""
+    text = f"{command.value} {by}".rstrip()
+    store: Command = ("SET", broker.keys.control(supervisor), text, "PX", KEPT_MS)
+    broker.redis.execute([store, *wake_commands(broker.keys, supervisor)], resend=True)
+
+
+def read_commands(
+    broker: Broker, supervisor: str, queues: Sequence[str], workers: Sequence[str]
+) -> tuple[Order | None, list[CancelRequest]]:
+    """The last command, if any, and the cancel requests for jobs of these workers. Renews their leases, too."""
+    read: Command = ("GET", broker.keys.control(supervisor))
+    text, *replies = broker.redis.execute([read, *broker.renew_commands(queues, workers)], resend=True)
+    return Order.read(text) if text else None, read_cancel_requests(entry for reply in replies for entry in reply)
+
+
+def supervisor_of(broker: Broker, worker: str) -> str:
+    """The name of a worker's supervisor; "" if it is unknown."""
+    supervisor = broker.redis.execute_one(supervisor_command(broker.keys, worker), resend=True)
+    return supervisor.decode() if supervisor else ""

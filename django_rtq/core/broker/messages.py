@@ -1,0 +1,199 @@
+"""Values that go to Redis and come from it, with fields in the order of the scripts' arguments and replies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django_rtq.exceptions import BrokerError, QueueFull
+
+if TYPE_CHECKING:
+    from django_rtq.core.broker.settlement import Settlement
+
+
+class NewJob(NamedTuple):
+    """A job to enqueue."""
+
+    id: str
+    priority: int
+    max_crashes: int
+    client: str
+    due: str  # "+ms" from now, "ms" since 1970, "" at once
+    expires: str  # "+ms" after it is ready, "ms" since 1970, "" never
+    at_front: str  # "1": before the other jobs of its client
+    body: str  # JSON
+
+
+class UniqueJob(NamedTuple):
+    """A job to enqueue unless a duplicate is alive: the fields of NewJob, and its uniqueness lock."""
+
+    id: str
+    priority: int
+    max_crashes: int
+    client: str
+    due: str
+    expires: str
+    at_front: str
+    body: str
+    digest: str  # the same for all duplicates; "": not unique after all
+    until: str  # what releases the lock: "start" or "done"
+    limit_ms: int  # the longest time that the lock is held, counted from when the job is ready
+    on_conflict: str  # what to do with a duplicate: "return", "raise", "replace", "rerun"
+
+
+class EnqueueCall(NamedTuple):
+    """The arguments of one call of Broker.enqueue() or, with unique jobs, Broker.enqueue_unique()."""
+
+    queue: str
+    jobs: Sequence[NewJob | UniqueJob]  # all of one kind
+    all_or_none: bool = False  # store no job if one does not fit
+    backend: str = ""  # in TASKS, whose Redis gets the jobs
+
+
+def queue_full(
+    queue: str, jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str], handles: Sequence[Any] = ()
+) -> QueueFull | None:
+    """The error for jobs that did not fit, by the answers of scripts; None: all fitted."""
+    refused = [first for first, answer in enumerate(answers) if is_refusal(answer)]
+    if not refused:
+        return None
+    first = next(first for first in refused if answers[first] != "full")  # says why: the others were to come with it
+    _, scope, waiting, limit = answers[first].split(" ")
+    stored = [None if is_refusal(answer) else handle for answer, handle in zip(answers, handles, strict=False)]
+    return QueueFull(queue, jobs[first].client if scope == "client" else None, int(waiting), int(limit), stored)
+
+
+def is_refusal(answer: str) -> bool:
+    """Whether a script did not store a job because it does not fit (max_waiting)."""
+    return answer.startswith("full")
+
+
+class Unreplicated(list[str]):
+    """The answers to jobs that are stored, but on fewer replicas than wanted."""
+
+    def __init__(self, answers: list[str], problem: str) -> None:
+        super().__init__(answers)
+        self.problem = problem
+
+
+class LaneClaim(NamedTuple):
+    """Jobs to claim from the lane of one client, as long as they are of this task."""
+
+    queue: str
+    wanted: int
+    band: bytes
+    client: bytes
+    task: str  # as records have its name
+
+
+class Claimed(NamedTuple):
+    """The jobs that a claim returned from one queue."""
+
+    queue: str
+    #: ok; unknown (sign on first); suspect (these have crashed a worker, or the next one has); more (it stopped after
+    #: many cancelled jobs: claim again at once)
+    status: str
+    now_ms: int  # the server's time of the claim
+    ids: list[bytes]
+    records: list[bytes]
+    counts: dict[int, tuple[int, int]]  # index in ids -> failures, crashes; only where there are any
+    has_limits: bool = False  # a job counts for them from the claim on
+    has_times: bool = False  # clients take turns by time: note_times has to say how long these jobs ran
+
+
+@dataclass(slots=True, kw_only=True)
+class ClaimResult:
+    """The reply to Broker.claim(): claimed jobs, and which settled jobs were stale."""
+
+    claimed: list[Claimed] = field(default_factory=list)  # queues that had jobs, or a status other than "ok"
+    stale: list[str] = field(default_factory=list)  # settled, but no longer held by this worker
+    error: BrokerError | None = None  # a command was refused; what was not settled is still in the settlements
+    found: int = 0  # number of claimed jobs
+    statuses: set[str] = field(default_factory=set)  # of these queues; "more" also if settled jobs let others start
+
+    def add_settled(self, replies: Sequence[tuple[tuple[Settlement, str], Any]]) -> None:
+        """Add the reply to each call of a settlement, given as ((settlement, verb), reply). Clears what was settled."""
+        refused = [(id(settlement), verb) for (settlement, verb), reply in replies if isinstance(reply, BrokerError)]
+        for (settlement, verb), reply in replies:
+            if verb == "logs":
+                continue  # a full server refuses them, and that must not hold up outcomes
+            if isinstance(reply, BrokerError):
+                self.error = reply
+                continue
+            self.stale += [job_id.decode(errors="replace") for job_id in reply]
+            if (id(settlement), verb) not in refused:  # else another call of the same verb has to be sent again
+                settlement.clear(verb)
+
+    def add_claim(self, queues: Sequence[str], reply: Any) -> None:
+        """Add the reply of the script `claim`, or the error with which it was refused."""
+        if isinstance(reply, BrokerError):
+            self.error = reply
+            return
+        place = 1 + reply[0]
+        self.stale += [job_id.decode() for job_id in reply[1:place]]
+        while place < len(reply):
+            number, status, now_ms, jobs, counts = reply[place : place + 5]
+            start, end = place + 5, place + 5 + 2 * jobs
+            place = end + counts
+            tried = {reply[i]: (reply[i + 1], reply[i + 2]) for i in range(end, place, 3)} if counts else {}
+            text, _, limits = status.decode().partition(" ")
+            self.claimed.append(
+                Claimed(
+                    queues[number - 1],
+                    text,
+                    now_ms,
+                    reply[start:end:2],
+                    reply[start + 1 : end : 2],
+                    tried,
+                    bool(limits),
+                    limits == "timed",
+                )
+            )
+            self.found += jobs
+            self.statuses.add(text)
+
+
+class HeldEntry(NamedTuple):
+    """An entry of a processing list, as scripts write it: "<attempt> <claimed ms>[:<ran ms> <client>]"."""
+
+    attempt: int
+    claimed_ms: int | None = None  # None: a former version wrote it
+
+    @classmethod
+    def read(cls, entry: bytes) -> HeldEntry:
+        """Raises ValueError for an entry that no version wrote."""
+        attempt, _, times = entry.partition(b" ")
+        claimed = times.partition(b" ")[0].partition(b":")[0]
+        return cls(int(attempt), int(claimed) if claimed else None)
+
+
+class CancelRequest(NamedTuple):
+    """A request to cancel a running job."""
+
+    worker: str
+    job_id: str
+    how: str  # "ask" the job, or "terminate" its process
+
+
+class HeartbeatResult(NamedTuple):
+    """The reply to Broker.heartbeat()."""
+
+    seconds: float | None  # until the next lease of any worker ends, in queues that it tended; None: there is no worker
+    expired: list[str]  # queues in which one has ended
+    cancel_requests: list[CancelRequest]  # for jobs of the workers whose leases were renewed
+    unknown: set[str]  # workers whose leases have expired: they were not renewed, and their jobs are others' now
+    due: list[str]  # queues in which there is something to promote
+    repairs: dict[str, int]  # queue -> the lane from which on its lanes are to be repaired
+    has_members: bool = False  # workflows may have to hear of members that have ended, or have parts to start
+
+
+def read_cancel_requests(renewed: Iterable[Any]) -> list[CancelRequest]:
+    """The cancel requests in the entries of the script `renew`."""
+    flat = [word.decode() for _, _, requests, *_ in renewed for word in requests]
+    return [CancelRequest(*flat[i : i + 3]) for i in range(0, len(flat), 3)]
+
+
+def earliest_seconds(replies: Iterable[Sequence[Any]]) -> float | None:
+    """The least of the milliseconds that begin each reply, in seconds. -1 stands for never."""
+    return min((reply[0] / 1000 for reply in replies if reply[0] >= 0), default=None)

@@ -1,0 +1,1 @@
+"""Connections to Redis. No other package imports redis."""

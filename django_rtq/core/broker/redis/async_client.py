@@ -1,0 +1,224 @@
+"""Sends commands for coroutines: calls of one event loop that come together are sent together.
+
+Why not redis.asyncio: D82. No thread is used, but to connect: redis-py connects as it does for threads, and the
+connection is then used by one packet after the other, in whichever event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+import redis
+from redis import exceptions as redis_exceptions
+
+from django_rtq.core.broker.redis.client import connect_error, in_settings_of, mended, translate_error, translated
+from django_rtq.core.broker.redis.commands import Command, Pause, Steps, checked
+from django_rtq.core.broker.redis.masters import is_current, note_loss
+from django_rtq.core.broker.redis.nonblocking import aexchange, prepare, resolve
+from django_rtq.core.broker.redis.speedups import FewIdleConnections, pack
+from django_rtq.exceptions import BrokerUnavailable
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+MAX_PACKETS = 4  # of one event loop that wait for replies, each on a connection of its own
+MAX_PACKET_BYTES = 1 << 20  # unless one call has more
+_CANCELLED = "The event loop has cancelled the task that sent this command: it may have run."
+
+
+class Request(NamedTuple):
+    """The commands of one call, packed, and who waits for the replies."""
+
+    commands: list[bytes]
+    replies: asyncio.Future[list[Any]]
+
+
+class AsyncConnections:
+    """Connections for coroutines. Any thread and any event loop may use them."""
+
+    def __init__(self, pool: redis.ConnectionPool) -> None:
+        self.pool = pool
+        self._connections = FewIdleConnections(pool)
+        self.needs_threads = True  # until a connection was made that does not
+
+    async def round_trip(self, commands: Sequence[Command]) -> list[Any]:
+        """The replies to commands; errors are replies. Raises BrokerError when there is none."""
+        try:
+            connection = await self._take()
+        except (redis_exceptions.RedisError, OSError) as error:
+            raise await asyncio.to_thread(connect_error, self.pool, error) from error
+        try:
+            replies = await aexchange(connection, commands)
+        except (redis_exceptions.RedisError, OSError) as error:
+            note_loss(connection)
+            self._connections.drop(connection)
+            lost = translate_error(error, connection, in_settings_of(self.pool))
+            if isinstance(lost, BrokerUnavailable) and lost.is_connection_lost:
+                self.close()  # the idle ones were closed by the same event
+            raise lost from error
+        except BaseException:
+            # A reply may be on its way: it must not be taken for the reply to another command.
+            self._connections.drop(connection)
+            raise
+        self._connections.give_back(connection)
+        return replies
+
+    async def deliver(self, commands: Sequence[Command]) -> list[Any]:
+        """The replies to commands that may run twice, with errors as BrokerError. Loads scripts, sends once more."""
+        try:
+            replies = await self.round_trip(commands)
+        except BrokerUnavailable as error:
+            if not error.is_connection_lost:
+                raise
+            replies = await self.round_trip(commands)
+        if any(isinstance(reply, redis_exceptions.RedisError) for reply in replies):
+            replies = await run_steps(mended(commands, replies, self.pool), self._take_step)
+            return translated(replies, self._connections)
+        return replies
+
+    async def _take_step(self, step: Sequence[Command] | Pause) -> list[Any]:
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            return []
+        return await self.round_trip(step)
+
+    def close(self) -> None:
+        """Close the connections that nobody uses."""
+        self._connections.close_idle()
+
+    async def _take(self) -> Any:
+        while True:
+            connection = self._connections.take_idle()
+            if connection is None:
+                # The thread keeps it for the first caller: this coroutine may be cancelled meanwhile.
+                await asyncio.to_thread(self._connect)
+                continue
+            try:
+                master = getattr(connection, "master", None)
+                if master is not None and master.is_due:
+                    await asyncio.to_thread(master.refresh)
+            except BaseException:
+                self._connections.drop(connection)
+                raise
+            if is_current(connection):
+                return connection
+            self._connections.drop(connection)
+
+    def _connect(self) -> None:
+        connection = self._connections.make()
+        self.needs_threads = not prepare(connection)
+        self._connections.give_back(connection)
+
+
+class AsyncRedisClient:
+    """Sends commands that may run twice, for coroutines of any event loop."""
+
+    def __init__(self, pool: redis.ConnectionPool) -> None:
+        self._connections = AsyncConnections(pool)
+        self._outboxes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Outbox] = WeakKeyDictionary()
+
+    async def execute_each(self, commands: Sequence[Command]) -> list[Any]:
+        """The replies, in order; a command that was refused has its BrokerError in its place.
+
+        The commands are sent once more when the connection turns out to be lost. Raises BrokerUnavailable when there
+        is no reply. If it is cancelled, the commands may run all the same.
+        """
+        return await self.post(commands) if commands else []
+
+    async def execute(self, commands: Sequence[Command]) -> list[Any]:
+        """The replies to several commands. Raises the first BrokerError."""
+        return checked(await self.execute_each(commands))
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Send what an operation yields, and return what it returns. Raises what it raises, and BrokerUnavailable."""
+        return await run_steps(steps, self.execute_each)
+
+    def post(self, commands: Sequence[Command]) -> asyncio.Future[list[Any]]:
+        """Send commands soon. Returns the replies to come."""
+        loop = asyncio.get_running_loop()
+        outbox = self._outboxes.get(loop)
+        if outbox is None:
+            outbox = self._outboxes[loop] = _Outbox(self._connections.deliver)
+        request = Request([pack(command) for command in commands], loop.create_future())
+        outbox.add(request)
+        return request.replies
+
+    def close(self) -> None:
+        """Close the connections that nobody uses. The client may be used again."""
+        self._connections.close()
+
+
+class _Outbox:
+    """The requests of one event loop that have to be sent. Refers to the loop only while there are some."""
+
+    def __init__(self, deliver: Callable[[list[bytes]], Coroutine[Any, Any, list[Any]]]) -> None:
+        self._deliver = deliver
+        self._waiting: deque[Request] = deque()
+        self._senders: set[asyncio.Task[None]] = set()
+        self._has_new_sender = False  # which has not looked for requests yet
+
+    def add(self, request: Request) -> None:
+        """Send a request, together with those that are added before the event loop continues."""
+        self._waiting.append(request)
+        if not self._has_new_sender and len(self._senders) < MAX_PACKETS:
+            self._has_new_sender = True
+            sender = asyncio.get_running_loop().create_task(self._send_all())
+            self._senders.add(sender)
+            sender.add_done_callback(self._forget)
+
+    def _forget(self, sender: asyncio.Task[None]) -> None:
+        self._senders.discard(sender)
+        if sender.cancelled() and not self._senders:  # with all tasks of the event loop
+            self._has_new_sender = False
+            while self._waiting:
+                fail(self._waiting.popleft().replies, BrokerUnavailable(_CANCELLED))
+
+    async def _send_all(self) -> None:
+        self._has_new_sender = False
+        while packet := self._next_packet():
+            try:
+                replies = iter(await self._deliver([command for request in packet for command in request.commands]))
+            except Exception as error:  # noqa: BLE001 - each caller gets it
+                for request in packet:
+                    fail(request.replies, error)
+            except BaseException:
+                for request in packet:
+                    fail(request.replies, BrokerUnavailable(_CANCELLED))
+                raise
+            else:
+                for request in packet:
+                    resolve(request.replies, [next(replies) for _ in request.commands])
+        # Not in a callback, which comes later: a request that is added before has to start another sender.
+        self._senders.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    def _next_packet(self) -> list[Request]:
+        packet: list[Request] = []
+        size = 0
+        while self._waiting and (not packet or size < MAX_PACKET_BYTES):
+            request = self._waiting.popleft()
+            if not request.replies.cancelled():
+                packet.append(request)
+                size += sum(map(len, request.commands))
+        return packet
+
+
+async def run_steps(steps: Generator[S, list[Any], T], execute: Callable[[S], Coroutine[Any, Any, list[Any]]]) -> T:
+    """Send what an operation yields, and return what it returns."""
+    try:
+        commands = next(steps)
+        while True:
+            commands = steps.send(await execute(commands))
+    except StopIteration as end:
+        return cast(T, end.value)
+
+
+def fail(future: asyncio.Future[Any], error: Exception) -> None:
+    """Let a future raise a copy of an error: each caller adds its own traceback."""
+    if not future.done():
+        copy = type(error)(*error.args)
+        copy.__cause__ = error
+        future.set_exception(copy)

@@ -1,0 +1,463 @@
+"""Sends commands, several in one round trip, and loads scripts that Redis does not know."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import redis
+from redis import exceptions as redis_exceptions
+from redis.sentinel import MasterNotFoundError
+
+from django_rtq.core.broker.redis.commands import Command, Mending, Pause, Steps, checked, script_of, with_dependent
+from django_rtq.core.broker.redis.hooks import command_hooks, run_hooked
+from django_rtq.core.broker.redis.masters import MasterPool, WrongAddress, has_moved, note_loss
+from django_rtq.core.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
+
+_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_ca_path")
+# Replies of a server that will work again soon: after a restart, during a failover, while a script blocks it, or while
+# its disk is full.
+# redis-py removes the code of an error that it has a class for; Redis before 7 puts it into the error of a script.
+_TEMPORARY = re.compile(
+    r"(?:^| -)(?:LOADING|READONLY|MASTERDOWN|BUSY|TRYAGAIN|CLUSTERDOWN|NOREPLICAS|UNBLOCKED|MISCONF)\b"
+)
+_TEMPORARY_ERRORS = (
+    redis_exceptions.BusyLoadingError,
+    redis_exceptions.ReadOnlyError,
+    redis_exceptions.ClusterDownError,  # and MasterDownError
+    redis_exceptions.TryAgainError,
+)
+# Errors that waiting does not fix. redis-py has no classes for these.
+_REFUSED = re.compile(r"DB index is out of range|invalid DB index|CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")
+_NOT_PERMITTED = re.compile(r"NOPERM|no permissions?\b|user executing the script", re.IGNORECASE)
+_PERMISSIONS = (
+    'Give the user of RTQ["REDIS"] the permissions of docs/redis.md#access: the keys ~rtq:* and ~{rtq:*, with '
+    'RTQ["PREFIX"] in place of rtq, and the commands there; in a Cluster those of docs/scaling.md#access.'
+)
+_NOT_CONNECTED = re.compile(r"Error -?\d+ connecting to ")
+_FULL = re.compile(r"(?:^| -)OOM\b")
+# What a node of a Cluster replies to those who take it for a single server.
+_OF_CLUSTER = (redis_exceptions.AskError, redis_exceptions.ClusterCrossSlotError)  # and MovedError
+InSettings = Callable[[str], str]  # makes what is said of RTQ["REDIS"] be said of the setting that takes its place
+LEADS_TO_CLUSTER = (
+    'RTQ["REDIS"] leads to a node of a Redis Cluster. Name the Cluster: write {"cluster": ["host:port", …]} with the '
+    "addresses of some nodes, or redis+cluster://host:port,host:port."
+)
+
+T = TypeVar("T")
+
+
+def wrong_address(pool: redis.ConnectionPool, error: Exception) -> str | None:
+    """What is wrong in RTQ["REDIS"], after this error of connecting; None: nothing that is certain.
+
+    Waiting does not fix an address or a file that is wrong. Called after connecting has failed only.
+    """
+    options = pool.connection_kwargs
+    if isinstance(pool, MasterPool) and pool.master.asked:
+        options = {**options, **dict(zip(("host", "port"), pool.master.asked, strict=True))}
+    if isinstance(error, MasterNotFoundError):
+        return _unknown_service(pool, str(error))
+    for name in _FILES:
+        if options.get(name) and not os.access(options[name], os.R_OK):
+            return f'RTQ["REDIS"] has {name}={options[name]!r}, a file that does not exist or cannot be read.'
+    if isinstance(error, redis_exceptions.InvalidResponse):
+        address = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
+        return f'RTQ["REDIS"] leads to {address}, where no Redis answers, but another server. Check host and port.'
+    return None
+
+
+def _unknown_service(pool: Any, text: str) -> str | None:
+    """Whether Sentinels answer that do not know the service."""
+    if text.count(" - ") >= len(pool.sentinel_manager.sentinels):
+        return None  # none has answered
+    for sentinel in pool.sentinel_manager.sentinels:
+        try:
+            names = sentinel.sentinel_masters()
+        except (redis_exceptions.RedisError, OSError):
+            continue
+        if pool.service_name in names:
+            return None
+        known_names = ", ".join(sorted(names)) or "none"
+        return f'The Sentinels do not know the service {pool.service_name!r} in RTQ["REDIS"]. They know: {known_names}.'
+    return None
+
+
+class RedisClient:
+    """Sends commands over the connections of one pool. Any thread may use it.
+
+    redis-py repeats no command. This does, once after a lost connection, for those that are safe to repeat (`resend`).
+    """
+
+    def __init__(self, pool: redis.ConnectionPool) -> None:
+        self._pool = pool
+        self._connections = IdleConnections(pool)
+
+    @property
+    def in_settings(self) -> InSettings:
+        """For errors about the server."""
+        return in_settings_of(self._pool)
+
+    @property
+    def connections_lost(self) -> int:
+        """Another number after each connection that ended. Only compare it with a former value."""
+        return self._connections.connections_lost
+
+    def execute_each(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
+        """The replies, in order; a command that was refused has its BrokerError in its place.
+
+        With `resend` the commands are sent once more when the connection turns out to be lost: only for commands that
+        may run twice. Raises BrokerUnavailable when there is no reply.
+        """
+        if not commands:
+            return []
+        try:
+            # Commands that may run twice find out by themselves that an idle connection was closed.
+            replies = self._exchange(commands, is_checked=not resend)
+        except BrokerUnavailable as error:
+            if not resend or not error.is_connection_lost:
+                raise
+            replies = self._exchange(commands)
+        for reply in replies:
+            if isinstance(reply, redis_exceptions.RedisError):
+                return self._mended(commands, replies)
+        return replies
+
+    def execute_one(self, command: Command, *, resend: bool = False) -> Any:
+        """The reply to one command. Raises BrokerError."""
+        (reply,) = self.execute_each((command,), resend=resend)
+        if isinstance(reply, BrokerError):
+            raise reply
+        return reply
+
+    def execute(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
+        """The replies to several commands. Raises the first BrokerError."""
+        return checked(self.execute_each(commands, resend=resend))
+
+    def run(self, steps: Steps[T]) -> T:
+        """Send what an operation yields, and return what it returns. Raises what it raises, and BrokerUnavailable."""
+        try:
+            commands = next(steps)
+            while True:
+                commands = steps.send(self.execute_each(commands, resend=True))
+        except StopIteration as end:
+            return cast(T, end.value)
+
+    def begin(self, commands: Sequence[Command]) -> Sent:
+        """Send commands that may run twice, without waiting for the replies: see run_together()."""
+        return Sent(self, self._connections, commands)
+
+    def close(self) -> None:
+        """Close all connections. The client may be used again."""
+        self._connections.close()
+
+    def _mended(self, commands: Sequence[Command], replies: list[Any]) -> list[Any]:
+        return translated(self._send_all(mended(commands, replies, self._pool)), self._connections)
+
+    def _send_all(self, steps: Mending) -> list[Any]:
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, Pause):
+                    time.sleep(step.seconds)
+                    step = steps.send([])
+                else:
+                    step = steps.send(self._exchange(step))
+        except StopIteration as end:
+            return cast(list[Any], end.value)
+
+    def _exchange(
+        self, commands: Sequence[Command], *, is_checked: bool = True, needs_first: bool = False
+    ) -> list[Any]:
+        try:
+            connection = self._connections.take(is_checked=is_checked)
+        except redis_exceptions.RedisError as error:
+            raise connect_error(self._pool, error) from error
+        try:
+            replies = (
+                exchange(connection, commands, needs_first=True) if needs_first else exchange(connection, commands)
+            )
+        except (redis_exceptions.RedisError, OSError) as error:
+            raise self._lost(connection, error) from error
+        except BaseException:
+            # A reply may be on its way: it must not be taken for the reply to another command.
+            self._connections.drop(connection)
+            raise
+        if len(replies) < len(commands):  # the others may block
+            self._connections.drop(connection)
+        else:
+            self._connections.give_back(connection)
+        return replies
+
+    def _lost(self, connection: Any, error: Exception) -> BrokerError:
+        """What to raise when there is no reply: the connection cannot be used any more."""
+        note_loss(connection)
+        self._connections.drop(connection)
+        self._connections.close_idle()  # they are as old: another try needs a new one
+        return translate_error(error, connection, self.in_settings)
+
+
+class Sent:
+    """Commands that are under way to Redis. For one thread, which calls replies() or give_up()."""
+
+    def __init__(self, client: RedisClient, connections: IdleConnections, commands: Sequence[Command]) -> None:
+        self._client, self._connections, self._commands = client, connections, commands
+        self._connection: Any = None  # None: they are sent with the question for the replies
+        if not command_hooks:  # a span is about one exchange
+            with suppress(redis_exceptions.RedisError, OSError):
+                self._connection = connections.take(is_checked=False)
+                send(self._connection, commands)
+
+    def replies(self) -> list[Any]:
+        """As from execute_each(), with the same errors."""
+        if self._connection is None:
+            return self._client.execute_each(self._commands, resend=True)
+        try:
+            replies = _read(self._connection, self._commands, needs_first=False)
+        except (redis_exceptions.RedisError, OSError) as error:
+            unavailable = self._client._lost(self._connection, error)
+            self._connection = None
+            if not isinstance(unavailable, BrokerUnavailable) or not unavailable.is_connection_lost:
+                raise unavailable from error
+            return self._client.execute_each(self._commands)
+        self._connections.give_back(self._connection)
+        self._connection = None
+        if any(isinstance(reply, redis_exceptions.RedisError) for reply in replies):
+            return self._client._mended(self._commands, replies)
+        return replies
+
+    def give_up(self) -> None:
+        """Nobody asks for the replies."""
+        if self._connection is not None:
+            self._connections.drop(self._connection)
+            self._connection = None
+
+
+def run_together(operations: Sequence[tuple[RedisClient, Steps[T]]]) -> list[T | BrokerError]:
+    """Run operations on several servers: in each round all packets are sent before a reply is read.
+
+    Returns what each of them returns, or its BrokerError.
+    """
+    ends: dict[int, T | BrokerError] = {}
+    replies: dict[int, list[Any]] = {}
+    while len(ends) < len(operations):
+        sent: dict[int, Sent] = {}
+        try:
+            for number, (client, steps) in enumerate(operations):
+                if number not in ends:
+                    try:
+                        sent[number] = client.begin(steps.send(replies[number]) if number in replies else next(steps))
+                    except StopIteration as end:
+                        ends[number] = end.value
+                    except BrokerError as error:
+                        ends[number] = error
+            for number, packet in sent.items():
+                try:
+                    replies[number] = packet.replies()
+                except BrokerError as error:
+                    ends[number] = error
+        finally:
+            for packet in sent.values():
+                packet.give_up()
+    return [ends[number] for number in range(len(operations))]
+
+
+class BlockingClient(RedisClient):
+    """Sends packets with commands that may block. Any thread may use it; each has a connection while it waits."""
+
+    def __init__(self, pool: redis.ConnectionPool) -> None:
+        super().__init__(pool)
+        self._connections = FewIdleConnections(pool)
+
+    def execute_blocking(self, first: Command, *others: Command) -> list[Any]:
+        """The replies to commands of which all but the first may block, in one round trip. All may run twice.
+
+        A command that was refused has its BrokerError in its place. Raises BrokerError if the first was refused: the
+        others, which depend on it, are given up then. Raises BrokerUnavailable when there is no reply.
+        """
+        commands = (first, *others)
+        replies = self._exchange(commands, needs_first=True)
+        if isinstance(replies[0], redis_exceptions.NoScriptError):
+            self._send_all(load_scripts([first], self.in_settings))
+            replies = self._exchange(commands, needs_first=True)
+        if has_moved(self._pool, replies[0]):
+            self._send_all(mended([first], replies[:1], self._pool))
+            replies = self._exchange(commands, needs_first=True)
+        if isinstance(replies[0], redis_exceptions.RedisError):
+            raise translated(replies[:1], self._connections)[0]
+        if any(has_moved(self._pool, reply) for reply in replies):  # those that block may not wait for their time again
+            return translated(replies, self._connections)
+        return self._mended(commands, replies)
+
+
+def mended(commands: Sequence[Command], replies: list[Any], pool: redis.ConnectionPool) -> Mending:
+    """The replies after what was not executed was sent again: calls of unknown scripts, what met a moving master."""
+    complete = partial(with_scripts, in_settings=in_settings_of(pool))
+    replies = yield from complete(commands, replies)
+    if isinstance(pool, MasterPool):
+        replies = yield from pool.master.resend(commands, replies, pool.patience_seconds, complete)
+    return replies
+
+
+def with_scripts(commands: Sequence[Command], replies: list[Any], in_settings: InSettings) -> Steps[list[Any]]:
+    """The replies after unknown scripts were loaded and called again, in one round trip."""
+    unknown = [i for i, reply in enumerate(replies) if isinstance(reply, redis_exceptions.NoScriptError)]
+    if unknown:
+        again = with_dependent(unknown, commands)
+        also = [commands[i] for i in again]
+        loaded = yield from load_scripts([commands[i] for i in unknown], in_settings, also=also)
+        for i, reply in zip(again, loaded, strict=True):
+            replies[i] = reply
+    return replies
+
+
+def load_scripts(
+    commands: Sequence[Command], in_settings: InSettings, *, also: Sequence[Command] = ()
+) -> Steps[list[Any]]:
+    """Load the scripts that these commands call. Returns the replies to `also`, sent after them. Raises BrokerError."""
+    texts = {script_of(command).text for command in commands}
+    replies = yield [*(("SCRIPT", "LOAD", text) for text in texts), *also]
+    for reply in replies[: len(texts)]:
+        if isinstance(reply, Exception):
+            raise translate_error(reply, None, in_settings) from reply
+    return replies[len(texts) :]
+
+
+def translated(replies: Sequence[Any], connections: IdleConnections) -> list[Any]:
+    """The replies with errors as BrokerError. After some of them a new connection may find the new primary."""
+    checked_replies, in_settings = [], in_settings_of(connections.pool)
+    for reply in replies:
+        if isinstance(reply, redis_exceptions.RedisError):
+            is_moving = has_moved(connections.pool, reply)
+            error = (
+                BrokerUnavailable(f"{_MOVING} ({reply})") if is_moving else translate_error(reply, None, in_settings)
+            )
+            error.__cause__ = reply
+            checked_replies.append(error)
+            if isinstance(error, BrokerUnavailable):
+                connections.close_idle()
+        else:
+            checked_replies.append(reply)
+    return checked_replies
+
+
+def send(connection: Any, commands: Sequence[Command]) -> None:
+    """Send commands over one connection, in one packet."""
+    connection.send_packed_command([b"".join(map(pack, commands))])
+
+
+def exchange(connection: Any, commands: Sequence[Command], *, needs_first: bool = False) -> list[Any]:
+    """Send commands over one connection and read a reply for each; errors are replies.
+
+    With `needs_first`, nothing else is read when the first command was refused.
+    """
+    if command_hooks:
+        return run_hooked(commands, lambda: _exchange(connection, commands, needs_first))
+    return _exchange(connection, commands, needs_first)
+
+
+def _exchange(connection: Any, commands: Sequence[Command], needs_first: bool) -> list[Any]:
+    send(connection, commands)
+    return _read(connection, commands, needs_first=needs_first)
+
+
+def _read(connection: Any, commands: Sequence[Command], *, needs_first: bool) -> list[Any]:
+    replies: list[Any] = []
+    for _ in commands:
+        try:
+            replies.append(connection.read_response())
+        except redis_exceptions.ResponseError as error:
+            replies.append(error)
+            if needs_first and len(replies) == 1:
+                break
+    return replies
+
+
+def as_dict(reply: Any) -> dict[bytes, bytes]:
+    """The flat list that HGETALL replies, as a dictionary."""
+    return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+def clock_ms(reply: Any) -> int:
+    """The reply to TIME, in milliseconds."""
+    seconds, micros = reply
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+_MOVING = (
+    "Redis cannot serve now: the slot of the queues moves between nodes of the Cluster. If the move was broken off: "
+    "redis-cli --cluster fix"
+)
+_SLOW_CONNECT = (
+    "Redis cannot be reached: connecting took too long. Check address and firewall, and for a rediss:// URL that the "
+    "port speaks TLS."
+)
+
+
+def connect_error(pool: redis.ConnectionPool, error: Exception) -> BrokerError:
+    """An error of redis-py, while it connected, as a BrokerError."""
+    reason = wrong_address(pool, error)
+    in_settings = in_settings_of(pool)
+    return BrokerRefused(in_settings(reason)) if reason else translate_error(error, pool.connection_kwargs, in_settings)
+
+
+def in_settings_of(pool: Any) -> InSettings:
+    """What ConnectionSettings gave to a pool."""
+    return getattr(pool, "in_settings", str)
+
+
+def translate_error(error: BaseException, lost: Any = None, in_settings: InSettings = str) -> BrokerError:
+    """An error of redis-py as a BrokerError.
+
+    `lost`: the connection without a reply, or the arguments of the one that was not made. redis-py does not say in all
+    errors where it led, and a project may have many servers.
+    """
+    text = str(error)
+    if isinstance(error, redis_exceptions.OutOfMemoryError) or _FULL.search(text):
+        return BrokerFull(
+            f"Redis is out of memory, and nothing was stored. Raise its maxmemory, or let workers catch up. ({text})"
+        )
+    if isinstance(error, redis_exceptions.TimeoutError):
+        slow = _SLOW_CONNECT if text.startswith("Timeout connecting") else f"Redis did not answer in time: {text}"
+        return BrokerUnavailable(_with_address(slow, lost))
+    if isinstance(error, _TEMPORARY_ERRORS) or _TEMPORARY.search(text):
+        return BrokerUnavailable(f"Redis cannot serve now: {text}")
+    if reason := _refusal(error, text):
+        return BrokerRefused(_with_address(in_settings(reason), lost))
+    if isinstance(error, MasterNotFoundError):  # its text continues with what each Sentinel said, in full
+        head, _, errors = text.partition(" : ")
+        return _connection_lost(f"No Sentinel names a master: {head}{'. Not all Sentinels answer' if errors else ''}")
+    if isinstance(error, redis_exceptions.ConnectionError | OSError):
+        what = "Redis cannot be reached" if _NOT_CONNECTED.match(text) else "The connection to Redis was lost"
+        return _connection_lost(_with_address(f"{what}: {text}", lost))
+    cure = f". {in_settings(_PERMISSIONS)}" if _NOT_PERMITTED.search(text) else ""
+    return BrokerError(f"Redis refused a command: {type(error).__name__}: {text}{cure}")
+
+
+def _with_address(text: str, lost: Any) -> str:
+    """The text with the address of the server, unless it has it or that is not known."""
+    of_lost = lost.get if isinstance(lost, Mapping) else partial(getattr, lost)
+    where = of_lost("path", None) or (of_lost("host", None) and f"{of_lost('host', None)}:{of_lost('port', 6379)}")
+    return text if not where or where in text else f"{text} ({where})"
+
+
+def _refusal(error: BaseException, text: str) -> str | None:
+    """What is wrong in RTQ["REDIS"], if waiting does not help."""
+    if isinstance(error, redis_exceptions.AuthenticationError | redis_exceptions.AuthorizationError):
+        return f'Redis refused the credentials in RTQ["REDIS"]: {text}'
+    if isinstance(error, _OF_CLUSTER):
+        return LEADS_TO_CLUSTER
+    if isinstance(error, WrongAddress):
+        return text
+    return f'Redis cannot be used as RTQ["REDIS"] says: {text}' if _REFUSED.search(text) else None
+
+
+def _connection_lost(text: str) -> BrokerUnavailable:
+    error = BrokerUnavailable(text)
+    error.is_connection_lost = True
+    return error

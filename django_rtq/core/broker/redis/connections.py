@@ -1,0 +1,256 @@
+"""How to reach Redis, and the two kinds of connections: a pool for commands, and one connection that blocks."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+import redis
+from redis.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
+
+from django_rtq.core.broker.redis.client import LEADS_TO_CLUSTER, InSettings
+from django_rtq.core.broker.redis.masters import MasterPool, no_retry
+from django_rtq.exceptions import BrokerError, ConfigurationError
+from django_rtq.scale.sentinel import SentinelService
+
+if TYPE_CHECKING:
+    from django_rtq.scale.cluster import ClusterSlot
+
+OLDEST_SERVER = (6, 2)  # of Redis; Valkey began with 7.2
+#: Timeouts of commands and of connecting, unless RTQ sets others.
+COMMAND_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
+#: A connection that was idle for longer is checked with a PING before it is used.
+HEALTH_CHECK_SECONDS = 30
+#: A safeguard against leaks: above it redis-py raises an error instead of waiting.
+MAX_CONNECTIONS = 1000
+
+#: How the kernel watches connections that block: a server that has not answered it for 15 seconds is gone.
+KEEPALIVE = {
+    getattr(socket, name): value
+    for name, value in {
+        "TCP_KEEPIDLE": 5,
+        "TCP_KEEPINTVL": 5,
+        "TCP_KEEPCNT": 2,
+        "TCP_USER_TIMEOUT": 15_000,  # ms; for what was sent and not acknowledged
+    }.items()
+    if hasattr(socket, name)  # Linux has all of them
+}
+
+# The arguments of redis-py's connections that name the server and the credentials (beside ssl_…).
+_IDENTITY = frozenset(
+    {
+        "host",
+        "port",
+        "path",
+        "socket_type",
+        "username",
+        "password",
+        "credential_provider",
+        "redis_connect_func",
+        "protocol",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings:
+    """How to reach Redis: everything needed to make connections of our own.
+
+    It holds the credentials, but neither str() nor repr() shows them.
+    """
+
+    connection_class: type[AbstractConnection] = Connection
+    db: int = 0
+    #: Host, credentials, TLS: arguments of the connection class that the project decides.
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+    sentinel: SentinelService | None = None
+    cluster: ClusterSlot | None = None
+    socket_timeout: float = COMMAND_SECONDS  # seconds until a command raises redis.TimeoutError
+    connect_timeout: float = CONNECT_SECONDS
+    in_settings: InSettings = field(default=str, repr=False, compare=False)
+
+    @property
+    def reconnect_seconds(self) -> float:
+        """How long a worker may wait between two tries to connect: a replica may be promoted meanwhile."""
+        return 5.0 if self.sentinel is None and self.cluster is None else 1.0
+
+    def of_node(self, host: str, port: int) -> ConnectionSettings:
+        """How to reach one node of the Cluster, and no other."""
+        assert self.cluster is not None
+        arguments = {**self.arguments, "host": host, "port": port}
+        return replace(self, connection_class=self.cluster.connection_class, arguments=arguments, cluster=None)
+
+    def command_pool(self, *, role: str) -> redis.ConnectionPool:
+        """A new pool for commands; the caller disconnects it. It never retries by itself."""
+        return self._pool(role=role, socket_timeout=self.socket_timeout, health_check_interval=HEALTH_CHECK_SECONDS)
+
+    def blocking_connection(self, *, role: str, block_seconds: float) -> AbstractConnection:
+        """One connection, not connected yet, for reads that block for up to ``block_seconds``.
+
+        With Sentinel, every connect() asks for the current master.
+        """
+        return cast(AbstractConnection, self.blocking_pool(role=role, block_seconds=block_seconds).make_connection())
+
+    def blocking_pool(self, *, role: str, block_seconds: float) -> redis.ConnectionPool:
+        """A new pool for reads that block for up to ``block_seconds``; the caller disconnects it."""
+        # No health check: a PING before each read would cost a round trip. The kernel notices a server that is gone.
+        return self._pool(
+            role=role,
+            socket_timeout=block_seconds + self.socket_timeout,
+            health_check_interval=0,
+            socket_keepalive_options=KEEPALIVE,
+        )
+
+    def _pool(self, **options: Any) -> redis.ConnectionPool:
+        pool: Any = self._new_pool(**options)
+        pool.in_settings = self.in_settings
+        return cast(redis.ConnectionPool, pool)
+
+    def _new_pool(self, *, role: str, **options: Any) -> redis.ConnectionPool:
+        ours = {
+            "db": self.db,
+            "client_name": f"rtq:{role}",
+            "socket_connect_timeout": self.connect_timeout,
+            # A command whose reply got lost may have run. Only its caller knows whether to send it again.
+            "retry": no_retry(),
+            "decode_responses": False,
+            # Replies differ in RESP3, which is the default of redis-py 8 only.
+            "protocol": 2,
+        }
+        accepted = argument_names(self.connection_class)
+        if "driver_info" in accepted:
+            ours["driver_info"] = _driver_info()
+        if "socket_keepalive" in accepted:
+            ours["socket_keepalive"] = True
+        else:  # a Unix socket
+            options.pop("socket_keepalive_options", None)
+        arguments = {**self.arguments, **ours, **options}
+        service = self.sentinel or self.cluster
+        if service is None:
+            is_unix = self.connection_class is UnixDomainSocketConnection
+            return redis.ConnectionPool(
+                connection_class=_UnixConnection if is_unix else self.connection_class,
+                max_connections=MAX_CONNECTIONS,
+                **arguments,
+            )
+        return MasterPool(
+            service,
+            patience_seconds=self.socket_timeout,
+            connection_class=self.connection_class,
+            max_connections=MAX_CONNECTIONS,
+            **arguments,
+        )
+
+    def __str__(self) -> str:
+        if self.cluster is not None:
+            scheme = "rediss" if issubclass(self.connection_class, SSLConnection) else "redis"
+            return f"{scheme}+cluster://{','.join(_address(host, port) for host, port in self.cluster.addresses)}"
+        if self.sentinel is not None:
+            sentinels = ",".join(_address(host, port) for host, port in self.sentinel.addresses)
+            return f"sentinel://{sentinels}/{self.sentinel.service}/{self.db}"
+        if issubclass(self.connection_class, UnixDomainSocketConnection):
+            return f"unix://{self.arguments.get('path', '')}?db={self.db}"
+        scheme = "rediss" if issubclass(self.connection_class, SSLConnection) else "redis"
+        address = _address(self.arguments.get("host", "localhost"), self.arguments.get("port", 6379))
+        return f"{scheme}://{address}/{self.db}"
+
+
+class _UnixConnection(UnixDomainSocketConnection):
+    """redis-py before 5.0.7 drops the timeout of a Unix socket, and waits forever."""
+
+    def __init__(self, *, socket_timeout: float, **arguments: Any) -> None:
+        super().__init__(socket_timeout=socket_timeout, **arguments)  # type: ignore[no-untyped-call]
+        self.socket_timeout = socket_timeout
+
+
+@cache
+def _driver_info() -> Any:
+    """What redis-py says of itself to the server: it would read its own version from a file for each connection."""
+    return redis.DriverInfo()
+
+
+def argument_names(connection_class: type) -> frozenset[str]:
+    """The arguments that a connection class and its bases accept. They differ between versions of redis-py."""
+    return _named_by(*connection_class.__mro__)
+
+
+def identity_arguments(connection_class: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of another client's connections that are also used for ours.
+
+    Host, credentials and TLS are; timeouts, retries, decoding and what a pool adds for itself are not. Of a class that
+    is not redis-py's, all arguments that redis-py does not know are kept.
+    """
+    accepted = argument_names(connection_class)
+    redis_own = _named_by(*(base for base in connection_class.__mro__ if _is_redis_own(base)))
+
+    def is_kept(name: str, value: Any) -> bool:
+        if name in _IDENTITY:
+            return name in accepted and value is not None  # a protocol of None would override ours
+        if name.startswith("ssl_"):
+            return name in accepted  # None has a meaning: ssl_cert_reqs=None is "do not check"
+        # "connection_pool" is how a Sentinel pool passes itself to its connections.
+        return not _is_redis_own(connection_class) and name not in redis_own | {"connection_pool"}
+
+    return {name: value for name, value in arguments.items() if is_kept(name, value)}
+
+
+@cache
+def _named_by(*classes: type) -> frozenset[str]:
+    return frozenset(
+        name
+        for base in classes
+        if base is not object and "__init__" in vars(base)  # to read a signature in C takes long
+        for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items()
+        if name != "self" and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    )
+
+
+def _is_redis_own(connection_class: type) -> bool:
+    return connection_class.__module__.partition(".")[0] == "redis"
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_too_old_for(hello: Any) -> bool:
+    """Whether the server does not know the command HELLO: Redis before 6.0, or a proxy."""
+    return isinstance(hello, BrokerError) and "unknown command" in str(hello)
+
+
+def version_in(info: Any) -> str:
+    """The version of Redis in the reply to INFO; "" if it refused, or does not say."""
+    text = b"" if isinstance(info, BrokerError) else info
+    version = re.search(rb"^redis_version:(\S+)", text, re.MULTILINE)
+    return version[1].decode() if version else ""
+
+
+def check_server_version(version: str, in_settings: InSettings) -> None:
+    """Raises ConfigurationError for a Redis that is too old. Ignores what is no version."""
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if len(numbers) == 2 and numbers < OLDEST_SERVER:
+        raise ConfigurationError(
+            in_settings(f'RTQ["REDIS"] leads to Redis {version}, which is too old: django_rtq needs Redis ')
+            + f"{'.'.join(map(str, OLDEST_SERVER))} or newer, or Valkey."
+        )
+
+
+def check_server_mode(hello: Any, in_settings: InSettings, *, in_cluster: bool = False) -> None:
+    """Raises ConfigurationError if the reply to HELLO is of an unnamed Cluster, a Sentinel or an old server. Ignores
+    errors."""
+    told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
+    if told.get(b"server") == b"redis":  # others have numbers of their own
+        check_server_version(told.get(b"version", b"").decode(), in_settings)
+    if told.get(b"mode") == b"cluster" and not in_cluster:
+        raise ConfigurationError(in_settings(LEADS_TO_CLUSTER))
+    if told.get(b"mode") == b"sentinel":
+        raise ConfigurationError(
+            in_settings('RTQ["REDIS"] leads to a Sentinel, which holds no data. Write ')
+            + '{"sentinels": [(host, port)], "service": …}.'
+        )

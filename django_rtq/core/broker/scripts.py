@@ -1,0 +1,194 @@
+"""The Lua scripts, and how one is called.
+
+The header of a file is its signature. ``-- uses:`` names the parts in lua/lib/ that it calls, which may use others.
+``-- keys:`` names the keys of the queue that a script uses: see keys.py for their types and meaning. The script has
+them from ``named()``, which is generated here from that line.
+
+A call declares one key for each queue, its tag, and ``named()`` appends the names of the keys to it. In a Cluster it
+declares two at least: see keys.py.
+
+linker.py puts a script together with what it uses of its parts.
+
+A file is read when its script is called first; an upgrade in between is noticed. A process that runs for long reads all
+files when it starts. Each script is put together when it is called first: that takes longer, and few are called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+
+from django_rtq.core.broker.keys import QUEUE_KEYS, QueueKeys
+from django_rtq.core.broker.linker import link
+from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA, Argument, Command, LuaScript
+from django_rtq.core.broker.redis.speedups import TextCommand
+from django_rtq.exceptions import BrokerRefused
+
+AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes some 8,000 values
+
+_USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
+_KEYS = re.compile(r"^-- keys: (.*(?:\n--  .*)*)", re.MULTILINE)  # the next lines go on with two spaces
+# One constructor with all fields: a table that grows key by key is reallocated five times.
+_NAMED = """
+local function named(place)
+  local tag = KEYS[place or 1]
+  return {{ {fields} }}
+end
+"""
+
+
+class Script:
+    """One verb or query: the text that Redis runs, and the keys that it gets. Its file is read on first use."""
+
+    def __init__(self, name: str, folder: str) -> None:
+        self.name = name
+        self._folder = folder
+        self._heads: dict[bytes, tuple[Argument, ...]] = {}
+        self._text_commands: dict[bytes, TextCommand] = {}
+
+    @cached_property
+    def text(self) -> str:
+        """What Redis runs: named(), what the script uses of the parts, and its own file. Raises BrokerRefused."""
+        return "\n".join([_named(self.key_names), link(self._source, _parts(self._source))])
+
+    @cached_property
+    def sha(self) -> bytes:
+        """The digest by which EVALSHA names the script."""
+        sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest().encode()
+        SCRIPTS_BY_SHA[sha] = LuaScript(self.name, self.text)
+        return sha
+
+    @cached_property
+    def key_names(self) -> list[str]:
+        """The keys that it uses. Raises LookupError for one that keys.py does not know."""
+        found = _KEYS.search(self._source)
+        names = found[1].replace("\n--", " ").split() if found else []
+        if unknown := [name for name in names if name not in QUEUE_KEYS and name != "running"]:
+            raise LookupError(f"{self.name}.lua names keys that no queue has: {', '.join(unknown)}")
+        return names
+
+    @property
+    def _source(self) -> str:
+        return _read(self._folder, self.name)
+
+    @cached_property
+    def needs_worker(self) -> bool:
+        """Whether it gets the processing list of one worker."""
+        return "running" in self.key_names
+
+    def call(self, keys: QueueKeys, arguments: Iterable[Argument], *, worker: str = "") -> Command:
+        """The command that runs this script on one queue."""
+        return (*self.head(keys, worker=worker), *arguments)
+
+    def call_many(self, queues: Sequence[QueueKeys], arguments: Iterable[Argument], *, worker: str = "") -> Command:
+        """The command that runs this script on several queues that share a server.
+
+        `worker` has a processing list in the first of them.
+        """
+        tags = [keys.tag for keys in queues]
+        if worker:
+            tags.insert(1, queues[0].running(worker))
+        if queues[0].guard and len(set(tags)) == 1:
+            tags.append(queues[0].guard)
+        return (b"EVALSHA", self.sha, len(tags), *tags, *arguments)
+
+    def head(self, keys: QueueKeys, *, worker: str = "") -> tuple[Argument, ...]:
+        """The start of every call on a queue: the script, the queue's tag, and the processing list if it needs one."""
+        if self.needs_worker:
+            return self._head(keys, worker)
+        head = self._heads.get(keys.tag)
+        if head is None:
+            head = self._heads[keys.tag] = self._head(keys, worker)
+        return head
+
+    def packed_call(self, keys: QueueKeys, arguments: Sequence[str | int]) -> Command:
+        """call() for a script without a worker and with few arguments, packed faster: see TextCommand."""
+        command = self._text_commands.get(keys.tag)
+        if command is None:
+            command = self._text_commands[keys.tag] = TextCommand(self.head(keys))
+        return command.pack(arguments) or self.call(keys, arguments)
+
+    def _head(self, keys: QueueKeys, worker: str) -> tuple[Argument, ...]:
+        if self.needs_worker:
+            return (b"EVALSHA", self.sha, 2, keys.tag, keys.running(worker))
+        if keys.guard:
+            return (b"EVALSHA", self.sha, 2, keys.tag, keys.guard)
+        return (b"EVALSHA", self.sha, 1, keys.tag)
+
+
+def _named(names: Sequence[str]) -> str:
+    """Lua code of named(): the keys by name of the queue whose tag is the key at that place."""
+    fields = [
+        f'{name} = tag .. "{QUEUE_KEYS[name].name}"' if name in QUEUE_KEYS else f"{name} = KEYS[2]" for name in names
+    ]
+    return _NAMED.format(fields=", ".join(fields))
+
+
+def _parts(source: str, found: dict[str, str] | None = None) -> dict[str, str]:
+    """The parts that a file uses, each once and behind those that it uses itself: name -> text."""
+    found = {} if found is None else found
+    uses = _USES.search(source)
+    for name in uses[1].split() if uses else ():
+        if name not in found:
+            part = _read("lib", name)
+            _parts(part, found)
+            found[name] = part
+    return found
+
+
+@cache
+def _read(folder: str, name: str) -> str:
+    """The text of a file. Raises BrokerRefused if it is of another version than this process."""
+    try:
+        text = (_LUA / folder / f"{name}.lua").read_text()
+    except OSError as error:
+        raise BrokerRefused(f"{error}. Was django_rtq upgraded? Restart this process.") from error
+    _check_version()
+    return text
+
+
+def _names_in(folder: str) -> list[str]:
+    return sorted(file.name.removesuffix(".lua") for file in (_LUA / folder).iterdir() if file.name.endswith(".lua"))
+
+
+def _scripts_in(folder: str) -> dict[str, Script]:
+    return {name: Script(name, folder) for name in _names_in(folder)}
+
+
+def _check_version() -> None:
+    """Raises BrokerRefused if an upgrade has replaced the package since this process started.
+
+    Code and scripts of two versions may not agree on arguments. What was read before remains in use.
+    """
+    if _stamp_of_package() == _STAMP:
+        return
+    own = sys.modules["django_rtq"].__version__
+    found = re.search(r'^__version__ = "(.*)"', _PACKAGE.read_text(), re.MULTILINE)
+    if found and found[1] != own:
+        raise BrokerRefused(
+            f"django_rtq was upgraded from {own} to {found[1]} while this process was running. Restart it."
+        )
+
+
+def _stamp_of_package() -> int:
+    try:
+        return _PACKAGE.stat().st_mtime_ns
+    except OSError:  # it has only compiled files, for instance
+        return 0
+
+
+def read_all() -> None:
+    """Read every file now, for a process that runs for long: it must not read files of a later version."""
+    for folder in ("", "queries", "lib"):
+        for name in _names_in(folder):
+            _read(folder, name)
+
+
+_PACKAGE = Path(__file__).parents[2] / "__init__.py"
+_STAMP = _stamp_of_package()
+_LUA = Path(__file__).parent / "lua"
+SCRIPTS = _scripts_in("") | _scripts_in("queries")

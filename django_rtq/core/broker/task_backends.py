@@ -1,0 +1,259 @@
+"""Which Redis a backend in TASKS uses: RTQ["REDIS"], or that of its OPTIONS (D93); and the places of shards.
+
+A shard is a place like the Redis of a backend: it has a broker and an inspector of its own. Shard 0 has the name "", as
+RTQ["REDIS"] without shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+from django_rtq.core.conf.config import (
+    Config,
+    config_of_backend,
+    get_config,
+    is_all_in_test_redis,
+    is_ours,
+    task_backends,
+)
+from django_rtq.core.jobs.job import shard_in
+from django_rtq.core.validation import did_you_mean
+from django_rtq.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from django_rtq.core.broker.redis.connections import ConnectionSettings
+
+#: The options of a backend that say where its jobs are. One is enough: then the others are those of RTQ.
+REDIS_OPTIONS = ("REDIS", "DB", "PREFIX")
+
+
+class UnknownPlace(ConfigurationError):
+    """TASKS has no such backend, or RTQ["SHARDS"] no such shard."""
+
+
+_SHARD = "#"  # and its number: the name of the place of a shard
+
+#: What a command or a page of the admin looks at: a backend, "" for RTQ["REDIS"], or _SHARD for all shards at once.
+_viewed: ContextVar[str] = ContextVar("rtq_viewed_backend", default="")
+
+
+def viewed_backend() -> str:
+    """The backend that is looked at; "": RTQ["REDIS"], or all shards: then it is shard 0 for what is there only."""
+    place = _viewed.get()
+    return "" if place == _SHARD else place
+
+
+def views_all_shards() -> bool:
+    """Whether all shards are looked at, at once."""
+    return _viewed.get() == _SHARD
+
+
+@contextmanager
+def view_all_shards() -> Iterator[None]:
+    """A block in which views_all_shards()."""
+    token = _viewed.set(_SHARD)
+    try:
+        yield
+    finally:
+        _viewed.reset(token)
+
+
+@contextmanager
+def view_backend(backend: str) -> Iterator[None]:
+    """A block in which get_inspector() and get_broker() without an argument are those of a backend in TASKS.
+
+    Not for code of the project that enqueues: its jobs go where their tasks say. Raises ConfigurationError.
+    """
+    token = _viewed.set(place_of(backend))
+    try:
+        yield
+    finally:
+        _viewed.reset(token)
+
+
+@cache
+def place_of(backend: str) -> str:
+    """The name of the Redis of a backend in TASKS: "" is RTQ["REDIS"], others have the first alias that names them.
+
+    Two backends with one server, database and prefix are in one place. Raises ConfigurationError.
+    """
+    if not backend:
+        return ""
+    if backend.startswith(_SHARD):
+        return _place_of_shard(backend)
+    if backend not in task_backends():
+        hint = did_you_mean(backend, task_backends(), quoted=True)
+        raise UnknownPlace(f"TASKS has no backend {backend!r}.{hint}")
+    if not _own_options(backend) or is_all_in_test_redis():
+        return ""
+    address = _address(backend)
+    if address == _address(""):
+        return ""
+    return next((alias for alias in _backends_with_redis() if _address(alias) == address), backend)
+
+
+def _place_of_shard(name: str) -> str:
+    numbers = shard_numbers()
+    if is_all_in_test_redis() or name == _SHARD + "0":
+        return ""
+    if name not in map(shard_place, numbers):
+        known = ", ".join(map(str, numbers)) or "none"
+        raise UnknownPlace(f'There is no shard {name[1:]} in RTQ["SHARDS"]. There are: {known}.')
+    return name
+
+
+@cache
+def shard_place(number: int) -> str:
+    """The name of the place of a shard."""
+    return f"{_SHARD}{number}" if number else ""
+
+
+def shard_of(place: str) -> int | None:
+    """The number of the shard in this place; None: it is none."""
+    if place.startswith(_SHARD):
+        return int(place[1:])
+    return 0 if not place and get_config().shards is not None else None
+
+
+def pinned_in(place: str) -> str:
+    """The backend of jobs that have to be in this place, whatever their client."""
+    number = shard_of(place)
+    return place if number is None else f"{_SHARD}{number}"
+
+
+def shard_pinned_in(backend: str) -> int | None:
+    """The shard of jobs with a backend of pinned_in(); None for others."""
+    return int(backend[1:]) if backend.startswith(_SHARD) and shard_numbers() else None
+
+
+def alias_of(place: str) -> str:
+    """The alias of the backend in TASKS that names this place; "" for RTQ["REDIS"] and shards."""
+    return "" if place.startswith(_SHARD) else place
+
+
+def shard_numbers() -> list[int]:
+    """All shards in RTQ["SHARDS"]; none without it. In tests with one Redis for all there are none."""
+    shards = get_config().shards
+    if shards is None or is_all_in_test_redis():
+        return []
+    return list(range(shards))
+
+
+def place_of_job(backend: str, job_id: str) -> str:
+    """Where a job, or a workflow, of a backend is: the place of the backend, or of the shard that the id names."""
+    if get_config().shards is None or place_of(backend):
+        return backend
+    number = shard_in(job_id)
+    return shard_place(number) if number in shard_numbers() else backend
+
+
+def shard_places() -> list[str]:
+    """The places of all shards; RTQ["REDIS"] alone without them."""
+    return [shard_place(number) for number in shard_numbers()] or [""]
+
+
+def is_in(backend: str, place: str) -> bool:
+    """Whether a backend has its jobs in this place. False for one that TASKS does not have any more."""
+    return (not backend or backend in task_backends()) and place_of(backend) == place
+
+
+def places() -> list[str]:
+    """All of them, RTQ["REDIS"] or the shards first. Raises ConfigurationError."""
+    return list(dict.fromkeys([*shard_places(), *map(place_of, _backends_with_redis())]))
+
+
+def backends_in(place: str) -> list[str]:
+    """The aliases in TASKS whose jobs are in this place. Raises ConfigurationError."""
+    return [alias for alias in _our_backends() if place_of(alias) == place]
+
+
+def queues_in(place: str) -> set[str]:
+    """The queues that TASKS names for backends in this place. Raises ConfigurationError."""
+    backends = task_backends()
+    return {name for alias in backends_in(place) for name in backends[alias]["QUEUES"]}
+
+
+def queues_of_settings(backend: str) -> set[str]:
+    """The queues that settings name, in the Redis of a backend in TASKS; "": in RTQ["REDIS"], or in all shards."""
+    place, config = place_of(backend), get_config()
+    if place and shard_of(place) is None:
+        return queues_in(place)
+    of_mail = filter(None, [config.email.get("queue_name")])
+    return {config.default_queue, *config.queues, *of_mail, *queues_in("")}
+
+
+def config_of(backend: str) -> Config:
+    """The settings of the Redis of a backend, of a shard, or of RTQ["REDIS"]. Raises ConfigurationError."""
+    return _read(backend)[0] if backend or get_config().shards is not None else get_config()
+
+
+def connection_settings_of(backend: str) -> ConnectionSettings:
+    """How to connect to the Redis of a backend. Opens no connection. Raises ConfigurationError."""
+    return _read(backend)[1]
+
+
+def _read(backend: str) -> tuple[Config, ConnectionSettings]:
+    from django_rtq.core.broker.redis.settings import read_connection_settings  # with it comes redis-py
+
+    options = _own_options(backend)
+    try:
+        if options:
+            config = config_of_backend(options)
+        else:
+            number = shard_of(backend) if shard_numbers() else None
+            config = get_config() if number is None else _config_of_shard(number)
+        return config, read_connection_settings(config)
+    except ConfigurationError as error:
+        raise ConfigurationError(in_settings(str(error), backend)) from error
+
+
+def in_settings(text: str, backend: str) -> str:
+    """What is said of RTQ["REDIS"], said of the setting that takes its place for a backend."""
+    return text.replace('RTQ["', f'TASKS[{backend!r}]["OPTIONS"]["') if _own_options(backend) else text
+
+
+def _config_of_shard(number: int) -> Config:
+    """The settings with the place of a shard, and its share of the limits of queues."""
+    from django_rtq.scale.shard_options import share_of
+
+    config = get_config()
+    assert config.shards is not None
+    queues = share_of(config.queues, number, config.shards)
+    if not number:
+        return replace(config, queues=queues)
+    from django_rtq.scale.cluster import tag_of_shard
+
+    return replace(config, queues=queues, prefix=tag_of_shard(config.prefix, number, config.shards))
+
+
+def _address(backend: str) -> tuple[str, str]:
+    config, connection_settings = _read(backend)
+    return str(connection_settings), config.prefix
+
+
+def _our_backends() -> list[str]:
+    return [alias for alias, backend in task_backends().items() if is_ours(backend)]
+
+
+def _backends_with_redis() -> list[str]:
+    return [alias for alias in _our_backends() if _own_options(alias)]
+
+
+def _own_options(backend: str) -> Mapping[str, Any]:
+    options = task_backends()[backend]["OPTIONS"] if backend and not backend.startswith(_SHARD) else {}
+    return {name: options[name] for name in REDIS_OPTIONS if name in options}
+
+
+@receiver(setting_changed)
+def forget_places(*, setting: str, **kwargs: object) -> None:
+    """Ask the settings again when a test overrides them."""
+    if setting in ("RTQ", "TASKS", "CACHES", "DEBUG"):
+        place_of.cache_clear()

@@ -1,3 +1,0 @@
-"""The same on a master of a Cluster, which has our slot and no other."""
-
-from tests.broker.test_claim import *  # noqa: F403

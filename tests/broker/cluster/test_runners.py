@@ -1,3 +1,0 @@
-"""The same on a master of a Cluster, which has our slot and no other: who runs a job where there are many workers."""
-
-from tests.broker.test_runners import *  # noqa: F403

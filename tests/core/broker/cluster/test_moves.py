@@ -1,0 +1,228 @@
+"""A slot that moves to another master key by key: nothing is lost, and nobody is refused."""
+
+import asyncio
+import threading
+
+import pytest
+import redis as redis_py
+from django.test import override_settings
+from redis.exceptions import AskError, TryAgainError
+
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.redis.blocking_reader import BlockingReader
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.settlement import Settlement
+from django_rtq.exceptions import BrokerError
+from tests.app import tasks
+from tests.support.jobs import QUEUE, new_job
+from tests.support.redis_cluster import SLOT, PrivateCluster, ask, owner_seen_by
+from tests.support.waiting import wait_until
+
+WORKER = "w1"
+
+
+@pytest.fixture(scope="module")
+def movable():
+    """A Cluster whose slot these tests move."""
+    with PrivateCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def broker(movable):
+    """The broker of this process, whose Redis is that Cluster."""
+    with override_settings(RTQ={"REDIS": {"cluster": movable.addresses[:2]}}):
+        broker = get_broker()
+        yield broker
+        broker.close()
+    for server in movable.servers:
+        ask(server, "FLUSHALL")
+
+
+@pytest.fixture
+def half_moved(broker, movable):
+    """The masters between which the slot moves, with some keys on either side. Both know all scripts."""
+    broker.sign_on([QUEUE], WORKER)
+    broker.enqueue(QUEUE, [new_job(f"job-{n}", client=f"c{n}") for n in range(5)])
+    source, target = movable.begin_move()
+    movable.move_keys(source, target, most=5)
+    for server in (source, target):
+        for script in SCRIPTS.values():
+            ask(server, "SCRIPT LOAD", script.text)
+    yield source, target
+    movable.move_keys(source, target)
+    movable.end_move(source, target)
+
+
+def command_of(script, keys):
+    """A call of a script: nobody looks at its arguments."""
+    several = script.name in ("claim", "pulse")
+    return script.call_many([keys], ()) if several else script.call(keys, (), worker=WORKER)
+
+
+def ask_the_target(server, command):
+    """The reply of the new master to a client that does as the old one says."""
+    with redis_py.Redis(port=server.port, protocol=2, single_connection_client=True) as client:
+        client.execute_command("ASKING")
+        return client.execute_command(*command)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_neither_master_runs_a_script_while_the_slot_moves(broker, half_moved, several):
+    source, target = half_moved
+    keys = broker.keys.of(QUEUE)
+    commands = [command_of(script, keys) for script in SCRIPTS.values()]
+    if several:
+        queues = [keys, broker.keys.of("low")]
+        commands = [SCRIPTS[name].call_many(queues, ()) for name in ("claim", "move", "pulse")]
+
+    for command in commands:
+        with pytest.raises((AskError, TryAgainError)):
+            ask(source, *command)
+        with pytest.raises(TryAgainError):
+            ask_the_target(target, command)
+
+
+def test_with_one_declared_name_the_new_master_would_run_it_without_its_data(broker, half_moved):
+    source, target = half_moved
+    script, keys = SCRIPTS["enqueue"], broker.keys.of(QUEUE)
+    arguments = script.call(keys, ("f" * 32, "0", "3", "", "", "", "{}"))[5:]
+    command = ("EVALSHA", script.sha, 1, keys.tag, *arguments)
+
+    with pytest.raises(AskError):
+        ask(source, *command)
+    assert ask_the_target(target, command) == b"ok"
+    ask_the_target(target, ("HDEL", keys.jobs, "f" * 32))
+
+
+class Producer(threading.Thread):
+    """Enqueues until it is told to stop."""
+
+    def __init__(self, broker, name):
+        super().__init__()
+        self._broker, self._name, self._is_over = broker, name, threading.Event()
+        self.accepted, self.errors = [], []
+
+    def run(self):
+        number = 0
+        while not self._is_over.is_set():
+            number += 1
+            job = new_job(f"{self._name}-{number}", client=f"c{number % 7}")
+            try:
+                assert self._broker.enqueue(QUEUE, [job]) == ["ok"]
+                self.accepted.append(job.id)
+            except BrokerError as error:
+                self.errors.append(error)
+            self._is_over.wait(0.002)
+
+    def stop(self):
+        self._is_over.set()
+        self.join()
+
+
+class Consumer(Producer):
+    """Claims jobs and acknowledges them with the next claim."""
+
+    def run(self):
+        self._broker.sign_on([QUEUE], WORKER)
+        done, is_over = [], False
+        while not is_over or done:
+            is_over = self._is_over.is_set()  # before the claim: what was enqueued until then is claimed
+            settlement = Settlement()
+            for job_id in done:
+                settlement.add_ack(job_id, 0, "")
+            try:
+                result = self._broker.claim(WORKER, [QUEUE], 20, settlements={QUEUE: settlement})
+            except BrokerError as error:
+                self.errors.append(error)
+                continue
+            if result.error:
+                self.errors.append(result.error)
+            done = [job_id.decode() for claimed in result.claimed for job_id in claimed.ids]
+            self.accepted += done
+
+
+def test_a_slot_that_moves_under_load_loses_no_job_and_refuses_nobody(broker, movable):
+    producers = [Producer(broker, name) for name in "ab"]
+    consumer = Consumer(broker, "c")
+    for thread in (*producers, consumer):
+        thread.start()
+    pause = threading.Event()
+    for _ in range(3):
+        before = sum(len(producer.accepted) for producer in producers)
+        movable.move(between=lambda: pause.wait(0.005))
+        wait_until(lambda before=before: sum(len(producer.accepted) for producer in producers) > before + 50)
+    for thread in (*producers, consumer):
+        thread.stop()
+
+    assert [error for thread in (*producers, consumer) for error in thread.errors] == []
+    accepted = [job_id for producer in producers for job_id in producer.accepted]
+    assert sorted(consumer.accepted) == sorted(accepted)
+
+
+def run_jobs(broker):
+    """Claim some jobs, and say that each has returned 7. Returns how many."""
+    (claimed,) = broker.claim(WORKER, [QUEUE], 10).claimed
+    settlement = Settlement()
+    for job_id in claimed.ids:
+        settlement.add_ack(job_id, 60_000, b'{"state":"succeeded","result":7}')
+    broker.settle(WORKER, QUEUE, settlement)
+    return len(claimed.ids)
+
+
+def test_a_reader_that_blocks_goes_with_the_slot(broker, movable):
+    reader = BlockingReader(broker.connection_settings, [broker.keys.of(QUEUE).work_signal], role="worker-wait")
+    assert not reader.wait(0)
+    source, target = movable.move()
+
+    broker.enqueue(QUEUE, [new_job("job")])
+
+    wait_until(lambda: reader.wait(0.1))
+    assert owner_seen_by(source) == target.port
+    reader.close()
+
+
+def test_a_wait_for_the_end_of_a_job_goes_with_the_slot(broker, movable):
+    handle = tasks.note.delay("x")
+    results = []
+    waiter = threading.Thread(target=lambda: results.append(handle.get(timeout=30)))
+    waiter.start()
+    wait_until(lambda: b"rtq:wait" in ask(movable.owner(), "CLIENT LIST"))
+    movable.move()
+
+    broker.sign_on([QUEUE], WORKER)
+    run_jobs(broker)
+    waiter.join()
+
+    assert results == [7]
+
+
+def test_coroutines_enqueue_and_wait_while_the_slot_moves(broker, movable):
+    async def main():
+        handle = await tasks.note.adelay("x")
+        waiting = asyncio.create_task(handle.aget(timeout=30))
+        while b"rtq:wait" not in await asyncio.to_thread(ask, movable.owner(), "CLIENT LIST"):
+            await asyncio.sleep(0.01)
+        source, target = movable.begin_move()
+        more = asyncio.create_task(tasks.note.adelay("y"))
+        await asyncio.to_thread(movable.move_keys, source, target)
+        movable.end_move(source, target)
+        await more
+        broker.sign_on([QUEUE], WORKER)
+        return await asyncio.to_thread(run_jobs, broker), await waiting
+
+    assert asyncio.run(main()) == (2, 7)
+
+
+def test_a_move_that_takes_longer_than_a_command_may_is_said(movable, broker):
+    broker.enqueue(QUEUE, [new_job("job")])
+    source, target = movable.begin_move()
+    with override_settings(RTQ={"REDIS": {"cluster": movable.addresses}, "SOCKET_TIMEOUT": 0.2}):
+        impatient = get_broker()
+        with pytest.raises(BrokerError, match=f"slot of the queues moves between nodes of the Cluster.* fix .{SLOT} "):
+            impatient.enqueue(QUEUE, [new_job("other")])
+        impatient.close()
+    movable.move_keys(source, target)
+    movable.end_move(source, target)
+
+    assert broker.enqueue(QUEUE, [new_job("later")]) == ["ok"]

@@ -1,0 +1,77 @@
+"""Changed scripts: mutants, which have one plausible mistake, and scripts with other limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+import django_rtq.core.broker
+from django_rtq.core.broker import scripts
+from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA, LuaScript
+from django_rtq.core.broker.scripts import SCRIPTS, Script
+
+_LUA = Path(django_rtq.core.broker.__file__).parent / "lua"
+FILES = {file.relative_to(_LUA).with_suffix("").as_posix(): file.read_text() for file in sorted(_LUA.rglob("*.lua"))}
+
+
+class Mutant(NamedTuple):
+    """One text in one file becomes another."""
+
+    name: str
+    file: str  # as in "claim", "lib/turns", "queries/find_job"
+    old: str
+    new: str
+
+    @property
+    def source(self) -> str:
+        """Of the file, with the mistake."""
+        assert FILES[self.file].count(self.old) == 1, f"{self.name}: {self.file}.lua has not once {self.old!r}"
+        return FILES[self.file].replace(self.old, self.new)
+
+
+@contextmanager
+def changed(sources: Mapping[str, str]) -> Iterator[None]:
+    """Meanwhile, the broker uses scripts that are made of these files.
+
+    All that is known here of how scripts are made of files, and of how they get to Redis.
+    """
+    names = [name for name in SCRIPTS if not sources.keys().isdisjoint(files_of(name))]
+    assert names, f"no script uses {', '.join(sources)}"
+    right = {name: SCRIPTS[name] for name in names}
+    wrong = {name: _made_of(script, sources) for name, script in right.items()}
+    SCRIPTS.update(wrong)
+    SCRIPTS_BY_SHA.update({script.sha: LuaScript(script.name, script.text) for script in wrong.values()})
+    try:
+        yield
+    finally:
+        SCRIPTS.update(right)
+        for script in wrong.values():
+            SCRIPTS_BY_SHA.pop(script.sha, None)
+        SCRIPTS_BY_SHA.update({script.sha: LuaScript(script.name, script.text) for script in right.values()})
+
+
+def mutated(mutant: Mutant) -> AbstractContextManager[None]:
+    """Meanwhile, the broker uses the wrong scripts."""
+    return changed({mutant.file: mutant.source})
+
+
+def files_of(name: str) -> list[str]:
+    """The files that a script is made of."""
+    script = SCRIPTS[name]
+    own = f"{script._folder}/{name}".lstrip("/")
+    return [own, *(f"lib/{part}" for part in scripts._parts(FILES[own]))]
+
+
+def _made_of(script: Script, sources: Mapping[str, str]) -> Script:
+    right = scripts._read
+
+    def read(folder: str, name: str) -> str:
+        return sources.get(f"{folder}/{name}".lstrip("/")) or right(folder, name)
+
+    made = Script(script.name, script._folder)
+    with mock.patch.object(scripts, "_read", read):
+        made.text, made.key_names  # noqa: B018 - made of the files
+    return made

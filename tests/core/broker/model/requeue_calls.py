@@ -1,0 +1,30 @@
+"""Calls that queue dead letters in another queue, for script_calls.py and all_calls.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django_rtq.core.broker.messages import NewJob, UniqueJob
+from tests.support.jobs import QUEUE, claim, dead_job, dead_unique_job, requeue_elsewhere, settle, settlement
+
+TARGET = "bulk"
+
+
+def requeue(broker: Any, jobs: Any) -> None:
+    requeue_elsewhere(broker, jobs, TARGET)
+
+
+def unique(broker: Any) -> list[UniqueJob]:
+    return [dead_unique_job(broker)]
+
+
+def back_again(broker: Any) -> list[NewJob]:
+    """One that was in the other queue, and has died since."""
+    job = dead_job(broker, "a")
+    requeue_elsewhere(broker, [job], TARGET)
+    claim(broker, queues=[TARGET])
+    broker.settle("w2", TARGET, settlement("bury", job))
+    requeue_elsewhere(broker, [job], QUEUE, queue=TARGET)
+    claim(broker)
+    settle(broker, "bury", job, worker="w2")
+    return [job]

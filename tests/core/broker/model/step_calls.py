@@ -1,0 +1,54 @@
+"""States and calls of what jobs remember, for script_calls.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django_rtq.core.broker.messages import HeldEntry
+from django_rtq.core.broker.settlement import Settlement
+from django_rtq.workflows.steps.store import Holder, send_command
+from tests.support.jobs import QUEUE, WORKER, claimed_job
+
+DONE = '1795205063204 1500 {"id":7}'
+
+
+def holder(broker: Any, job: Any, worker: str = WORKER) -> Holder:
+    """The run that holds a job."""
+    held = broker.redis.execute_one(("HGET", broker.keys.of(QUEUE).running(WORKER), job.id)) or b"1 1"
+    return Holder(QUEUE, job.id, worker, HeldEntry.read(held).claimed_ms or 0)
+
+
+def record(broker: Any, jobs: Any) -> None:
+    """A run has finished a step."""
+    broker.steps.write(holder(broker, jobs[0]), "step charge", DONE)
+
+
+def suspend(broker: Any, *jobs: Any, waits_for: str = "0 0 1 approved", ms: int = 60_000, worker: str = WORKER) -> Any:
+    """Runs wait for an event."""
+    entries = [word for job in jobs for word in (job.id, ms, waits_for)]
+    return broker.settle(worker, QUEUE, Settlement(suspend=entries))
+
+
+def suspend_all(broker: Any, jobs: Any) -> None:
+    suspend(broker, *jobs)
+
+
+def waiting(broker: Any) -> list[Any]:
+    """One that waits for an event."""
+    job = claimed_job(broker, "a", client="x")
+    suspend(broker, job)
+    return [job]
+
+
+def send_event(
+    broker: Any, job: Any, event: str = "approved", token: str = "t1", value: str = "7", limits: tuple[int, ...] = ()
+) -> str:
+    """Give a job an event. `limits`: unread events, events, and bytes of values."""
+    command = send_command(broker.keys.of(QUEUE), job.id, event, token, value)
+    command = (*command[:-3], *limits) if limits else command
+    word: bytes = broker.redis.execute_one(command, resend=True)
+    return word.decode()
+
+
+def send(broker: Any, jobs: Any) -> None:
+    send_event(broker, jobs[0])

@@ -1,0 +1,221 @@
+"""Lines that jobs have logged."""
+
+import pytest
+
+from django_rtq.console.log_lines import write_line
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.settlement import LOGS_AT_ONCE, Settlement
+from tests.support.jobs import (
+    KEEP_MS,
+    QUEUE,
+    WORKER,
+    claimed_job,
+    claimed_jobs,
+    dead_job,
+    new_job,
+    requeue_elsewhere,
+    settle,
+)
+from tests.support.single_steps import trim
+from tests.support.snapshots import changes, snapshot
+
+LIVE_MS = 90 * 86_400_000
+
+
+def lines_of(*texts):
+    return [write_line(1, 1_800_000_000_000, "INFO", "shop", text) for text in texts]
+
+
+def append(broker, job, *texts, part="a-1", over_ms="", most=100, worker=WORKER):
+    """Send lines of a job, as a worker does."""
+    lines = lines_of(*texts)
+    arguments = (LIVE_MS, most, job.id, part, over_ms, len(lines), *lines)
+    broker.redis.execute_each([SCRIPTS["append_log"].call(broker.keys.of(QUEUE), arguments, worker=worker)])
+
+
+def texts(inspector, job):
+    return [line.text for line in inspector.find_with_position(job.id)[0].log]
+
+
+def log_key(broker, job):
+    return broker.keys.of(QUEUE).log_of(job.id)
+
+
+def test_lines_are_kept_in_their_order_for_as_long_as_a_dead_letter(redis, broker, inspector):
+    job = claimed_job(broker, "a")
+    before = snapshot(redis)
+
+    append(broker, job, "one", "two")
+    append(broker, job, "three", part="a-2")
+
+    assert texts(inspector, job) == ["one", "two", "three"]
+    assert set(changes(before, snapshot(redis))) == {f"log:{job.id}"}
+    assert LIVE_MS - 60_000 < redis.pttl(log_key(broker, job)) <= LIVE_MS
+    line = inspector.find_with_position(job.id)[0].log[0]
+    assert (line.attempt, line.level, line.logger, line.at.year) == (1, "INFO", "shop", 2027)
+
+
+def test_who_does_not_hold_the_job_adds_nothing(redis, broker):
+    job = claimed_job(broker, "a")
+    before = snapshot(redis)
+
+    append(broker, job, "one", worker="w2")
+    append(broker, new_job("nobody"), "one")
+
+    assert snapshot(redis) == before
+
+
+def test_lines_that_are_sent_again_are_not_added_again(redis, broker, inspector):
+    job = claimed_job(broker, "a")
+    append(broker, job, "one")
+    append(broker, job, "two", part="a-2")
+    append(broker, job, "nine", part="a-9")
+    before = snapshot(redis)
+
+    append(broker, job, "one")
+    append(broker, job, "two", part="a-2")
+    append(broker, job, "nine", part="a-9")
+
+    assert snapshot(redis) == before
+    append(broker, job, "ten", part="a-10")
+    append(broker, job, "by another process", part="b-1")
+    assert texts(inspector, job) == ["one", "two", "nine", "ten", "by another process"]
+
+
+def test_lines_are_not_added_again_with_the_outcome_after_a_lost_reply(redis, broker, inspector):
+    job = claimed_job(broker, "a")
+    append(broker, job, "one", over_ms=KEEP_MS)
+    settle(broker, "ack", job)
+    before = snapshot(redis)
+
+    append(broker, job, "one", over_ms=KEEP_MS)
+
+    assert snapshot(redis) == before
+    assert texts(inspector, job) == ["one"]
+
+
+def test_after_the_end_they_are_kept_as_long_as_the_outcome(redis, broker):
+    job, other = claimed_jobs(broker, new_job("a"), new_job("b"))
+    append(broker, job, "one")
+
+    append(broker, job, part="a-2", over_ms=KEEP_MS)
+    append(broker, other, "two", over_ms=2 * KEEP_MS)
+
+    assert KEEP_MS - 60_000 < redis.pttl(log_key(broker, job)) <= KEEP_MS
+    assert KEEP_MS < redis.pttl(log_key(broker, other)) <= 2 * KEEP_MS
+    assert redis.lrange(broker.keys.of(QUEUE).logged, 0, -1) == [job.id.encode(), other.id.encode()]
+    assert LIVE_MS - 60_000 < redis.pttl(broker.keys.of(QUEUE).logged) <= LIVE_MS
+
+
+def test_a_job_that_logged_nothing_leaves_nothing(redis, broker):
+    job = claimed_job(broker, "a")
+    before = snapshot(redis)
+
+    append(broker, job, over_ms=KEEP_MS)
+
+    assert snapshot(redis) == before
+
+
+def test_the_lines_of_so_many_jobs_are_kept_that_are_over(redis, broker, inspector):
+    jobs = claimed_jobs(broker, *map(new_job, "abcd"))
+    for number, job in enumerate(jobs):
+        append(broker, job, "line", over_ms=KEEP_MS + number, most=2)
+
+    assert [texts(inspector, job) for job in jobs] == [[], [], ["line"], ["line"]]
+    assert redis.llen(broker.keys.of(QUEUE).logged) == 2
+
+
+def test_two_hundred_lines_are_kept(redis, broker, inspector):
+    job = claimed_job(broker, "a")
+    append(broker, job, *map(str, range(150)))
+    append(broker, job, *map(str, range(150, 260)), part="a-2")
+
+    assert texts(inspector, job) == [str(n) for n in range(60, 260)]
+
+
+def test_a_hundred_kilobytes_are_kept(redis, broker, inspector):
+    job = claimed_job(broker, "a")
+    append(broker, job, *("x" * 900 for _ in range(150)), "last")
+
+    stored = redis.lrange(log_key(broker, job), 0, -1)
+    assert 98_000 < sum(map(len, stored)) <= 100_000
+    assert texts(inspector, job)[-1] == "last"
+
+
+def test_a_full_server_keeps_no_lines_and_settles_all_the_same(redis, broker, inspector):
+    job = claimed_job(broker, "a")
+    with redis.full_memory():
+        append(broker, job, "one")
+        settle(broker, "ack", job)
+
+    assert texts(inspector, job) == []
+    assert inspector.find(job.id).state == "succeeded"
+
+
+@pytest.mark.parametrize("act", ["discard", "trim"])
+def test_they_go_with_a_dead_letter(redis, broker, inspector, act):
+    job, other = claimed_jobs(broker, new_job("a"), new_job("b"))
+    for each in (job, other):
+        append(broker, each, "one")
+        settle(broker, "bury", each)
+
+    if act == "discard":
+        inspector.discard(QUEUE, [job.id])
+    else:
+        redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1})
+        trim(broker, QUEUE)
+
+    assert not redis.exists(log_key(broker, job))
+    assert texts(inspector, other) == ["one"]
+
+
+def test_they_go_with_a_job_that_is_requeued_elsewhere(redis, broker, inspector):
+    job, silent = claimed_jobs(broker, new_job("a"), new_job("b"))
+    append(broker, job, "one")
+    settle(broker, "bury", job, silent)
+
+    requeue_elsewhere(broker, [job, silent], "bulk")
+
+    assert texts(inspector, job) == ["one"]
+    assert not redis.exists(log_key(broker, job))
+    assert LIVE_MS - 60_000 < redis.pttl(broker.keys.of("bulk").log_of(job.id)) <= LIVE_MS
+
+
+def test_they_go_with_a_job_that_is_purged(redis, broker, inspector):
+    job = claimed_job(broker, "a")
+    append(broker, job, "one")
+    settle(broker, "retry", job)
+
+    inspector.purge(QUEUE)
+
+    assert not redis.exists(log_key(broker, job))
+
+
+def test_what_cannot_be_read_is_no_line(redis, broker, inspector):
+    job = dead_job(broker, "a")
+    redis.rpush(log_key(broker, job), "", "x", "a-1 []", "a-1 {}", "a-1 [1,2,3]", 'a-1 ["x",1,"","",""]', "\xff")
+
+    assert texts(inspector, job) == []
+
+
+def test_one_call_takes_the_lines_of_many_jobs(redis, broker, inspector):
+    jobs = claimed_jobs(broker, *map(new_job, "abc"))
+    parts = [
+        [job.id, f"a-{number}", KEEP_MS if number else "", 2, *lines_of("one", job.id)]
+        for number, job in enumerate(jobs)
+    ]
+    parts.insert(1, [new_job("nobody").id, "a-9", KEEP_MS, 0])
+
+    broker.settle(WORKER, QUEUE, Settlement(logs=parts))
+    broker.settle(WORKER, QUEUE, Settlement(logs=parts))
+
+    assert [texts(inspector, job) for job in jobs] == [["one", job.id] for job in jobs]
+    assert redis.lrange(broker.keys.of(QUEUE).logged, 0, -1) == [job.id.encode() for job in jobs[1:]]
+
+
+def test_the_lines_of_very_many_jobs_are_several_calls(broker):
+    parts = [(str(number), f"a-{number}", "", 0) for number in range(2 * LOGS_AT_ONCE + 1)]
+
+    calls = Settlement(logs=parts).commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=1, logs_ms=1)
+
+    assert [verb for verb, _ in calls] == ["logs"] * 3

@@ -1,0 +1,204 @@
+"""The limits of the settings are stored: by producers for the time before a worker, and by each worker that starts."""
+
+from itertools import count
+
+import pytest
+
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.conf.config import Config, get_config
+from django_rtq.limits.limits import Limit
+from django_rtq.limits.store import LimitStore, SettingsKeeper, Stamp
+from tests.support.jobs import QUEUE, claim, claimed_job, new_job, queued_job
+
+KEYS = ("{rtq:default}:limits", "{rtq:default}:limit_sources", "{rtq:default}:settings_stamp")
+_starts = count(1)
+
+
+def config_with(version=None, **options):
+    return Config(redis=get_config().redis, queues={QUEUE: options}, version=version)
+
+
+def started_worker(broker, version=None, **options):
+    """What a worker with these options of the queue does at its start. Each starts later than those before."""
+    config = config_with(version, **options)
+    keeper = SettingsKeeper(LimitStore(broker.redis, broker.keys, config), broker.keys, config, [QUEUE, "low"])
+    keeper._started_ms_of_test = next(_starts)
+    beat(broker, keeper)
+    return keeper
+
+
+def beat(broker, keeper):
+    """What it does with each heartbeat."""
+    time, *replies = broker.redis.execute(keeper.commands)
+    # Two workers of a test would start in one millisecond.
+    seconds, micros = time
+    keeper.read([(seconds, int(micros) + 1000 * keeper._started_ms_of_test), *replies])
+    keeper.keep()
+
+
+def apply_call(broker, expected):
+    arguments = (expected, "5 d ", "settings:queue", "max_running=9")
+    return SCRIPTS["apply_settings"].call(broker.keys.of(QUEUE), arguments)
+
+
+def most(limits):
+    """The limit of the queue that holds; None: none."""
+    limit = limits.read(QUEUE).queue.get("max_running")
+    return limit and limit.value
+
+
+def run_version(redis, version, *, ago=0):
+    """Let this version of the project be the latest, reported last so many seconds ago."""
+    redis.lpush("{rtq:default}:deploys", f"1 {version}")
+    redis.hset("{rtq:default}:versions", version, (redis.time()[0] - ago) * 1000)
+
+
+def test_workers_store_the_limits_of_the_settings(redis, broker, limits):
+    limits.set_client(QUEUE, "own", max_running=9)
+    options = {
+        "max_running": 50,
+        "client": {"max_running": 2},
+        "clients": {"big": {"max_running": 20}, "own": {"max_running": 1}},
+    }
+
+    started_worker(broker, **options)
+
+    found = limits.read(QUEUE)
+    assert found.queue == {"max_running": Limit(value=50, is_from_settings=True)}
+    assert (found.default["max_running"].value, found.clients["big"].limits["max_running"].value) == (2, 20)
+    assert (
+        found.clients["own"].limits["max_running"].value,
+        found.clients["own"].limits["max_running"].is_from_settings,
+    ) == (9, False)
+    limits.set_client(QUEUE, "own", max_running="settings")
+    assert limits.read(QUEUE).clients["own"].limits["max_running"].value == 1
+
+    started_worker(broker)
+    assert not redis.exists(*KEYS[:2])
+
+
+def test_nothing_is_stored_of_a_queue_without_limits(redis, broker):
+    beat(broker, started_worker(broker))
+
+    assert not redis.exists(*KEYS)
+
+
+def test_blocked_clients_go_on_with_a_higher_limit(broker):
+    started_worker(broker, client={"max_running": 1})
+    claimed_job(broker, client="x")
+    waiting = queued_job(broker, client="x")
+    assert not claim(broker, 5)
+
+    started_worker(broker, client={"max_running": 2})
+
+    assert list(claim(broker, 5)) == [waiting.id]
+
+
+def test_heartbeats_write_nothing_while_the_limits_are_there(redis, broker):
+    worker = started_worker(broker, max_running=50)
+    calls = redis.info("commandstats")["cmdstat_evalsha"]["calls"]
+
+    beat(broker, worker)
+
+    assert redis.info("commandstats")["cmdstat_evalsha"]["calls"] == calls
+
+
+def test_a_heartbeat_stores_limits_that_are_gone(redis, broker, limits):
+    worker = started_worker(broker, max_running=1)
+    redis.flushdb()
+
+    beat(broker, worker)
+
+    assert most(limits) == 1
+
+
+def test_the_worker_that_started_last_decides_for_good(redis, broker, limits):
+    old, new = started_worker(broker), started_worker(broker, max_running=1)
+    beat(broker, old)
+    beat(broker, new)
+    assert (most(limits), old.overruled, new.overruled) == (1, [QUEUE], [])
+
+    redis.flushdb()
+    beat(broker, old)
+    beat(broker, new)
+    beat(broker, old)
+
+    assert (most(limits), old.overruled, new.overruled) == (1, [QUEUE], [])
+
+
+def test_a_worker_that_started_last_without_limits_decides_too(broker, limits):
+    old, new = started_worker(broker, max_running=1), started_worker(broker)
+    beat(broker, old)
+
+    assert (most(limits), old.overruled, new.overruled) == (None, [QUEUE], [])
+
+
+def test_workers_with_the_same_settings_do_not_overrule_each_other(broker):
+    first, second = started_worker(broker, max_running=1), started_worker(broker, max_running=1)
+    beat(broker, first)
+
+    assert first.overruled == second.overruled == []
+
+
+def test_the_latest_version_of_the_project_decides(redis, broker, limits):
+    run_version(redis, "1")
+    old = started_worker(broker, "1", max_running=1)
+    new = started_worker(broker, "2", max_running=2)
+    assert (most(limits), new.overruled) == (1, [QUEUE])  # it has not reported its version yet
+
+    run_version(redis, "2")
+    beat(broker, new)
+    beat(broker, old)
+    assert (most(limits), old.overruled, new.overruled) == (2, [QUEUE], [])
+
+    restarted = started_worker(broker, "1", max_running=1)
+    assert (most(limits), restarted.overruled) == (2, [QUEUE])
+
+
+def test_a_version_that_nobody_runs_any_more_decides_nothing(redis, broker, limits):
+    run_version(redis, "2", ago=3600)
+    started_worker(broker, "2", max_running=2)
+
+    started_worker(broker, max_running=1)
+
+    assert most(limits) == 1
+
+
+def test_a_producer_stores_the_limits_if_nobody_has(redis, broker, limits):
+    producer = Broker(config_with(max_waiting=1, max_running=7))
+    assert producer.enqueue(QUEUE, [new_job()]) == ["ok"]
+    assert producer.enqueue(QUEUE, [new_job()]) == ["full queue 1 1"]
+    assert most(limits) == 7
+    producer.close()
+
+    worker = started_worker(broker, max_running=2)
+    later = Broker(config_with(max_running=7))
+    later.register_queues([QUEUE])
+    later.close()
+
+    assert (most(limits), worker.overruled) == (2, [])
+
+
+def test_a_producer_does_not_store_limits_that_a_worker_has_removed(broker, limits):
+    started_worker(broker, max_running=1)
+    started_worker(broker)
+
+    producer = Broker(config_with(max_running=7))
+    producer.register_queues([QUEUE])
+    producer.close()
+
+    assert most(limits) is None
+
+
+def test_limits_that_others_store_between_reading_and_writing_are_not_overwritten(redis, broker, limits):
+    started_worker(broker, max_running=1)
+    call = apply_call(broker, "read before")
+
+    assert broker.redis.execute_one(call) == -1
+    assert most(limits) == 1
+
+
+@pytest.mark.parametrize("stamp", [Stamp(5, "abc", "1.0 beta"), Stamp(0, "", "")])
+def test_a_stamp_is_read_as_it_was_written(stamp):
+    assert Stamp.read(stamp.text.encode()) == stamp

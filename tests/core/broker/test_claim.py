@@ -1,0 +1,277 @@
+"""queued -> running."""
+
+from time import sleep
+
+import pytest
+
+from django_rtq.exceptions import BrokerUnavailable
+from tests.core.broker.model.script_calls import SCRIPT_CALLS, prepared
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    claim,
+    claim_all,
+    lose_record,
+    names,
+    new_job,
+    queued_job,
+    settle,
+    suspect_job,
+)
+from tests.support.snapshots import GONE, MS, changes, live_jobs, snapshot
+
+
+def claim_from(broker, *queues, wanted=10, **options):
+    """What each queue answers to a worker that has signed on everywhere."""
+    broker.sign_on(queues, WORKER)
+    return broker.claim(WORKER, queues, wanted, **options).claimed
+
+
+# One queue
+
+
+def test_the_next_jobs_get_into_the_workers_list(redis, broker):
+    for name, client in [("a", "x"), ("b", "x"), ("c", "y")]:
+        queued_job(broker, name, client=client)
+    broker.sign_on([QUEUE], WORKER)
+    before = snapshot(redis, times=False)
+
+    (claimed,) = broker.claim(WORKER, [QUEUE], 2).claimed
+
+    assert (claimed.queue, claimed.status, claimed.counts) == (QUEUE, "ok", {})
+    assert names(claimed.ids) == ["a", "c"]
+    assert changes(before, snapshot(redis, times=False)) == {
+        "running:w1": {"a": "1 <ms>", "c": "1 <ms>"},
+        "lane:0:x": ["b"],
+        "lane:0:y": GONE,
+        "lanes": {"0:x": MS},
+        "ring:0": {"x": 3},
+        "turn": "3",
+    }
+
+
+def test_nothing_to_claim_is_an_empty_answer(redis, broker):
+    broker.sign_on([QUEUE], WORKER)
+    before = snapshot(redis)
+
+    assert broker.claim(WORKER, [QUEUE], 5).claimed == []
+    assert snapshot(redis) == before
+
+
+# Jobs that have a past
+
+
+def test_it_tells_whether_the_queue_has_limits_and_turns_by_time(broker, limits):
+    for _ in range(3):
+        queued_job(broker)
+    told = []
+    for change in ({}, {"max_running": 5}, {"fair_by": "seconds"}):
+        if change:
+            limits.set_queue(QUEUE, **change)
+        (claimed,) = claim_from(broker, QUEUE, wanted=1)
+        told.append((claimed.status, claimed.has_limits, claimed.has_times))
+
+    assert told == [("ok", False, False), ("ok", True, False), ("ok", True, True)]
+
+
+def test_a_job_that_crashed_a_worker_is_claimed_alone(redis, broker):
+    suspect = suspect_job(broker, client="x")
+    for _ in range(3):
+        queued_job(broker, client="x")
+
+    (claimed,) = claim_from(broker, QUEUE)
+
+    assert (claimed.status, claimed.ids) == ("suspect", [suspect.id.encode()])
+    assert claimed.counts == {0: (0, 1)}
+    assert len(claim(broker, 10)) == 3
+
+
+def test_a_worker_that_runs_something_gets_no_suspect(redis, broker):
+    suspect_job(broker)
+    broker.sign_on([QUEUE], WORKER)
+    before = snapshot(redis)
+
+    (claimed,) = broker.claim(WORKER, [QUEUE], 10, idle=0).claimed
+
+    assert (claimed.status, claimed.ids) == ("suspect", [])
+    assert set(changes(before, snapshot(redis))) <= {"turn"}
+
+
+def test_a_suspect_holds_up_the_queues_behind_it(redis, broker):
+    suspect_job(broker)
+    queued_job(broker, queue="low")
+
+    (high,) = claim_from(broker, QUEUE, "low", idle=0)
+
+    assert (high.queue, high.status, high.ids) == (QUEUE, "suspect", [])
+
+
+# What a torn log or a cancelled job leaves in lanes
+
+
+def test_of_a_great_many_cancelled_jobs_a_claim_passes_over_some_and_says_that_there_is_more(redis, broker):
+    jobs = [new_job(client=str(number % 3)) for number in range(1200)]
+    broker.enqueue(QUEUE, jobs)
+    queued_job(broker, "last")
+    queued_job(broker, queue="low")
+    for job in jobs:
+        redis.hdel(broker.keys.of(QUEUE).jobs, job.id)
+        redis.hset(broker.keys.of(QUEUE).cancelled_in_lane, job.id, f"0:{job.client}")
+
+    answers = [claim_from(broker, QUEUE, "low", wanted=2) for _ in range(3)]
+
+    assert [[part.status for part in parts] for parts in answers] == [["more"], ["more"], ["ok", "ok"]]
+    assert [len(part.ids) for parts in answers for part in parts] == [0, 0, 1, 1]
+    assert "cancelled_in_lane" not in snapshot(redis)
+
+
+def test_a_claim_that_stops_at_cancelled_jobs_leaves_the_token(redis, broker):
+    jobs = [new_job() for _ in range(501)]
+    broker.enqueue(QUEUE, jobs)
+    lose_record(broker, *jobs)
+
+    assert [part.status for part in claim_from(broker, QUEUE)] == ["more"]
+    assert snapshot(redis)["work_signal"] == {"work": 0}
+    assert [part.status for part in claim_from(broker, QUEUE)] == ["ok"]
+    assert not {"work_signal", "bands"} & set(snapshot(redis))
+
+
+def test_of_a_great_many_clients_without_jobs_a_claim_passes_over_some(redis, broker):
+    keys = broker.keys.of(QUEUE)
+    queued_job(broker, "last")
+    redis.zadd(keys.ring + b"0", {f"gone-{number}": -1 - number for number in range(700)})
+
+    assert [part.status for part in claim_from(broker, QUEUE, wanted=1)] == ["more"]
+    assert names(claim(broker)) == ["last"]
+
+
+def test_a_claim_brings_no_more_than_scripts_carry(redis, broker):
+    broker.enqueue(QUEUE, [new_job(client=str(number)) for number in range(6000)])
+
+    assert len(claim(broker, 5000)) == 500
+
+
+def test_an_empty_lane_in_the_ring_is_taken_out(redis, broker):
+    queued_job(broker, "a", client="x")
+    keys = broker.keys.of(QUEUE)
+    redis.zadd(keys.ring + b"0", {"empty": 0})
+    redis.zadd(keys.ring + b"9", {"empty": 0})
+    redis.zadd(keys.bands, {"9": 9, "11": 11})
+
+    assert names(claim(broker, 10)) == ["a"]
+    assert not {"ring:0", "ring:9", "ring:11", "bands", "work_signal"} & set(snapshot(redis))
+
+
+def test_limits_of_which_nobody_is_near_are_looked_up_once(redis, broker, inspector):
+    inspector.limits.set_default(QUEUE, max_running=10)
+    queued_job(broker, "a"), queued_job(broker, "b")
+    broker.sign_on([QUEUE], WORKER)
+    redis.config_resetstat()
+
+    assert len(broker.claim(WORKER, [QUEUE], 1).claimed[0].ids) == 1
+    calls = {name.removeprefix("cmdstat_"): stats["calls"] for name, stats in redis.info("commandstats").items()}
+    assert calls["exists"] == 2  # rare keys, and of these limits alone
+    assert calls["hmget"] == 4  # two of limits, one of counts, one of records
+    assert redis.exists(broker.keys.of(QUEUE).work_signal)
+
+
+def test_work_of_a_higher_priority_is_signalled_where_others_are_at_their_limits(redis, broker, inspector):
+    inspector.limits.set_default(QUEUE, max_running=1)
+    for client, priority in [("x", 5), ("y", 5), ("x", 0)]:
+        queued_job(broker, client=client, priority=priority)
+
+    assert len(claim(broker, 1)) == 1  # of x
+    assert redis.exists(broker.keys.of(QUEUE).work_signal)  # y may start
+
+
+def test_each_of_many_clients_starts_as_many_jobs_as_its_rate_allows(broker, inspector):
+    inspector.limits.set_default(QUEUE, rate="1/h", burst=2)
+    for number in range(36):
+        queued_job(broker, client=f"c{number % 12}")
+
+    assert len(claim(broker, 6)) == 6
+    assert len(claim(broker, 30)) == 18  # six have one start left, six have two
+    assert claim(broker, 30) == []
+
+
+def test_a_client_that_was_away_starts_no_more_jobs_than_its_burst(broker, inspector):
+    inspector.limits.set_default(QUEUE, rate="1000/s", burst=2)
+    for _ in range(20):
+        queued_job(broker, client="x")
+
+    assert len(claim(broker, 1)) == 1
+    sleep(0.02)
+    assert len(claim(broker, 20)) == 2
+
+
+def test_of_six_clients_two_have_limits_of_their_own(broker, inspector):
+    inspector.limits.set_client(QUEUE, "c0", max_running=3)
+    inspector.limits.pause_client(QUEUE, "c1", by="me")
+    inspector.limits.set_default(QUEUE, max_running=1)
+    for number in range(18):
+        queued_job(broker, client=f"c{number % 6}")
+
+    assert len(claim(broker, 30)) == 7
+
+
+def test_limits_of_many_clients_become_a_table_again_after_a_restart(redis, broker, inspector):
+    limits = broker.keys.of(QUEUE).limits
+    inspector.limits.set_default(QUEUE, max_running=1)
+    redis.hset(limits, mapping={f"client:c{number}": "max_running=1" for number in range(40)})  # as Redis loads it
+    assert redis.object("encoding", limits) != b"hashtable"
+    for number in range(5):
+        queued_job(broker, client=f"c{number}")
+
+    assert len(claim(broker, 4)) == 4  # one more is read
+    assert redis.object("encoding", limits) != b"hashtable"
+    for number in range(6):
+        queued_job(broker, client=f"d{number}")
+    assert len(claim(broker, 10)) == 7
+    assert redis.object("encoding", limits) == b"hashtable"
+    assert redis.hlen(limits) == 41
+
+
+@pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])
+def test_many_clients_are_in_skip_lists(redis, broker, inspector, clients, encoding):
+    inspector.limits.set_default(QUEUE, rate="1/h", burst=2)
+    for _ in range(3):
+        for number in range(clients):
+            queued_job(broker, client=f"c{number}")
+    keys = broker.keys.of(QUEUE)
+
+    assert len(claim(broker, clients)) == clients
+    for key in (keys.ring + b"0", keys.lanes, keys.rate_times):
+        assert redis.object("encoding", key).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
+        assert redis.zcard(key) == clients
+
+
+@pytest.mark.parametrize(("jobs", "encoding"), [(31, b"listpack"), (33, b"hashtable")])
+def test_many_jobs_are_held_in_a_hash_table(redis, broker, inspector, jobs, encoding):
+    inspector.limits.set_default(QUEUE, max_running=1)
+    queued = [queued_job(broker, client=f"c{number}") for number in range(jobs)]
+    keys = broker.keys.of(QUEUE)
+
+    assert len(claim(broker, 100)) == jobs
+    for key in (keys.running("w2"), keys.running_counts):
+        assert redis.object("encoding", key).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
+    assert inspector.limits.read(QUEUE).running == jobs
+    assert set(broker.attempts("w2", [QUEUE])[QUEUE].values()) == {1}
+    settle(broker, "ack", *queued, worker="w2")
+    assert not {"running_counts", "running:w2"} & set(snapshot(redis))
+
+
+# Lost connections
+
+
+def test_what_a_lost_reply_had_claimed_is_written_down(redis, broker):
+    call = SCRIPT_CALLS["claim"]
+    jobs = prepared(redis, broker, call)
+    redis.drop_connection("after")
+
+    with pytest.raises(BrokerUnavailable):
+        call.act(broker, jobs)
+    unknown = broker.running(WORKER, [QUEUE])[QUEUE]
+    settle(broker, "release", *(job for job in jobs if job.id.encode() in unknown))
+
+    assert len(unknown) == 3
+    assert set(claim_all(broker)) == set(live_jobs(redis)) == {job.id for job in jobs}

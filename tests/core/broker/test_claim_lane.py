@@ -1,0 +1,312 @@
+"""queued -> running, for a function that gets many jobs at once."""
+
+import pytest
+
+from django_rtq.core.broker.messages import LaneClaim
+from django_rtq.exceptions import BrokerUnavailable
+from tests.core.broker.model.batch_calls import BODY, TASK, new_jobs
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    claim,
+    claim_all,
+    lose_record,
+    names,
+    queued_job,
+    retrying_job,
+    settle,
+    suspect_job,
+)
+from tests.support.single_steps import promote
+from tests.support.snapshots import changes, snapshot
+
+
+def index_jobs(broker, letters, *, client="x", **options):
+    """Waiting jobs of the task, one for each letter."""
+    jobs = new_jobs(letters, client=client, **options)
+    broker.enqueue(QUEUE, jobs)
+    return jobs
+
+
+def claim_more(broker, wanted=100, *, client="x", band="0", task=TASK, worker=WORKER):
+    return broker.claim_lanes(worker, [LaneClaim(QUEUE, wanted, band.encode(), client.encode(), task)])
+
+
+def names_in(result):
+    return [name for claimed in result.claimed for name in names(claimed.ids)]
+
+
+def next_names(broker, total):
+    """The names of the next jobs, claimed one by one."""
+    return "".join(names(claim(broker))[0] for _ in range(total))
+
+
+def test_it_gets_the_next_jobs_of_the_client(redis, broker):
+    index_jobs(broker, "abcd")
+    queued_job(broker, "y", client="y")
+    claim(broker, worker=WORKER)
+    before = snapshot(redis, times=False)
+
+    result = claim_more(broker, 2)
+
+    (claimed,) = result.claimed
+    assert (claimed.queue, claimed.status, claimed.counts, result.found) == (QUEUE, "ok", {}, 2)
+    assert names(claimed.ids) == ["b", "c"]
+    assert [record.partition(b"\n")[2].decode() for record in claimed.records] == [BODY, BODY]
+    assert changes(before, snapshot(redis, times=False)) == {
+        "running:w1": {"a": "1 <ms>", "b": "1 <ms>", "c": "1 <ms>"},
+        "lane:0:x": ["d"],
+        "ring:0": {"y": 2, "x": 5},
+    }
+
+
+def test_when_the_lane_is_empty_nothing_is_left_of_it(redis, broker):
+    index_jobs(broker, "abc")
+    claim(broker, worker=WORKER)
+
+    assert names_in(claim_more(broker)) == ["b", "c"]
+
+    left = snapshot(redis)
+    assert not left.keys() & {"lane:0:x", "lanes", "ring:0", "bands", "work_signal"}
+
+
+def test_a_limit_that_was_lowered_below_what_runs_leaves_no_room(redis, broker):
+    broker.limits.change(QUEUE, {"run:client:x": "max_running=4"})
+    index_jobs(broker, "abcdef")
+    for _ in range(4):
+        claim(broker, worker=WORKER)
+    broker.limits.change(QUEUE, {"run:client:x": "max_running=1"})
+    before = snapshot(redis)
+
+    assert claim_more(broker, 2).found == 0
+
+    assert changes(before, snapshot(redis)).keys() <= {"clock"}
+
+
+def test_others_come_as_often_before_the_client_is_next(broker):
+    index_jobs(broker, "abcdef")
+    index_jobs(broker, "123456", client="y")
+    claim(broker, worker=WORKER)
+
+    assert names_in(claim_more(broker, 3)) == ["b", "c", "d"]
+
+    assert next_names(broker, 8) == "1234e5f6"
+
+
+def test_with_several_others_it_waits_for_each_of_them(broker):
+    index_jobs(broker, "abcdef")
+    for client, letters in (("y", "1234"), ("z", "5678")):
+        index_jobs(broker, letters, client=client)
+    claim(broker, worker=WORKER)
+
+    claim_more(broker, 2)
+
+    assert next_names(broker, 8) == "152637d4"
+
+
+def test_who_is_alone_owes_nobody_anything(broker):
+    index_jobs(broker, "abcdefghi")
+    claim(broker, worker=WORKER)
+    claim_more(broker, 5)
+    index_jobs(broker, "123", client="y")
+
+    assert next_names(broker, 5) == "g1h2i"
+
+
+def test_a_job_of_another_task_ends_it(broker):
+    index_jobs(broker, "ab")
+    queued_job(broker, "other", client="x", body='{"task":"shop.index2"}')
+    index_jobs(broker, "c")
+    claim(broker, worker=WORKER)
+
+    assert names_in(claim_more(broker)) == ["b"]
+    assert names_in(claim_more(broker)) == []
+    assert names(claim_all(broker)) == ["other", "c"]
+
+
+def test_other_bands_and_clients_stay_as_they_are(broker):
+    index_jobs(broker, "ab")
+    index_jobs(broker, "c", priority=5)
+    index_jobs(broker, "y", client="y")
+    claim(broker, 2, worker=WORKER)
+
+    assert names_in(claim_more(broker)) == ["b"]
+    assert names(claim_all(broker)) == ["y"]
+
+
+def test_cancelled_jobs_are_skipped(broker, inspector):
+    jobs = index_jobs(broker, "abcde")
+    claim(broker, worker=WORKER)
+    for job in (jobs[1], jobs[3]):
+        inspector.cancel(job.id)
+
+    assert names_in(claim_more(broker)) == ["c"]
+    assert names_in(claim_more(broker)) == ["e"]
+
+
+def test_a_suspect_ends_it(broker):
+    suspect_job(broker, "a", client="x", body=BODY)
+    index_jobs(broker, "b")
+    broker.sign_on([QUEUE], WORKER)
+
+    assert names_in(claim_more(broker)) == []
+    assert names(claim_all(broker, 1)) == ["a", "b"]
+
+
+def test_it_tells_earlier_failures_and_notes_no_more_since_when_they_wait(redis, broker):
+    first, second = (retrying_job(broker, name, client="x", body=BODY, wait_ms=0) for name in "ab")
+    promote(broker, QUEUE)
+    assert names(claim(broker, worker=WORKER)) == ["a"]
+
+    (claimed,) = claim_more(broker).claimed
+
+    assert (names(claimed.ids), claimed.counts) == (["b"], {0: (1, 0)})
+    assert first.id != second.id
+    assert "waiting_since" not in snapshot(redis)
+
+
+def test_many_jobs_keep_the_processing_list_small(redis, broker):
+    index_jobs(broker, [str(number) for number in range(120)])
+    claim(broker, worker=WORKER)
+
+    assert len(names_in(claim_more(broker))) == 100
+
+    assert len(broker.running(WORKER, [QUEUE])[QUEUE]) == 101
+
+
+# What stops it
+
+
+def test_a_worker_that_is_not_known_gets_nothing(redis, broker):
+    index_jobs(broker, "ab")
+    before = snapshot(redis)
+
+    result = claim_more(broker, worker="w9")
+
+    assert (result.found, result.statuses) == (0, {"unknown"})
+    assert snapshot(redis) == before
+
+
+@pytest.mark.parametrize("what", ["queue", "task", "client"])
+def test_what_is_paused_gives_nothing(broker, inspector, limits, what):
+    index_jobs(broker, "ab")
+    claim(broker, worker=WORKER)
+    if what == "queue":
+        inspector.pause(QUEUE)
+    elif what == "task":
+        inspector.task_pauses.pause_task("shop.index", QUEUE)
+    else:
+        limits.pause_client(QUEUE, "x")
+
+    assert names_in(claim_more(broker)) == []
+
+
+def test_max_running_counts_each_job(broker, limits):
+    limits.set_client(QUEUE, "x", max_running=3)
+    jobs = index_jobs(broker, "abcdef")
+    claim(broker, worker=WORKER)
+
+    assert names_in(claim_more(broker)) == ["b", "c"]
+    assert names_in(claim_more(broker)) == []
+    settle(broker, "ack", *jobs[:3])
+    assert names(claim(broker, 10)) == ["d", "e", "f"]
+
+
+def test_the_limit_of_the_queue_counts_each_job(broker, limits):
+    limits.set_queue(QUEUE, max_running=3)
+    index_jobs(broker, "abcdef")
+    claim(broker, worker=WORKER)
+
+    assert names_in(claim_more(broker)) == ["b", "c"]
+
+
+def test_rates_count_each_job(broker, limits):
+    limits.set_client(QUEUE, "x", rate="3/h", burst=3)
+    index_jobs(broker, "abcdef")
+    claim(broker, worker=WORKER)
+
+    assert names_in(claim_more(broker)) == ["b", "c"]
+    assert claim(broker, 10) == []
+
+
+def test_weights_count_each_job(broker, limits):
+    limits.set_client(QUEUE, "x", weight=2)
+    index_jobs(broker, "abcdefghi")
+    index_jobs(broker, "123456", client="y")
+    assert names(claim(broker, worker=WORKER)) == ["a"]
+
+    assert names_in(claim_more(broker, 4)) == ["b", "c", "d", "e"]
+
+    found = next_names(broker, 6)
+    assert found.index("f") in (2, 3), "x has had five, so y gets two or three before"
+
+
+def test_a_client_of_great_weight_is_back_sooner(broker, limits):
+    limits.set_client(QUEUE, "x", weight=10)
+    index_jobs(broker, "abcdefghijklm")
+    index_jobs(broker, "123456", client="y")
+    assert names(claim(broker, worker=WORKER)) == ["a"]
+
+    assert names_in(claim_more(broker, 10)) == list("bcdefghijk")
+
+    assert next_names(broker, 4).index("l") <= 2
+
+
+def test_clients_that_are_blocked_are_not_waited_for(broker, limits):
+    limits.set_client(QUEUE, "z", max_running=1)
+    index_jobs(broker, "67", client="z")
+    assert names(claim(broker, 2, worker="w3")) == ["6"]
+    index_jobs(broker, "abcdef")
+    index_jobs(broker, "12345", client="y")
+    assert names(claim(broker, worker=WORKER)) == ["a"]
+
+    assert names_in(claim_more(broker, 2)) == ["b", "c"]
+
+    assert next_names(broker, 4) == "123d"
+
+
+def test_a_client_without_jobs_keeps_its_turn_where_there_are_weights(broker, limits):
+    limits.set_client(QUEUE, "x", weight=1)
+    limits.set_client(QUEUE, "y", weight=2)
+    index_jobs(broker, "abcd")
+    index_jobs(broker, "123456789", client="y")
+    while names(claim(broker, worker=WORKER)) != ["a"]:
+        pass
+    assert names_in(claim_more(broker)) == ["b", "c", "d"]
+    index_jobs(broker, "e")
+
+    assert "e" not in next_names(broker, 4)
+
+
+# Sent twice, lost
+
+
+def test_sent_twice_it_gives_more(broker):
+    index_jobs(broker, "abcde")
+    claim(broker, worker=WORKER)
+
+    assert names_in(claim_more(broker, 2)) == ["b", "c"]
+    assert names_in(claim_more(broker, 2)) == ["d", "e"]
+    assert names_in(claim_more(broker, 2)) == []
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_when_the_connection_is_lost_the_jobs_are_found(redis, broker, moment):
+    index_jobs(broker, "abc")
+    claim(broker, worker=WORKER)
+    redis.drop_connection(moment)
+
+    with pytest.raises(BrokerUnavailable):
+        claim_more(broker)
+
+    held = names(broker.running(WORKER, [QUEUE])[QUEUE])
+    assert sorted(held) == (["a"] if moment == "before" else ["a", "b", "c"])
+
+
+def test_an_id_without_a_record_ends_it(broker):
+    jobs = index_jobs(broker, "abc")
+    claim(broker, worker=WORKER)
+    lose_record(broker, jobs[1])
+
+    assert names_in(claim_more(broker)) == []
+    assert names(claim_all(broker)) == ["c"]

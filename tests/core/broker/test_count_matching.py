@@ -1,0 +1,133 @@
+"""Filters applied in Redis: they mean the same jobs as JobFilter does, and of the others next to nothing is sent."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.jobs import serializer
+from tests.core.broker.test_filter_jobs import bury
+from tests.support import sweeps
+from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job
+
+TRACEBACK = "t" * 4000
+PLAIN = serializer.dumps({"at": 1, "error_class": "a.NoStock", "error": "sold out", "traceback": TRACEBACK})
+NAMES = ["shop.tasks.ship", "shop.tasks.reship", "ship", 'we"ird.ship', "tä\\sk.ship", "日本.ship", "", "x" * 200]
+
+
+@pytest.fixture
+def sent(redis):
+    """How many bytes Redis has sent since the last call."""
+    before = 0
+
+    def since():
+        nonlocal before
+        now = redis.info("stats")["total_net_output_bytes"]
+        before, bytes_sent = now, now - before
+        return bytes_sent
+
+    since()
+    return since
+
+
+@pytest.fixture
+def graveyard(broker):
+    """Buries so many at once."""
+
+    def bury_many(number, line=PLAIN, task="shop.tasks.ship"):
+        body = serializer.dumps({"task": task})
+        for start in range(0, number, 500):
+            jobs = claimed_jobs(broker, *(new_job(body=body) for _ in range(min(500, number - start))), worker="w9")
+            broker.settle("w9", QUEUE, Settlement(bury=[value for job in jobs for value in (job.id, 1, line)]))
+
+    return bury_many
+
+
+def everyone(inspector):
+    return inspector.job_list.page(QUEUE, "dead", limit=500).jobs
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        *({"task": name} for name in NAMES),
+        *({"error_class": name} for name in (*NAMES, "NoStock", "a.NoStock")),
+        *({"error": text} for text in ("late", 'quo"te', "back\\slash", "日本", "new\nline", "NoStock", "tttt", ".")),
+        *({"client": name} for name in ("", "acme", "=", "acm")),
+        {"task": "ship", "error_class": "NoStock", "client": "acme"},
+        {"id": "0"},
+        {"id": "x"},
+        {"since": datetime(2020, 1, 1, tzinfo=timezone.utc)},
+        {"until": datetime(2020, 1, 1, tzinfo=timezone.utc)},
+    ],
+    ids=str,
+)
+def test_the_same_jobs_are_meant_as_when_all_of_them_are_looked_at(wanted, redis, broker, inspector):
+    messages = ["too late", 'quo"te', "back\\slash", "日本", "new\nline", "", "\u202e", "x" * 900 + "late"]
+    for number, name in enumerate(NAMES):
+        bury(broker, name, name or "a.NoStock", messages[number], client="acme" if number % 2 else "")
+    bury(broker, "shop.tasks.ship", "a.NoStock", client="acme")
+    for field in ("jobs", "errors"):
+        redis.hset(getattr(broker.keys.of(QUEUE), field), dead_job(broker).id, "nonsense")
+    filter = JobFilter(**wanted)
+
+    meant = [job.id for job in everyone(inspector) if filter.fits(job)]
+
+    assert [job.id for job in inspector.job_list.page(QUEUE, "dead", filter=filter).jobs] == meant
+    selection = sweeps.count(inspector, "discard", **wanted)
+    assert selection.count == len(meant)
+    (swept,) = sweeps.steps(inspector, "discard", until_ms=selection.until_ms, **wanted)
+    assert sorted(swept.done) == sorted(meant)
+
+
+@pytest.mark.parametrize(("hours", "count"), [(-1, 3), (1, 0)])
+@pytest.mark.parametrize("state", ["queued", "retrying", "dead"])
+def test_times_are_those_of_the_list(state, hours, count, redis, broker, inspector):
+    seed = {"queued": queued_job, "retrying": retrying_job, "dead": dead_job}[state]
+    for _ in range(3):
+        seed(broker, body='{"task":"ship"}')
+    since = datetime.now(timezone.utc) + timedelta(hours=hours * 1000)
+
+    found = inspector.job_list.page(QUEUE, state, filter=JobFilter(task="ship", since=since)).jobs
+
+    assert len(found) == count
+
+
+def test_a_list_in_which_nothing_fits_sends_little_more_than_the_ids(sent, broker, inspector, graveyard):
+    graveyard(2000)
+    sent()
+
+    page = inspector.job_list.page(QUEUE, "dead", filter=JobFilter(error_class="NoSuchError"))
+
+    assert (page.jobs, page.searched) == ([], 2000)
+    assert sent() < 200_000
+
+
+def test_a_list_in_which_all_fit_sends_one_page(sent, broker, inspector, graveyard):
+    graveyard(2000)
+    sent()
+
+    page = inspector.job_list.page(QUEUE, "dead", filter=JobFilter(error_class="NoStock"), limit=25)
+
+    assert len(page.jobs) == 25
+    assert sent() < 25 * 5000 + 60_000
+
+
+@pytest.mark.parametrize("task", ["ship", "nosuch"])
+def test_to_count_those_that_fit_sends_numbers(task, sent, broker, inspector, graveyard):
+    graveyard(2000)
+    sent()
+
+    assert sweeps.count(inspector, "discard", task=task).count == (2000 if task == "ship" else 0)
+
+    assert sent() < 10_000
+
+
+def test_a_search_among_queued_jobs_sends_no_records(sent, broker, inspector):
+    broker.enqueue(QUEUE, [new_job(body=serializer.dumps({"task": "ship", "args": ["x" * 1000]})) for _ in range(1000)])
+    sent()
+
+    assert inspector.job_list.page(QUEUE, "queued", filter=JobFilter(task="nosuch")).jobs == []
+
+    assert sent() < 100_000

@@ -1,0 +1,100 @@
+"""The jobs of one task, in the queues and states where they are."""
+
+import json
+
+import pytest
+
+from django_rtq.console.inspector import task_details
+from tests.core.broker.test_filter_jobs import bury
+from tests.support.jobs import QUEUE, claimed_job, queued_job, retrying_job, scheduled_job
+
+STATES = ("queued", "scheduled", "retrying", "running", "dead")
+
+
+def body(task):
+    return json.dumps({"task": task}, separators=(",", ":"))
+
+
+def numbers(inspector, task="ship"):
+    """By queue the jobs in each state, and the states with more."""
+    found = inspector.tasks.get(task).queues
+    return {each.queue.name: ([getattr(each, state) for state in STATES], set(each.cut)) for each in found}
+
+
+def test_jobs_are_counted_by_queue_and_state(redis, broker, inspector):
+    for task, n in (("ship", 2), ("mail", 3)):
+        for _ in range(n):
+            bury(broker, task)
+            retrying_job(broker, body=body(task))
+            scheduled_job(broker, body=body(task), client="x")
+        claimed_job(broker, body=body(task), worker=task, queue="busy")
+    for task in ("ship", "mail", "ship"):
+        queued_job(broker, body=body(task), client="x")
+        queued_job(broker, body=body(task), client="y", priority=5)
+    queued_job(broker, body="{}")
+
+    assert numbers(inspector) == {"busy": ([0, 0, 0, 1, 0], set()), QUEUE: ([4, 2, 2, 0, 2], set())}
+    assert numbers(inspector, "mail")[QUEUE][0] == [2, 3, 3, 0, 3]
+    assert inspector.tasks.get("ship").is_known
+    assert not inspector.tasks.get("nosuch").is_known
+
+
+def test_jobs_whose_task_name_is_escaped_are_not_counted(redis, broker, inspector):
+    escaped = '{"task":"sh\\u0069p"}'
+    for make in (retrying_job, scheduled_job, queued_job):
+        make(broker, body=escaped)
+        make(broker, body=body("ship"))
+
+    assert numbers(inspector)[QUEUE][0] == [1, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("task", ['ship","args":[1,"', "sh\\u0069p", "shi", "ship ", ""])
+def test_jobs_of_tasks_with_other_names_are_not_counted(redis, broker, inspector, task):
+    queued_job(broker, body='{"task":"ship","args":[1,"x"]}')
+    queued_job(broker, body='{"task":"sh\\u0069p"}')
+    queued_job(broker, body='{"args":["\\n{\\"task\\":\\"ship\\""],"task":"mail"}')
+
+    assert numbers(inspector, task)[QUEUE][0] == [0, 0, 0, 0, 0]
+    assert numbers(inspector)[QUEUE][0] == [1, 0, 0, 0, 0]
+
+
+def test_dead_letters_are_grouped_by_error(redis, broker, inspector):
+    bury(broker, "ship", kind="a.B")
+    bury(broker, "mail", kind="a.B")
+    bury(broker, "ship", kind="a.C", message="newest")
+    bury(broker, "ship", kind="a.B")
+
+    groups = inspector.tasks.get("ship").groups
+
+    assert sorted((queue, group.task, group.error_class, group.count) for queue, group in groups) == [
+        (QUEUE, "ship", "a.B", 2),
+        (QUEUE, "ship", "a.C", 1),
+    ]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_long_list_is_not_searched_to_its_end(redis, broker, inspector, monkeypatch, more):
+    monkeypatch.setattr(task_details, "MAX_SEARCHED", 3)
+    monkeypatch.setattr(task_details, "LEAST_SEARCHED", 3)
+    for n in range(3 + more):
+        bury(broker, "ship")
+        retrying_job(broker, body=body("mail"), wait_ms=10**8 + n)
+    for n in range(3 + more):
+        scheduled_job(broker, body=body("ship"), due=f"+{n + 1}000000")
+        queued_job(broker, body=body("ship"), client=f"c{n % 2}")
+
+    counts, cut = numbers(inspector)[QUEUE]
+
+    assert counts == [3, 3, 0, 0, 3]
+    assert cut == {"retrying", *(("queued", "scheduled", "dead") if more else ())}
+
+
+def test_it_takes_two_round_trips(redis, broker, inspector, monkeypatch):
+    for queue in ("a", "b", "c"):
+        queued_job(broker, queue=queue)
+    sent, execute = [], type(broker.redis).execute
+    monkeypatch.setattr(type(broker.redis), "execute", lambda *args, **more: sent.append(1) or execute(*args, **more))
+
+    inspector.tasks.get("ship")
+
+    assert len(sent) <= 2

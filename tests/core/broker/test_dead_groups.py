@@ -1,0 +1,139 @@
+"""Dead letters added up where they lie. What the sums say is tested in test_filter_jobs.py."""
+
+import pytest
+
+from django_rtq.console.inspector.jobs import dead_letters
+from django_rtq.core.broker.scripts import SCRIPTS
+from tests.core.broker.test_filter_jobs import bury
+from tests.support.jobs import QUEUE, dead_job
+
+
+def groups(inspector, depth=10_000):
+    """Task, kind and number of each."""
+    return [
+        (group.task, group.error_class, group.count) for group in inspector.dead_letters.groups(QUEUE, depth).groups
+    ]
+
+
+@pytest.fixture
+def small_steps(monkeypatch):
+    """Three letters a script."""
+    monkeypatch.setattr(dead_letters, "GROUPED_AT_ONCE", 3)
+
+
+def test_what_several_scripts_found_is_added_up(small_steps, redis, broker, inspector):
+    jobs = [bury(broker, "ship", message=str(number)) for number in range(10)]
+    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1_000_000 + 60_000 * place for place, job in enumerate(jobs)})
+    bury(broker, "mail")
+
+    found = inspector.dead_letters.groups(QUEUE)
+
+    assert [(group.task, group.count, group.message) for group in found.groups] == [
+        ("ship", 10, "9"),
+        ("mail", 1, "no"),
+    ]
+    assert (found.groups[0].last_at - found.groups[0].first_at).total_seconds() == 9 * 60
+    assert (found.searched, found.total) == (11, 11)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 7, 9])
+def test_it_looks_no_deeper_than_asked(small_steps, redis, broker, inspector, depth):
+    for _ in range(8):
+        bury(broker, "ship")
+    for _ in range(2):  # the second time it knows how many there are
+        assert groups(inspector, depth) == [("ship", "builtins.ValueError", min(depth, 8))]
+
+
+def test_more_and_fewer_than_the_last_time_are_all_found(small_steps, redis, broker, inspector):
+    assert groups(inspector) == []
+    jobs = [bury(broker, "ship") for _ in range(7)]
+    assert groups(inspector) == [("ship", "builtins.ValueError", 7)]
+    inspector.discard(QUEUE, [job.id for job in jobs[:5]])
+    assert groups(inspector) == [("ship", "builtins.ValueError", 2)]
+
+
+def test_odd_names_are_grouped_by_what_they_say(redis, broker, inspector):
+    for task in ('a"b', 'a"b', "a\\b", "a\nb", "ä"):
+        bury(broker, task, kind="x.Y")
+    assert groups(inspector) == [('a"b', "x.Y", 2), ("a\nb", "x.Y", 1), ("a\\b", "x.Y", 1), ("ä", "x.Y", 1)]
+
+
+def test_what_lost_its_record_or_its_failure_is_counted(redis, broker, inspector):
+    bury(broker, "ship")
+    job = dead_job(broker)
+    redis.hdel(broker.keys.of(QUEUE).jobs, job.id)
+    redis.hdel(broker.keys.of(QUEUE).errors, job.id)
+    assert sorted(groups(inspector)) == [("", "", 1), ("ship", "builtins.ValueError", 1)]
+
+
+def test_a_thousand_go_out_together_and_more_by_themselves():
+    queues = {f"q{n}": 1 for n in range(50)}
+    asked = [(queue, 0) for queue in queues]
+    assert len(dead_letters._packets(asked, queues)) == 1
+    big = {**queues, "big": 1000}
+    assert len(dead_letters._packets([*asked, *(("big", at) for at in range(0, 1000, 250))], big)) == 1
+    deep = dead_letters._packets([("big", at) for at in range(0, 3000, 250)], {"big": 3000})
+    assert [len(packet) for packet in deep] == [4, 4, 4]
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Collects how many dead letters each script was to group."""
+    sizes, call = [], SCRIPTS["dead_groups"].call
+
+    def counted(keys, arguments):
+        sizes.append(arguments[1])
+        return call(keys, arguments)
+
+    monkeypatch.setattr(SCRIPTS["dead_groups"], "call", counted)
+    return sizes
+
+
+def test_what_has_not_changed_is_not_read_again(redis, broker, inspector, reads):
+    jobs = [bury(broker, "ship") for _ in range(3)]
+    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1000 + place for place, job in enumerate(jobs)})
+
+    assert [groups(inspector) for _ in range(2)] == [[("ship", "builtins.ValueError", 3)]] * 2
+    assert reads == [3]
+
+
+def test_of_what_has_died_since_only_the_new_ones_are_read(redis, broker, inspector, reads):
+    for _ in range(3):
+        bury(broker, "ship")
+    groups(inspector)
+    redis.zadd(broker.keys.of(QUEUE).dead, {bury(broker, "ship").id: 10**14, bury(broker, "mail").id: 10**14 + 1})
+
+    assert groups(inspector) == [("ship", "builtins.ValueError", 4), ("mail", "builtins.ValueError", 1)]
+    assert reads == [3, 2]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_after_one_has_left_all_are_read(redis, broker, inspector, reads, place):
+    jobs = [bury(broker, f"ship_{number}") for number in range(3)]
+    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1000 + number for number, job in enumerate(jobs)})
+    groups(inspector)
+    inspector.discard(QUEUE, [jobs[place].id])
+
+    left = [(f"ship_{n}", "builtins.ValueError", 1) for n in range(3) if n != place]
+    assert groups(inspector) == left
+    redis.zadd(broker.keys.of(QUEUE).dead, {bury(broker, "mail").id: 10**14})
+    inspector.discard(QUEUE, [jobs[(place + 1) % 3].id])  # one has come, and one has left
+    assert len(groups(inspector)) == 2
+
+
+def test_one_that_was_requeued_and_died_again_is_read(redis, broker, inspector, reads):
+    job = bury(broker, "ship")
+    first = inspector.dead_letters.groups(QUEUE).groups[0].last_at
+    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 10**14})
+
+    assert inspector.dead_letters.groups(QUEUE).groups[0].last_at > first
+
+
+def test_after_a_minute_all_are_read(redis, broker, inspector, reads, monkeypatch):
+    bury(broker, "ship")
+    groups(inspector)
+    monkeypatch.setattr(dead_letters, "KEPT_SECONDS", 0)
+
+    groups(inspector)
+
+    assert reads == [1, 1]

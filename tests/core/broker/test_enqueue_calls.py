@@ -1,0 +1,84 @@
+"""Several calls of enqueue() and enqueue_unique() in one round trip."""
+
+import pytest
+
+from django_rtq.core.broker import enqueue_calls
+from django_rtq.core.broker.messages import EnqueueCall
+from django_rtq.exceptions import BrokerError, BrokerFull
+from tests.support.jobs import QUEUE, new_job, unique_job
+from tests.support.snapshots import snapshot
+
+
+def waiting(inspector, queue=QUEUE):
+    return [job.id for job in inspector.job_list.page(queue, "queued").jobs]
+
+
+def test_no_call(broker):
+    assert broker.enqueue_calls([]) == []
+
+
+def test_each_call_has_its_answers(broker, inspector):
+    known, owner = new_job(), unique_job(digest="d1")
+    broker.enqueue(QUEUE, [known])
+    broker.enqueue_unique(QUEUE, [owner])
+    new, other = new_job(), new_job()
+
+    answers = broker.enqueue_calls(
+        [
+            EnqueueCall(QUEUE, [new, known]),
+            EnqueueCall("mail", [other]),
+            EnqueueCall(QUEUE, [unique_job(digest="d1"), unique_job(digest="d2")]),
+            EnqueueCall(QUEUE, []),
+            EnqueueCall(QUEUE, [new_job(due="+60000")]),
+        ]
+    )
+
+    assert answers == [["ok", "exists"], ["ok"], [f"duplicate {owner.id}", "ok"], [], ["ok"]]
+    assert waiting(inspector, "mail") == [other.id]
+
+
+def test_jobs_of_a_queue_keep_their_order(broker, inspector):
+    jobs = [new_job(), unique_job(digest="d1"), new_job(), new_job(), unique_job(digest="d2")]
+    broker.enqueue_calls([EnqueueCall(QUEUE, [job]) for job in jobs])
+    assert waiting(inspector) == [job.id for job in jobs]
+
+
+def test_large_calls_are_split(broker, monkeypatch, inspector):
+    monkeypatch.setattr(enqueue_calls, "AT_ONCE", 2)
+    monkeypatch.setattr(enqueue_calls, "JOBS_IN_FLIGHT", 5)
+    jobs = [new_job() for _ in range(11)]
+    answers = broker.enqueue_calls([EnqueueCall(QUEUE, jobs[:4]), EnqueueCall(QUEUE, jobs[4:])])
+    assert answers == [["ok"] * 4, ["ok"] * 7]
+    assert waiting(inspector) == [job.id for job in jobs]
+
+
+def test_sent_twice_it_changes_nothing(broker, redis):
+    calls = [EnqueueCall(QUEUE, [new_job(), new_job()]), EnqueueCall("mail", [unique_job()])]
+    assert broker.enqueue_calls(calls) == [["ok", "ok"], ["ok"]]
+    before = snapshot(redis)
+    assert broker.enqueue_calls(calls) == [["exists", "exists"], ["exists"]]
+    assert snapshot(redis) == before
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_connection_that_drops(broker, redis, inspector, moment):
+    broker.enqueue(QUEUE, [new_job()])
+    redis.drop_connection(moment)
+    job = new_job()
+    broker.enqueue_calls([EnqueueCall(QUEUE, [job])])
+    assert waiting(inspector)[1:] == [job.id]
+
+
+def test_a_call_that_is_refused_has_its_error(broker, redis, inspector):
+    broker.register_queues([QUEUE, "mail"])
+    redis.answer_once(b"-ERR no\r\n")
+    refused, accepted = broker.enqueue_calls([EnqueueCall(QUEUE, [new_job()]), EnqueueCall("mail", [])])
+    assert isinstance(refused, BrokerError)
+    assert accepted == []
+
+
+def test_a_full_server(broker, redis):
+    broker.register_queues([QUEUE])
+    with redis.full_memory():
+        (refused,) = broker.enqueue_calls([EnqueueCall(QUEUE, [new_job()])])
+    assert isinstance(refused, BrokerFull)

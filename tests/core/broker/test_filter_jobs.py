@@ -1,0 +1,153 @@
+"""Dead letters by task and error, counted and swept up."""
+
+import pytest
+
+from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.jobs import serializer
+from tests.support import sweeps
+from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, dead_job, new_job, queued_job, settle
+from tests.support.snapshots import live_jobs, snapshot
+
+
+def bury(broker, task, kind="builtins.ValueError", message="no", **options):
+    """A dead letter of this task and error."""
+    job = claimed_job(broker, worker="failing", body=serializer.dumps({"task": task}), **options)
+    line = serializer.dumps({"at": 1, "error_class": kind, "error": message, "traceback": "t" * 20_000})
+    broker.settle("failing", QUEUE, Settlement(bury=[job.id, 1, line]))
+    broker.sign_off([QUEUE], "failing")
+    return job
+
+
+def sweep(inspector, action="requeue", limit=1000, *, until_ms, **wanted):
+    """All steps; what was done, and how many steps it took."""
+    steps = list(sweeps.steps(inspector, action, until_ms=until_ms, limit=limit, **wanted))
+    return [job_id for step in steps for job_id in step.done], len(steps)
+
+
+def test_dead_letters_are_grouped_by_task_and_error(redis, broker, inspector):
+    for task, kind in (("ship", "a.NoStock"), ("ship", "a.NoStock"), ("ship", "b.TooLate"), ("mail", "a.NoStock")):
+        bury(broker, task, kind)
+
+    found = inspector.dead_letters.groups(QUEUE)
+
+    assert [(group.task, group.error_class, group.count) for group in found.groups] == [
+        ("ship", "a.NoStock", 2),
+        ("mail", "a.NoStock", 1),
+        ("ship", "b.TooLate", 1),
+    ]
+    assert (found.searched, found.total) == (4, 4)
+
+
+def test_a_group_tells_the_newest_message_and_the_time_between_first_and_last(redis, broker, inspector):
+    jobs = [bury(broker, "ship", message=f'"{number}"\n\\') for number in range(3)]
+    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1_000_000 + 60_000 * place for place, job in enumerate(jobs)})
+
+    (group,) = inspector.dead_letters.groups(QUEUE).groups
+
+    assert group.message == '"2"\n\\'
+    assert (group.last_at - group.first_at).total_seconds() == 120
+
+
+def test_of_very_many_only_the_newest_are_grouped_and_it_says_so(redis, broker, inspector):
+    for task in ("old", "new", "newer"):
+        bury(broker, task)
+    redis.zadd(
+        broker.keys.of(QUEUE).dead, {job_id: 1 for job_id, record in live_jobs(redis).items() if "old" in record}
+    )
+
+    found = inspector.dead_letters.groups(QUEUE, depth=2)
+
+    assert sorted(group.task for group in found.groups) == ["new", "newer"]
+    assert (found.searched, found.total) == (2, 3)
+
+
+def test_what_cannot_be_read_is_a_group_too(redis, broker, inspector):
+    job = dead_job(broker)
+    redis.hset(broker.keys.of(QUEUE).jobs, job.id, "nonsense")
+    redis.hset(broker.keys.of(QUEUE).errors, job.id, "nonsense")
+
+    (group,) = inspector.dead_letters.groups(QUEUE).groups
+
+    assert (group.task, group.error_class, group.count, group.message) == ("", "", 1, "")
+
+
+def test_the_newest_of_several_failures_counts(redis, broker, inspector):
+    job = bury(broker, "ship", "a.First")
+    inspector.requeue(QUEUE, [job.id])
+    claim(broker)
+    line = serializer.dumps({"error_class": "b.Second", "error": "x" * 5000})
+    broker.settle("w2", QUEUE, Settlement(bury=[job.id, 1, line]))
+
+    (group,) = inspector.dead_letters.groups(QUEUE).groups
+
+    assert group.error_class == "b.Second"
+    assert group.message.startswith("xxxx")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"),
+    [
+        ({}, 3),
+        ({"task": "ship"}, 2),
+        ({"error_class": "NoStock"}, 1),
+        ({"client": "acme"}, 1),
+        ({"task": "ship", "error": "late"}, 1),
+        ({"id": "no such"}, 0),
+    ],
+)
+def test_a_selection_is_counted(redis, broker, inspector, wanted, count):
+    bury(broker, "shop.ship", "a.NoStock", client="acme")
+    bury(broker, "shop.ship", "b.TooLate", "too late")
+    bury(broker, "mail", "b.TooLate")
+
+    selection = sweeps.count(inspector, "requeue", **wanted)
+
+    assert (selection.count, selection.total, selection.is_complete) == (count, 3, True)
+    assert len(sweep(inspector, until_ms=selection.until_ms, **wanted)[0]) == count
+
+
+def test_who_dies_after_the_snapshot_is_not_meant(redis, broker, inspector):
+    early = bury(broker, "ship")
+    until_ms = sweeps.count(inspector, "requeue").until_ms
+    late = bury(broker, "ship")
+    redis.zadd(broker.keys.of(QUEUE).dead, {late.id: until_ms + 1})
+
+    done, _ = sweep(inspector, "discard", until_ms=until_ms)
+
+    assert done == [early.id]
+    assert snapshot(redis)["dead"] == {late.id: until_ms + 1}
+
+
+def test_who_was_requeued_and_dies_anew_is_not_swept_twice(redis, broker, inspector):
+    job = bury(broker, "ship")
+    until_ms = sweeps.count(inspector, "requeue").until_ms
+    assert sweep(inspector, until_ms=until_ms)[0] == [job.id]
+    claim(broker)
+    settle(broker, "bury", job, worker="w2")
+    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: until_ms + 1})
+
+    assert sweep(inspector, until_ms=until_ms)[0] == []
+    assert inspector.requeue(QUEUE, [job.id], latest_ms=until_ms) == []  # even when it was looked up before
+    assert inspector.discard(QUEUE, [job.id], latest_ms=until_ms) == []
+
+
+@pytest.mark.parametrize("limit", [1, 7, 100, 250])
+@pytest.mark.parametrize("wanted", [{}, {"task": ""}, {"id": "0"}])
+def test_steps_are_bounded_and_together_they_get_them_all(redis, broker, inspector, limit, wanted):
+    jobs = claimed_jobs(broker, *(new_job() for _ in range(250)))
+    settle(broker, "bury", *jobs)  # all in one millisecond
+
+    done, steps = sweep(inspector, limit=limit, until_ms=sweeps.count(inspector, "requeue").until_ms, **wanted)
+
+    assert sorted(done) == sorted(job.id for job in jobs)
+    assert steps >= 250 / limit
+    assert "dead" not in snapshot(redis)
+
+
+def test_what_lives_is_never_touched(redis, broker, inspector):
+    queued_job(broker)
+    before = snapshot(redis)
+
+    assert sweep(inspector, "discard", until_ms=10**14)[0] == []
+
+    assert snapshot(redis) == before

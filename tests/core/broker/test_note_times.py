@@ -1,0 +1,60 @@
+"""How long jobs ran, noted before their outcomes where clients take turns by time."""
+
+import pytest
+
+from django_rtq.core.broker.scripts import SCRIPTS
+from tests.support.jobs import QUEUE, WORKER, claimed_job
+from tests.support.snapshots import snapshot
+
+
+@pytest.fixture
+def by_time(inspector):
+    inspector.limits.set_queue(QUEUE, fair_by="seconds")
+
+
+def note(broker, *jobs, worker=WORKER):
+    call = SCRIPTS["note_times"].call(broker.keys.of(QUEUE), jobs, worker=worker)
+    assert broker.redis.execute_one(call) == []
+
+
+def entry_of(redis, broker, job, worker=WORKER):
+    return redis.hget(broker.keys.of(QUEUE).running(worker), job.id).decode()
+
+
+def test_it_is_noted_behind_the_time_of_the_claim(redis, broker, by_time, inspector):
+    job = claimed_job(broker, client="a b")
+    before = entry_of(redis, broker, job)
+
+    note(broker, job.id, "12.5")
+
+    assert entry_of(redis, broker, job) == before.replace(" a b", ":12.5 a b")
+    assert inspector.find(job.id).attempt == 1
+    assert inspector.find(job.id).claimed_at is not None
+
+
+def test_the_last_note_holds(redis, broker, by_time):
+    job = claimed_job(broker, client="x")
+
+    note(broker, job.id, "12.5")
+    note(broker, job.id, "13")
+
+    assert entry_of(redis, broker, job).endswith(":13 x")
+
+
+def test_of_jobs_of_others_nothing_is_noted(redis, broker, by_time):
+    job = claimed_job(broker, client="x")
+    before = snapshot(redis)
+
+    note(broker, job.id, "12.5", worker="w2")
+    note(broker, "nobody", "12.5")
+
+    assert snapshot(redis) == before
+
+
+def test_of_jobs_that_were_claimed_without_limits_nothing_is_noted(redis, broker):
+    job = claimed_job(broker, client="x")
+    before = snapshot(redis)
+
+    note(broker, job.id, "12.5")
+
+    assert snapshot(redis) == before

@@ -1,0 +1,149 @@
+"""Jobs of a paused task wait, and those of other tasks go on."""
+
+import pytest
+
+from django_rtq.core.jobs.job import JobState
+from django_rtq.exceptions import TooManyPausedTasks
+from tests.core.broker.model.task_calls import CHARGE
+from tests.support import sweeps
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, new_job, queued_job, settle
+from tests.support.snapshots import MS, changes, snapshot
+
+TASK = "charge"
+
+
+@pytest.fixture
+def pauses(inspector):
+    return inspector.task_pauses
+
+
+def test_it_is_written_down_since_when_and_by_whom(redis, broker, pauses):
+    queued_job(broker, body=CHARGE)
+    before = snapshot(redis, times=False)
+
+    assert pauses.pause_task(TASK, QUEUE, by="eve") == [QUEUE]
+
+    assert changes(before, snapshot(redis, times=False)) == {"paused": {"task:charge": f"100 {MS} eve"}}
+
+
+def test_its_jobs_wait_and_those_of_others_go_on(broker, inspector, pauses):
+    waits = [queued_job(broker, body=CHARGE) for _ in range(3)]
+    runs = [queued_job(broker, body=body) for body in ('{"task":"mail"}', "{}", '{"task":"charge.later"}')]
+    pauses.pause_task(TASK, QUEUE)
+
+    assert claim(broker, 9) == [job.id for job in runs]
+
+    (pause,) = inspector.queues.get(QUEUE).paused_tasks
+    assert (pause.task, pause.held, pause.is_over) == (TASK, 3, False)
+    assert [inspector.find(job.id).state for job in waits] == [JobState.SCHEDULED] * 3
+    assert claim(broker) == []
+
+
+def test_what_runs_goes_on_and_fails_and_waits(broker, inspector, pauses):
+    job = claimed_job(broker, body=CHARGE)
+    pauses.pause_task(TASK, QUEUE)
+
+    assert settle(broker, "retry", job, wait_ms=0) == []
+    broker.maintenance.promote([QUEUE])
+    assert claim(broker) == []
+
+    found = inspector.find(job.id)
+    assert (found.is_held, found.due_at, found.failures, found.state) == (True, None, 1, JobState.SCHEDULED)
+
+
+def test_a_claim_holds_200_jobs_at_most_and_says_that_there_are_more(redis, broker, inspector, pauses):
+    broker.enqueue(QUEUE, [new_job(str(number), body=CHARGE) for number in range(300)])
+    last = queued_job(broker)
+    pauses.pause_task(TASK, QUEUE)
+    broker.sign_on([QUEUE], WORKER)
+
+    first, second = (broker.claim(WORKER, [QUEUE], 1) for _ in range(2))
+
+    assert (first.found, set(first.statuses)) == (0, {"more"})
+    assert inspector.queues.get(QUEUE).held == 300
+    assert [job_id.decode() for part in second.claimed for job_id in part.ids] == [last.id]
+
+
+def test_large_records_make_a_claim_hold_fewer(broker, inspector, pauses):
+    body = '{"task":"charge","args":["' + 200_000 * "x" + '"]}'
+    for _ in range(60):
+        queued_job(broker, body=body)
+    pauses.pause_task(TASK, QUEUE)
+
+    assert claim(broker) == []
+
+    assert inspector.queues.get(QUEUE).held == 15  # one, two, four and eight together
+
+
+def test_all_queues_or_one(broker, pauses):
+    broker.register_queues(["mail", "bulk"])
+
+    assert pauses.pause_task(TASK) == ["bulk", "mail"]
+    assert pauses.pause_task(TASK, QUEUE) == [QUEUE]
+
+
+def test_a_hundred_tasks_of_a_queue_may_be_paused(pauses):
+    for number in range(100):
+        assert pauses.pause_task(f"task{number}", QUEUE) == [QUEUE]
+
+    with pytest.raises(TooManyPausedTasks, match="In queue default, 100 tasks are paused already"):
+        pauses.pause_task("one.more", QUEUE)
+    pauses.resume_task("task7", QUEUE)
+    assert pauses.pause_task("one.more", QUEUE) == [QUEUE]
+
+
+def test_a_queue_with_a_paused_task_is_not_forgotten(inspector, pauses):
+    pauses.pause_task(TASK, QUEUE)
+
+    assert inspector.forget(QUEUE) == "paused"
+
+
+def test_a_claim_for_many_does_not_look_again_and_again(broker, pauses):
+    """Where each second job is of a paused task."""
+    for body in 100 * (CHARGE, "{}"):
+        queued_job(broker, body=body)
+    pauses.pause_task(TASK, QUEUE)
+    broker.sign_on([QUEUE], WORKER)
+
+    first = broker.claim(WORKER, [QUEUE], 100)
+
+    assert (first.found, set(first.statuses)) == (34, {"more"})
+    assert len(claim(broker, 100)) == 34
+
+
+def test_its_jobs_are_cancelled_although_claims_move_them_meanwhile(broker, inspector, pauses):
+    jobs = [queued_job(broker, body=CHARGE) for _ in range(5)]
+    pauses.pause_task(TASK, QUEUE)
+    steps = sweeps.steps(inspector, "cancel", task=TASK)
+
+    done = list(next(steps).done)  # the scheduled ones
+    assert claim(broker) == []
+    done += [job_id for step in steps for job_id in step.done]
+
+    assert sorted(done) == sorted(job.id for job in jobs)
+    assert inspector.queues.get(QUEUE).held == 0
+
+
+def test_large_records_that_are_read_in_vain_end_a_claim(broker, pauses):
+    for _ in range(40):
+        queued_job(broker, body=CHARGE)
+        queued_job(broker, body='{"task":"mail","args":["' + 100_000 * "x" + '"]}')
+    pauses.pause_task(TASK, QUEUE)
+    broker.sign_on([QUEUE], WORKER)
+
+    first = broker.claim(WORKER, [QUEUE], 40)
+
+    assert 0 < first.found < 40
+    assert set(first.statuses) == {"more"}
+
+
+def test_promote_says_that_held_jobs_went_back(broker, pauses):
+    queued_job(broker, body=CHARGE)
+    pauses.pause_task(TASK, QUEUE)
+    claim(broker)
+    keys = broker.keys.of(QUEUE)
+    entry = broker.redis.execute_one(("HGET", keys.paused, f"task:{TASK}"))
+    broker.redis.execute_one(("HSET", keys.paused, f"task:{TASK}", entry.split(b" ")[0]))  # the caller died
+
+    assert broker.maintenance.promote([QUEUE]) == ({QUEUE: []}, True)
+    assert broker.maintenance.promote([QUEUE]) == ({QUEUE: []}, False)

@@ -1,0 +1,207 @@
+"""scheduled, retrying -> queued."""
+
+import time
+
+import pytest
+
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.conf.config import read_config
+from tests.support.jobs import (
+    QUEUE,
+    claim_all,
+    claimed_jobs,
+    let_fall_due,
+    names,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settle,
+)
+from tests.support.single_steps import promote
+from tests.support.snapshots import GONE, MS, changes, snapshot
+from tests.support.waiting import wait_until
+
+
+def test_what_is_due_goes_to_the_end_of_its_lane(redis, broker):
+    queued_job(broker, "first", client="x")
+    job = scheduled_job(broker, "a", client="x")
+    let_fall_due(broker, job)
+    before = snapshot(redis, times=False)
+
+    assert promote(broker, QUEUE) == (None, [job.id])
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        **dict.fromkeys(["scheduled", "scheduled_by_client", "scheduled_by_client:x"], GONE),
+        "lane:0:x": ["first", "a"],
+        "waiting_since": {"a": MS},
+        "clock": {"promoted": MS},
+    }
+
+
+def test_a_retry_that_is_due_too(redis, broker):
+    job = retrying_job(broker, "a", priority=5)
+    let_fall_due(broker, job)
+    before = snapshot(redis, times=False)
+
+    assert promote(broker, QUEUE) == (None, [job.id])
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        **dict.fromkeys(["scheduled", "retrying", "scheduled_by_client", "scheduled_by_client:"], GONE),
+        "lane:5:": ["a"],
+        "lanes": {"5:": MS},
+        "ring:5": {"": 2},
+        "bands": {"5": 5},
+        "waiting_since": {"a": MS},
+        "clock": {"contact": MS, "high": MS, "anchor": f"{MS} {MS}", "promoted": MS},
+        "turn": "2",
+        "work_signal": {"work": 0},
+    }
+
+
+def test_it_waits_since_it_was_due(redis, broker):
+    job = scheduled_job(broker)
+    let_fall_due(broker, job)
+    due = snapshot(redis)["scheduled"][job.id]
+
+    promote(broker, QUEUE)
+
+    after = snapshot(redis)
+    assert after["waiting_since"] == {job.id: str(due)}
+    assert after["lanes"] == {"0:": due}
+
+
+def test_it_goes_on_where_its_limit_stopped_it(redis, broker):
+    jobs = [scheduled_job(broker) for _ in range(5)]
+    let_fall_due(broker, *jobs)
+
+    answers = [promote(broker, QUEUE, limit=2) for _ in range(3)]
+
+    assert answers == [
+        (0, [job.id for job in jobs[:2]]),
+        (0, [job.id for job in jobs[2:4]]),
+        (None, [jobs[4].id]),
+    ]
+
+
+# -- by turns, when more are due than a call promotes
+
+
+@pytest.fixture
+def flood(broker):
+    """Thirty jobs of one client that are due."""
+    jobs = [new_job(f"f{n}", client="flood", due="+60000") for n in range(30)]
+    broker.enqueue(QUEUE, jobs)
+    let_fall_due(broker, *jobs)
+    return jobs
+
+
+def let_fall_due_now(broker, job):
+    """Let the job fall due after all that are due already, and before the next call.
+
+    Of clients that are due or had their turn in the same millisecond, names decide who is first.
+    """
+    keys, now_ms = broker.keys.of(QUEUE), time.time_ns() // 1_000_000
+    for key in (keys.scheduled, keys.retrying, keys.scheduled_by_client + f":{job.client}".encode()):
+        broker.redis.execute_one(("ZADD", key, "XX", now_ms, job.id))
+    broker.redis.execute_one(("ZADD", keys.scheduled_by_client, "XX", "LT", now_ms, job.client))
+    wait_until(lambda: time.time_ns() // 1_000_000 > now_ms)
+
+
+@pytest.mark.parametrize("waiting", [scheduled_job, retrying_job])
+def test_many_due_jobs_of_one_client_keep_no_other_waiting(broker, flood, waiting):
+    single = waiting(broker, "single", client="single")
+    assert names(promote(broker, QUEUE, limit=8)[1]) == [f"f{n}" for n in range(8)]
+    let_fall_due_now(broker, single)
+
+    assert set(names(promote(broker, QUEUE, limit=8)[1])) == {"single", *(f"f{n}" for n in range(8, 15))}
+
+
+def test_a_storm_of_retries_keeps_no_other_waiting(broker):
+    storm = claimed_jobs(broker, *(new_job(f"s{n}", client="storm") for n in range(20)))
+    settle(broker, "retry", *storm)
+    let_fall_due(broker, *storm)
+    single = scheduled_job(broker, "single", client="single")
+    let_fall_due_now(broker, single)
+
+    assert single.id in promote(broker, QUEUE, limit=8)[1]
+
+
+def test_many_due_jobs_of_many_clients_keep_no_other_waiting(redis, broker):
+    for client in range(20):
+        many = [new_job(client=f"busy{client}", due="+60000") for _ in range(5)]
+        broker.enqueue(QUEUE, many)
+        let_fall_due(broker, *many)
+    promote(broker, QUEUE, limit=8)
+    single = scheduled_job(broker, client="single")
+    let_fall_due_now(broker, single)
+
+    promoted = {job_id for _ in range(5) for job_id in promote(broker, QUEUE, limit=8)[1]}
+
+    assert single.id in promoted  # once each of the twenty had a turn
+
+
+def test_what_is_missing_in_the_index_is_promoted_all_the_same(redis, broker, flood):
+    other = scheduled_job(broker, client="other")
+    let_fall_due(broker, other)
+    redis.delete(*redis.keys("*scheduled_by_client*"))
+    late = [scheduled_job(broker, client="late") for _ in range(30)]
+    let_fall_due(broker, *late)
+
+    promoted = []
+    while job_ids := promote(broker, QUEUE, limit=8)[1]:
+        assert len(job_ids) == min(8, 61 - len(promoted))
+        promoted += job_ids
+
+    assert sorted(promoted) == sorted(job.id for job in (*flood, other, *late))
+    assert redis.keys("*scheduled_by_client*") == []
+
+
+def test_a_torn_index_promotes_nothing_before_its_time_or_twice(redis, broker, flood):
+    job = scheduled_job(broker, client="torn")
+    keys = broker.keys.of(QUEUE)
+    redis.zadd(keys.scheduled_by_client, {"torn": 1})
+    redis.zadd(keys.scheduled_by_client + b":torn", {job.id: 1, "gone": 2, flood[0].id: 3, flood[-1].id: 4})
+
+    promoted = []
+    while job_ids := promote(broker, QUEUE, limit=8)[1]:
+        promoted += job_ids
+
+    assert sorted(promoted) == sorted(job.id for job in flood)
+    after = snapshot(redis)
+    assert set(after["scheduled"]) == {job.id}
+    assert not [key for key in after if key.startswith("scheduled_by_client")]
+
+
+# -- ahead of their band's other work, where the queue says so
+
+
+@pytest.fixture
+def mail(redis, proxy):
+    """A broker whose queue "mail" serves those first that have waited for their time."""
+    broker = Broker(read_config({"REDIS": proxy.url, "QUEUES": {"mail": {"delayed_first": True}}}, debug=False))
+    yield broker
+    broker.close()
+
+
+def fall_due(broker, *jobs):
+    """Their time comes, in this order."""
+    due = [value for ms, job in enumerate(jobs, 1) for value in (ms, job.id)]
+    broker.redis.execute_one(("ZADD", broker.keys.of("mail").scheduled, "XX", *due))
+    promote(broker, "mail")
+
+
+def test_jobs_that_waited_go_ahead_of_their_band_and_of_no_other(mail):
+    jobs = [
+        scheduled_job(mail, f"{name}-first", queue="mail", priority=priority)
+        for name, priority in (("low", -3), ("medium", 0), ("high", 7))
+    ]
+    for name, priority in (("low", -3), ("medium", 0), ("high", 7)):
+        queued_job(mail, name, queue="mail", priority=priority)
+    fall_due(mail, *jobs)
+
+    assert names(claim_all(mail, queue="mail")) == [
+        *("high-first", "high"),
+        *("medium-first", "medium"),
+        *("low-first", "low"),
+    ]

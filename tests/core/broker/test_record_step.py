@@ -1,0 +1,152 @@
+"""What a running job has done, for its later runs."""
+
+import pytest
+
+from tests.core.broker.model.step_calls import DONE, holder
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    claim,
+    claimed_job,
+    let_fall_due,
+    let_lapse,
+    queued_job,
+    requeue_elsewhere,
+    settle,
+    settlement,
+)
+from tests.support.single_steps import promote
+from tests.support.snapshots import changes, snapshot
+
+STEPS = {"step charge": DONE}
+
+
+def test_it_is_kept_beside_the_job(redis, broker):
+    job = claimed_job(broker, "a")
+    before = snapshot(redis)
+
+    assert broker.steps.write(holder(broker, job), "step charge", DONE)
+
+    assert changes(before, snapshot(redis)) == {"step_jobs": {job.id: ""}, f"steps:{job.id}": STEPS}
+    assert broker.steps.read(holder(broker, job)).fields == {"step charge": DONE.encode()}
+
+
+def test_what_went_wrong_before_counts_no_longer(redis, broker):
+    job, keys = claimed_job(broker, "a"), broker.keys.of(QUEUE)
+    for key in (keys.failures, keys.crashes):
+        redis.hset(key, job.id, 2)
+
+    assert broker.steps.write(holder(broker, job), "step charge", DONE)
+
+    assert snapshot(redis).keys().isdisjoint({"failures", "crashes"})
+
+
+def test_sent_twice_it_is_one_step(redis, broker):
+    job = claimed_job(broker, "a")
+    broker.steps.write(holder(broker, job), "step charge", DONE)
+    before = snapshot(redis)
+
+    assert broker.steps.write(holder(broker, job), "step charge", DONE)
+
+    assert snapshot(redis) == before
+
+
+def test_who_does_not_hold_the_job_writes_and_reads_nothing(redis, broker):
+    job = claimed_job(broker, "a")
+    broker.steps.write(holder(broker, job), "step charge", DONE)
+    former, before = holder(broker, job)._replace(claimed_ms=1), snapshot(redis)
+
+    for other in (holder(broker, job, "w2"), former, holder(broker, queued_job(broker, "b"))._replace(job_id="nobody")):
+        assert not broker.steps.write(other, "step book", DONE)
+        assert broker.steps.read(other) is None
+
+    assert {name: value for name, value in snapshot(redis).items() if "step" in name} == {
+        name: value for name, value in before.items() if "step" in name
+    }
+
+
+def test_a_worker_whose_lease_has_expired_writes_nothing(redis, broker):
+    job = claimed_job(broker, "a")
+    former = holder(broker, job)
+    let_lapse(broker, WORKER)
+    broker.reclaim(QUEUE)
+    assert claim(broker, worker="w2") == [job.id]
+
+    assert not broker.steps.write(former, "step charge", DONE)
+    assert "step_jobs" not in snapshot(redis)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_lost_connection_is_made_up_for(redis, broker, moment):
+    job = claimed_job(broker, "a")
+    run = holder(broker, job)
+    redis.drop_connection(moment)
+
+    assert broker.steps.write(run, "step charge", DONE)
+
+    assert snapshot(redis)[f"steps:{job.id}"] == STEPS
+
+
+def test_a_full_server_takes_it(redis, broker):
+    job = claimed_job(broker, "a")
+    run = holder(broker, job)
+
+    with redis.full_memory():
+        assert broker.steps.write(run, "step charge", DONE)
+
+
+@pytest.mark.parametrize("verb", ["ack", "expire", "finish_cancel"])
+def test_it_goes_with_the_job(redis, broker, verb):
+    job = claimed_job(broker, "a")
+    broker.steps.write(holder(broker, job), "step charge", DONE)
+
+    settle(broker, verb, job)
+
+    assert not [name for name in snapshot(redis) if "step" in name]
+
+
+def test_the_claim_that_settles_the_job_deletes_it(redis, broker):
+    job = claimed_job(broker, "a")
+    broker.steps.write(holder(broker, job), "step charge", DONE)
+
+    broker.claim(WORKER, [QUEUE], 1, settlements={QUEUE: settlement("ack", job)})
+
+    assert not [name for name in snapshot(redis) if "step" in name]
+
+
+@pytest.mark.parametrize("verb", ["retry", "release"])
+def test_it_stays_for_the_next_run(redis, broker, verb):
+    job = claimed_job(broker, "a")
+    broker.steps.write(holder(broker, job), "step charge", DONE)
+
+    settle(broker, verb, job)
+    if verb == "retry":
+        let_fall_due(broker, job)
+        promote(broker, QUEUE)
+    assert claim(broker, worker=WORKER) == [job.id]
+
+    assert broker.steps.read(holder(broker, job)).fields == {"step charge": DONE.encode()}
+
+
+def test_a_dead_letter_keeps_it_until_it_is_discarded(redis, broker, inspector):
+    job = claimed_job(broker, "a")
+    broker.steps.write(holder(broker, job), "step charge", DONE)
+    settle(broker, "bury", job)
+    assert snapshot(redis)[f"steps:{job.id}"] == STEPS
+
+    inspector.discard(QUEUE, [job.id])
+
+    assert not [name for name in snapshot(redis) if "step" in name]
+
+
+def test_it_goes_with_a_job_that_is_requeued_elsewhere(redis, broker):
+    job = claimed_job(broker, "a")
+    broker.steps.write(holder(broker, job), "step charge", DONE)
+    settle(broker, "bury", job)
+
+    requeue_elsewhere(broker, [job], "other")
+
+    keys = broker.keys.of("other")
+    assert redis.hgetall(keys.step_jobs) == {job.id.encode(): b""}
+    assert redis.hgetall(keys.steps + job.id.encode()) == {b"step charge": DONE.encode()}
+    assert not redis.exists(broker.keys.of(QUEUE).step_jobs, broker.keys.of(QUEUE).steps + job.id.encode())

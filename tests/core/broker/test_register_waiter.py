@@ -1,0 +1,342 @@
+"""Waiting for the end of a job: who waits is told, by whatever ends it."""
+
+import math
+import threading
+import time
+from contextlib import nullcontext
+
+import pytest
+
+from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.broker import wait as module
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.hooks import command_hooks
+from django_rtq.core.broker.wait import wait_for_end as wait_and_ask
+from django_rtq.core.conf.config import read_config
+from django_rtq.exceptions import BrokerUnavailable
+from testproject.redis_server import PrivateRedis
+from tests.support.jobs import (
+    QUEUE,
+    claim,
+    dead_job,
+    finished_job,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settle,
+)
+from tests.support.redis_server import Redis
+from tests.support.snapshots import changes, snapshot
+from tests.support.waiting import PATIENCE, wait_until
+
+
+def wait_for_end(broker, queue, job_id, timeout):
+    """Whether the job was over in time; what is asked then is whether the server is there."""
+    return wait_and_ask(broker, queue, job_id, timeout, ("PING",)) == b"PONG"
+
+
+class Waiting(threading.Thread):
+    """Somebody who waits."""
+
+    def __init__(self, broker, job, timeout=20.0):
+        super().__init__(daemon=True)
+        self._arguments = (broker, QUEUE, job.id, timeout)
+        self.answer, self.seconds = None, 0.0
+
+    def run(self):
+        started = time.monotonic()
+        try:
+            self.answer = wait_for_end(*self._arguments)
+        except BrokerUnavailable as error:
+            self.answer = error
+        self.seconds = time.monotonic() - started
+
+
+def waiters_on(redis):
+    return [c for c in redis.client_list() if c["name"].startswith("rtq:wait") and c["cmd"] == "blmove"]
+
+
+def waiting_connections(redis):
+    return [c for c in redis.client_list() if c["name"] == "rtq:wait"]
+
+
+@pytest.fixture
+def wait(redis, broker):
+    """Let some wait for a job; gives them back when they are blocked."""
+    wait_until(lambda: not waiting_connections(redis))  # of a test before this one, whose end Redis has not noticed yet
+    started = []
+
+    def start(job, number=1, **options):
+        threads = [Waiting(broker, job, **options) for _ in range(number)]
+        started.extend(threads)
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(waiters_on(redis)) == len(started))
+        return threads
+
+    yield start
+    for thread in started:
+        thread.join(PATIENCE)
+
+
+def cancel(broker, job):
+    Inspector(broker).cancel(job.id, QUEUE)
+
+
+def purge(broker, job):
+    assert Inspector(broker).purge(QUEUE) == 1
+
+
+def run_to(verb):
+    def end(broker, job):
+        claim(broker)
+        settle(broker, verb, job, worker="w2")
+
+    return end
+
+
+def crash(broker, job):
+    claim(broker)
+    broker.reclaim_child(QUEUE, "w2", [job.id])
+
+
+ENDS = {
+    "ack": run_to("ack"),
+    "bury": run_to("bury"),
+    "expire": run_to("expire"),
+    "cancel": cancel,
+    "purge": purge,
+    "crash": crash,
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_who_waits_is_told_of_the_end(redis, broker, wait, end):
+    job = queued_job(broker, "a", max_crashes=0)
+    (thread,) = wait(job)
+
+    ENDS[end](broker, job)
+    thread.join(PATIENCE)
+
+    assert thread.answer is True
+    after = snapshot(redis)
+    assert "waiters" not in after
+    assert 50_000 < redis.pttl(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}") <= 60_000
+
+
+def test_all_who_wait_are_told(redis, broker, wait):
+    job, other = queued_job(broker, "a"), scheduled_job(broker, "b")
+    threads = wait(job, 6)
+
+    run_to("ack")(broker, job)
+    for thread in threads:
+        thread.join(PATIENCE)
+
+    assert [thread.answer for thread in threads] == [True] * 6
+    assert redis.llen(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}") == 1
+    assert wait_for_end(broker, QUEUE, other.id, 0) is False
+
+
+def test_an_attempt_that_failed_is_not_the_end(redis, broker, wait):
+    job = queued_job(broker, "a")
+    (thread,) = wait(job)
+
+    run_to("retry")(broker, job)
+    assert redis.zcard(f"{{rtq:{QUEUE}}}:waiters") == 1
+    cancel(broker, job)
+    thread.join(PATIENCE)
+
+    assert thread.answer is True
+
+
+@pytest.mark.parametrize("over", [finished_job, dead_job, lambda broker: new_job()])
+def test_nobody_waits_for_what_is_over_or_never_was(redis, broker, over):
+    job = over(broker)
+    before, signal = snapshot(redis), f"finished_signal:{job.id}"
+    seen, began = ({}, 0), -math.inf
+    while seen[1] <= 0 and time.monotonic() - began > 1:  # the signal lives for a second, and the machine may be busy
+        began = time.monotonic()
+        for _ in range(2):
+            assert wait_for_end(broker, QUEUE, job.id, None) is True
+        seen = changes(before, snapshot(redis)), redis.pttl(f"{{rtq:{QUEUE}}}:{signal}")
+
+    assert seen[0] == {signal: ["over"]}
+    assert 0 < seen[1] <= 1000
+
+
+def test_a_wait_does_not_shorten_the_life_of_a_token_for_others(redis, broker, wait):
+    job = queued_job(broker)
+    (thread,) = wait(job)
+    run_to("ack")(broker, job)
+    thread.join(PATIENCE)
+
+    assert wait_for_end(broker, QUEUE, job.id, 5) is True
+
+    assert redis.llen(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}") == 1
+    assert redis.pttl(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}") > 50_000
+
+
+@pytest.mark.parametrize("state", [queued_job, finished_job, dead_job])
+def test_a_question_without_a_wait_changes_nothing(redis, broker, state):
+    job = state(broker)
+    before = snapshot(redis)
+
+    assert wait_for_end(broker, QUEUE, job.id, 0) is (state is not queued_job)
+
+    assert snapshot(redis) == before
+
+
+def test_a_wait_is_one_round_trip(broker, wait):
+    over, job = finished_job(broker), queued_job(broker)
+    wait_for_end(broker, QUEUE, over.id, 5)
+    seen = []
+    command_hooks.append(lambda names: seen.append(names) or nullcontext())
+    try:
+        (thread,) = wait(job)
+        run_to("ack")(broker, job)
+        thread.join(PATIENCE)
+        assert wait_for_end(broker, QUEUE, over.id, 5) is True
+    finally:
+        command_hooks.pop()
+
+    packet = ["EVALSHA register_waiter", "BLMOVE", "PING"]
+    assert [names for names in seen if names[-1] == "PING"] == [packet, packet]
+
+
+def test_as_many_connections_as_wait_at_once(redis, broker, wait):
+    job, later = queued_job(broker), queued_job(broker)
+    threads = wait(job, 3)
+    run_to("ack")(broker, job)
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(waiting_connections(redis)) == 3
+
+    threads += [Waiting(broker, later)]
+    threads[-1].start()
+    wait_until(lambda: waiters_on(redis))
+    run_to("ack")(broker, later)
+    threads[-1].join(PATIENCE)
+
+    assert len(waiting_connections(redis)) == 3
+
+
+@pytest.mark.parametrize("is_noticed", [True, False])
+def test_connections_that_the_server_has_closed_do_not_fail_the_next_wait(redis, broker, wait, monkeypatch, is_noticed):
+    if not is_noticed:  # the end of a connection may arrive just after it was checked
+        monkeypatch.setattr("django_rtq.core.broker.redis.speedups._is_open", lambda connection: True)
+    later, job = finished_job(broker), queued_job(broker)
+    threads = wait(job, 3)
+    run_to("ack")(broker, job)
+    for thread in threads:
+        thread.join(PATIENCE)
+    for client in waiting_connections(redis):
+        redis.client_kill_filter(_id=client["id"])
+
+    assert wait_for_end(broker, QUEUE, later.id, 5) is True
+
+
+@pytest.mark.parametrize("live", [queued_job, scheduled_job, retrying_job])
+def test_a_wait_takes_no_longer_than_it_may(redis, broker, live):
+    job = live(broker)
+    before = snapshot(redis)
+    started = time.monotonic()
+
+    assert wait_for_end(broker, QUEUE, job.id, 0.15) is False
+
+    assert 0.15 <= time.monotonic() - started < 10
+    assert set(changes(before, snapshot(redis))) == {"waiters"}
+    assert 0 < redis.pttl(f"{{rtq:{QUEUE}}}:waiters") <= 120_000
+
+
+@pytest.mark.parametrize("timeout", [0, -5])
+def test_no_time_is_a_question(broker, timeout):
+    assert wait_for_end(broker, QUEUE, queued_job(broker).id, timeout) is False
+
+
+def test_who_gave_up_waiting_is_forgotten(redis, broker):
+    first, second = queued_job(broker, "a"), queued_job(broker, "b")
+    waiting = f"{{rtq:{QUEUE}}}:waiters"
+    wait_for_end(broker, QUEUE, first.id, 0.01)
+    redis.zadd(waiting, {first.id: 1})
+
+    wait_for_end(broker, QUEUE, second.id, 0.01)
+
+    assert redis.zrange(waiting, 0, -1) == [second.id.encode()]
+
+
+def test_the_token_of_an_earlier_end_does_not_end_the_wait_for_a_requeued_job(redis, broker, wait):
+    job = queued_job(broker, "a")
+    (thread,) = wait(job)
+    run_to("bury")(broker, job)
+    thread.join(PATIENCE)
+    assert Inspector(broker).requeue(QUEUE, [job.id]) == [job.id]
+
+    assert wait_for_end(broker, QUEUE, job.id, 0.1) is False
+
+    assert not redis.exists(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}")
+
+
+def test_a_lost_token_costs_no_more_than_a_slice(monkeypatch, redis, broker, wait):
+    monkeypatch.setattr(module, "MAX_WAIT_SECONDS", 0.3)
+    job = queued_job(broker, "a")
+    (thread,) = wait(job)
+    redis.delete(f"{{rtq:{QUEUE}}}:waiters")
+
+    run_to("ack")(broker, job)
+    thread.join(PATIENCE)
+
+    assert thread.answer is True
+    assert thread.seconds < 15  # of the 20 that it may take
+
+
+# -- trouble
+
+
+def test_a_connection_that_is_cut_is_made_anew(redis, broker, wait):
+    job = queued_job(broker, "a")
+    (thread,) = wait(job)
+    (client,) = waiters_on(redis)
+
+    redis.client_kill_filter(_id=client["id"])
+    wait_until(lambda: {c["id"] for c in waiters_on(redis)} - {client["id"]})
+    run_to("ack")(broker, job)
+    thread.join(PATIENCE)
+
+    assert thread.answer is True
+
+
+@pytest.mark.parametrize("timeout", [0, 0.01])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_lost_reply_is_asked_for_again(redis, broker, moment, timeout):
+    job = queued_job(broker, "a")
+    redis.drop_connection(moment)
+
+    assert wait_for_end(broker, QUEUE, job.id, timeout) is False
+
+
+def test_a_full_server_makes_a_wait_slower_and_does_not_end_it(monkeypatch, redis, broker):
+    monkeypatch.setattr(module, "FULL_SERVER_SECONDS", 0.05)
+    job = queued_job(broker, "a")
+    thread = Waiting(broker, job)
+    with redis.full_memory():
+        thread.start()
+        wait_until(lambda: redis.exists(f"{{rtq:{QUEUE}}}:waiters"))
+        run_to("ack")(broker, job)
+        thread.join(PATIENCE)
+
+    assert thread.answer is True
+
+
+def test_a_server_that_goes_away_ends_the_wait_with_an_error():
+    with PrivateRedis() as server:
+        broker = Broker(read_config({"REDIS": server.url}, debug=False))
+        job = queued_job(broker)
+        thread = Waiting(broker, job)
+        thread.start()
+        with Redis.from_url(server.url) as redis:
+            wait_until(lambda: waiters_on(redis))
+    thread.join(PATIENCE)
+    broker.close()
+
+    assert isinstance(thread.answer, BrokerUnavailable)

@@ -1,0 +1,143 @@
+"""The counters of minutes are added up by the hour, before they expire."""
+
+import pytest
+
+from django_rtq.scheduler.scheduler import Scheduler
+from tests.core.broker.test_time_series import set_counters
+from tests.support.jobs import QUEUE, queued_job
+from tests.support.single_steps import roll_up
+
+MONTH = 30 * 24 * 60
+
+
+@pytest.fixture
+def scheduler_of(broker):
+    """Makes schedulers of this queue."""
+    made = []
+
+    def make():
+        made.append(Scheduler(broker, [QUEUE]))
+        return made[-1]
+
+    yield make
+    for scheduler in made:
+        scheduler.stop()
+
+
+def roll_up_all(broker):
+    while roll_up(broker):
+        pass
+
+
+def sums_of(redis, keys, hour):
+    return {name.decode(): int(number) for name, number in redis.hgetall(keys.hours_of(hour)).items()}
+
+
+def test_the_minutes_of_past_hours_are_added_up(redis, broker, keys, hour):
+    set_counters(redis, broker, (hour - 1) * 60, succeeded=3, failed=1)
+    set_counters(redis, broker, (hour - 1) * 60 + 59, succeeded=4)
+    set_counters(redis, broker, (hour - 2) * 60 + 59, succeeded=50)
+    set_counters(redis, broker, hour * 60, succeeded=700)
+
+    roll_up_all(broker)
+
+    assert sums_of(redis, keys, hour - 1) == {"succeeded": 7, "failed": 1}
+    assert sums_of(redis, keys, hour - 2) == {"succeeded": 50}
+    assert 30 * 86_400 < redis.ttl(keys.hours_of(hour - 1)) <= 31 * 86_400
+
+
+def test_hours_without_events_take_no_memory(redis, broker, keys, hour):
+    set_counters(redis, broker, (hour - 40) * 60, succeeded=3)
+    roll_up_all(broker)
+
+    assert redis.keys(keys.hours + b"*") == [keys.hours_of(hour - 40)]
+
+
+def test_a_first_call_takes_some_hours_and_tells_how_many_are_left(redis, broker, keys, hour):
+    for back in range(1, 48):
+        set_counters(redis, broker, (hour - back) * 60 + 30, succeeded=back)
+
+    left = [roll_up(broker) for _ in range(5)]
+
+    assert left in ([35, 23, 11, 0, 0], [36, 24, 12, 0, 0])  # the next hour may have begun
+    assert all(sums_of(redis, keys, hour - back) == {"succeeded": back} for back in range(1, 47))
+
+
+def test_two_schedulers_add_up_once(redis, broker, scheduler_of, keys, hour):
+    set_counters(redis, broker, (hour - 1) * 60, succeeded=3)
+    for _ in range(2):
+        broker.maintenance._next_roll_up = 0.0
+        scheduler = scheduler_of()
+        for _ in range(6):
+            scheduler.tick()
+
+    assert sums_of(redis, keys, hour - 1) == {"succeeded": 3}
+
+
+def test_a_scheduler_adds_up_once_an_hour_and_in_the_same_round_trip(redis, broker, scheduler_of, monkeypatch):
+    calls, command = [], broker.maintenance.roll_up_command
+    monkeypatch.setattr(broker.maintenance, "roll_up_command", lambda queue: calls.append(queue) or command(queue))
+    scheduler = scheduler_of()
+    for _ in range(20):
+        scheduler.tick()
+
+    assert len(calls) in (4, 5)  # 47 hours, or 48 if one ended meanwhile
+    assert int(redis.hget(broker.keys.of(QUEUE).clock, "rolled_up")) <= redis.time()[0] // 3600
+
+
+def test_after_an_idle_night_without_schedulers_no_hour_is_missing(redis, broker, keys, inspector, hour):
+    set_counters(redis, broker, (hour - 11) * 60 + 5, succeeded=3)
+    redis.hset(keys.clock, "rolled_up", hour - 11)
+    set_counters(redis, broker, (hour - 1) * 60 + 5, succeeded=4)
+    expected = inspector.overview.time_series(QUEUE, 12 * 60, step=60)
+
+    roll_up_all(broker)
+
+    series = inspector.overview.time_series(QUEUE, 12 * 60, step=60)
+    assert series == expected
+    assert series.of("succeeded")[-12:] == [3, *[0] * 9, 4, 0]
+
+
+def test_after_three_days_without_schedulers_whole_hours_are_added_up(redis, broker, keys, hour):
+    redis.hset(keys.clock, "rolled_up", hour - 72)
+    set_counters(redis, broker, (hour - 48) * 60 + 59, succeeded=100)  # the other minutes of that hour have expired
+    set_counters(redis, broker, (hour - 46) * 60, succeeded=3)
+
+    roll_up_all(broker)
+
+    assert sums_of(redis, keys, hour - 48) == {}
+    assert sums_of(redis, keys, hour - 46) == {"succeeded": 3}
+
+
+def test_after_the_clock_was_put_back_hours_are_added_up_again(redis, broker, keys, hour):
+    set_counters(redis, broker, (hour - 1) * 60, succeeded=3)
+    redis.hset(keys.clock, "rolled_up", hour + 5)
+    assert roll_up(broker) == 0
+    assert int(redis.hget(keys.clock, "rolled_up")) in (hour, hour + 1)
+
+
+def test_a_month_is_read_from_hours_and_the_present_one_from_minutes(redis, broker, keys, inspector, hour):
+    redis.hset(keys.hours_of(hour - 700), mapping={"succeeded": 10})
+    redis.hset(keys.hours_of(hour - 100), mapping={"succeeded": 20})
+    redis.hset(keys.clock, "rolled_up", hour)
+    set_counters(redis, broker, hour * 60, succeeded=5)
+    set_counters(redis, broker, (hour - 3) * 60, succeeded=1000)  # it is in the sums of its hour, and counts nothing
+
+    series = inspector.overview.time_series(QUEUE, MONTH, step=60)
+
+    assert (series.steps, series.step_seconds, series.total("succeeded")) == (720, 3600, 35)
+    assert series.of("succeeded")[-101] == 20
+
+
+def test_hours_that_are_not_added_up_yet_are_read_from_minutes(redis, broker, keys, inspector, hour):
+    redis.hset(keys.clock, "rolled_up", hour - 2)
+    redis.hset(keys.hours_of(hour - 3), mapping={"succeeded": 10})
+    set_counters(redis, broker, (hour - 2) * 60 + 1, succeeded=5)
+
+    assert inspector.overview.time_series(QUEUE, MONTH, step=60).total("succeeded") == 15
+
+
+def test_a_queue_that_nobody_uses_has_no_figures(redis, broker, inspector):
+    queued_job(broker)
+
+    assert inspector.overview.time_series("never", MONTH, step=60).counts == {}

@@ -1,0 +1,137 @@
+"""What ack, expire, retry, bury and release have in common: only the worker that holds a job may settle it."""
+
+import pytest
+
+from django_rtq.core.broker.scripts import AT_ONCE
+from django_rtq.core.broker.settlement import Settlement
+from django_rtq.exceptions import BrokerError
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    claimed_job,
+    claimed_jobs,
+    lose_record,
+    new_job,
+    queued_job,
+    settle,
+    settlement,
+)
+from tests.support.snapshots import live_jobs, snapshot
+
+pytestmark = pytest.mark.parametrize("verb", ["ack", "expire", "retry", "bury", "release"])
+# Where records and what lies beside them are; a job that has none must leave nothing there.
+OF_JOBS = {"jobs", "lane:0:", "scheduled", "retrying", "dead", "failures", "errors", "crashes", "waiting_since"}
+
+
+def test_a_worker_that_lost_the_job_changes_nothing(redis, broker, verb):
+    job = claimed_job(broker)
+    broker.reclaim_child(QUEUE, WORKER, [])
+    before = snapshot(redis)
+
+    assert settle(broker, verb, job) == [job.id]
+
+    assert snapshot(redis) == before
+
+
+def test_a_worker_that_was_never_given_the_job_changes_nothing(redis, broker, verb):
+    job = claimed_job(broker, worker="other")
+    waiting = queued_job(broker)
+    broker.sign_on([QUEUE], WORKER)
+    before = snapshot(redis)
+
+    assert settle(broker, verb, job, waiting, new_job()) != []
+
+    assert snapshot(redis) == before
+
+
+def test_a_late_result_of_a_job_that_nobody_took_back_is_accepted(redis, broker, verb):
+    job = claimed_job(broker)
+    redis.zadd(broker.keys.of(QUEUE).workers, {WORKER: 1})
+
+    assert settle(broker, verb, job) == []
+
+    assert "running:w1" not in snapshot(redis)
+
+
+def test_the_second_time_it_is_stale(redis, broker, verb):
+    job = claimed_job(broker)
+    settle(broker, verb, job)
+    before = snapshot(redis)
+
+    assert settle(broker, verb, job) == [job.id]
+
+    assert snapshot(redis) == before
+
+
+def test_the_stale_ones_are_told_from_the_others(redis, broker, verb):
+    mine = claimed_jobs(broker, new_job(), new_job())
+    strange = claimed_job(broker, worker="other")
+
+    assert settle(broker, verb, mine[0], strange, mine[1]) == [strange.id]
+
+    assert {key for key in snapshot(redis) if key.startswith("running:")} == {"running:other"}
+
+
+def test_a_job_whose_record_is_gone_leaves_nothing(redis, broker, verb):
+    job = claimed_job(broker)
+    lose_record(broker, job)
+
+    assert settle(broker, verb, job) == []
+
+    assert not {"running:w1", *OF_JOBS} & set(snapshot(redis))
+
+
+def test_more_jobs_than_a_call_may_carry_go_in_several(redis, broker, verb):
+    first, rest = [new_job() for _ in range(AT_ONCE)], [new_job() for _ in range(30)]
+    claimed_jobs(broker, *first)
+    claimed_jobs(broker, *rest)
+
+    assert settle(broker, verb, *first, *rest) == []
+
+    assert "running:w1" not in snapshot(redis)
+
+
+def test_what_was_refused_is_still_in_the_settlement(redis, broker, verb):
+    job = claimed_job(broker)
+    told = settlement(verb, job)
+    redis.answer_once(b"-ERR no\r\n")
+
+    with pytest.raises(BrokerError):
+        broker.settle(WORKER, QUEUE, told)
+
+    assert told.job_ids() == {job.id.encode()}
+    assert broker.settle(WORKER, QUEUE, told) == []
+    assert not told
+
+
+def test_a_part_that_was_refused_is_still_in_the_settlement(redis, broker, verb, monkeypatch):
+    jobs = [new_job() for _ in range(AT_ONCE + 1)]
+    claimed_jobs(broker, *jobs[:AT_ONCE])
+    claimed_jobs(broker, *jobs[AT_ONCE:])
+    told, execute = settlement(verb, *jobs), broker.redis.execute_each
+    monkeypatch.setattr(broker.redis, "execute_each", lambda commands: [*execute(commands[:1]), BrokerError("no")])
+
+    fetched = broker.claim(WORKER, [QUEUE], 0, settlements={QUEUE: told})
+
+    assert fetched.error
+    assert jobs[AT_ONCE].id.encode() in told.job_ids()
+
+
+def test_it_names_the_jobs_that_it_is_about(verb):
+    job = new_job()
+
+    assert settlement(verb, job).job_ids() == {job.id.encode()}
+    assert settlement(verb, job)
+    assert not Settlement()
+
+
+def test_it_does_not_touch_the_jobs_of_others(redis, broker, verb):
+    others = [queued_job(broker, client="x"), claimed_job(broker, worker="other", client="y", priority=5)]
+    mine = claimed_job(broker, priority=9)
+
+    settle(broker, verb, mine)
+
+    jobs = live_jobs(redis)
+    assert [jobs[job.id].partition("\n")[2] for job in others] == ["{}", "{}"]
+    assert snapshot(redis)["lane:0:x"] == [others[0].id]
+    assert set(snapshot(redis)["running:other"]) == {others[1].id}
