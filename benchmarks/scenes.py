@@ -29,7 +29,7 @@ def main() -> None:
     django.setup()
     gc.disable()
     from benchmarks.jobs import noop, noop_async
-    from django_rtq.tasks.task import Task
+    from django_rtq.core.tasks.task import Task
     from django_rtq.worker.process.running import batch, threaded_runner
 
     batch.MAX_ACK_DELAY_SECONDS = batch.MAX_AHEAD_SECONDS = batch.CHECK_SECONDS = FOREVER

@@ -2,8 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.context import JobContext, current_job, report_progress
 from django_rtq.core.jobs.job import CancelAnswer, Job, JobState
+from django_rtq.core.schedules import cron, every
+from django_rtq.core.tasks.decorator import task
+from django_rtq.core.tasks.options.backoff import constant, exponential, steps
+from django_rtq.core.tasks.task import Task, TaskCall
 from django_rtq.exceptions import (
     BatchFailed,
     BrokerError,
@@ -45,11 +50,6 @@ from django_rtq.exceptions import (
     WorkflowTimeout,
     WrongState,
 )
-from django_rtq.handle import JobHandle
-from django_rtq.schedules import cron, every
-from django_rtq.tasks.decorator import task
-from django_rtq.tasks.options.backoff import constant, exponential, steps
-from django_rtq.tasks.task import Task, TaskCall
 
 if TYPE_CHECKING:
     from django_rtq.console.inspector.details import JobDetails

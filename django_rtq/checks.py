@@ -17,9 +17,9 @@ from django.db import connections
 
 from django_rtq.core.broker.task_backends import connection_settings_of, places, shard_of, shard_places
 from django_rtq.core.conf.config import Config, get_config, is_ours, task_backends
+from django_rtq.core.tasks.registry import all_tasks
+from django_rtq.core.transactions.rules import named_database, outbox_database, written_database
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
-from django_rtq.tasks.registry import all_tasks
-from django_rtq.transactions.rules import named_database, outbox_database, written_database
 
 if TYPE_CHECKING:
     from django_rtq.core.broker.redis.connections import ConnectionSettings

@@ -28,12 +28,12 @@ from django.core.mail.backends.base import BaseEmailBackend
 from django.utils.module_loading import import_string
 
 from django_rtq.core.conf.config import get_config
+from django_rtq.core.tasks.declaration import is_in_installed_app
+from django_rtq.core.tasks.decorator import task
+from django_rtq.core.tasks.task import Task
+from django_rtq.core.transactions.on_commit import open_database
+from django_rtq.core.transactions.rules import integrations_wait
 from django_rtq.exceptions import BrokerError, Bury, ConfigurationError, PayloadError, QueueFull
-from django_rtq.tasks.declaration import is_in_installed_app
-from django_rtq.tasks.decorator import task
-from django_rtq.tasks.task import Task
-from django_rtq.transactions.on_commit import open_database
-from django_rtq.transactions.rules import integrations_wait
 
 logger = logging.getLogger("django_rtq")
 

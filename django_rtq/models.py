@@ -23,12 +23,12 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.core.broker.task_backends import place_of, places
 from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import get_config
+from django_rtq.core.schedules import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
+from django_rtq.core.tasks import registry
+from django_rtq.core.tasks.calls import check_call, client_name
+from django_rtq.core.tasks.options.kinds import QUEUE
 from django_rtq.databases import exactly_once, outbox
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
-from django_rtq.schedules import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
-from django_rtq.tasks import registry
-from django_rtq.tasks.calls import check_call, client_name
-from django_rtq.tasks.options.kinds import QUEUE
 
 if TYPE_CHECKING:
     from django_rtq.scheduler.registry import ScheduledTask

@@ -74,7 +74,7 @@ SLOW = (
     "tests/monitoring/prometheus/test_real_prometheus.py::",
     "tests/monitoring/test_log_records.py::",
     "tests/scale/",
-    "tests/tasks/options/test_table.py::",
+    "tests/core/tasks/options/test_table.py::",
     "tests/test_architecture.py::test_no_modules_import",
     "tests/test_docs.py::test_the_quick_start",
     "tests/test_example_saas.py::",
@@ -83,7 +83,7 @@ SLOW = (
     "tests/test_package.py::",
     "tests/test_release.py::",
     "tests/test_second_try.py::",
-    "tests/transactions/test_queue_full.py::",
+    "tests/core/transactions/test_queue_full.py::",
     "tests/databases/workers/test_outbox.py::",
     "tests/workflows/test_where_others_break.py::test_callback_comes_after_groups_with",
 )

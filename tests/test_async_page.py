@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 from django.test import AsyncRequestFactory
 
-from django_rtq.tasks import registry
+from django_rtq.core.tasks import registry
 from django_rtq.testing import drain
 from tests.markdown import blocks, read
 

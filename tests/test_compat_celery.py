@@ -20,8 +20,8 @@ from django_rtq.compat.celery import (
     shared_task,
     signature,
 )
+from django_rtq.core.schedules import cron
 from django_rtq.exceptions import Bury, ConfigurationError, InvalidTask, JobFailed, Retry, WorkflowFailed
-from django_rtq.schedules import cron
 from django_rtq.testing import drain, eager, private_redis
 from tests.support.waiting import wait_until
 

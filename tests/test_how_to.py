@@ -296,7 +296,7 @@ def test_the_schedule_is_declared():
     assert "shop.tasks.publish_scheduled" in {entry.name for entry in declared_schedules(get_config())}
 """,
     "rename-a-task": """
-from django_rtq.tasks.registry import get_task
+from django_rtq.core.tasks.registry import get_task
 from shop.tasks import send_invoice
 
 

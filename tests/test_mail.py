@@ -16,9 +16,9 @@ from django.test import override_settings
 
 import django_rtq
 from django_rtq import JobState
+from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.exceptions import BrokerUnavailable, ConfigurationError, InvalidTask, PayloadError
 from django_rtq.mail import EmailBackend, read_message, send_email, write_message
-from django_rtq.tasks.registry import declared_queues
 from django_rtq.testing import captured, drain, eager, private_redis
 
 LOCMEM = "django.core.mail.backends.locmem.EmailBackend"

@@ -31,13 +31,13 @@ from django_rtq.core.broker.task_backends import REDIS_OPTIONS, connection_setti
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
+from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import made_at
+from django_rtq.core.tasks import registry
+from django_rtq.core.tasks.task import USING_NAMES, Task, on_backend
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError, JobNotFound, TaskNotFound
 from django_rtq.exceptions import InvalidTask as InvalidRTQTask
-from django_rtq.handle import JobHandle
-from django_rtq.tasks import registry
-from django_rtq.tasks.task import USING_NAMES, Task, on_backend
 
 #: Tasks written for django.tasks expect that a failure is final: it knows no retries.
 _DEFAULTS = {"max_attempts": 1}

@@ -16,15 +16,15 @@ from django.dispatch import receiver
 
 from django_rtq.backend.compat import BaseTaskBackend, DjangoTask, django_task, normalize_json, task_backends
 from django_rtq.core.broker.task_backends import backends_in, is_in
-from django_rtq.schedules import Schedule
-from django_rtq.tasks.enqueuing import Arguments, EnqueueMethods, Handles
-from django_rtq.tasks.task import Task
+from django_rtq.core.schedules import Schedule
+from django_rtq.core.tasks.enqueuing import Arguments, EnqueueMethods, Handles
+from django_rtq.core.tasks.task import Task
 
 if TYPE_CHECKING:
     from django.tasks import TaskContext
     from typing_extensions import ParamSpec, TypeVar, Unpack
 
-    from django_rtq.tasks.options.types import DeclarationOptions, UsingOptions
+    from django_rtq.core.tasks.options.types import DeclarationOptions, UsingOptions
 
     P = ParamSpec("P", default=...)
     R_co = TypeVar("R_co", covariant=True, default=Any)

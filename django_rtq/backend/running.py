@@ -34,8 +34,8 @@ from django_rtq.core.jobs.context import current_job
 from django_rtq.core.jobs.context import running as current_run
 from django_rtq.core.jobs.failure import read_failures
 from django_rtq.core.jobs.job import Job, JobState, is_member, made_at
+from django_rtq.core.tasks import registry
 from django_rtq.exceptions import BrokerError, JobNotFound
-from django_rtq.tasks import registry
 from django_rtq.worker.outcome import failure_line
 
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_rtq.compat.celery_options import NAMES, using_options
 from django_rtq.core.broker.brokers import broker_of
+from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import JobState
 from django_rtq.core.other_queues import INSTEAD
+from django_rtq.core.tasks import registry
+from django_rtq.core.tasks.decorator import task as rtq_task
 from django_rtq.exceptions import InvalidTask, JobFailed, JobNotFound, WorkflowFailed, WorkflowNotFound
-from django_rtq.handle import JobHandle
-from django_rtq.tasks import registry
-from django_rtq.tasks.decorator import task as rtq_task
 
 if TYPE_CHECKING:
     from django_rtq.console.inspector.details import JobDetails

@@ -18,14 +18,14 @@ from django_rtq.core.broker.task_backends import pinned_in, place_of_job, places
 from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.context import current_job
+from django_rtq.core.tasks.registry import register
+from django_rtq.core.tasks.task import Task, on_backend
 from django_rtq.databases.exactly_once import STEP_MARK
-from django_rtq.tasks.registry import register
-from django_rtq.tasks.task import Task, on_backend
 
 if TYPE_CHECKING:
     from django_rtq.console.inspector.jobs.job_filter import JobFilter
     from django_rtq.console.inspector.sweep import Sweep
-    from django_rtq.handle import JobHandle
+    from django_rtq.core.handle import JobHandle
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from django_rtq.tasks.registry import known_task
+from django_rtq.core.tasks.registry import known_task
 
 if TYPE_CHECKING:
     from django_rtq.console.inspector.details import JobDetails

@@ -21,14 +21,14 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from django_rtq.core import signals
 from django_rtq.core.broker.redis.hooks import command_hooks
+from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import Job
 from django_rtq.exceptions import JobCancelled, JobSuspended, Retry
-from django_rtq.handle import JobHandle
 from django_rtq.monitoring.span_middleware import SpanMiddleware
 from django_rtq.workflows.store import workflow_of
 
 if TYPE_CHECKING:
-    from django_rtq.tasks.task import TaskCall
+    from django_rtq.core.tasks.task import TaskCall
 
 FLUSH_MS = 2000
 MAX_QUERY_LENGTH = 1000

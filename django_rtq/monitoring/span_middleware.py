@@ -12,7 +12,7 @@ from django.utils.decorators import sync_and_async_middleware
 from django_rtq.core.jobs.job import Job
 
 if TYPE_CHECKING:
-    from django_rtq.tasks.task import TaskCall
+    from django_rtq.core.tasks.task import TaskCall
 
 
 class SpanMiddleware:

@@ -15,14 +15,14 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import is_refusal, queue_full
 from django_rtq.core.broker.task_backends import is_in, place_of, places, shard_of, shard_place
 from django_rtq.core.conf.config import Config, get_config, task_backends
+from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import with_shard
+from django_rtq.core.schedules import Schedule, cron, every, schedule_from_settings
+from django_rtq.core.tasks import registry
+from django_rtq.core.tasks.calls import check_call, new_job
+from django_rtq.core.tasks.enqueuing import Arguments, new_unique_job
+from django_rtq.core.tasks.task import Task, on_backend, send_through_middleware, uses_middleware
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
-from django_rtq.handle import JobHandle
-from django_rtq.schedules import Schedule, cron, every, schedule_from_settings
-from django_rtq.tasks import registry
-from django_rtq.tasks.calls import check_call, new_job
-from django_rtq.tasks.enqueuing import Arguments, new_unique_job
-from django_rtq.tasks.task import Task, on_backend, send_through_middleware, uses_middleware
 
 if TYPE_CHECKING:
     from django_rtq.core.broker.broker import Broker

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.core.broker.messages import NewJob, UniqueJob
 from django_rtq.core.jobs.job import CancelAnswer, made_at
+from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.tasks.task import Task
 from django_rtq.testing.captured_job import CapturedJob
 from django_rtq.testing.engine import EngineWorkflows
 from django_rtq.testing.job_filter import ExpectedJob, JobFilter

@@ -15,11 +15,11 @@ from django_rtq.core.broker.messages import NewJob, UniqueJob
 from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.conf.config import get_config
+from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.core.jobs.record import Header
 from django_rtq.core.validation import TEN_YEARS
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.handle import JobHandle
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.drain import MAX_RUNS, CallerRunner, Drain
 from django_rtq.testing.engine import use_queues

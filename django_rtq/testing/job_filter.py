@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from django_rtq.core.jobs import serializer
+from django_rtq.core.tasks import registry
+from django_rtq.core.tasks.calls import client_name, signature_of
+from django_rtq.core.tasks.options.kinds import Moment, moment_argument
+from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import Unserializable
-from django_rtq.tasks import registry
-from django_rtq.tasks.calls import client_name, signature_of
-from django_rtq.tasks.options.kinds import Moment, moment_argument
-from django_rtq.tasks.task import Task
 from django_rtq.testing.captured_job import CapturedJob, call_text, read_moment
 
 if TYPE_CHECKING:

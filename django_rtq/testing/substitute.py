@@ -16,10 +16,10 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import broker_of, substitute_broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob, UniqueJob
 from django_rtq.core.conf.config import Config, get_config
+from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import CancelAnswer
 from django_rtq.exceptions import BrokerError, RedisNotAllowed
-from django_rtq.handle import JobHandle
 from django_rtq.testing.activation import Activation
 from django_rtq.testing.engine import EngineSteps, EngineWorkflows, open_engine
 from django_rtq.testing.private_redis import delete_all
@@ -140,7 +140,7 @@ class Substitute(Activation):
 
 def handles_of_substitutes() -> AbstractContextManager[object]:
     """Let substitutes make the handles that delay() returns while they are active."""
-    return mock.patch("django_rtq.tasks.enqueuing.JobHandle", _make_handle)
+    return mock.patch("django_rtq.core.tasks.enqueuing.JobHandle", _make_handle)
 
 
 def _make_handle(job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:

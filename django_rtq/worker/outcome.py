@@ -11,10 +11,10 @@ from typing import Any
 from django_rtq.core import signals
 from django_rtq.core.jobs.failure import LONGEST_MESSAGE, Failure, format_error
 from django_rtq.core.jobs.job import PARK_SECONDS, Job
+from django_rtq.core.tasks.options.backoff import delay_seconds, read_json
+from django_rtq.core.tasks.task import Task
 from django_rtq.core.validation import TEN_YEARS
 from django_rtq.exceptions import Bury, Retry, TaskNotFound
-from django_rtq.tasks.options.backoff import delay_seconds, read_json
-from django_rtq.tasks.task import Task
 
 _WORKER, _PACKAGE = str(Path(__file__).parent), str(Path(__file__).parents[1])
 LONGEST_ERROR, LONGEST_TRACEBACK = 2_000, 16_000  # characters that are stored

@@ -24,13 +24,20 @@ from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.core.jobs.job import new_workflow_id, shard_in
 from django_rtq.core.jobs.serializer import ResultOf
+from django_rtq.core.tasks.calls import client_name, new_job
+from django_rtq.core.tasks.enqueuing import (
+    Calls,
+    awaited_transaction,
+    checked_calls,
+    is_in_transaction,
+    pauses,
+    sharded,
+)
+from django_rtq.core.tasks.task import CalledWorkflow, Task, send_through_middleware, uses_middleware
+from django_rtq.core.transactions.on_commit import has_transaction
+from django_rtq.core.transactions.rules import OnCommit, outbox_database
 from django_rtq.databases.outbox import delete_or_log, store_workflow
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
-from django_rtq.tasks.calls import client_name, new_job
-from django_rtq.tasks.enqueuing import Calls, awaited_transaction, checked_calls, is_in_transaction, pauses, sharded
-from django_rtq.tasks.task import CalledWorkflow, Task, send_through_middleware, uses_middleware
-from django_rtq.transactions.on_commit import has_transaction
-from django_rtq.transactions.rules import OnCommit, outbox_database
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.results import StepResults, references_in
 

@@ -14,10 +14,10 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.core.broker.brokers import broker_of
 from django_rtq.core.broker.task_backends import place_of_job
+from django_rtq.core.handle import check_timeout
 from django_rtq.core.jobs.job import StrEnum
+from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import WorkflowFailed, WorkflowNotFound, WorkflowTimeout
-from django_rtq.handle import check_timeout
-from django_rtq.tasks.task import Task
 from django_rtq.workflows.results import StepResults
 
 MAX_BLOCK_SECONDS = 30.0

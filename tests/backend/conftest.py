@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from django_rtq.backend.compat import task_enqueued, task_finished, task_started
-from django_rtq.tasks import registry
+from django_rtq.core.tasks import registry
 from testproject.redis_server import PrivateRedis
 from tests.backend.own_redis import reports_in, tasks_setting
 from tests.support.redis_server import Redis

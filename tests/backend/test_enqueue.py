@@ -25,7 +25,7 @@ from django_rtq.backend.compat import (
 from django_rtq.backend.results import result_of
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.core.jobs.failure import read_failures
-from django_rtq.tasks import registry
+from django_rtq.core.tasks import registry
 from tests.app import django_tasks as tasks
 from tests.app import tasks as own_tasks
 from tests.support.jobs import QUEUE

@@ -7,8 +7,8 @@ from django.db import connection
 
 from django_rtq.backend import RTQTask
 from django_rtq.backend.compat import TaskResultStatus, task_finished, task_started
+from django_rtq.core.tasks import registry
 from django_rtq.models import CommittedJob
-from django_rtq.tasks import registry
 from django_rtq.testing import eager
 from tests.app import django_tasks as tasks
 

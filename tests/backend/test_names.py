@@ -5,7 +5,7 @@ import pytest
 
 from django_rtq import task
 from django_rtq.backend import RTQTask
-from django_rtq.tasks import registry
+from django_rtq.core.tasks import registry
 from tests.app import django_tasks as tasks
 
 

@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 from django_rtq import JobHandle, JobNotFound, get_inspector
 from django_rtq.backend.compat import TaskResultDoesNotExist, TaskResultStatus, task_backends
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.tasks import registry
+from django_rtq.core.tasks import registry
 from tests.app import django_tasks as tasks
 from tests.app import tasks as own_tasks
 from tests.support.waiting import wait_until

@@ -9,7 +9,7 @@ from django_rtq import task
 from django_rtq.console.admin.display.sanitize import parameter_names
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.redaction import HIDDEN, hidden, hidden_args, is_unknown, redacted
-from django_rtq.tasks import registry
+from django_rtq.core.tasks import registry
 
 NAME = f"{__name__}.sign_in"
 NOW = datetime(2026, 2, 3, tzinfo=timezone.utc)

@@ -10,8 +10,8 @@ import pytest
 import django_rtq
 from django_rtq import JobHandle, every, task
 from django_rtq.core import other_queues
+from django_rtq.core.tasks.task import OPTIONS
 from django_rtq.exceptions import InvalidTask
-from django_rtq.tasks.task import OPTIONS
 from django_rtq.testing import captured
 
 

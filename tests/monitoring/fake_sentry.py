@@ -11,8 +11,8 @@ from sentry_sdk.transport import Transport
 
 from django_rtq import signals
 from django_rtq.core.conf import config as conf
+from django_rtq.core.tasks import registry
 from django_rtq.monitoring.sentry import RTQIntegration
-from django_rtq.tasks import registry
 
 
 class ListTransport(Transport):

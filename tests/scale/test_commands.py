@@ -13,8 +13,8 @@ from django_rtq import cron, get_inspector, task
 from django_rtq.checks import check_settings
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import config_of, shard_place
+from django_rtq.core.tasks import registry
 from django_rtq.monitoring.prometheus.exposition import metrics_text
-from django_rtq.tasks import registry
 from tests.app import tasks
 from tests.scale.conftest import client_of
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE

@@ -26,9 +26,9 @@ from django_rtq.core.broker.messages import EnqueueCall
 from django_rtq.core.broker.task_backends import config_of, shard_place
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import made_at, new_job_id, shard_in, with_shard
+from django_rtq.core.tasks.calls import new_job
 from django_rtq.scale import sharded
 from django_rtq.scale.sharded import new_ids
-from django_rtq.tasks.calls import new_job
 from django_rtq.testing import captured, drain
 from tests.app import django_tasks, tasks
 from tests.scale.conftest import client_of, waiting

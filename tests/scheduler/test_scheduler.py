@@ -80,7 +80,7 @@ def test_a_tick_forgets_what_was_kept_long_enough(redis, broker, scheduler):
 
 
 def test_queues_that_are_not_used_any_more_are_forgotten(redis, broker, scheduler, inspector, caplog, monkeypatch):
-    monkeypatch.setattr("django_rtq.tasks.registry.declared_queues", lambda backend: ["declared"])
+    monkeypatch.setattr("django_rtq.core.tasks.registry.declared_queues", lambda backend: ["declared"])
     used_lately = {"used": time.time_ns() // 1_000_000 - UNUSED_MS + 60_000, "typo": 1}
     for name, contact in used_lately.items():
         redis.hset(f"{{rtq:{name}}}:clock", "contact", contact)

@@ -10,8 +10,8 @@ from django.core.management import call_command
 
 from django_rtq import Bury, JobState, current_job, task
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.tasks import registry
 from django_rtq.exceptions import TaskNotFound, TimeLimitExceeded
-from django_rtq.tasks import registry
 from django_rtq.testing import adrain, drain, private_redis
 from django_rtq.testing.drain import Drain
 from tests.testing import tasks

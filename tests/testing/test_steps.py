@@ -7,8 +7,8 @@ import pytest
 from django.db import transaction
 
 from django_rtq import EventTimeout, InvalidStep, JobContext, WrongState, task
+from django_rtq.core.handle import JobHandle
 from django_rtq.exceptions import PayloadTooLarge, Unserializable
-from django_rtq.handle import JobHandle
 from django_rtq.testing import captured, drain, eager
 from django_rtq.workflows.steps import job_steps
 from tests.app import step_tasks as tasks

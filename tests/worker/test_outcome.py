@@ -9,8 +9,8 @@ import pytest
 
 from django_rtq import Bury, Retry, constant
 from django_rtq.core.jobs.job import PARK_SECONDS
+from django_rtq.core.tasks import Task
 from django_rtq.exceptions import TaskNotFound, TimeLimitExceeded
-from django_rtq.tasks import Task
 from django_rtq.worker.outcome import (
     LONGEST_ERROR,
     LONGEST_TRACEBACK,

@@ -25,11 +25,11 @@ from django_rtq import (
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.signals import workflow_ended
 from tests.app import workflow_steps as tasks
+from tests.core.tasks.test_room import on_full
 from tests.support.jobs import QUEUE, claim, queued_job
 from tests.support.snapshots import live_jobs, snapshot
 from tests.support.waiting import PATIENCE
 from tests.support.workflows import claim_members, end
-from tests.tasks.test_room import on_full
 
 
 def clients_and_bodies(redis):

@@ -10,7 +10,7 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.selection import QueryError, Selection
 from django_rtq.console.search import read_query, search_all
-from django_rtq.handle import JobHandle
+from django_rtq.core.handle import JobHandle
 from django_rtq.testing import drain
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.members import membership_of, why_not_started

@@ -8,7 +8,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from django_rtq.core.conf.queue_options import is_queue_name
-from django_rtq.tasks.calls import is_client_name
+from django_rtq.core.tasks.calls import is_client_name
 
 MAX_TEXT_LENGTH = 300  # characters
 MAX_CURSOR = 4000  # characters: it may have a place in each of many shards

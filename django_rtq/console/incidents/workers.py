@@ -11,7 +11,7 @@ from django_rtq.console.inspector.details import QueueDetails, RunningJob, Worke
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import quiet_queues, unserved
 from django_rtq.core.conf.config import get_config
-from django_rtq.tasks.registry import all_tasks, declared_queues
+from django_rtq.core.tasks.registry import all_tasks, declared_queues
 
 SILENT_SECONDS = 60.0  # an idle worker asks for work every few seconds
 MAX_NAMED = 5  # queues in one text

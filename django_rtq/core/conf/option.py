@@ -48,7 +48,7 @@ class Option:
 
     kind: Kind
     unit: str = ""  # as the docs say it
-    on: str = ""  # what takes it: see tasks/task.py
+    on: str = ""  # what takes it: see core/tasks/task.py
     in_record: bool = False  # stored in the records of jobs, because workers need it
     makes: str = ""  # the cached property that is made of it
     says: str = ""  # what it does, for help()

@@ -14,7 +14,7 @@ from django_rtq.core.jobs.job import Job
 from django_rtq.exceptions import JobSuspended, Retry
 
 if TYPE_CHECKING:
-    from django_rtq.schedules import Schedule
+    from django_rtq.core.schedules import Schedule
 
 #: True: monitor all schedules. A mapping: these, with what their monitors get beside the schedule. False: none.
 MonitorSchedules = bool | Mapping[str, Mapping[str, Any]]

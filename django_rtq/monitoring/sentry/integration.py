@@ -20,10 +20,10 @@ from sentry_sdk.utils import event_from_exception
 
 from django_rtq.core import signals
 from django_rtq.core.conf.config import add_middleware
+from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import Job
 from django_rtq.core.jobs.log_fields import about
 from django_rtq.exceptions import BatchFailed, ConfigurationError, JobCancelled, JobSuspended, Retry
-from django_rtq.handle import JobHandle
 from django_rtq.logs import OncePerTask, is_unknown_task
 from django_rtq.monitoring.sentry import crons
 from django_rtq.monitoring.span_middleware import SpanMiddleware
@@ -32,7 +32,7 @@ from django_rtq.workflows.store import workflow_of
 if TYPE_CHECKING:
     from sentry_sdk._types import Event, Hint
 
-    from django_rtq.tasks.task import TaskCall
+    from django_rtq.core.tasks.task import TaskCall
 
 ORIGIN = "auto.queue.rtq"
 FLUSH_SECONDS = 2.0

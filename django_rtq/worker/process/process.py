@@ -24,9 +24,9 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import ClaimResult
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.worker_info import WorkerInfo
+from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay, log_trouble
 from django_rtq.exceptions import BrokerError
-from django_rtq.tasks import registry
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import EXIT_DONE, EXIT_RECYCLED, WorkerOptions
 from django_rtq.worker.os_signals import ignore_signal

@@ -21,6 +21,9 @@ from django_rtq.core.jobs.log_fields import about
 from django_rtq.core.jobs.outcome import write_call, write_details
 from django_rtq.core.jobs.record import read_call, read_record
 from django_rtq.core.jobs.serializer import RESULT_TAG
+from django_rtq.core.tasks import registry
+from django_rtq.core.tasks.options.backoff import read_json
+from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import (
     BrokerError,
     BrokerUnavailable,
@@ -29,9 +32,6 @@ from django_rtq.exceptions import (
     InvalidWorkflow,
     JobSuspended,
 )
-from django_rtq.tasks import registry
-from django_rtq.tasks.options.backoff import read_json
-from django_rtq.tasks.task import Task
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.shared_entries import MAX_ID_BYTES
 from django_rtq.worker.shared_memory import SharedState

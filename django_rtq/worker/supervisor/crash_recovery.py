@@ -20,9 +20,9 @@ from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.tasks import registry
 from django_rtq.core.threads import Loop, log_trouble
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
-from django_rtq.tasks import registry
 from django_rtq.worker.crashing_clients import ClientOfQueue
 from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
 from django_rtq.worker.run_counts import COUNTED_AS, QueueCounts, load_counts

@@ -20,8 +20,8 @@ from django_rtq.core.broker.brokers import broker_class
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.worker_info import WorkerInfo
 from django_rtq.core.conf.config import Config
+from django_rtq.core.tasks.registry import batch_tasks
 from django_rtq.core.threads import close_connection_pools, close_database_connections
-from django_rtq.tasks.registry import batch_tasks
 from django_rtq.worker.crashing_clients import CrashingClients
 from django_rtq.worker.options import EXIT_DONE, EXIT_FAILED, EXIT_RECYCLED, WorkerOptions
 from django_rtq.worker.process.process import WorkerProcess

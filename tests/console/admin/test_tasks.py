@@ -9,7 +9,7 @@ from django_rtq.console.admin import permissions
 from django_rtq.console.admin.display.paged_list import ListParams
 from django_rtq.console.admin.pages import tasks
 from django_rtq.core.broker.histogram import bucket_of
-from django_rtq.tasks import registry
+from django_rtq.core.tasks import registry
 from tests.console.admin.conftest import MAIL, body, text
 from tests.core.broker.test_filter_jobs import bury
 from tests.core.broker.test_task_metrics import tell

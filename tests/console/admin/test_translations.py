@@ -14,8 +14,8 @@ from django.test import override_settings
 from django.urls import reverse
 from django.utils import translation
 
+from django_rtq.core.tasks import registry
 from django_rtq.models import Schedule
-from django_rtq.tasks import registry
 from tests.console.admin.catalogs import (
     LANGUAGES,
     PACKAGE,

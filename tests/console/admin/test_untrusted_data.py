@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq import task
 from django_rtq.console.redaction import HIDDEN
-from django_rtq.tasks import registry
+from django_rtq.core.tasks import registry
 from tests.console.admin.conftest import MAIL, body, text, url_of
 from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, settle, settlement
 

@@ -4,9 +4,9 @@ import pytest
 from django.core.management import load_command_class
 
 from django_rtq import every, task
+from django_rtq.core.tasks import registry
 from django_rtq.management.command import ActionCommand
 from django_rtq.models import Schedule
-from django_rtq.tasks import registry
 from tests.console.commands.commands import run
 from tests.support.jobs import finished_job, new_job
 from tests.support.snapshots import snapshot

@@ -10,7 +10,7 @@ from django.utils.translation import override
 from django_rtq import task
 from django_rtq.console.log_lines import write_line
 from django_rtq.console.redaction import HIDDEN
-from django_rtq.tasks import registry
+from django_rtq.core.tasks import registry
 from tests.console.commands.commands import dead_letter, dead_letters, failure, run
 from tests.support.jobs import (
     QUEUE,

@@ -10,8 +10,8 @@ from collections import defaultdict
 import pytest
 
 from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import is_member
-from django_rtq.handle import JobHandle
 from django_rtq.workflows.steps.store import Holder
 from django_rtq.workflows.store import set_bits
 from tests.core.broker.model.keyspace import problems, read_keyspace

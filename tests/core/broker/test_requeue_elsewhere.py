@@ -3,8 +3,8 @@
 import pytest
 from django.test import override_settings
 
+from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import JobState
-from django_rtq.handle import JobHandle
 from django_rtq.signals import job_requeued
 from tests.support import sweeps
 from tests.support.jobs import (

@@ -26,7 +26,7 @@ def produce(number):
     from django.db import connection, transaction
     from django.test import override_settings
 
-    from django_rtq.transactions import on_commit
+    from django_rtq.core.transactions import on_commit
     from tests.app.tasks import note
 
     moment = moment_of(number)

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from django_rtq import BatchFailed, Call, Retry, task
+from django_rtq.core.tasks import registry
 from django_rtq.exceptions import InvalidTask
-from django_rtq.tasks import registry
 from django_rtq.testing import captured
 from tests.app.batch_tasks import double, index
 from tests.support.jobs import QUEUE

@@ -12,7 +12,7 @@ from typing import Any
 
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.core.jobs.serializer import DisplayEncoder
-from django_rtq.tasks.registry import known_task
+from django_rtq.core.tasks.registry import known_task
 
 MAX_VALUE_LENGTH = 10_000  # characters of one argument, result or traceback
 _PRINTED = "\n\t"

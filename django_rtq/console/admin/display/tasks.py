@@ -24,7 +24,7 @@ from django_rtq.console.inspector.metrics.histograms import Bar, bars
 from django_rtq.console.inspector.metrics.reader import TaskMetrics
 from django_rtq.console.inspector.task_details import TaskDetails, TaskInQueue
 from django_rtq.core.jobs.aliases import names_of
-from django_rtq.tasks.task import TASK_NAMES, Task
+from django_rtq.core.tasks.task import TASK_NAMES, Task
 
 WIDTH, HEIGHT = 600, 120  # of a histogram
 _SVG = (

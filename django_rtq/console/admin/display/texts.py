@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.formatting import format_number
 from django_rtq.core.jobs.job import CancelAnswer, JobState
-from django_rtq.schedules import START_FORMAT, Schedule
+from django_rtq.core.schedules import START_FORMAT, Schedule
 
 #: The state of one job.
 STATE_LABELS: dict[JobState, Any] = {

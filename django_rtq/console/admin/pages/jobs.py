@@ -35,9 +35,9 @@ from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.jobs.job import JobState
+from django_rtq.core.tasks.registry import is_internal, known_task
 from django_rtq.databases.exactly_once import has_committed
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
-from django_rtq.tasks.registry import is_internal, known_task
 from django_rtq.workflows.members import membership_of
 
 WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)

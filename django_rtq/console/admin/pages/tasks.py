@@ -45,9 +45,9 @@ from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.metrics.reader import MAX_HOURS, TaskMetrics
 from django_rtq.console.inspector.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
+from django_rtq.core.tasks.registry import all_tasks
+from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import ConfigurationError, InvalidTask, PayloadError, TooManyPausedTasks
-from django_rtq.tasks.registry import all_tasks
-from django_rtq.tasks.task import Task
 
 METRICS_HOURS = 24
 MAX_GROUPS = 20  # of dead letters of a task, the latest

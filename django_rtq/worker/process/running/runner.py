@@ -18,9 +18,9 @@ from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay
 from django_rtq.exceptions import BrokerError
-from django_rtq.tasks import registry
 from django_rtq.worker.options import EXIT_FAILED, EXIT_OUT_OF_MEMORY
 from django_rtq.worker.os_signals import SignalHandlers
 from django_rtq.worker.outcome import Outcome

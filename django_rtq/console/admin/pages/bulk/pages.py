@@ -50,9 +50,9 @@ from django_rtq.console.inspector.places import shard_numbers, views_all_shards
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import STEP, Count, Result, Sweep, sum_of_results
 from django_rtq.console.internal_tasks import enqueue_rest, run_bulk_action
+from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import JobState, moment
 from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull
-from django_rtq.handle import JobHandle
 from django_rtq.models import AdminEntry
 
 REQUEST_SECONDS = 2.0

@@ -1,0 +1,81 @@
+"""@task: declares a function as a task."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+
+from django_rtq.core.tasks import registry
+from django_rtq.core.tasks.task import OPTIONS, SHARED_NAMES, TASK_NAMES, Task, check_names
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from django_rtq.core.tasks.options.types import SharedOptions, TaskOptions
+    from django_rtq.workflows.batches.call import Call
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class TaskDecorator:
+    """Make a function a task: ``@task``, or ``@task(queue_name="mail", max_attempts=3, …)``.
+
+    Its options are in docs/tasks.md, and below as help() shows them. Raises InvalidTask.
+    """
+
+    def __init__(self, shared: Mapping[str, Any]) -> None:
+        self._shared = shared  # options of all tasks that it declares
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+
+    # Callers do not pass the context. Its type is Any, because tests may pass their own.
+    @overload
+    def __call__(
+        self, /, *, takes_context: Literal[True], **options: Unpack[TaskOptions]
+    ) -> Callable[[Callable[Concatenate[Any, P], R]], Task[P, R]]: ...
+
+    @overload
+    def __call__(
+        self, /, *, takes_context: Literal[False] = ..., **options: Unpack[TaskOptions]
+    ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+
+    # Its jobs take any arguments, and each has a result of its own, or None.
+    @overload
+    def __call__(
+        self, /, *, batch: int, **options: Unpack[TaskOptions]
+    ) -> Callable[[Callable[[Sequence[Call]], Any]], Task[..., Any]]: ...
+
+    def __call__(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Declare a function as a task. Raises InvalidTask."""
+        check_names("@task", options, TASK_NAMES)
+
+        def declare(func: Callable[..., Any]) -> Task[Any, Any]:
+            declared: Task[Any, Any] = Task(func=func, **{**self._shared, **options})
+            registry.register(declared)
+            return declared
+
+        return declare if function is None else declare(function)
+
+    def with_options(self, **options: Unpack[SharedOptions]) -> TaskDecorator:
+        """A decorator for several tasks: ``mail_task = task.with_options(queue_name="mail", max_attempts=3)``.
+
+        It is used as @task. Options that a task gives itself replace these. Raises InvalidTask.
+        """
+        check_names("with_options()", options, SHARED_NAMES)
+        return TaskDecorator({**self._shared, **options})
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self._shared.items())
+        return f"<@task{options}>"
+
+
+def _described(names: Set[str]) -> str:
+    """The options and what they do, in the order of their declaration."""
+    return "\n".join(f"{name:<20}{OPTIONS[name].says}" for name in OPTIONS if name in names)
+
+
+TaskDecorator.__doc__ = f"{inspect.getdoc(TaskDecorator)}\n\n{_described(TASK_NAMES)}"
+task = TaskDecorator({})

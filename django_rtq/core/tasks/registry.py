@@ -1,0 +1,137 @@
+"""Registered tasks by name. Only tasks that @task registered here can run (G11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from django_rtq.core.broker.task_backends import is_in, place_of, queues_in, shard_of, viewed_backend
+from django_rtq.core.conf.config import get_config, task_modules
+from django_rtq.core.jobs.aliases import ALIASES
+from django_rtq.core.tasks.declaration import is_in_installed_app, note_declared
+from django_rtq.core.validation import did_you_mean
+from django_rtq.exceptions import InvalidTask, TaskNotFound
+
+if TYPE_CHECKING:
+    from django_rtq.core.tasks.task import Task
+
+_tasks: dict[str, Task[Any, Any]] = {}
+#: Tasks whose functions get many calls, by name and other names: how many.
+batch_tasks: dict[str, int] = {}
+_OURS = "django_rtq.internal_tasks"  # imported when a job of it comes
+_broken: dict[str, str] = {}  # module that could not be imported for a task -> its error
+_adopters: list[Callable[[Any], None]] = []
+
+
+def register(task: Task[Any, Any]) -> None:
+    """Register a task. A module that is reloaded replaces its tasks. Raises InvalidTask if a name is taken."""
+    for name in (task.name, *task.aliases):
+        known = find_task(name)
+        if known is not None and _origin(known) != _origin(task):
+            raise InvalidTask(
+                f"{name!r} is the name of two tasks: {_origin(known)} and {_origin(task)}. Change `name` or `aliases`."
+            )
+    replaced = find_task(_origin(task))  # each task is found by the name of its function
+    if replaced is not None:
+        del _tasks[replaced.name]
+        for alias in replaced.aliases:
+            ALIASES.pop(alias, None)
+    _tasks[task.name] = task
+    ALIASES.update(dict.fromkeys(task.aliases, task.name))
+    for name in (task.name, *task.aliases):
+        batch_tasks.pop(name, None)
+        if task.batch is not None:
+            batch_tasks[name] = task.batch
+    note_declared(task.name)
+
+
+def _origin(task: Task[Any, Any]) -> str:
+    """The function of a task, as a path."""
+    return f"{task.func.__module__}.{task.func.__qualname__}"
+
+
+def get_task(name: str) -> Task[Any, Any]:
+    """The task with this name or alias. Raises TaskNotFound."""
+    task = known_task(name)
+    if task is None:
+        module = name.rpartition(".")[0]
+        cause = f" Its module cannot be imported: {_broken[module]}." if module in _broken else ""
+        raise TaskNotFound(
+            f"No task {name!r} is registered here.{cause or did_you_mean(name, _tasks)} Workers import the modules "
+            f"{' and '.join(map(repr, task_modules()))} of installed apps, and a task's own module if it belongs to an "
+            'installed app. Add others to RTQ["TASK_MODULES"]. Or this process runs older code.'
+        )
+    return task
+
+
+def known_task(name: str) -> Task[Any, Any] | None:
+    """The task with this name or alias. None if there is none: cheaper than get_task(), which makes a hint then."""
+    return find_task(name) or _find(name)
+
+
+def find_task(name: str) -> Task[Any, Any] | None:
+    """The task with this name or alias, if it is registered."""
+    return _tasks.get(name) or _tasks.get(ALIASES.get(name, ""))
+
+
+#: The same without aliases: a dictionary's own method, for workers.
+find_registered = _tasks.get
+
+
+def add_adopter(adopter: Callable[[Any], None]) -> None:
+    """Add a function that is called with what the name of an unknown task leads to, and may register it as a task."""
+    _adopters.append(adopter)
+
+
+def _find(name: str) -> Task[Any, Any] | None:
+    """Import the module of a task, if it belongs to an installed app: so apps may declare tasks in any module."""
+    module, _, attribute = name.rpartition(".")
+    if module == _OURS and (task := vars(import_module(_OURS)).get(attribute)) and hasattr(task, "internal"):
+        register(task)
+        return _tasks[name]
+    if not is_in_installed_app(module):
+        return None
+    try:
+        task = getattr(import_module(module), attribute, None)
+    except Exception as error:  # noqa: BLE001 - whatever a module of the project raises
+        if not (isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}.")):
+            _broken[module] = f"{type(error).__name__}: {error}"
+        return None
+    _broken.pop(module, None)
+    for adopt in _adopters:
+        adopt(task)
+    return find_task(name)
+
+
+def get_public_task(name: str) -> Task[Any, Any]:
+    """The task with this name, unless it is internal. Raises TaskNotFound and InvalidTask."""
+    task = get_task(name)
+    if task.internal:
+        raise InvalidTask(f"{name} is internal to django_rtq: it cannot be enqueued by hand, edited or scheduled.")
+    return task
+
+
+def is_internal(name: str) -> bool:
+    """Whether operators cannot enqueue, edit and schedule jobs of this task."""
+    return name in _tasks and _tasks[name].internal
+
+
+def all_tasks() -> dict[str, Task[Any, Any]]:
+    """Every registered task, by name."""
+    return dict(sorted(_tasks.items()))
+
+
+def declared_queues(backend: str | None = None) -> list[str]:
+    """The queues that tasks and settings name, sorted: those that workers are expected to serve.
+
+    The default queue is one of them if a task uses it, or if no other is named. Those in the Redis of a backend in
+    TASKS; "": in RTQ["REDIS"]; None: in the one that is viewed. Raises ConfigurationError.
+    """
+    place, config = place_of(viewed_backend() if backend is None else backend), get_config()
+    if shard_of(place) is not None:
+        place = ""  # all shards have all queues
+    of_tasks = {task.queue for task in _tasks.values() if not task.internal and is_in(task.backend, place)}
+    of_settings = set() if place else {*config.queues, *filter(None, [config.email.get("queue_name")])}
+    named = of_tasks | queues_in(place) | of_settings
+    return sorted(named or ([] if place else [config.default_queue]))

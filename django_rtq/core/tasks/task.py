@@ -1,0 +1,579 @@
+"""Task: a function with the options of its jobs. Enqueues calls of it."""
+
+from __future__ import annotations
+
+import inspect
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from asgiref.sync import sync_to_async
+
+from django_rtq.core.conf.config import DATABASE, get_config
+from django_rtq.core.conf.option import FLAG, Unfit, accepts, number, one_of, option, options_of, seconds
+from django_rtq.core.handle import JobHandle
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.context import JobContext
+from django_rtq.core.schedules import Schedule, schedules_option
+from django_rtq.core.tasks.calls import ClientOption, Signature, check_call, signature_of
+from django_rtq.core.tasks.declaration import (
+    aliases_option,
+    check_function,
+    name_option,
+    shown_attributes,
+    warn_if_unknown_to_workers,
+)
+from django_rtq.core.tasks.enqueuing import (
+    Arguments,
+    EnqueueMethods,
+    Handles,
+    asend,
+    send,
+    waits_by_default,
+)
+from django_rtq.core.tasks.options.backoff import DEFAULT, Backoff, as_backoff, as_json
+from django_rtq.core.tasks.options.kinds import CLIENT, ERRORS, HEADERS, QUEUE, Moment, headers_text, moment_argument
+from django_rtq.core.tasks.options.uniqueness import (
+    DAY_SECONDS,
+    OnConflict,
+    Uniqueness,
+    UniqueOption,
+    Until,
+)
+from django_rtq.core.transactions.rules import OnCommit, database_to_await, named_database, outbox_database
+from django_rtq.databases.exactly_once import ExactlyOnce, database_option
+from django_rtq.exceptions import ConfigurationError, InvalidTask
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from django_rtq.compat.celery_options import CeleryOptions
+    from django_rtq.core.tasks.options.types import UsingOptions
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+Errors = tuple[type[BaseException], ...]
+# What takes an option: .using() takes those of CALL and USING, @task all but those of USING, and task.with_options()
+# those of CALL and SHARED.
+CALL, USING, SHARED, ONE_TASK = "call", "using", "shared", "one task"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Task(EnqueueMethods[P, R_co]):
+    """A function with the options of its jobs. An option that is None has the default of the settings.
+
+    Each option is declared here; the types that @task and using() take are in options/types.py.
+    """
+
+    func: Callable[P, R_co]
+    queue_name: str = option("", QUEUE, on=CALL, says="queue of the jobs")
+    client: ClientOption = option(
+        "",
+        CLIENT,
+        on=CALL,
+        says="client (tenant) of the job: a string, or a function that gets the arguments of the call by name",
+    )
+    priority: int = option(
+        0, number(least=-100, most=100, whole=True), on=CALL, says="-100 to 100; higher priorities run first"
+    )
+    max_attempts: int | None = option(
+        None,
+        number(least=1, whole=True, or_none=True),
+        on=CALL,
+        in_record=True,
+        says="failed runs (exception or timeout) after which a job is dead",
+    )
+    max_crashes: int | None = option(
+        None,
+        number(whole=True, or_none=True),
+        on=CALL,
+        says="runs that may end with their process before a job is dead",
+    )
+    backoff: Backoff = option(
+        DEFAULT,
+        on=CALL,
+        in_record=True,
+        says="seconds between attempts: a number, a list, or a function of the number of failures",
+    )
+    retry_on: Errors = option((Exception,), ERRORS, on=SHARED, says="exception classes that are retried (default: all)")
+    give_up_on: Errors = option((), ERRORS, on=SHARED, says="exception classes after which a job is dead at once")
+    time_limit: float | None = option(None, seconds(), on=CALL, in_record=True, says="seconds that a run may take")
+    expires: Moment | None = option(
+        None,
+        on=CALL,
+        makes="expires_in",
+        says="a job that has not started by then never runs: seconds, timedelta, or aware datetime",
+    )
+    at_front: bool = option(False, FLAG, on=CALL, says="put jobs before the other jobs of their client")
+    takes_context: bool = option(False, FLAG, on=ONE_TASK, says="pass a JobContext as the first argument, `context`")
+    exactly_once: bool | str = option(  # an alias of DATABASES; "": no
+        "",
+        on=SHARED,
+        says="True, or an alias of DATABASES: run in a transaction that also commits the job's id, so that a second "
+        "run changes nothing",
+    )
+    result_ttl: float | None = option(
+        None, seconds(or_zero=True), on=CALL, in_record=True, says="seconds that results are kept; 0: not at all"
+    )
+    keep_args: bool | None = option(
+        None,
+        accepts(lambda value: value is None or isinstance(value, bool), FLAG.says),
+        on=SHARED,
+        says='keep the arguments with the result, for operators (default: RTQ["KEEP_ARGS"])',
+    )
+    schedule: Sequence[Schedule] = option((), on=SHARED, says="cron(…) or every(…), or a list of them: periodic jobs")
+    unique: UniqueOption = option(
+        False,
+        on=CALL,
+        makes="uniqueness",
+        says="no second job with the same arguments at a time: True, a list of the names of the arguments to compare, "
+        "or a function that gets the arguments by name and returns what to compare",
+    )
+    unique_until: Until = option(
+        "done",
+        one_of("start", "done"),
+        on=CALL,
+        makes="uniqueness",
+        says='"done", or "start": a second job is accepted while the first one runs',
+    )
+    unique_seconds: float = option(
+        DAY_SECONDS,
+        seconds(or_none=False),
+        on=CALL,
+        makes="uniqueness",
+        says="the uniqueness ends after this time, counted from when the job is ready (default: a day)",
+    )
+    unique_on_conflict: OnConflict = option(
+        "return",
+        one_of("return", "raise", "replace", "rerun"),
+        on=CALL,
+        makes="uniqueness",
+        says='for a second call: "return" the first job, "raise" DuplicateJob, "replace" the arguments and the time of '
+        'the first while it waits, or "rerun": run once more after the first, if it runs',
+    )
+    on_commit: OnCommit = option(
+        None,
+        DATABASE,
+        on=CALL,
+        says="send jobs at once (False), or after the commit of the database `default` (True) or of another one (its "
+        "alias)",
+    )
+    batch: int | None = option(
+        None,
+        number(least=2, most=100, whole=True, or_none=True),
+        on=ONE_TASK,
+        says="the function gets a list of so many calls at the most, each of one job",
+    )
+    name: str = option(
+        "", on=ONE_TASK, says="the name by which workers find the task (default: module and name of the function)"
+    )
+    aliases: Sequence[str] = option(
+        (), on=ONE_TASK, says="other names: of jobs that were enqueued before the task was renamed"
+    )
+    run_after: Moment | None = option(None, on=USING, makes="due")
+    headers: Mapping[str, Any] = option({}, HEADERS, on=USING, makes="options_in_record")
+    # Not for users:
+    keeps_call: bool = False  # arguments and failures are kept with results
+    internal: bool = False  # operators cannot enqueue its jobs
+    backend: str = ""  # in TASKS, whose Redis gets the jobs; "": RTQ["REDIS"]
+    changed: frozenset[str] = frozenset()  # options that using() set
+
+    def __post_init__(self) -> None:
+        check_function(self.func)
+        self._set(name=name_option(self.func, self.name))
+        self._set(
+            aliases=aliases_option(self.name, self.func, self.aliases),
+            backoff=self._read_backoff(self.backoff),
+            schedule=schedules_option(self.name, self.schedule),
+            exactly_once=database_option(self.name, self.exactly_once, self.func),
+        )
+        if self.batch is not None:
+            from django_rtq.workflows.batches.declared import check_batch  # few projects use them
+
+            check_batch(self)
+        self._check_options(OPTIONS)
+        self._set(**shown_attributes(self.func, takes_context=self.takes_context))
+        for entry in self.schedule:
+            check_call(self, entry.args, dict(entry.kwargs))
+
+    def _read_backoff(self, value: Any, *, of_call: bool = False) -> Backoff:
+        try:
+            backoff = as_backoff(value)
+            if of_call:
+                as_json(backoff)
+            return backoff
+        except InvalidTask as error:
+            raise InvalidTask(f"{self.name}: {error}") from error
+
+    def _check_options(self, names: Iterable[str]) -> None:
+        values = self.__dict__
+        for name in names:
+            values[name] = OPTIONS[name].kind.checked(f"{self.name}: {name}", values[name], InvalidTask)
+        # Created here, so that invalid options raise at import time.
+        _ = self.call_signature, self.due, self.expires_in, self.uniqueness
+        if self.at_front and self.run_after is not None:
+            raise InvalidTask(
+                f"{self.name}: at_front and run_after exclude each other. When a delayed job is due, it goes to the "
+                'end of its client\'s lane. To serve delayed jobs before others, set "delayed_first" in RTQ["QUEUES"].'
+            )
+        if "client" in names and callable(self.client):
+            self.call_signature.check_applies("client", self.client)
+
+    # -- properties
+
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether the function is a coroutine function, which runs on the event loop of a worker."""
+        return inspect.iscoroutinefunction(self.func)
+
+    @cached_property
+    def body(self) -> Callable[..., Any]:
+        """What workers call: the function, with exactly_once in a transaction."""
+        return self._in_transaction(self.func)
+
+    @property
+    def queue(self) -> str:
+        """The name of the queue of its jobs."""
+        return self.queue_name or get_config().default_queue
+
+    @property
+    def parameter_names(self) -> Sequence[str]:
+        """The names of the positional parameters."""
+        return self.call_signature.names
+
+    # -- calls
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call the function directly, in this process."""
+        if self.takes_context:
+            return self.func(JobContext(), *args, **kwargs)  # type: ignore[arg-type]
+        return self.func(*args, **kwargs)
+
+    def apply_async(
+        self,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        **options: Unpack[CeleryOptions],
+    ) -> JobHandle[Any]:
+        """delay() with the options of Celery: `countdown` or `eta`, `expires`, `queue`, `priority`, `time_limit`.
+
+        `expires` counts from now. Jobs of a higher `priority` run first. Raises InvalidTask for others, and what
+        delay() raises.
+        """
+        from django_rtq.compat.celery_options import NAMES, using_options
+
+        check_names(f"{self.name}: apply_async()", options, NAMES)
+        changed = using_options(self.name, options)
+        return (self.using(**changed) if changed else self).delay(*(args or ()), **(kwargs or {}))
+
+    def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
+        """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.
+
+        `run_after`: seconds, a timedelta or an aware datetime. `headers`: a dictionary of at most 4 kB of JSON, added
+        to those of the task; None removes them. `backoff`: no function of the project, as it is stored with the job.
+        Raises InvalidTask. `retry_on` and `give_up_on` cannot be changed: workers read them from the task.
+        """
+        if not USING_NAMES.issuperset(options):
+            check_names(f"{self.name}: using()", options, USING_NAMES)
+        if "backoff" in options:
+            options["backoff"] = self._read_backoff(options["backoff"], of_call=True)
+        if options.get("headers") and isinstance(options["headers"], Mapping):
+            options["headers"] = {**self.headers, **options["headers"]}
+        copy = self._copy(options)
+        copy._check_options(options)
+        return copy
+
+    def _with_headers(self, headers: Mapping[str, Any]) -> Task[P, R_co]:
+        """A copy with these headers instead of those that it has, which middleware makes. Raises InvalidTask."""
+        if self.headers:
+            return self._copy({"headers": HEADERS.checked(f"{self.name}: headers", headers, InvalidTask)})
+        try:
+            text = f'"headers":{headers_text(headers)}'
+        except Unfit as error:
+            raise InvalidTask(f"{self.name}: headers {error}") from None
+        copy = self._copy({"headers": dict(headers)})
+        # What this task has cached is completed: to make all of it again takes as long as the rest.
+        options = self.options_in_record
+        copy.__dict__["options_in_record"] = f"{options},{text}" if options else text
+        return copy
+
+    def _copy(self, options: Mapping[str, Any]) -> Task[P, R_co]:
+        copy = object.__new__(type(self))
+        values = copy.__dict__
+        values.update(self.__dict__)  # also what is cached, unless it depends on these options
+        for name in _METHODS.intersection(values):
+            del values[name]  # replaced by a test
+        for name in options:
+            if name in _CACHES:
+                values.pop(_CACHES[name], None)
+        values.update(options, changed=self.changed.union(options))
+        return copy
+
+    # -- through django.tasks
+
+    if not TYPE_CHECKING:  # EnqueueMethods has their types
+
+        def enqueue(self, *args, **kwargs) -> Any:
+            """Enqueue a job through our backend in TASKS. Returns a TaskResult of django.tasks.
+
+            Raises ConfigurationError if TASKS has no such backend, TypeError for arguments that are not plain JSON, and
+            what delay() raises.
+            """
+            return self._as_django_task().enqueue(*args, **kwargs)
+
+        async def aenqueue(self, *args, **kwargs) -> Any:
+            """enqueue() for async code."""
+            return await self._as_django_task().aenqueue(*args, **kwargs)
+
+        def get_result(self, result_id: str) -> Any:
+            """The TaskResult of a job of this task. Raises TaskResultDoesNotExist or TaskResultMismatch."""
+            return self._as_django_task().get_result(result_id)
+
+        async def aget_result(self, result_id: str) -> Any:
+            """get_result() for async code."""
+            return await self._as_django_task().aget_result(result_id)
+
+    # -- internals
+
+    @cached_property
+    def call_signature(self) -> Signature:
+        """The parameters of the function, without the context."""
+        return signature_of(self.func, takes_context=self.takes_context, takes_calls=self.batch is not None)
+
+    @cached_property
+    def uniqueness(self) -> Uniqueness | None:
+        """The checked options of a unique task; None for others. Raises InvalidTask."""
+        if self.unique is not False:
+            return Uniqueness(
+                owner=self.name,
+                unique=self.unique,
+                until=self.unique_until,
+                seconds=self.unique_seconds,
+                on_conflict=self.unique_on_conflict,
+                signature=self.call_signature,
+            )
+        set_on_task = {name for name in _UNIQUE_OPTIONS if getattr(self, name) != getattr(type(self), name)}
+        given = _UNIQUE_OPTIONS & self.changed if self.changed else set_on_task  # a copy has the others from its task
+        if given:
+            raise InvalidTask(f"{self.name}: {min(given)} has no effect without unique: set that too.")
+        return None
+
+    @cached_property
+    def options_in_record(self) -> str:
+        """The options that workers have to know of this copy, as members of a JSON object."""
+        if not self.internal:
+            warn_if_unknown_to_workers(self.name, self.func.__module__)  # here, because this is cached
+        options = {name: getattr(self, name) for name in _WORKER_OPTIONS if name in self.changed}
+        if None in options.values():  # None: the default of the settings, not that of the task
+            options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
+        if "backoff" in options:
+            options["backoff"] = as_json(self.backoff)
+        if self.headers:
+            options["headers"] = self.headers
+        return serializer.dumps(options)[1:-1]
+
+    @cached_property
+    def due(self) -> str:
+        """`run_after`, as scripts take it."""
+        return moment_argument(self.name, "run_after", self.run_after)
+
+    @cached_property
+    def expires_in(self) -> str:
+        """`expires`, as scripts take it."""
+        return moment_argument(self.name, "expires", self.expires)
+
+    def _on_commit(self) -> Task[P, R_co]:
+        return self.using(on_commit=named_database(self.on_commit) or True)
+
+    def _in_transaction(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        return ExactlyOnce(func, self.name, str(self.exactly_once)) if self.exactly_once else func
+
+    def _send(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+        """Enqueue jobs, inside of middleware if there is any. Raises what delay() raises."""
+        if get_config().middleware and not self.internal:
+            return send_through_middleware(self, arguments, partial(send, all_or_none=all_or_none))
+        return send(self, arguments, all_or_none)
+
+    async def _asend(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+        """_send() for coroutines."""
+        waits = database_to_await(self.on_commit) is not None or waits_by_default(self)
+        if waits or outbox_database() is not None:
+            # Django keeps the connections of async code, and their transactions, in the thread-sensitive thread.
+            return await sync_to_async(self._send, thread_sensitive=True)(arguments, all_or_none)
+        if not uses_middleware(self):
+            return await asend(self, arguments, all_or_none)
+        chain = _async_chain(get_config().middleware)
+        if chain is None:
+            return await sync_to_async(self._send, thread_sensitive=False)(arguments, all_or_none)
+        call = _task_call(self, arguments, partial(asend, all_or_none=all_or_none))
+        return _checked(await chain(call), call)
+
+    def _as_django_task(self) -> Any:
+        """The task as one of django.tasks, for the first of our backends in TASKS. Raises ConfigurationError."""
+        try:
+            from django.tasks import task_backends
+        except ImportError:
+            try:
+                from django_tasks import task_backends  # type: ignore[assignment]
+            except ImportError as error:
+                raise ConfigurationError(
+                    "enqueue() needs django.tasks: Django 6, or the package django-tasks. Without it, use delay()."
+                ) from error
+        for backend in task_backends.all():
+            if hasattr(backend, "adopt"):
+                return backend.adopt(self)
+        raise ConfigurationError(
+            'enqueue() needs a backend of this package. Write TASKS = {"default": {"BACKEND": '
+            '"django_rtq.backend.RTQBackend"}}, or use delay().'
+        )
+
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __getattr__(self, name: str) -> Any:
+            from django_rtq.core.other_queues import no_attribute
+
+            raise no_attribute(self, self.name, name)
+
+    def __repr__(self) -> str:
+        changes = [f"{name}={reprlib.repr(getattr(self, name))}" for name in sorted(self.changed)]
+        return f"<Task {' '.join([self.name, *changes])}>"
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+def check_names(owner: str, options: Mapping[str, Any], allowed: Set[str]) -> None:
+    """Raises InvalidTask for an option that is not allowed there, with what to write instead."""
+    if unknown := options.keys() - allowed:
+        from django_rtq.core.other_queues import option_cure
+
+        name = min(unknown & (USING_NAMES | TASK_NAMES), default=min(unknown))
+        cure = option_cure(name, allowed, using=USING_NAMES, task=TASK_NAMES)
+        raise InvalidTask(f"{owner} does not take {name!r}. {cure}")
+
+
+def on_backend(task: Task[P, R_co], alias: str) -> Task[P, R_co]:
+    """A copy of the task whose jobs go to the Redis of a backend in TASKS."""
+    copy = task.using()
+    copy._set(backend=alias)
+    return copy
+
+
+_METHODS = frozenset(name for name, _ in inspect.getmembers(Task, inspect.isfunction))
+OPTIONS = options_of(Task)
+USING_NAMES = frozenset(name for name, declared in OPTIONS.items() if declared.on in (CALL, USING))
+SHARED_NAMES = frozenset(name for name, declared in OPTIONS.items() if declared.on in (CALL, SHARED))
+TASK_NAMES = frozenset(name for name, declared in OPTIONS.items() if declared.on != USING)
+_WORKER_OPTIONS = tuple(name for name, declared in OPTIONS.items() if declared.in_record)
+_UNIQUE_OPTIONS = frozenset(name for name in OPTIONS if name.startswith("unique_"))
+# What is made of an option, and cached.
+_CACHES = {
+    name: "options_in_record" if declared.in_record else declared.makes
+    for name, declared in OPTIONS.items()
+    if declared.in_record or declared.makes
+}
+
+
+def _let_methods_be_patched(cls: Any) -> None:
+    """Let tests replace methods of a task, as mock.patch() and monkeypatch do, although its options are frozen."""
+    set_frozen, delete_frozen = cls.__setattr__, cls.__delattr__
+
+    def set_attribute(instance: Any, name: str, value: Any) -> None:
+        (object.__setattr__ if is_method(name) else set_frozen)(instance, name, value)
+
+    def delete_attribute(instance: Any, name: str) -> None:
+        (object.__delattr__ if is_method(name) else delete_frozen)(instance, name)
+
+    def is_method(name: str) -> bool:
+        return inspect.isfunction(getattr(cls, name, None))
+
+    cls.__setattr__, cls.__delattr__ = set_attribute, delete_attribute
+
+
+_let_methods_be_patched(Task)
+
+
+# -- calls on their way through RTQ["MIDDLEWARE"]
+
+
+@dataclass(slots=True, kw_only=True)
+class CalledWorkflow:
+    """A workflow that gets jobs, for middleware."""
+
+    id: str
+    shared: dict[str, Any] = field(default_factory=dict)  # by all its steps: what middleware keeps for the others
+
+
+@dataclass(slots=True, kw_only=True)
+class TaskCall:
+    """What middleware gets for one delay() or delay_many(). It may change all attributes before it passes it on."""
+
+    task: Task[Any, Any]  # with the options of using()
+    arguments: list[Arguments]  # (args, kwargs) for each job
+    headers: dict[str, Any]  # of all these jobs
+    schedule: Schedule | None = None  # that fires; None: somebody calls delay()
+    workflow: CalledWorkflow | None = None  # that gets these jobs
+    _send: Callable[[Task[Any, Any], Iterable[Arguments]], Any] = field(default=send, repr=False)
+
+    def send(self) -> Any:
+        """Enqueue the jobs. Returns their handles; for a coroutine, what it has to await."""
+        task = self.task
+        if self.headers != task.headers:
+            task = task._with_headers(self.headers)
+        return self._send(task, self.arguments)
+
+
+def uses_middleware(task: Task[Any, Any]) -> bool:
+    """Whether calls of this task have to go through middleware."""
+    return bool(get_config().middleware) and not task.internal
+
+
+def send_through_middleware(
+    task: Task[Any, Any],
+    arguments: Iterable[Arguments],
+    send: Callable[[Task[Any, Any], Iterable[Arguments]], Handles] = send,
+    schedule: Schedule | None = None,
+    workflow: CalledWorkflow | None = None,
+) -> Handles:
+    """Enqueue jobs inside the middleware. Raises what delay() and the middleware raise, and ConfigurationError."""
+    call = _task_call(task, arguments, send, schedule)
+    call.workflow = workflow
+    return _checked(_chain(get_config().middleware)(call), call)
+
+
+def _task_call(
+    task: Task[Any, Any], arguments: Iterable[Arguments], send: Callable[..., Any], schedule: Schedule | None = None
+) -> TaskCall:
+    return TaskCall(task=task, arguments=list(arguments), headers=dict(task.headers), schedule=schedule, _send=send)
+
+
+@lru_cache(maxsize=8)
+def _async_chain(paths: tuple[str, ...]) -> Callable[[TaskCall], Any] | None:
+    """None: some of the middleware is for threads only."""
+    from django_rtq.core.middleware import can_wrap, wrap  # projects without middleware do not need it
+
+    return wrap(paths, "enqueue", _asend) if can_wrap(paths, "enqueue", is_async=True) else None
+
+
+async def _asend(call: TaskCall) -> Handles:
+    handles: Handles = await call.send()
+    return handles
+
+
+@lru_cache(maxsize=8)
+def _chain(paths: tuple[str, ...]) -> Callable[[TaskCall], Any]:
+    from django_rtq.core.middleware import wrap
+
+    return wrap(paths, "enqueue", TaskCall.send)
+
+
+def _checked(handles: Any, call: TaskCall) -> Handles:
+    if not isinstance(handles, list) or len(handles) != len(call.arguments):
+        raise TypeError(
+            f'RTQ["MIDDLEWARE"]: the middleware around delay() of {call.task.name} returned {handles!r}, but has to '
+            "return what enqueue(call) returned."
+        )
+    return handles

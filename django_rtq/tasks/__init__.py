@@ -1,6 +1,0 @@
-"""Declare tasks with @task and enqueue calls of them."""
-
-from django_rtq.tasks.decorator import task
-from django_rtq.tasks.task import Task
-
-__all__ = ["Task", "task"]

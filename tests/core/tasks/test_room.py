@@ -1,0 +1,104 @@
+"""on_full="wait": delay() waits for room in a full queue."""
+
+import asyncio
+import time
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+from django.conf import settings
+from django.db import transaction
+from django.test import override_settings
+
+from django_rtq import QueueFull, task
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.tasks import enqueuing
+from tests.support.jobs import QUEUE, claim, claim_all
+
+
+@task
+def add(number):
+    return number
+
+
+@task(unique=True)
+def once(number):
+    return number
+
+
+@contextmanager
+def on_full(**options):
+    """With other options of the queue, and the broker of these settings."""
+    with override_settings(RTQ={**settings.RTQ, "QUEUES": {QUEUE: options}}):
+        yield
+        get_broker().close()
+
+
+@pytest.fixture
+def tries(broker, inspector, monkeypatch):
+    """Waiting takes no time: instead of it the next of these functions is called."""
+    calls = []
+    left = iter(calls)
+
+    def pause(seconds):
+        assert 0 < seconds <= enqueuing.LONGEST_PAUSE
+        next(left)()
+
+    async def apause(seconds):
+        await asyncio.sleep(0)
+        pause(seconds)
+
+    monkeypatch.setattr(enqueuing, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
+    monkeypatch.setattr(enqueuing, "asyncio", SimpleNamespace(sleep=apause))
+    inspector.limits.set_queue(QUEUE, max_waiting=1)
+    with on_full(on_full="wait", on_full_timeout=3600):
+        yield calls
+
+
+def nothing():
+    """There is no room yet."""
+
+
+@pytest.mark.parametrize("work", [add, once])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_it_goes_on_as_soon_as_there_is_room(broker, tries, work, is_async):
+    first = work.delay(1)
+    tries += [nothing, nothing, lambda: claim(broker)]
+
+    second = asyncio.run(work.adelay(2)) if is_async else work.delay(2)
+
+    assert (first.state, second.state) == ("running", "queued")
+
+
+def test_only_what_was_refused_is_sent_again(broker, tries):
+    tries += [nothing, lambda: claim(broker), lambda: claim(broker)]
+
+    jobs = add.delay_many([((number,), {}) for number in range(3)])
+
+    assert [job.state for job in jobs] == ["running", "running", "queued"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_handles_are_right_if_more_are_sent_again_than_one_round_trip_takes(broker, inspector, tries, is_async):
+    tries += [nothing, lambda: inspector.limits.set_queue(QUEUE, max_waiting=1000)]
+    calls = [((number,), {}) for number in range(802)]
+
+    jobs = asyncio.run(once.adelay_many(calls)) if is_async else once.delay_many(calls)
+
+    assert claim_all(broker, 500) == [job.id for job in jobs]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_after_its_time_it_raises(broker, inspector, is_async):
+    inspector.limits.set_queue(QUEUE, max_waiting=0)
+
+    with on_full(on_full="wait", on_full_timeout=0.01), pytest.raises(QueueFull):
+        asyncio.run(add.adelay(1)) if is_async else add.delay(1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_does_not_wait_in_a_transaction(tries):
+    add.delay(1)
+
+    with pytest.raises(QueueFull), transaction.atomic():
+        add.delay(2)

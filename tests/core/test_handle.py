@@ -1,0 +1,212 @@
+"""JobHandle returns the state of its job in every state."""
+
+import json
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.test import override_settings
+
+from django_rtq import JobHandle, JobState, task
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.exceptions import BrokerUnavailable, JobNotFound, WrongState
+from tests.support.jobs import QUEUE, claim, let_fall_due, settle
+from tests.support.redis_server import UNREACHABLE
+from tests.support.single_steps import promote
+
+TASK = "tests.core.test_handle.add"
+
+
+@task
+def add(a, b=2):
+    return a + b
+
+
+def outcome(result):
+    """What a worker keeps of a job that succeeded."""
+    return json.dumps({"state": "succeeded", "task": TASK, "attempt": 1, "seconds": 0.5, "result": result})
+
+
+def finished(broker, **details):
+    """A handle of a job that has succeeded."""
+    handle = add.delay(1)
+    claim(broker)
+    assert settle(broker, "ack", handle, worker="w2", **details) == []
+    return handle
+
+
+def test_a_handle_knows_the_state_through_a_whole_life(broker, inspector):
+    handle = add.using(run_after=3600).delay(1)
+    assert handle.state is JobState.SCHEDULED
+
+    let_fall_due(broker, handle)
+    promote(broker, QUEUE)
+    assert handle.state is JobState.QUEUED
+
+    claim(broker)
+    assert handle.state is JobState.RUNNING
+
+    settle(broker, "retry", handle, worker="w2")
+    assert handle.state is JobState.RETRYING
+
+    let_fall_due(broker, handle)
+    promote(broker, QUEUE)
+    claim(broker)
+    settle(broker, "bury", handle, worker="w2")
+    assert handle.state is JobState.DEAD
+
+    inspector.requeue(QUEUE, [handle.id])
+    assert handle.state is JobState.QUEUED
+
+    claim(broker)
+    settle(broker, "ack", handle, worker="w2", outcome=outcome(3))
+    assert (handle.state, handle.result) == (JobState.SUCCEEDED, 3)
+
+
+def test_a_job_that_nobody_started_in_time_is_expired(broker):
+    handle = add.using(expires=0).delay(1)
+    claim(broker)
+    settle(broker, "expire", handle, worker="w2", outcome=json.dumps({"state": "expired"}))
+
+    assert handle.state is JobState.EXPIRED
+
+
+def test_refresh_tells_all_that_is_known(broker):
+    handle = add.using(client="acme", priority=5, max_attempts=9).delay(1, b=3)
+    claim(broker)
+
+    details = handle.refresh()
+
+    assert (details.id, details.queue, details.task, details.client) == (handle.id, QUEUE, TASK, "acme")
+    assert (details.args, details.kwargs, details.priority) == ([1], {"b": 3}, 5)
+    assert (details.options, details.attempt, details.worker) == ({"max_attempts": 9}, 1, "w2")
+
+
+# -- result
+
+
+@pytest.mark.parametrize("value", [None, 0, [1, {"a": None}], "text"])
+def test_the_result_is_what_the_task_returned(broker, value):
+    assert finished(broker, outcome=outcome(value)).result == value
+
+
+def test_a_result_is_remembered_and_redis_is_not_asked_again(broker):
+    handle = finished(broker, outcome=outcome(3))
+    assert handle.result == 3
+
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
+        assert (handle.result, handle.state) == (3, JobState.SUCCEEDED)
+        with pytest.raises(BrokerUnavailable):
+            handle.refresh()
+
+
+def test_there_is_no_result_of_a_job_that_is_not_done(broker):
+    handle = add.delay(1)
+
+    with pytest.raises(WrongState) as caught:
+        _ = handle.result
+
+    assert str(caught.value) == f"Job {handle.id} has no result: it is queued."
+
+
+def test_there_is_no_result_where_none_is_kept(broker):
+    handle = finished(broker, outcome="")
+
+    assert handle.state is JobState.SUCCEEDED
+    with pytest.raises(WrongState) as caught:
+        _ = handle.result
+    assert str(caught.value) == (
+        f"Job {handle.id} has no result: it succeeded, but its task stores none (result_ttl=0)."
+    )
+
+
+# -- cancel
+
+
+@pytest.mark.parametrize("options", [{}, {"run_after": 3600}])
+def test_a_cancelled_job_never_runs(broker, options):
+    handle = add.using(**options).delay(1)
+
+    handle.cancel()
+
+    assert handle.state is JobState.CANCELLED
+    assert claim(broker) == []
+    with pytest.raises(WrongState) as caught:
+        _ = handle.result
+    assert str(caught.value) == f"Job {handle.id} has no result: it is cancelled."
+
+
+@pytest.mark.parametrize(
+    ("end", "problem"),
+    [
+        ("bury", "is dead: discard it instead."),
+        ("ack", "has finished already."),
+    ],
+)
+def test_a_job_that_is_over_is_not_cancelled(broker, end, problem):
+    handle = add.delay(1)
+    claim(broker)
+    settle(broker, end, handle, worker="w2")
+
+    with pytest.raises(WrongState) as caught:
+        handle.cancel()
+
+    assert (str(caught.value), caught.value.job_id) == (f"Job {handle.id} {problem}", handle.id)
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_job_in_another_queue_is_cancelled_where_it_is(broker, is_running):
+    handle = JobHandle(add.using(queue_name="low").delay(1).id, QUEUE)
+    if is_running:
+        assert claim(broker, queues=["low"]) == [handle.id]
+
+    assert handle.cancel() == ("asked" if is_running else "cancelled")
+
+    assert handle.state is (JobState.RUNNING if is_running else JobState.CANCELLED)
+    assert claim(broker, queues=["low"]) == []
+
+
+# -- a job that is not there
+
+
+@pytest.mark.parametrize("ask", [lambda h: h.state, lambda h: h.result, JobHandle.refresh, JobHandle.cancel])
+def test_a_job_that_is_forgotten_or_never_was_is_not_found(broker, ask):
+    with pytest.raises(JobNotFound) as caught:
+        ask(JobHandle("0" * 32, QUEUE))
+
+    assert str(caught.value) == f"Job {'0' * 32} was not found: its id is unknown, or its result has expired."
+
+
+def test_a_handle_finds_a_job_that_is_in_another_queue(broker):
+    handle = add.using(queue_name="bulk").delay(1)
+
+    assert JobHandle(handle.id, "bulk").state is JobState.QUEUED
+    assert JobHandle(handle.id, QUEUE).refresh().queue == "bulk"
+
+
+def test_handles_of_one_job_are_equal():
+    handle = JobHandle("a1", "mail")
+
+    assert handle == JobHandle("a1", "mail")
+    assert len({handle, JobHandle("a1", "mail"), JobHandle("a1", "bulk"), JobHandle("a2", "mail")}) == 3
+    assert handle != "a1"
+    assert repr(handle) == "<JobHandle a1 in mail>"
+
+
+@pytest.mark.parametrize("job_id", [None, 7, b"7", "\ud800"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda handle: handle.state,
+        lambda handle: handle.get(timeout=1),
+        lambda handle: async_to_sync(handle.aget)(timeout=1),
+        lambda handle: handle.cancel(),
+        lambda handle: handle.send("approved"),
+        lambda handle: get_inspector().find_with_position(handle.id),
+        lambda handle: get_inspector().run_now(handle.id),
+    ],
+)
+def test_what_is_no_id_is_not_found(redis, broker, job_id, ask):
+    handle = JobHandle(job_id, QUEUE)
+
+    with pytest.raises(JobNotFound, match="was not found" if isinstance(job_id, str) else "an id is text, and this is"):
+        ask(handle)
