@@ -76,7 +76,7 @@ def _shared_with_caches(places: Sequence[ConnectionSettings]) -> Iterator[tuple[
 
 def check_schedules(**kwargs: Any) -> list[CheckMessage]:
     """rtq.E002: a schedule in the code or in RTQ["SCHEDULES"] is invalid."""
-    from django_rtq.scheduler.registry import declared_schedules
+    from django_rtq.core.scheduler.registry import declared_schedules
 
     try:
         config = get_config()

@@ -31,7 +31,7 @@ from django_rtq.databases import exactly_once, outbox
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
 
 if TYPE_CHECKING:
-    from django_rtq.scheduler.registry import ScheduledTask
+    from django_rtq.core.scheduler.registry import ScheduledTask
 
 logger = logging.getLogger("django_rtq")
 
@@ -130,7 +130,7 @@ class Schedule(models.Model):
 
     def entry(self) -> ScheduledTask:
         """The schedule as schedulers read it. Raises TaskNotFound, InvalidTask, TypeError or ValueError if invalid."""
-        from django_rtq.scheduler.registry import schedule_from_row
+        from django_rtq.core.scheduler.registry import schedule_from_row
 
         return schedule_from_row(self.name, self.as_row())
 
@@ -154,7 +154,7 @@ class Schedule(models.Model):
             yield "args", lambda: check_call(registry.get_task(self.task), self.args, self.kwargs)
 
     def _check_name(self) -> None:
-        from django_rtq.scheduler.registry import declared_schedules
+        from django_rtq.core.scheduler.registry import declared_schedules
 
         every(seconds=1, name=self.name)
         source = {entry.name: entry.source for entry in declared_schedules(get_config())}.get(self.name)
@@ -211,7 +211,7 @@ def sync_schedules(backend: str | None = None, *, is_dry_run: bool = False) -> i
 
     Each row goes to the Redis of its task; only those of one backend in TASKS, if it is given. A dry run only counts.
     """
-    from django_rtq.scheduler.registry import sync_rows
+    from django_rtq.core.scheduler.registry import sync_rows
 
     rows = Schedule.objects.using(router.db_for_write(Schedule))
     names = places() if backend is None else [place_of(backend)]

@@ -26,10 +26,10 @@ from django_rtq.core.broker.redis.settings import read_connection_settings
 from django_rtq.core.broker.schedule_store import ScheduleStore
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.conf.config import OPTIONS, Config, read_config
+from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.tasks import Task, registry
 from django_rtq.core.tasks.task import TASK_NAMES, USING_NAMES
 from django_rtq.models import CommittedJob
-from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.testing import eager
 from docs.site import reference
 from testproject.shop.models import Customer, Order, Tenant

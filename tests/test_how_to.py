@@ -269,7 +269,7 @@ def test_the_schema_is_the_client(rtq_captured):
 """,
     "wagtail": """
 from django_rtq.core.conf.config import get_config
-from django_rtq.scheduler.registry import declared_schedules
+from django_rtq.core.scheduler.registry import declared_schedules
 from shop.tasks import publish_scheduled
 
 

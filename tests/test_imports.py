@@ -104,7 +104,7 @@ def test_a_web_process_imports_what_declares_tasks():
 
     assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS) == []
     assert of_packages(modules, "redis", "hiredis", "opentelemetry", "cronsim") == []
-    assert of_packages(modules, "django_rtq.worker", "django_rtq.scheduler", "django_rtq.management") == []
+    assert of_packages(modules, "django_rtq.worker", "django_rtq.core.scheduler", "django_rtq.management") == []
     assert len(ours(modules)) <= 48
 
 
@@ -144,7 +144,7 @@ def test_a_web_process_that_enqueues_imports_the_broker(redis, redis_server):
     modules = imported(ENQUEUED + "print(*sys.modules)", redis_server.url)
 
     assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS) == []
-    assert of_packages(modules, "django_rtq.worker", "django_rtq.scheduler", "django_rtq.management") == []
+    assert of_packages(modules, "django_rtq.worker", "django_rtq.core.scheduler", "django_rtq.management") == []
     assert len(ours(modules)) <= 76
 
 

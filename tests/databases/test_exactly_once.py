@@ -14,11 +14,11 @@ from django.utils import timezone
 
 from django_rtq import JobState, task, workflow
 from django_rtq.core.conf.config import Config
+from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import Bury, InvalidTask
 from django_rtq.internal_tasks import delete_committed_jobs
 from django_rtq.models import CommittedJob
-from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.testing import drain, eager
 from tests.app import journal, once_tasks
 from tests.support.snapshots import live_jobs

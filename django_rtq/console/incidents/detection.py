@@ -38,8 +38,8 @@ from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.server_info import problem_values
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import moment
+from django_rtq.core.scheduler.status import KnownSchedules
 from django_rtq.databases.outbox import OutboxLag, outbox_lag
-from django_rtq.scheduler.status import KnownSchedules
 
 MAX_OF_DETECTOR = 50  # incidents of one detector, the worst
 OUTBOX_SECONDS = 60.0  # jobs that are in the outbox for less are not reported

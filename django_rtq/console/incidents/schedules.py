@@ -11,8 +11,8 @@ from django_rtq.console.incidents.incident import Action, Incident, Severity
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import unserved
 from django_rtq.core.broker.task_backends import place_of, viewed_backend
+from django_rtq.core.scheduler.status import KnownSchedules, ScheduleStatus, read_schedules
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.scheduler.status import KnownSchedules, ScheduleStatus, read_schedules
 
 MAX_NAME = 80  # characters of a name in a text
 MAX_PROBLEM = 300

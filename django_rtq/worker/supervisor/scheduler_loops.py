@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
+from django_rtq.core.scheduler.scheduler import Scheduler
 from django_rtq.core.threads import Loop
 from django_rtq.core.transactions.rules import outbox_database
-from django_rtq.scheduler.scheduler import Scheduler
 
 
 def scheduler_loops(broker: Broker, queues: Sequence[str]) -> list[Loop]:

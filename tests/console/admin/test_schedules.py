@@ -15,12 +15,12 @@ from django_rtq import cron, every, task
 from django_rtq.console.admin.display.schedules import why_not
 from django_rtq.console.inspector.task_pauses import TaskPause
 from django_rtq.console.redaction import HIDDEN
+from django_rtq.core.scheduler.registry import ScheduledTask
+from django_rtq.core.scheduler.scheduler import Dispatcher
+from django_rtq.core.scheduler.status import ScheduleStatus
 from django_rtq.core.tasks import registry
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule
-from django_rtq.scheduler.registry import ScheduledTask
-from django_rtq.scheduler.scheduler import Dispatcher
-from django_rtq.scheduler.status import ScheduleStatus
 from tests.console.admin.conftest import body
 from tests.console.incidents.overviews import NOW, overview, row, worker
 from tests.support.claims import take, take_all

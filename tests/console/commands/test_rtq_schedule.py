@@ -8,8 +8,8 @@ from django.test import override_settings
 
 from django_rtq import cron, every, task
 from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
-from django_rtq.scheduler.scheduler import Dispatcher
 from tests.console.commands.commands import run
 from tests.support.claims import take
 from tests.support.jobs import QUEUE, claim

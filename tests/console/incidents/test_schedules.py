@@ -9,12 +9,12 @@ from django.test import override_settings
 from django_rtq import every, task
 from django_rtq.console.incidents import Severity, find_incidents
 from django_rtq.console.incidents.schedules import known_schedules
+from django_rtq.core.scheduler.registry import declared_schedules
+from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
 from django_rtq.models import Schedule
 from django_rtq.monitoring.health import health_view
 from django_rtq.monitoring.prometheus.snapshot import read_snapshot
-from django_rtq.scheduler.registry import declared_schedules
-from django_rtq.scheduler.scheduler import Dispatcher
 from tests.console.incidents.overviews import overview, row, worker
 from tests.support.jobs import QUEUE
 

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from django_rtq import every, task, workflow
+from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import ConfigurationError, InvalidTask, InvalidWorkflow
 from django_rtq.internal_tasks import run_bulk_action
-from django_rtq.scheduler.registry import ScheduledTask
 from django_rtq.testing import captured
 from tests.app.context_tasks import TENANT
 from tests.app.middleware import LOG

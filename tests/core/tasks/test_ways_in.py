@@ -10,10 +10,10 @@ from django.utils import timezone
 from django_rtq import QueueFull, every, signals, task, workflow
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import EnqueueCall
+from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.tasks.calls import new_job
 from django_rtq.databases.outbox import outbox_rows, store
 from django_rtq.databases.relay import relay
-from django_rtq.scheduler.registry import ScheduledTask
 from django_rtq.testing import drain
 from tests.app import django_tasks
 from tests.app.tasks import note

@@ -23,7 +23,7 @@ from django_rtq.console.inspector.places import alias_of
 from django_rtq.console.inspector.queues import unserved
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.jobs.job import JobState
-from django_rtq.scheduler.status import ScheduleStatus, read_all_schedules
+from django_rtq.core.scheduler.status import ScheduleStatus, read_all_schedules
 
 EMPTY_VALUE = "-"
 MAX_SHOWN = 200  # rows of a table

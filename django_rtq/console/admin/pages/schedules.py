@@ -35,10 +35,10 @@ from django_rtq.console.admin.urls import page_url
 from django_rtq.console.inspector.inspector import of_all_shards
 from django_rtq.console.inspector.places import shard_numbers
 from django_rtq.console.redaction import hidden, hidden_args
+from django_rtq.core.scheduler.status import ScheduleStatus, row_statuses
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import RTQError
 from django_rtq.models import Schedule
-from django_rtq.scheduler.status import ScheduleStatus, row_statuses
 
 
 class TaskInput(forms.TextInput):

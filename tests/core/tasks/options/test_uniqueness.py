@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 from django_rtq import JobHandle, JobState, every, signals, task
+from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import DuplicateJob, InvalidTask, JobError, Unserializable
-from django_rtq.scheduler.registry import ScheduledTask
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE, claim, settle
 from tests.support.single_steps import promote

@@ -8,10 +8,10 @@ from django_rtq.checks import check_schedules
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.job import is_member
+from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.internal_tasks import run_bulk_action
-from django_rtq.scheduler.registry import declared_schedules
 from tests.support.redis_server import UNREACHABLE
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.core.broker.maintenance import UNUSED_MS
-from django_rtq.scheduler import scheduler as scheduler_module
-from django_rtq.scheduler.scheduler import MAX_WAIT_SECONDS, RESTART_CHECK_SECONDS, Scheduler
+from django_rtq.core.scheduler import scheduler as scheduler_module
+from django_rtq.core.scheduler.scheduler import MAX_WAIT_SECONDS, RESTART_CHECK_SECONDS, Scheduler
 from tests.support.jobs import QUEUE, claim_all, finished_job, let_fall_due, queued_job, scheduled_job
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import place_of

@@ -11,10 +11,10 @@ from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
+from django_rtq.core.scheduler.registry import ScheduledTask, ScheduleSet, load_schedules, schedules_in
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import Loop
 from django_rtq.exceptions import BrokerError
-from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, load_schedules, schedules_in
 
 MAX_SECONDS = 60.0  # between two reads of the server's time, as its clock may be set forward
 CLOCK_WAS_WRONG_MS = 3_600_000  # see now_ms in lua/lib/prelude.lua

@@ -13,7 +13,7 @@ from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.core.broker.task_backends import places
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import moment
-from django_rtq.scheduler.registry import (
+from django_rtq.core.scheduler.registry import (
     ScheduledTask,
     ScheduleSet,
     declared_schedules,

@@ -9,9 +9,9 @@ from django.test import override_settings
 from django_rtq import every, signals, task
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.schedule_store import ScheduleStore
+from django_rtq.core.scheduler.scheduler import OUTDATED_MS, Dispatcher, Scheduler
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
-from django_rtq.scheduler.scheduler import OUTDATED_MS, Dispatcher, Scheduler
 from tests.support.claims import take_all
 from tests.support.jobs import QUEUE, claim_all
 from tests.support.redis_server import UNREACHABLE
