@@ -23,8 +23,8 @@ TESTS = [
     "tests/test_private_redis.py",
     "tests/scale/workers/test_cluster.py",
     "tests/scale/workers/test_cluster_torture.py",
-    "tests/worker/test_redis_data_loss.py",
-    "tests/worker/test_torn_log_restarts.py",
+    "tests/core/worker/test_redis_data_loss.py",
+    "tests/core/worker/test_torn_log_restarts.py",
 ]
 
 

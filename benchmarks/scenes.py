@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from django_rtq.worker.process.running.runner import Runner
-    from django_rtq.worker.process.session import WorkerSession
+    from django_rtq.core.worker.process.running.runner import Runner
+    from django_rtq.core.worker.process.session import WorkerSession
 
 JOBS = 200  # in a scene
 FOREVER = 3600.0  # seconds
@@ -30,7 +30,7 @@ def main() -> None:
     gc.disable()
     from benchmarks.jobs import noop, noop_async
     from django_rtq.core.tasks.task import Task
-    from django_rtq.worker.process.running import batch, threaded_runner
+    from django_rtq.core.worker.process.running import batch, threaded_runner
 
     batch.MAX_ACK_DELAY_SECONDS = batch.MAX_AHEAD_SECONDS = batch.CHECK_SECONDS = FOREVER
     threaded_runner.MAX_ACK_DELAY_SECONDS = FOREVER
@@ -70,9 +70,9 @@ class _Worker:
 
     def __init__(self, slots: int, at_once: int) -> None:
         from django_rtq.core.broker.brokers import get_broker
-        from django_rtq.worker.process.running.threaded_runner import make_runner
-        from django_rtq.worker.process.session import WorkerSession
-        from django_rtq.worker.shared_memory import SharedState
+        from django_rtq.core.worker.process.running.threaded_runner import make_runner
+        from django_rtq.core.worker.process.session import WorkerSession
+        from django_rtq.core.worker.shared_memory import SharedState
 
         self._at_once, broker, shared = at_once, get_broker(), SharedState(slots)
         self._session: WorkerSession = WorkerSession(broker, shared, ["default"], base_name="scene")
@@ -89,7 +89,7 @@ class _Worker:
 
     def run(self) -> None:
         """Run all jobs that wait."""
-        from django_rtq.worker.process.run import runs_of
+        from django_rtq.core.worker.process.run import runs_of
 
         while True:
             self._runner.clear_finished_flag()

@@ -43,9 +43,9 @@ def pytest_configure(config):
 
 # Real workers that `make test` runs too: they end, and are killed.
 A_FEW_WORKERS = (
-    "tests/worker/test_burst.py::test_a_burst_runs_all_that_is_due",
-    "tests/worker/test_crashes.py::test_a_job_whose_child_is_killed",
-    "tests/worker/test_crashes.py::test_every_way_to_die",
+    "tests/core/worker/test_burst.py::test_a_burst_runs_all_that_is_due",
+    "tests/core/worker/test_crashes.py::test_a_job_whose_child_is_killed",
+    "tests/core/worker/test_crashes.py::test_every_way_to_die",
 )
 
 # Sweeps over all scripts, pages and mistakes, and what starts Python or servers again and again.

@@ -35,7 +35,7 @@ import django, json, sys
 django.setup()
 from django_rtq.core.tasks import registry
 tasks = [name for name in registry.all_tasks() if not name.startswith("django_rtq.")]
-print(json.dumps([tasks, sorted(m for m in sys.modules if m.startswith("django_rtq.worker"))]))
+print(json.dumps([tasks, sorted(m for m in sys.modules if m.startswith("django_rtq.core.worker"))]))
 """
 
 

@@ -104,7 +104,7 @@ def test_a_web_process_imports_what_declares_tasks():
 
     assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS) == []
     assert of_packages(modules, "redis", "hiredis", "opentelemetry", "cronsim") == []
-    assert of_packages(modules, "django_rtq.worker", "django_rtq.core.scheduler", "django_rtq.management") == []
+    assert of_packages(modules, "django_rtq.core.worker", "django_rtq.core.scheduler", "django_rtq.management") == []
     assert len(ours(modules)) <= 48
 
 
@@ -118,7 +118,7 @@ def test_a_web_process_imports_what_declares_tasks():
 def test_what_needs_no_server_imports_no_client_of_it(does):
     modules = imported(f"{does}\nprint(*sys.modules)", "redis://localhost:1/0")
 
-    assert of_packages(modules, "redis", "hiredis", "django_rtq.worker", *PEOPLE) == []
+    assert of_packages(modules, "redis", "hiredis", "django_rtq.core.worker", *PEOPLE) == []
 
 
 @pytest.mark.parametrize("serves", ["wsgi", "asgi"])
@@ -144,7 +144,7 @@ def test_a_web_process_that_enqueues_imports_the_broker(redis, redis_server):
     modules = imported(ENQUEUED + "print(*sys.modules)", redis_server.url)
 
     assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS) == []
-    assert of_packages(modules, "django_rtq.worker", "django_rtq.core.scheduler", "django_rtq.management") == []
+    assert of_packages(modules, "django_rtq.core.worker", "django_rtq.core.scheduler", "django_rtq.management") == []
     assert len(ours(modules)) <= 76
 
 
@@ -160,7 +160,7 @@ def test_a_command_that_reads_imports_no_worker(redis, redis_server):
     modules = imported(COMMAND + "print(*sys.modules)", redis_server.url)
 
     assert of_packages(modules, "django_rtq.console.admin", *EXTRAS, "django.contrib.admin") == []
-    assert of_packages(modules, "django_rtq.worker") == []
+    assert of_packages(modules, "django_rtq.core.worker") == []
 
 
 def test_a_worker_collects_no_garbage_before_it_forks(redis, redis_server):

@@ -35,8 +35,8 @@ from django_rtq.core.jobs.context import running as current_run
 from django_rtq.core.jobs.failure import read_failures
 from django_rtq.core.jobs.job import Job, JobState, is_member, made_at
 from django_rtq.core.tasks import registry
+from django_rtq.core.worker.outcome import failure_line
 from django_rtq.exceptions import BrokerError, JobNotFound
-from django_rtq.worker.outcome import failure_line
 
 
 def between_signals(task: RTQTask, func: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,10 +24,10 @@ from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.context import current_run
 from django_rtq.core.jobs.failure import format_error
 from django_rtq.core.jobs.job import made_ms
+from django_rtq.core.worker.outcome import Acked, Cancelled, Expired, Outcome
+from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.shared_entries import TOMBSTONE_MS
 from django_rtq.exceptions import BrokerError, TimeLimitExceeded
-from django_rtq.worker.outcome import Acked, Cancelled, Expired, Outcome
-from django_rtq.worker.process.run import Run
-from django_rtq.worker.shared_entries import TOMBSTONE_MS
 
 PAUSE_SECONDS = 0.25  # between the first line and its sending, and between two sendings
 MAX_WAITING = 5_000  # lines kept while Redis is unreachable, of all jobs together; the oldest are dropped

@@ -10,7 +10,7 @@ from functools import partial
 
 from django.core.management.base import CommandError
 
-from django_rtq.worker.supervisor.process_pool import kill_with_parent
+from django_rtq.core.worker.supervisor.process_pool import kill_with_parent
 
 
 def run_with_reload(arguments: Sequence[str], say: Callable[[str], object]) -> None:

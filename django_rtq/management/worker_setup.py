@@ -22,12 +22,12 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import check_queue_name
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.core.validation import did_you_mean
+from django_rtq.core.worker.supervisor.wakeup import stop_signals
 from django_rtq.databases.migrating import with_advice
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
 from django_rtq.management.command import WRONG_USAGE
 from django_rtq.management.output import one_line
 from django_rtq.models import Schedule, sync_schedules
-from django_rtq.worker.supervisor.wakeup import stop_signals
 
 logger = logging.getLogger("django_rtq")
 

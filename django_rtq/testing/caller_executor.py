@@ -14,13 +14,13 @@ from asgiref.sync import async_to_sync
 
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run
-from django_rtq.worker.outcome import Outcome
-from django_rtq.worker.process.progress import ProgressWriter
-from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.running.executor import Executor
-from django_rtq.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
-from django_rtq.worker.process.running.isolation import Isolation
-from django_rtq.worker.shared_memory import SharedState
+from django_rtq.core.worker.outcome import Outcome
+from django_rtq.core.worker.process.progress import ProgressWriter
+from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.process.running.executor import Executor
+from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
+from django_rtq.core.worker.process.running.isolation import Isolation
+from django_rtq.core.worker.shared_memory import SharedState
 
 
 class CallerExecutor(Executor):

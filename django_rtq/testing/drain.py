@@ -16,14 +16,14 @@ from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.jobs.job import held_since
 from django_rtq.core.tasks.options.kinds import Moment, moment_argument
+from django_rtq.core.worker.outcome import Outcome, Retried
+from django_rtq.core.worker.process.run import Run, runs_of
+from django_rtq.core.worker.process.running.runner import Runner
+from django_rtq.core.worker.process.session import WorkerSession
+from django_rtq.core.worker.shared_entries import MAX_BATCH
+from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.finished_job import FinishedJob, raise_foreign_error
-from django_rtq.worker.outcome import Outcome, Retried
-from django_rtq.worker.process.run import Run, runs_of
-from django_rtq.worker.process.running.runner import Runner
-from django_rtq.worker.process.session import WorkerSession
-from django_rtq.worker.shared_entries import MAX_BATCH
-from django_rtq.worker.shared_memory import SharedState
 from django_rtq.workflows.batches.gathering import CallGatherer
 from django_rtq.workflows.steps.store import Wait
 

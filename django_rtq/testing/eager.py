@@ -19,18 +19,18 @@ from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.core.jobs.record import Header
 from django_rtq.core.validation import TEN_YEARS
+from django_rtq.core.worker.outcome import Outcome, Retried, Suspended, UnknownTask
+from django_rtq.core.worker.process.outcome_recorder import send_outcome
+from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.process.running.runner import Runner
+from django_rtq.core.worker.process.session import WorkerSession
+from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.drain import MAX_RUNS, CallerRunner, Drain
 from django_rtq.testing.engine import use_queues
 from django_rtq.testing.finished_job import FinishedJob, details_of, raise_foreign_error
 from django_rtq.testing.substitute import Substitute
-from django_rtq.worker.outcome import Outcome, Retried, Suspended, UnknownTask
-from django_rtq.worker.process.outcome_recorder import send_outcome
-from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.running.runner import Runner
-from django_rtq.worker.process.session import WorkerSession
-from django_rtq.worker.shared_memory import SharedState
 from django_rtq.workflows.steps.events import written_event
 from django_rtq.workflows.steps.store import Holder, Wait
 from django_rtq.workflows.store import NewWorkflow

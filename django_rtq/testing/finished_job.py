@@ -10,9 +10,7 @@ from typing import Any
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import Job, JobState, made_at, moment
-from django_rtq.exceptions import PayloadError
-from django_rtq.testing.captured_job import call_text
-from django_rtq.worker.outcome import (
+from django_rtq.core.worker.outcome import (
     Acked,
     Buried,
     Cancelled,
@@ -23,7 +21,9 @@ from django_rtq.worker.outcome import (
     UnknownTask,
     failure_line,
 )
-from django_rtq.worker.process.run import Run
+from django_rtq.core.worker.process.run import Run
+from django_rtq.exceptions import PayloadError
+from django_rtq.testing.captured_job import call_text
 
 
 @dataclass(kw_only=True)

@@ -4,6 +4,6 @@ A process that ends, or goes on, all the same was woken: tests need not measure 
 """
 
 from django_rtq.core import threads
-from django_rtq.worker.process import process
+from django_rtq.core.worker.process import process
 
 process.IDLE_SECONDS = threads.STOP_SECONDS = 300.0

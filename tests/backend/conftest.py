@@ -10,9 +10,9 @@ from django_rtq.backend.compat import task_enqueued, task_finished, task_started
 from django_rtq.core.tasks import registry
 from testproject.redis_server import PrivateRedis
 from tests.backend.own_redis import reports_in, tasks_setting
+from tests.core.worker.conftest import databases_of_the_session, journal, rtq_worker  # noqa: F401
 from tests.support.redis_server import Redis
 from tests.support.waiting import wait_until
-from tests.worker.conftest import databases_of_the_session, journal, rtq_worker  # noqa: F401
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from django.utils import timezone
 from django_rtq import signals, task
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.worker.supervisor.scheduler_loops import scheduler_loops
 from django_rtq.databases import relay as relay_module
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.databases.relay import INTERVAL_SECONDS, OutboxRelay, relay
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 from django_rtq.models import OutboxJob
-from django_rtq.worker.supervisor.scheduler_loops import scheduler_loops
 from tests.app.tasks import note
 from tests.databases.test_outbox import UNREACHABLE
 from tests.support.jobs import QUEUE, claim, job_id, new_job, settle

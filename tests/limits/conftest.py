@@ -1,3 +1,12 @@
 """Workers: those of the tests of workers."""
 
-from tests.worker.conftest import client, databases_of_the_session, fragile, journal, rtq_worker, session, stale, start  # noqa: F401
+from tests.core.worker.conftest import (  # noqa: F401
+    client,
+    databases_of_the_session,
+    fragile,
+    journal,
+    rtq_worker,
+    session,
+    stale,
+    start,
+)

@@ -5,8 +5,8 @@ import signal
 
 from django_rtq import JobState
 from tests.app import tasks
+from tests.core.worker.overlaps import most_at_once
 from tests.support.waiting import wait_until
-from tests.worker.overlaps import most_at_once
 
 LIMITED = {"QUEUES": {"default": {"client": {"max_running": 2}, "clients": {"big": {"max_running": 3}}}}}
 

@@ -8,9 +8,9 @@ from django_rtq.core.broker.brokers import close_brokers
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.scale.sharded import shard_for
 from testproject.redis_server import PrivateRedis
+from tests.core.worker.conftest import databases_of_the_session, journal  # noqa: F401
 from tests.support.redis_server import LEASE_SECONDS, Redis
 from tests.support.shard_servers import on_servers
-from tests.worker.conftest import databases_of_the_session, journal  # noqa: F401
 
 
 @pytest.fixture(scope="session")

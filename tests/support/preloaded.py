@@ -11,7 +11,7 @@ import django.db.models
 import django_rtq.checks
 import django_rtq.core.broker.broker
 import django_rtq.core.scheduler.scheduler
+import django_rtq.core.worker.supervisor.supervisor
 import django_rtq.logs
 import django_rtq.management.command
 import django_rtq.monitoring
-import django_rtq.worker.supervisor.supervisor

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import pytest
 
 from django_rtq import JobNotFound, get_inspector
+from tests.core.worker.conservation import places, records
+from tests.core.worker.overlaps import most_at_once
 from tests.support.line_files import whole_lines
 from tests.support.nightly import IS_NIGHTLY
 from tests.support.waiting import wait_until
-from tests.worker.conservation import places, records
-from tests.worker.overlaps import most_at_once
 
 pytestmark = pytest.mark.long
 

@@ -21,11 +21,11 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerError
 from testproject.redis_server import PrivateRedis
 from tests.app import workflow_steps as tasks
+from tests.core.worker.conservation import assert_nothing_left, is_empty, signed_on
 from tests.support.fault_proxy import LossyProxy
 from tests.support.nightly import IS_NIGHTLY
 from tests.support.server_clock import server_ms
 from tests.support.waiting import PATIENCE, wait_until
-from tests.worker.conservation import assert_nothing_left, is_empty, signed_on
 
 SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "120" if IS_NIGHTLY else "10"))
 WORKFLOWS = int(os.environ.get("RTQ_TORTURE_WORKFLOWS", "0"))

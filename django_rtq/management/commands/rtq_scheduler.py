@@ -11,6 +11,9 @@ from django.core.management.base import CommandParser
 from django_rtq import logs
 from django_rtq.core.broker.brokers import open_broker
 from django_rtq.core.threads import Loop, stop_all
+from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
+from django_rtq.core.worker.supervisor.scheduler_loops import scheduler_loops
+from django_rtq.core.worker.supervisor.wakeup import stop_signals
 from django_rtq.management.command import QUEUES, RTQCommand
 from django_rtq.management.worker_setup import (
     check_server,
@@ -20,9 +23,6 @@ from django_rtq.management.worker_setup import (
     show_logs,
     warn_about_unknown_queues,
 )
-from django_rtq.worker.supervisor.heartbeat import Heartbeat
-from django_rtq.worker.supervisor.scheduler_loops import scheduler_loops
-from django_rtq.worker.supervisor.wakeup import stop_signals
 
 logger = logging.getLogger("django_rtq")
 

@@ -108,6 +108,8 @@ class Command(RTQCommand):
 
     def _run(self, options: dict[str, Any]) -> int:
         from django_rtq.core.broker.brokers import open_broker
+        from django_rtq.core.worker.options import WorkerOptions
+        from django_rtq.core.worker.supervisor.supervisor import Supervisor
         from django_rtq.management.worker_setup import (
             check_server,
             copy_schedules,
@@ -119,8 +121,6 @@ class Command(RTQCommand):
             warn_about_unknown_queues,
             warn_about_unserved_queues,
         )
-        from django_rtq.worker.options import WorkerOptions
-        from django_rtq.worker.supervisor.supervisor import Supervisor
 
         with exit_on_signals():
             broker = open_broker(options["backend"], role="supervisor")

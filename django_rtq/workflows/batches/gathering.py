@@ -15,9 +15,9 @@ from django_rtq.core.broker.messages import Claimed, ClaimResult, LaneClaim
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.record import band_in, task_in
 from django_rtq.core.tasks import registry
+from django_rtq.core.worker.process.run import Run, runs_of
+from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound
-from django_rtq.worker.process.run import Run, runs_of
-from django_rtq.worker.process.session import WorkerSession
 from django_rtq.workflows.batches.batch_calls import most_together
 
 

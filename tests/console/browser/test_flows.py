@@ -11,9 +11,9 @@ from django_rtq.console.inspector.inspector import Inspector
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.chromium import window
 from tests.console.browser.conftest import OFTEN, body
+from tests.core.worker.processes import WorkerProcess
 from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
 from tests.support.waiting import wait_until
-from tests.worker.processes import WorkerProcess
 
 REFRESH_SECONDS = OFTEN
 OVERVIEW = "/admin/django_rtq/queue/"

@@ -10,11 +10,11 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.job_logs import MAX_WAITING, JobLogs, collect_logs
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.context import CurrentRun, current_run
+from django_rtq.core.worker.outcome import Buried, Retried
 from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
-from django_rtq.worker.outcome import Buried, Retried
+from tests.core.worker.claimed_runs import DONE, claim, enqueue
 from tests.support.jobs import QUEUE
 from tests.support.waiting import wait_until
-from tests.worker.claimed_runs import DONE, claim, enqueue
 
 logger = logging.getLogger("tests.joblogs")
 logger.setLevel("DEBUG")
@@ -136,7 +136,7 @@ def test_our_own_lines_and_those_of_nobody_are_left_out(broker, session, logs):
     enqueue(broker)
     (run,) = claim(session)
     say(run, "ours", logs=logs, name="django_rtq")
-    say(run, "ours", logs=logs, name="django_rtq.worker")
+    say(run, "ours", logs=logs, name="django_rtq.core.worker")
     say(None, "nobody's", logs=logs)
     logs.add(logging.LogRecord("shop", logging.INFO, "", 1, "outside", (), None))
     assert logs.is_empty

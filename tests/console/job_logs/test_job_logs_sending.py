@@ -6,8 +6,8 @@ from django_rtq.console.job_logs import collect_logs
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
 from tests.console.job_logs.test_job_logs import say
+from tests.core.worker.claimed_runs import claim, enqueue
 from tests.support.waiting import wait_until
-from tests.worker.claimed_runs import claim, enqueue
 
 
 def test_sending_is_tried_again(broker, session):

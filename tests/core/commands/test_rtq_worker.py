@@ -6,7 +6,7 @@ import signal
 import pytest
 from django.core.management import ManagementUtility
 
-from django_rtq.worker.supervisor.wakeup import stop_signals
+from django_rtq.core.worker.supervisor.wakeup import stop_signals
 from tests.console.commands.commands import run
 
 
@@ -32,7 +32,7 @@ def started(broker, monkeypatch):
         def run(self):
             return 0
 
-    monkeypatch.setattr("django_rtq.worker.supervisor.supervisor.Supervisor", Supervisor)
+    monkeypatch.setattr("django_rtq.core.worker.supervisor.supervisor.Supervisor", Supervisor)
     monkeypatch.setattr("django_rtq.management.worker_setup.copy_schedules", lambda backend: None)
     return found
 

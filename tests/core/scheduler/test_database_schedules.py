@@ -10,8 +10,8 @@ from django_rtq.core.broker.schedule_store import ScheduleStore
 from django_rtq.core.scheduler.registry import declared_schedules, load_schedules
 from django_rtq.core.scheduler.scheduler import Dispatcher, Scheduler
 from django_rtq.core.tasks import registry
+from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.internal_tasks import run_bulk_action
-from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from tests.support.jobs import QUEUE, claim_all
 from tests.support.waiting import wait_until
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from django_rtq.worker.outcome import Acked, Cancelled, Retried, UnknownTask
-from django_rtq.worker.process.run import Run
-from django_rtq.worker.shared_entries import Revoked
-from django_rtq.worker.shared_memory import SharedState
+from django_rtq.core.worker.outcome import Acked, Cancelled, Retried, UnknownTask
+from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.shared_entries import Revoked
+from django_rtq.core.worker.shared_memory import SharedState
 from tests.app import batch_tasks  # noqa: F401 - so that they are registered
 from tests.support.waiting import wait_until
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from django_rtq.core.worker.process.run import Run, runs_of
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.process.run import Run, runs_of
 from django_rtq.workflows.batches.gathering import CallGatherer
 from tests.app import batch_tasks as tasks
 from tests.app import tasks as other_tasks

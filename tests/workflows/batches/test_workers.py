@@ -9,8 +9,8 @@ import pytest
 
 from django_rtq import JobState, get_workflow, workflow
 from tests.app import batch_tasks as tasks
+from tests.core.worker.conservation import assert_all_settled, dead, records
 from tests.support.waiting import PATIENCE, wait_until
-from tests.worker.conservation import assert_all_settled, dead, records
 
 
 @pytest.fixture

@@ -1,0 +1,363 @@
+"""One run of a claimed job: its record, its task and its options."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import Context
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django_rtq.core.broker.messages import Claimed
+from django_rtq.core.broker.task_backends import alias_of
+from django_rtq.core.conf.config import Config
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.context import Interruptible, JobContext
+from django_rtq.core.jobs.job import Job, is_member
+from django_rtq.core.jobs.log_fields import about
+from django_rtq.core.jobs.outcome import write_call, write_details
+from django_rtq.core.jobs.record import read_call, read_record
+from django_rtq.core.jobs.serializer import RESULT_TAG
+from django_rtq.core.tasks import registry
+from django_rtq.core.tasks.options.backoff import read_json
+from django_rtq.core.tasks.task import Task
+from django_rtq.core.worker.process.progress import ProgressWriter
+from django_rtq.core.worker.shared_entries import MAX_ID_BYTES
+from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.exceptions import (
+    BrokerError,
+    BrokerUnavailable,
+    InvalidStep,
+    InvalidTask,
+    InvalidWorkflow,
+    JobSuspended,
+)
+from django_rtq.workflows.store import KEEPS, workflow_of
+
+if TYPE_CHECKING:
+    from django_rtq.workflows.builder import AddedSteps
+    from django_rtq.workflows.steps.job_steps import JobSteps
+
+logger = logging.getLogger("django_rtq")
+
+
+class Run:
+    """A claimed job. Cheap to create: what only failures, signals and contexts need is computed on demand."""
+
+    progress: ProgressWriter | None = None  # takes reports of the job's progress
+    client = b""  # until the record was read
+    interruptible: Interruptible | None = None  # while its function runs
+    committed: str | None = None  # its result as JSON, if its transaction with exactly_once has committed
+    shared: SharedState | None = None  # where a task with exactly_once notes its commit
+    entry = 0  # its index in shared memory
+    task: Task[Any, Any]  # set by open()
+    is_open = False  # the record was read, and the task found
+    others: Sequence[Run] = ()  # which the same call of the function gets, behind this one
+    history = ""  # its earlier failures, one JSON a line, if a task with keeps_call has read them
+    variables: Context | None = None  # of its function, and of the receivers of its signals
+    log_lines: deque[Any] | None = None  # what it has logged and nobody has sent; None: nothing so far
+    log_over_ms: int | None = None  # how long its lines are kept, if the job is over
+    takes_results = False  # its arguments have results of other steps of its workflow
+    keeps_result = False  # other steps of its workflow take its result
+    added_steps: AddedSteps | None = None  # which it adds to its workflow
+    steps: JobSteps | None = None  # what it knows of earlier runs, once it has asked
+    has_asked = False  # for steps, or for steps that it adds
+    outage: BrokerUnavailable | None = None  # what this package asked Redis for it, and got no answer
+
+    def __init__(
+        self,
+        queue: str,
+        job_id: bytes,
+        record: bytes,
+        *,
+        worker: str,
+        now_ms: int,
+        counts: tuple[int, int] = (0, 0),
+    ) -> None:
+        self.queue = queue
+        self.job_id = job_id
+        self.record = record
+        self.worker = worker  # the name under which it was claimed
+        self.now_ms = now_ms
+        self.failures, self.crashes = counts  # earlier runs
+        self.seconds = 0.0  # how long the function ran
+        self.may_run_once = False  # max_crashes=0: never run it again if a run was cut short
+
+    def open(self) -> None:
+        """Read the record and find the task. Raises PayloadError, ValueError or KeyError, and TaskNotFound."""
+        if len(self.job_id) > MAX_ID_BYTES:
+            raise ValueError(f"its id has {len(self.job_id)} bytes, and {MAX_ID_BYTES} are the most.")
+        if not self.job_id.isascii():
+            raise ValueError("its id has other characters than ASCII.")
+        (
+            self.client, max_crashes, self.ready_ms, self.expires_ms,
+            self.task_name, self.args, self.kwargs, self.options,
+        ) = read_call(self.record)  # fmt: skip
+        self.may_run_once = max_crashes == b"0"
+        if self.options or self.client:
+            _check(self.options, self.client)
+        if self.job_id[12:13] == b"8":  # most often it is a member. Calls for each job would cost more
+            self.takes_results = RESULT_TAG in self.record and is_member(self.job_id)
+            self.keeps_result = self.job_id[16:17] == KEEPS
+        task = registry.find_registered(self.task_name)
+        if task is None:
+            task = registry.get_task(self.task_name)
+            self.task_name = task.name  # the record may have an alias
+        self.task = task
+        self.is_open = True
+
+    def call_args(self) -> Sequence[Any]:
+        """The positional arguments of its function. Gets those that are results of other steps of its workflow.
+
+        Then it raises BrokerError, and WrongState for a result that was lost.
+        """
+        if self.takes_results:
+            from django_rtq.workflows.results import resolve
+
+            with self.noting_outage():
+                self.args, self.kwargs = resolve(self.progress.backend if self.progress else "", self.args, self.kwargs)
+            self.takes_results = False
+        return (self.context, *self.args) if self.task.takes_context else self.args
+
+    @property
+    def together(self) -> Sequence[Run]:
+        """The jobs that one call of the function gets: this one, and the others."""
+        return (self, *self.others)
+
+    @property
+    def id(self) -> str:
+        """The id as text, also if it is none."""
+        return self.job_id.decode(errors="replace")
+
+    @property
+    def attempt(self) -> int:
+        """The number of this run, from 1."""
+        return self.failures + self.crashes + 1
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether it was not started in time. A job that was started once does not expire."""
+        return 0 < self.expires_ms <= self.now_ms and self.attempt == 1
+
+    @property
+    def wait_ms(self) -> int:
+        """How long it waited for its first run."""
+        waited_ms = self.now_ms - self.ready_ms
+        return 0 if waited_ms < 0 or self.failures or self.crashes else waited_ms
+
+    @cached_property
+    def job(self) -> Job:
+        """The job as a value. Raises PayloadError or ValueError if the record cannot be read."""
+        job = read_record(self.id, self.queue, self.record, failures=self.failures, crashes=self.crashes)
+        return replace(job, task=self.task.name) if self.is_open and job.task != self.task.name else job
+
+    def job_for_middleware(self) -> Job:
+        """The job with the arguments that its function gets, so that middleware can change them.
+
+        `job` has others: what a function does to its arguments must not hide secrets from those who redact them.
+        """
+        options = dict(self.options)
+        priority, max_crashes, _ = self.record.split(b" ", 2)
+        return Job(
+            id=self.id,
+            task=self.task_name,
+            queue=self.queue,
+            client=self.client.decode(),
+            priority=int(priority.rstrip(b"+")),
+            args=list(self.args),
+            kwargs=self.kwargs,
+            attempt=self.attempt,
+            failures=self.failures,
+            max_crashes=int(max_crashes),
+            ready_ms=self.ready_ms,
+            expires_ms=self.expires_ms,
+            headers=options.pop("headers", {}),
+            options=options,
+        )
+
+    @property
+    def context(self) -> JobContext:
+        """The context argument of a task with takes_context."""
+        headers = self.options.get("headers", {})
+        return JobContext(
+            job_id=self.id,
+            attempt=self.attempt,
+            queue_name=self.queue,
+            client=self.client.decode(),
+            worker=self.worker,
+            backend=alias_of(self.progress.backend) if self.progress is not None else "",
+            task_name=self.task_name,
+            headers=headers,
+            _report=self._report,
+            _steps=self._open_steps,
+            _flow=self._open_workflow,
+        )
+
+    def _open_workflow(self) -> AddedSteps:
+        """What collects the steps that it adds to its workflow. Raises InvalidWorkflow."""
+        if self.task.batch:
+            raise InvalidWorkflow("", f"is not there: {self.task_name} gets many jobs at once.")
+        if not is_member(self.job_id):
+            raise InvalidWorkflow("", f"is not there: job {self.id} belongs to none.")
+        if self.task.exactly_once:
+            raise InvalidWorkflow(
+                workflow_of(self.id), "gets no steps from a task with exactly_once: its transaction has committed then."
+            )
+        self.has_asked = True
+        if self.added_steps is None:
+            from django_rtq.workflows.builder import AddedSteps
+            from django_rtq.workflows.steps.store import Holder
+
+            backend = alias_of(self.progress.backend) if self.progress is not None else ""
+            holder = Holder(self.queue, self.id, self.worker, self.now_ms)
+            headers = self.options.get("headers", {})
+            self.added_steps = AddedSteps(
+                holder, headers=headers, backend=backend, passed_by_later=self._passed_by_later
+            )
+        return self.added_steps
+
+    def _passed_by_later(self) -> str:
+        return self.steps.passed_by_later() if self.steps is not None else ""
+
+    def _open_steps(self) -> JobSteps:
+        """What it knows of earlier runs. Raises InvalidStep."""
+        if self.task.batch:
+            raise InvalidStep(
+                f"{self.task_name} gets many jobs at once, so it cannot remember steps, sleep or wait for events. Let "
+                "it enqueue a job of another task."
+            )
+        self.has_asked = True
+        if self.steps is None:
+            from django_rtq.core.broker.brokers import get_broker
+            from django_rtq.workflows.steps.job_steps import JobSteps  # few jobs have steps
+            from django_rtq.workflows.steps.store import Holder
+
+            broker = get_broker(self.progress.backend if self.progress is not None else "")
+            holder = Holder(self.queue, self.id, self.worker, self.now_ms)
+            self.steps = JobSteps(
+                broker.steps,
+                holder,
+                self.task_name,
+                is_exactly_once=bool(self.task.exactly_once),
+                patience_seconds=broker.config.lease_seconds,
+                noting_outage=self.noting_outage,
+            )
+        return self.steps
+
+    @contextmanager
+    def noting_outage(self) -> Iterator[None]:
+        """Within this, the package itself asks Redis: an outage is no failure of the job."""
+        try:
+            yield
+        except BrokerUnavailable as error:
+            self.outage = error
+            raise
+
+    def end(self) -> None:
+        """Its function has returned: send what it adds to its workflow. Raises BrokerError and InvalidWorkflow; and
+        what the function was left by, if it has swallowed that.
+        """
+        if self.steps is not None and (left_by := self.steps.left_by) is not None:
+            text = "job %s: %s returned although it had to be left, so that is ignored: %s. Let JobSuspended pass."
+            logger.warning(text, self.id, self.task_name, left_by, extra=about(self.job))
+            raise left_by
+        if self.added_steps is not None:
+            with self.noting_outage():
+                self.added_steps.send()
+
+    def leave(self) -> None:
+        """Its function has raised something: store how far its loops are. Raises nothing."""
+        if self.steps is not None:
+            with suppress(BrokerError, JobSuspended):
+                self.steps.leave()
+
+    async def aleave(self) -> None:
+        """leave() for coroutines."""
+        if self.steps is not None:
+            with suppress(BrokerError, JobSuspended):
+                await self.steps.aleave()
+
+    @property
+    def body(self) -> str:
+        """The JSON of its record."""
+        return self.record.partition(b"\n")[2].decode()
+
+    def details(self, *, keep_args: bool) -> str:
+        """What its outcome tells beside the result. `keep_args`: as the settings say it."""
+        task = self.task
+        if task.keeps_call:
+            return write_details(self.worker, self.now_ms, self.body, self.history)
+        return write_call(self.body) if (keep_args if task.keep_args is None else task.keep_args) else ""
+
+    def note_commit(self, result: str) -> None:
+        """Its transaction with exactly_once has committed, with this result as JSON: it cannot fail any more."""
+        self.committed = result
+        if self.shared is not None:
+            self.shared.set_committed(self.entry)
+
+    def _report(self, line: str) -> None:
+        if self.progress is not None:
+            for run in self.together:
+                self.progress.report(run.worker, run.queue, run.id, line)
+
+    def max_attempts(self, config: Config) -> int:
+        """The option of the call, the task or the settings."""
+        return self._option("max_attempts", config.max_attempts) or 1
+
+    def time_limit(self, config: Config) -> float | None:
+        """Seconds that it may run. None: no limit."""
+        if self.options:
+            limit: float | None = self._option("time_limit", config.time_limit)
+            return limit
+        of_task = self.task.time_limit
+        return config.time_limit if of_task is None else of_task
+
+    def result_ttl(self, config: Config) -> float:
+        """How long its result is kept, in seconds."""
+        if self.options:
+            ttl: float = self._option("result_ttl", config.result_ttl)
+            return ttl
+        of_task = self.task.result_ttl
+        return config.result_ttl if of_task is None else of_task
+
+    def check_result(self, text: str, config: Config) -> None:
+        """Raise PayloadTooLarge for a result, as JSON, that is too large to be kept."""
+        limit, name = config.max_payload_bytes, "MAX_PAYLOAD_BYTES"
+        advice = "Store it and return a key, or set result_ttl=0."
+        if self.keeps_result and config.max_step_result_bytes < limit:
+            limit, name = config.max_step_result_bytes, "MAX_STEP_RESULT_BYTES"
+            advice = "Another step of its workflow takes it: store it and return a key."
+        serializer.check_size(self.task_name, "the result has", text, limit, advice, name)
+
+    def _option(self, name: str, default: Any) -> Any:
+        if name in self.options:
+            return self.options[name]
+        of_task = getattr(self.task, name, None)
+        return default if of_task is None else of_task
+
+
+def runs_of(claimed: Claimed, worker: str, run_class: type[Run] = Run) -> list[Run]:
+    """The jobs of one claim in a queue."""
+    queue, now_ms, counts = claimed.queue, claimed.now_ms, claimed.counts
+    return [
+        run_class(queue, job_id, record, worker=worker, now_ms=now_ms, counts=counts.get(number, (0, 0)))
+        for number, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True))
+    ]
+
+
+def _check(options: dict[str, Any], client: bytes) -> None:
+    """Find errors that would otherwise come up after the run. Raises ValueError."""
+    client.decode()
+    for name, value in options.items():
+        if name in ("max_attempts", "time_limit", "result_ttl") and not isinstance(value, int | float | None):
+            raise ValueError(f"the {name} of the record is {value!r}, which is no number.")
+        if name == "backoff":
+            try:
+                read_json(value)
+            except (InvalidTask, TypeError) as error:
+                raise ValueError(f"the backoff of the record is {value!r}: {error}") from error
+        if name == "headers" and not isinstance(value, dict):
+            raise ValueError("the headers of the record are not an object.")

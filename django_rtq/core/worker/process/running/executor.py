@@ -1,0 +1,310 @@
+"""Runs one job, from claimed to its outcome.
+
+1. read its record and find its task
+2. drop it if it has expired
+3. call the task
+4. decide what follows: ack, retry or bury
+
+The session sends the outcome to Redis together with the next claim, in one round trip: see session.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from django_rtq.core import signals
+from django_rtq.core.conf.config import Config
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run, running
+from django_rtq.core.jobs.job import Job
+from django_rtq.core.jobs.log_fields import about
+from django_rtq.core.jobs.outcome import write_succeeded
+from django_rtq.core.worker.outcome import (
+    Acked,
+    Buried,
+    Cancelled,
+    Expired,
+    Outcome,
+    Retried,
+    Suspended,
+    UnknownTask,
+    decide,
+    task_traceback,
+)
+from django_rtq.core.worker.process.progress import ProgressWriter
+from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.process.running.interrupts import CoroutineInterrupts
+from django_rtq.core.worker.process.running.isolation import Isolation
+from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.exceptions import JobCancelled, JobSuspended, PayloadError, PayloadTooLarge, TaskNotFound
+from django_rtq.workflows.store import full_workflows, workflow_of
+
+logger = logging.getLogger("django_rtq")
+
+Limit = Callable[[float | None, bytes], AbstractContextManager[Interruptible | None]]
+
+OUTAGE_SECONDS = 1.0  # before a job runs again that could not read what it needs
+_NOTHING_KEPT = Acked("")
+
+
+class RunMiddleware:
+    """RTQ["MIDDLEWARE"] around the functions of tasks. Any thread may use it."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self._wrapped: dict[Callable[[Job], Any], Callable[[Job], Any]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def call(self) -> Callable[[Job], Any]:
+        """Runs the job whose run is the current one: a function. Raises ConfigurationError.
+
+        Takes a lock, so no time limit may interrupt it.
+        """
+        return self._wrap(_call_task)
+
+    @property
+    def acall(self) -> Callable[[Job], Any]:
+        """Runs the job whose run is the current one: a coroutine function. Raises ConfigurationError."""
+        return self._wrap(_acall_task)
+
+    def _wrap(self, innermost: Callable[[Job], Any]) -> Callable[[Job], Any]:
+        """Calls the factories once."""
+        with self._lock:
+            if innermost not in self._wrapped:
+                from django_rtq.core.middleware import wrap
+
+                self._wrapped[innermost] = wrap(self._paths, "run", innermost)
+            return self._wrapped[innermost]
+
+
+def _call_task(job: Job) -> Any:
+    """Call the function of a task. Middleware may have changed the arguments."""
+    run: Any = running()
+    args = (run.context, *job.args) if run.task.takes_context else job.args
+    return run.task.body(*args, **job.kwargs)
+
+
+async def _acall_task(job: Job) -> Any:
+    return await _call_task(job)
+
+
+class Executor:
+    """Runs jobs and returns their outcomes. Any thread may use it."""
+
+    def __init__(
+        self,
+        config: Config,
+        shared: SharedState,
+        isolation: Isolation,
+        limit: Limit,
+        progress: ProgressWriter | None = None,
+    ) -> None:
+        self._config = config
+        self._shared = shared
+        self._isolation = isolation
+        self._limit = limit
+        self._progress = progress
+        self._middleware = RunMiddleware(config.middleware) if config.middleware else None
+        # Results of so many characters are not too large, whatever they are made of.
+        self._small_result = min(config.max_payload_bytes, config.max_step_result_bytes) // 4
+        self.coroutines = CoroutineInterrupts()
+
+    def open(self, run: Run) -> Outcome | None:
+        """Steps 1 and 2. Returns an outcome if the job cannot run, else None."""
+        try:
+            if not run.is_open:
+                run.open()
+        except TaskNotFound as error:
+            return UnknownTask(error.with_traceback(None))  # no code of the task was called
+        except (PayloadError, ValueError, KeyError, TypeError, AttributeError) as error:
+            return Buried(error, is_counted=False)
+        if run.task.exactly_once:
+            run.shared = self._shared
+        return Expired() if run.expires_ms and run.is_expired else None
+
+    def execute(self, run: Run) -> Outcome:
+        """Steps 3 and 4, for a function. Raises MemoryError: then the process has to exit."""
+        task = run.task
+        if task.batch is not None:
+            return self.execute_batch([run])[0]
+        if signals.job_started.receivers:
+            self._isolation.prepare_context(run).run(_send_started, run)
+        if run.may_run_once:
+            self._shared.set_runs_once(run.entry)
+        run.progress = self._progress
+        limit = run.time_limit(self._config)
+        started = time.perf_counter()
+        try:
+            args = run.call_args() if run.takes_results or task.takes_context else run.args
+            around = (
+                self._middleware.call if self._middleware is not None else None
+            )  # before the limit: it takes a lock
+            if limit is not None:
+                self._set_kill_deadline(limit, run.entry)
+            with self._limit(limit, run.job_id) as run.interruptible:
+                result = (
+                    self._isolation.call(run, *args)
+                    if around is None or task.internal
+                    else self._isolation.call_with(run, around, run.job_for_middleware())
+                )
+            if run.has_asked:
+                run.end()
+        except MemoryError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a job raises is its failure, SystemExit as well
+            run.seconds = time.perf_counter() - started
+            outcome = self._failed(run, error)
+        else:
+            run.seconds = time.perf_counter() - started
+            outcome = self._succeeded(run, result)
+        if self._isolation.uses_database:
+            self._isolation.clean_up()
+        return outcome
+
+    def execute_batch(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Steps 3 and 4, for jobs that one call of their function gets. Returns an outcome for each."""
+        from django_rtq.workflows.batches.batch_calls import CalledTogether
+
+        for run in (*runs[1:], runs[0]):  # the first one is the current one of this thread then
+            if signals.job_started.receivers:
+                self._isolation.prepare_context(run).run(_send_started, run)
+            if run.may_run_once:
+                self._shared.set_runs_once(run.entry)
+            run.progress = self._progress
+        together = CalledTogether(runs, self._config)
+        started = time.perf_counter()
+        try:
+            calls = together.calls()
+            call = self._batch_call(runs[0], calls)  # before the limit: it may take a lock
+            if together.limit is not None:
+                for run in runs:
+                    self._set_kill_deadline(together.limit, run.entry)
+            with self._limit(together.limit, together.interruptible_id):
+                returned = call()
+            together.end(returned)
+        except MemoryError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as for one job
+            together.fail(error)
+        seconds = time.perf_counter() - started
+        outcomes: list[Outcome] = []
+        for run, result, raised in together.ended():
+            run.seconds = seconds / len(runs)
+            outcomes.append(self._succeeded(run, result) if raised is None else self._failed(run, raised))
+        if self._isolation.uses_database:
+            self._isolation.clean_up()
+        return together.with_one_delay(outcomes)
+
+    def _batch_call(self, first: Run, calls: list[Any]) -> Callable[[], Any]:
+        if self._middleware is None:
+            return partial(self._isolation.call_with, first, first.task.body, calls)
+        job = replace(first.job_for_middleware(), args=[calls], kwargs={})
+        return partial(self._isolation.call_with, first, self._middleware.call, job)
+
+    async def execute_async(self, run: Run) -> Outcome:
+        """Steps 3 and 4, for a coroutine function."""
+        current_run.set(CurrentRun(run))
+        if signals.job_started.receivers:
+            # Not asend_robust(): it calls receivers in contexts of their own, and the job has to see what they set.
+            await sync_to_async(_send_started)(run)
+        if run.may_run_once:
+            self._shared.set_runs_once(run.entry)
+        run.progress = self._progress
+        limit = run.time_limit(self._config)
+        if limit is not None:
+            self._set_kill_deadline(limit, run.entry)
+        started = time.perf_counter()
+        try:
+            args = await sync_to_async(run.call_args)() if run.takes_results else run.call_args()
+            around = self._middleware
+            called = around.acall(run.job_for_middleware()) if around else run.task.body(*args, **run.kwargs)
+            result = await self.coroutines.limited(called, limit, run.job_id)
+            if run.has_asked:
+                await sync_to_async(run.end)()
+        except MemoryError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - a CancelledError of the job itself as well
+            run.seconds = time.perf_counter() - started
+            outcome = await self._afailed(run, error)
+        else:
+            run.seconds = time.perf_counter() - started
+            outcome = self._succeeded(run, result)
+        return outcome
+
+    def _set_kill_deadline(self, seconds: float, entry: int) -> None:
+        self._shared.set_deadline(time.monotonic() + seconds + self._config.kill_grace_seconds, entry)
+
+    async def _afailed(self, run: Run, error: BaseException) -> Outcome:
+        await run.aleave()
+        return self._failed(run, error)
+
+    def _failed(self, run: Run, error: BaseException) -> Outcome:
+        run.leave()
+        if run.committed is not None:
+            return self._failed_after_commit(run, run.committed, error)
+        if isinstance(error, JobCancelled) or self._shared.is_cancel_requested(run.job_id, run.entry):
+            return Cancelled()  # whatever it raised when it was interrupted
+        failures = run.failures
+        if run.steps is not None:
+            error = run.steps.left_by or error  # whatever its function has made of it
+            failures = 0 if run.steps.has_progressed else failures
+        if isinstance(error, JobSuspended) and error.waits_for:
+            return Suspended(error.seconds, error.waits_for)
+        error.__traceback__ = task_traceback(error)
+        if run.outage is not None:
+            return Retried(error, OUTAGE_SECONDS, is_counted=False)
+        most = run.max_attempts(self._config)
+        return decide(run.task, error, failures=failures, max_attempts=most, options=run.options)
+
+    def _succeeded(self, run: Run, result: Any) -> Outcome:
+        if not run.result_ttl(self._config) and not run.keeps_result:
+            return _NOTHING_KEPT
+        try:
+            text = "null" if result is None else serializer.dumps(result, what=f"the result of {run.task_name}")
+            if len(text) > self._small_result:
+                run.check_result(text, self._config)
+            if full_workflows and run.keeps_result:
+                _check_room(run)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - e.g. a lazy string whose function fails
+            if run.committed is not None:
+                return self._failed_after_commit(run, run.committed, error)
+            return Buried(error)  # another run would return the same result
+        return self._acked(run, text)
+
+    def _failed_after_commit(self, run: Run, result: str, error: BaseException) -> Outcome:
+        """A job of a task with exactly_once has succeeded when it has committed, whatever fails after that."""
+        error.__traceback__ = task_traceback(error)
+        logger.error(
+            "job %s has committed, so it has succeeded. After the commit it raised: %r", run.id, error,
+            exc_info=error, extra=about(run.job),
+        )  # fmt: skip
+        return self._acked(run, result) if run.result_ttl(self._config) or run.keeps_result else _NOTHING_KEPT
+
+    def _acked(self, run: Run, text: str) -> Outcome:
+        details = run.details(keep_args=self._config.keep_args)
+        return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text, details))
+
+
+def _check_room(run: Run) -> None:
+    flow = workflow_of(run.id)
+    if flow in full_workflows:
+        raise PayloadTooLarge(
+            f"{run.task_name}: workflow {flow} keeps results of more than 64 MB, the most of one workflow. "
+            "Another step takes this one, too: let the jobs store their results, and return keys."
+        )
+
+
+def _send_started(run: Run) -> None:
+    signals.job_started.send_robust(Executor, job=run.job)

@@ -1,0 +1,195 @@
+"""Reclaims the jobs of crashed processes, at once or as soon as Redis is reachable (G5).
+
+1. the main thread of the supervisor reaps a process, and adds it here
+2. this loop notes the clients whose jobs have crashed it, and reclaims its jobs, in its own thread: the main thread
+   never waits for Redis
+3. when all added processes are done, it sends the signals of these jobs
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.settlement import Report, Settlement
+from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.tasks import registry
+from django_rtq.core.threads import Loop, log_trouble
+from django_rtq.core.worker.crashing_clients import ClientOfQueue
+from django_rtq.core.worker.outcome import Retried, decide, failure_line, send_failed
+from django_rtq.core.worker.run_counts import COUNTED_AS, QueueCounts, load_counts
+from django_rtq.core.worker.shared_entries import Finished
+from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
+from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
+
+logger = logging.getLogger("django_rtq")
+
+MAX_WAIT_SECONDS = 60.0
+REPLY_TIMEOUT_SECONDS = 2.0  # a round trip takes milliseconds: after so long Redis hangs
+STOP_REPLY_TIMEOUT_SECONDS = 0.25  # the same, once the drain time is over: the worker has to exit
+MAX_BLAMED = 16  # running jobs of a process whose clients are noted
+SendSignals = Callable[[], object]
+
+
+@dataclass(slots=True)
+class _CrashedProcess:
+    worker: str
+    crashed: Sequence[str]  # jobs that were running: they count a crash
+    overdue: Sequence[str]  # jobs that ignored their time limits: they count a failure
+    blamed: Sequence[str]  # jobs that may have caused its end
+    finished: Sequence[Finished]  # jobs that were over; Redis may not have their outcomes
+    dumps: tuple[bytes, bytes, bytes]  # what it had counted of runs, and not sent: see Entries.counts()
+    counts: dict[str, QueueCounts] | None = None  # by queue: the one of them that applies
+
+
+class CrashRecovery(Loop):
+    """Reclaims the jobs of crashed processes, in its own thread. The main thread adds them, and asks what is left."""
+
+    name = "crash-recovery"
+
+    def __init__(
+        self,
+        broker: Broker,
+        queues: Sequence[str],
+        wake: Callable[[], None] = lambda: None,
+        note_crash: Callable[[Collection[ClientOfQueue]], None] = lambda clients: None,
+    ) -> None:
+        super().__init__()
+        self._broker = broker
+        self._queues = queues
+        self._wake = wake
+        self._note_crash = note_crash
+        self._queued: deque[_CrashedProcess] = deque()
+        self._progress_at = 0.0  # when Redis was asked, or its last reply; infinite until it is asked
+        self._is_redis_away = False  # the last try failed
+        #: After so long without a reply, Redis hangs, and is_pending is False.
+        self.reply_timeout_seconds = REPLY_TIMEOUT_SECONDS
+
+    def add(
+        self,
+        shared: SharedState,
+        *,
+        crashed: Sequence[str],
+        overdue: Sequence[str] = (),
+        blamed: Sequence[str] = (),
+    ) -> None:
+        """Queue the jobs of a process that has exited. Its shared memory has its worker name."""
+        if shared.worker:
+            if not self._queued:
+                self._progress_at = math.inf
+            process = _CrashedProcess(shared.worker, crashed, overdue, blamed, shared.finished(), shared.counts())
+            self._queued.append(process)
+            self.interrupt()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether there are jobs to reclaim, and Redis seems to be reachable."""
+        return (
+            bool(self._queued)
+            and not self._is_redis_away
+            and time.monotonic() - self._progress_at < self.reply_timeout_seconds
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the jobs of all queued processes are reclaimed."""
+        return not self._queued
+
+    def tick(self) -> float:
+        """Reclaim the jobs of all queued processes."""
+        send_later: list[SendSignals] = []
+        try:
+            while self._queued:
+                self._progress_at = time.monotonic()
+                self._recover(self._queued[0], send_later)
+                self._queued.popleft()
+            self._is_redis_away = False
+        except BrokerError as error:
+            if not self._is_redis_away:
+                log_trouble(self.name, error, "jobs of a crashed process are reclaimed later")
+            self._is_redis_away = True
+            raise
+        finally:
+            self._wake()
+            for send in send_later:
+                send()
+        return MAX_WAIT_SECONDS
+
+    def _recover(self, process: _CrashedProcess, send_later: list[SendSignals]) -> None:
+        held = self._broker.attempts(process.worker, self._queues)
+        self._progress_at = time.monotonic()
+        if process.counts is None:
+            before, after, sent = process.dumps
+            is_reported = sent and not any(sent in attempts for attempts in held.values())
+            process.counts = load_counts(after if is_reported else before)
+        if process.blamed:
+            self._blame(process, held)
+        settle_finished(self._broker, self._queues, process.worker, process.finished, counts=process.counts)
+        for queue in list(process.counts):
+            metrics = list(process.counts[queue].calls())
+            self._broker.settle(process.worker, queue, Settlement(metrics=metrics))
+            del process.counts[queue]
+        self._progress_at = time.monotonic()
+        self._record_timeouts(process, send_later)
+        for queue in self._queues:
+            taken = self._broker.reclaim_child(queue, process.worker, process.crashed)
+            self._progress_at = time.monotonic()
+            if taken:
+                send_later.append(partial(signals.send_reclaimed, CrashRecovery, queue, process.worker, taken))
+
+    def _blame(self, process: _CrashedProcess, held: Mapping[str, Collection[bytes]]) -> None:
+        blamed = {job_id.encode() for job_id in process.blamed[:MAX_BLAMED]}
+        clients = {
+            (queue, header.client)
+            for queue, attempts in held.items()
+            if (job_ids := list(blamed.intersection(attempts)))
+            for header, _ in self._broker.heads(queue, job_ids)
+            if header is not None
+        }
+        self._note_crash(clients)
+        self._progress_at = time.monotonic()
+
+    def _record_timeouts(self, process: _CrashedProcess, send_later: list[SendSignals]) -> None:
+        for job_id in process.overdue:
+            try:
+                self._record_timeout(process.worker, job_id, send_later)
+            except BrokerError:
+                raise
+            except Exception:  # e.g. of the task's `backoff`: it must not keep other jobs from being reclaimed
+                text = "job %s: cannot decide what follows from its time limit, so it counts a crash"
+                logger.exception(text, job_id, extra=about_jobs([job_id]))
+                process.crashed = [*{*process.crashed, job_id}]
+            self._progress_at = time.monotonic()
+
+    def _record_timeout(self, worker: str, job_id: str, send_later: list[SendSignals]) -> None:
+        """Settle a job that was killed for its time limit as failed, as if it had raised TimeLimitExceeded."""
+        try:
+            job = self._broker.find_running(worker, self._queues, job_id)
+            task = registry.get_task(job.task) if job else None
+        except (PayloadError, ValueError, TaskNotFound):
+            return
+        if job is None or task is None:
+            return
+        error = TimeLimitExceeded(
+            "The job exceeded its time limit and ignored TimeLimitExceeded; its process was killed."
+        )
+        max_attempts = job.options.get("max_attempts") or task.max_attempts or self._broker.config.max_attempts
+        outcome = decide(task, error, failures=job.failures, max_attempts=max_attempts, options=job.options)
+        line = failure_line(error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker)
+        delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
+        report = Report("retry" if isinstance(outcome, Retried) else "bury", delay_ms, line.encode())
+        counts = QueueCounts()  # the process that was to count this run was killed
+        for name in COUNTED_AS[report.verb]:
+            counts.tasks[job.task].outcomes[name] += 1
+        settlement = Settlement(metrics=list(counts.calls()))
+        settlement.add(report, job_id, job.client)
+        if not self._broker.settle(worker, job.queue, settlement):
+            send_later.append(partial(send_failed, CrashRecovery, job, job.id, outcome))

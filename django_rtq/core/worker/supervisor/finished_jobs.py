@@ -1,0 +1,79 @@
+"""Settles jobs that a dead or blocked process has finished and not reported, so that they do not run again (G2)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.settlement import Report, Settlement
+from django_rtq.core.jobs.failure import Failure
+from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.jobs.outcome import is_result_lost
+from django_rtq.core.worker.run_counts import COUNTED_AS, QueueCounts
+from django_rtq.core.worker.shared_entries import ACKED, BURIED, RETRIED, Finished
+
+logger = logging.getLogger("django_rtq")
+
+
+def settle_finished(
+    broker: Broker,
+    queues: Sequence[str],
+    worker: str,
+    finished: Sequence[Finished],
+    *,
+    counts: dict[str, QueueCounts] | None = None,
+) -> None:
+    """Settle these jobs as far as Redis does not have their outcomes. Raises BrokerError. May be repeated.
+
+    Their signals were sent by the process. `counts`: what a dead process had counted by queue, without these jobs. They
+    are added, and what was sent is removed. A process that lives counts them itself.
+    """
+    if not finished:
+        return
+    for queue, attempts in broker.attempts(worker, queues).items():
+        # A job whose retry was reported may run again in the same worker: then its attempt is another one.
+        unreported = [job for job in finished if job.job_id in attempts and job.attempt in (0, attempts[job.job_id])]
+        if not unreported:
+            continue
+        settlement = Settlement()
+        for job in unreported:
+            settlement.add(_report_of(job, worker), job.job_id)
+        if counts is not None:
+            of_queue = counts.pop(queue, None) or QueueCounts()
+            _count(broker, queue, unreported, of_queue)
+            settlement.metrics = list(of_queue.calls())
+        broker.settle(worker, queue, settlement)
+        logger.info("settled finished jobs of worker %s: %d", worker, len(unreported))
+        _warn_of_lost_results(queue, unreported)
+
+
+def _report_of(job: Finished, worker: str) -> Report:
+    text = job.text or (_lost_failure(job, worker) if job.verb in (RETRIED, BURIED) else b"")
+    return Report(job.verb, job.ms, text, job.is_counted)
+
+
+def _warn_of_lost_results(queue: str, jobs: Sequence[Finished]) -> None:
+    for job in jobs:
+        if job.verb == ACKED and is_result_lost(job.text):
+            job_id = job.job_id.decode(errors="replace")
+            extra = about_jobs([job_id], queue=queue)
+            logger.warning("job %s succeeded, but its result is lost", job_id, extra=extra)
+
+
+def _count(broker: Broker, queue: str, jobs: Sequence[Finished], counts: QueueCounts) -> None:
+    for job, (_, task) in zip(jobs, broker.heads(queue, [job.job_id for job in jobs]), strict=True):
+        for name in COUNTED_AS.get(job.verb, ()) if task else ():
+            counts.tasks[task].outcomes[name] += 1
+
+
+def _lost_failure(job: Finished, worker: str) -> bytes:
+    """A failure without its error."""
+    failure = Failure(
+        at=time.time_ns() // 1_000_000,
+        attempt=job.attempt,
+        worker=worker,
+        error="The error is lost: its text was too long to keep, and the process was killed before it reached Redis.",
+    )
+    return failure.line().encode()

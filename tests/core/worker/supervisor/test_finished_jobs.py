@@ -1,0 +1,265 @@
+"""The supervisor settles what a dead process had finished, as the process would have done."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from django_rtq.core.worker.outcome import Acked, Buried, Cancelled, Expired, Retried
+from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.process.session import WorkerSession
+from django_rtq.core.worker.shared_entries import TEXTS
+from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
+from django_rtq.exceptions import BrokerUnavailable
+from tests.support.jobs import QUEUE, let_fall_due, queued_job
+from tests.support.snapshots import place_of, places_of, snapshot
+from tests.support.workflows import FLOW, begun_flow, fields_of
+
+BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
+DONE = Acked('{"state":"succeeded","task":"tests.app.tasks.note","attempt":1,"seconds":0.1,"kept":60,"result":"x"}')
+OUTCOMES = [DONE, Acked(""), Retried(ValueError("x"), 60), Buried(ValueError("x")), Expired(), Cancelled()]
+
+
+def claim(session, shared, wanted=10):
+    """Runs of what a fetch brings, on the page."""
+    runs = []
+    for claimed in session.fetch(wanted, idle=True).claimed:
+        for place, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True)):
+            counts = claimed.counts.get(place, (0, 0))
+            run = Run(claimed.queue, job_id, record, worker=session.worker, now_ms=claimed.now_ms, counts=counts)
+            run.open()
+            runs.append(run)
+    shared.start_batch([run.job_id for run in runs])
+    for place, run in enumerate(runs):
+        run.entry = place
+        shared.start(place)
+    return runs
+
+
+@pytest.fixture
+def child(broker):
+    """A session with its shared state."""
+    shared = SharedState(1)
+    session = WorkerSession(broker, shared, [QUEUE, "low"], base_name="host")
+    session.sign_on()
+    yield session, shared
+    session.close()
+
+
+def tell(broker, session, shared):
+    settle_finished(broker, [QUEUE, "low"], session.worker, shared.finished())
+
+
+def finish(broker, child, *outcomes, queue=QUEUE):
+    """Jobs with these outcomes, of which Redis does not know."""
+    session, shared = child
+    jobs = [queued_job(broker, f"job-{number}", queue=queue, body=BODY) for number in range(len(outcomes))]
+    for run, outcome in zip(claim(session, shared), outcomes, strict=True):
+        session.add(run, outcome)
+    return jobs
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
+def test_it_is_told_as_the_child_would_have_told_it(redis, broker, child, outcome):
+    session, shared = child
+    finish(broker, child, outcome)
+    tell(broker, session, shared)
+    told_for_it = comparable(redis, session)
+    redis.flushall()
+    session.sign_on()
+    session._settlements.clear()
+    finish(broker, child, outcome)
+    session.settle()
+    by_itself = comparable(redis, session)
+
+    assert told_for_it == by_itself
+
+
+STATISTICS = {"stats", "tasks", "done_runs", "failed_runs", "failing", "client_runs", "client_time", "rtq"}
+
+
+def comparable(redis, session):
+    """All keys, without times, names of workers, and statistics."""
+    taken = snapshot(redis, times=False)
+    kept = {key: value for key, value in taken.items() if key.split(":")[0] not in STATISTICS}
+    return json.loads(json.dumps(kept, default=str).replace(session.worker, "<worker>"))
+
+
+def test_told_twice_it_changes_nothing_and_what_ran_is_left(redis, broker, child):
+    session, shared = child
+    jobs = finish(broker, child, *OUTCOMES)
+    running = queued_job(broker, "running", body=BODY)
+    broker.claim(session.worker, [QUEUE], 1)
+    tell(broker, session, shared)
+    before = snapshot(redis)
+    tell(broker, session, shared)
+
+    assert snapshot(redis) == before
+    assert place_of(redis, running) == f"running:{session.worker}"
+    assert [places_of(redis, job) for job in jobs] == [
+        ["finished"], ["finished"], ["scheduled"], ["dead"], ["finished"], ["finished"],
+    ]  # fmt: skip
+
+
+def test_jobs_of_every_queue_are_told(redis, broker, child):
+    session, shared = child
+    (job,) = finish(broker, child, DONE, queue="low")
+    tell(broker, session, shared)
+
+    assert broker.attempts(session.worker, ["low"]) == {"low": {}}
+    assert redis.hexists("{rtq:low}:results", job.id)
+
+
+def test_a_job_that_was_told_and_runs_again_is_not_told_once_more(redis, broker, child):
+    """The process is killed between the answer of Redis and the note that there was one."""
+    session, shared = child
+    (job,) = finish(broker, child, Retried(ValueError("x"), 0))
+    finished = shared.finished()
+    session.settle()
+    let_fall_due(broker, job)
+    broker.maintenance.promote([QUEUE])
+    (again,) = claim(session, shared)
+    assert again.attempt == 2
+    before = snapshot(redis)
+    settle_finished(broker, [QUEUE], session.worker, finished)
+
+    assert snapshot(redis) == before
+
+
+def test_of_a_result_that_is_too_long_for_the_page_it_is_said_that_it_is_lost(redis, broker, child, inspector, caplog):
+    session, shared = child
+    long = DONE.result.replace('"x"', '"' + "x" * TEXTS + '"')
+    short, lost = finish(broker, child, DONE, Acked(long))
+    with caplog.at_level("WARNING", "django_rtq"):
+        tell(broker, session, shared)
+
+    assert (inspector.find(short.id).result, inspector.find(short.id).is_result_lost) == ("x", False)
+    details = inspector.find(lost.id)
+    assert (details.state, details.result, details.is_result_lost) == ("succeeded", None, True)
+    assert details.attempt == 1
+    assert f"job {lost.id} succeeded, but its result is lost" in caplog.text
+    assert short.id not in caplog.text
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_result_that_another_step_takes_is_never_dropped(redis, broker, slots):
+    """Its job runs again; without the death of the process it does not."""
+    shared = SharedState(slots)
+    session = WorkerSession(broker, shared, [QUEUE], base_name="host")
+    session.sign_on()
+    begun_flow(broker, {"size": 2, "keep": True})
+    shared._full_at = shared._text_at + 200
+    runs = []
+    for claimed in session.fetch(2, idle=True).claimed:
+        for job_id, record in zip(claimed.ids, claimed.records, strict=True):
+            body = record.replace(b"{}", BODY.encode())
+            run = Run(claimed.queue, job_id, body, worker=session.worker, now_ms=claimed.now_ms)
+            run.open()
+            runs.append(run)
+    ids = [run.job_id for run in runs]
+    if slots == 1:
+        shared.start_batch(ids)
+    for place, run in enumerate(runs):
+        run.entry = place if slots == 1 else shared.add_entry(run.job_id)
+        shared.start(run.entry)
+        session.add(run, Acked(DONE.result.replace('"x"', '"' + "x" * 3000 * place + '"')))
+    assert (shared.running(), shared.waiting()) == ([], [ids[1].decode()])
+    killed = shared.finished()
+    settle_finished(broker, [QUEUE], session.worker, killed)
+    assert broker.attempts(session.worker, [QUEUE]) == {QUEUE: {ids[1]: 1}}
+
+    session.settle()
+
+    assert shared.waiting() == ([] if slots == 2 else [ids[1].decode()])
+    outcomes = broker.workflows.outcomes(FLOW, [0, 1])
+    assert [outcome.endswith(b'x"}') for outcome in outcomes] == [False, True]
+    session.close()
+
+
+@pytest.mark.parametrize("by", ["process", "supervisor"])
+@pytest.mark.parametrize("result", ["", DONE.result])
+def test_a_job_whose_added_steps_redis_has_lost_runs_again(redis, broker, child, by, result):
+    session, shared = child
+    begun_flow(broker, {"next": "1"}, {"after": "0"})
+    (claimed,) = session.fetch(1, idle=True).claimed
+    record = claimed.records[0].replace(b"{}", BODY.encode())
+    run = Run(QUEUE, claimed.ids[0], record, worker=session.worker, now_ms=claimed.now_ms)
+    run.open()
+    run.added_steps = SimpleNamespace(are_sent=True)
+    shared.start_batch([run.job_id])
+    shared.start(0)
+    session.add(run, Acked(result))
+
+    if by == "supervisor":
+        tell(broker, session, shared)
+        assert broker.reclaim_child(QUEUE, session.worker, []) == [(run.id, "queued")]
+    else:
+        session.settle()
+        session.reconcile()
+
+    assert place_of(redis, run) == "lane:0:"
+    assert fields_of(broker)["ends:0"] == "0 0 0"
+
+
+def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, broker, child, inspector):
+    session, shared = child
+    errors = [Buried(ValueError("beginning " + "x" * 2_000)) for _ in range(3)]
+    shared._full_at = shared._text_at + 6_000
+    jobs = finish(broker, child, *errors)
+    assert shared.finished()
+    tell(broker, session, shared)
+
+    found = [inspector.find(job.id).errors[-1]["error"] for job in jobs]
+    assert [len(error) for error in found] == [2_000, 100, 100]
+    assert {error[:9] for error in found} == {"beginning"}
+
+
+def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis, broker, child, inspector):
+    session, shared = child
+    (job,) = finish(broker, child, Buried(ValueError("x")))
+    finished = [each._replace(text=b"") for each in shared.finished()]
+    settle_finished(broker, [QUEUE], session.worker, finished)
+
+    details = inspector.find(job.id)
+    assert details.state == "dead"
+    assert "The error is lost" in details.errors[-1]["error"]
+
+
+def test_with_several_slots_what_redis_knows_leaves_the_page(redis, broker):
+    shared = SharedState(2)
+    session = WorkerSession(broker, shared, [QUEUE], base_name="host")
+    session.sign_on()
+    queued_job(broker, body=BODY)
+    (claimed,) = session.fetch(1, idle=True).claimed
+    run = Run(QUEUE, claimed.ids[0], claimed.records[0], worker=session.worker, now_ms=claimed.now_ms)
+    run.open()
+    run.entry = shared.add_entry(run.job_id)
+    shared.start(run.entry)
+    session.add(run, DONE)
+    assert [job.text.decode() for job in shared.finished()] == [DONE.result]
+    redis.drop_connection("before")
+    with pytest.raises(BrokerUnavailable):
+        session.fetch(1, idle=True)
+    assert len(shared.finished()) == 1
+
+    session.reconcile()
+    session.settle()
+    session.close()
+    assert shared.finished() == []
+
+
+def test_finished_jobs_of_a_dead_process_are_counted_for_their_task(redis, broker, child):
+    session, shared = child
+    finish(broker, child, *OUTCOMES)
+    counts = {}
+    for _ in range(2):
+        settle_finished(broker, [QUEUE, "low"], session.worker, shared.finished(), counts=counts)
+
+    (key,) = redis.keys(f"{{rtq:{QUEUE}}}:tasks:*")
+    task = "tests.app.tasks.note"
+    counted = {name.decode(): int(value) for name, value in redis.hgetall(key).items()}
+    assert {name: value for name, value in counted.items() if value} == {
+        f"done {task}": 2, f"failed {task}": 2, f"retried {task}": 1, f"dead {task}": 1, f"expired {task}": 1,
+    }  # fmt: skip
+    assert counts == {}

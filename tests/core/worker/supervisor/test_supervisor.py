@@ -1,0 +1,203 @@
+"""A supervisor and its processes: replacement, the order of queues, giving up."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from django_rtq import JobState
+from tests.app import tasks
+from tests.core.worker.conservation import assert_nothing_left, records
+from tests.support.forked_commands import ROOT
+from tests.support.redis_server import UNREACHABLE
+from tests.support.waiting import PATIENCE, wait_until
+
+
+def done(jobs):
+    return all(job.state is JobState.SUCCEEDED for job in jobs)
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_process_is_replaced_after_so_many_jobs(rtq_worker, redis, journal, concurrency):
+    jobs = [tasks.where.delay() for _ in range(50)]
+    worker = rtq_worker("--max-jobs", 10, "--concurrency", concurrency)
+    wait_until(lambda: done(jobs))
+
+    pids = [job.result[0] for job in jobs]
+    assert len(set(pids)) == 5
+    assert max(pids.count(pid) for pid in pids) == 10
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_a_process_that_has_grown_too_large_is_replaced(rtq_worker, redis, journal):
+    worker = rtq_worker(MAX_MEMORY_MB=1)
+    jobs = [tasks.where.delay()]
+    wait_until(lambda: done(jobs))
+    jobs.append(tasks.where.delay())
+    wait_until(lambda: done(jobs))
+
+    assert len({job.result[0] for job in jobs}) == 2
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_queues_are_served_in_the_order_in_which_they_are_named(rtq_worker, redis, journal):
+    low = tasks.note.using(queue_name="low").delay_many([((f"low-{i}",), {}) for i in range(20)])
+    high = tasks.note.using(queue_name="high").delay_many([((f"high-{i}",), {}) for i in range(20)])
+    urgent = tasks.note.using(queue_name="high", priority=10).delay("urgent")
+    worker = rtq_worker("--queues", "high,low")
+    wait_until(lambda: done([*low, *high, urgent]))
+
+    expected = ["urgent", *(f"high-{i}" for i in range(20)), *(f"low-{i}" for i in range(20))]
+    assert journal.names() == expected
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_with_shuffle_no_queue_starves_another(rtq_worker, redis, journal):
+    queues = {name: tasks.note.using(queue_name=name) for name in ("one", "two")}
+    jobs = [job for q in queues.values() for job in q.delay_many([((q.queue_name,), {})] * 400)]
+    worker = rtq_worker("--queues", "one,two", "--shuffle")
+    wait_until(lambda: done(jobs))
+
+    names = journal.names()
+    last = {name: len(names) - 1 - names[::-1].index(name) for name in queues}
+    first = {name: names.index(name) for name in queues}
+    assert max(first.values()) < min(last.values())
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_jobs_overlap_as_far_as_there_are_slots(rtq_worker, redis, journal):
+    worker = rtq_worker("--concurrency", 6)
+    kinds = [tasks.gate, tasks.agate] * 3
+    jobs = [task.delay(f"job-{i}", "gate") for i, task in enumerate(kinds)]
+    wait_until(lambda: journal.starts() == 6)  # all at once
+    more = tasks.note.delay("one too many")
+    journal.open("gate")
+    wait_until(lambda: done([*jobs, more]))
+
+    assert journal.names()[:6] == [f"job-{i}" for i in range(6)] or journal.starts("one too many") == 1
+    last_start = max(entry.at for entry in journal.entries("start") if entry.name.startswith("job"))
+    assert last_start < min(entry.at for entry in journal.entries("end"))
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_a_job_in_a_thread_is_acknowledged_while_the_others_still_run(rtq_worker, redis, journal):
+    worker = rtq_worker("--concurrency", 3)
+    long = tasks.gate.delay("long", "gate")
+    journal.wait("start", "long")
+    for number in range(20):
+        short = tasks.note.delay(f"short-{number}")
+        wait_until(lambda short=short: short.state is JobState.SUCCEEDED)
+    assert long.state is JobState.RUNNING
+    journal.open("gate")
+    wait_until(lambda: long.state is JobState.SUCCEEDED)
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_a_slow_job_in_a_batch_holds_up_neither_what_is_done_nor_what_waits(rtq_worker, redis, journal):
+    before = tasks.note.delay_many([((f"before-{i}",), {}) for i in range(400)])
+    slow = tasks.gate.delay("slow", "gate")
+    after = tasks.note.delay_many([((f"after-{i}",), {}) for i in range(60)])
+    worker = rtq_worker(LEASE_SECONDS=30)
+    journal.wait("start", "slow")
+    wait_until(lambda: done(before))
+    wait_until(lambda: redis.llen("{rtq:default}:lane:0:") == 60)
+    second = rtq_worker(LEASE_SECONDS=30)
+    wait_until(lambda: done(after))
+    assert slow.state is JobState.RUNNING
+    journal.open("gate")
+    wait_until(lambda: done([slow]))
+
+    assert {job.refresh().attempt for job in [*before, *after, slow]} == {1}
+    assert len(journal.names()) == len(set(journal.names())) == 461
+    for each in (worker, second):
+        each.stop()
+    assert_nothing_left(redis)
+
+
+def test_a_forked_copy_of_a_process_does_not_go_on_as_the_worker(rtq_worker, redis, journal):
+    worker = rtq_worker()
+    jobs = [tasks.fork.using(max_attempts=1).delay("fork"), *(tasks.where.delay() for _ in range(20))]
+    wait_until(lambda: all(job.state.is_final for job in jobs))  # the copy has ended, or it would go on waiting
+
+    assert {job.result[0] for job in jobs[1:]} == {worker.child}
+    assert jobs[0].state is JobState.SUCCEEDED
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_an_idle_worker_asks_for_work_without_a_token(rtq_worker, redis, journal):
+    """A token got lost: it takes a few seconds, not for ever."""
+    worker = rtq_worker()
+    wait_until(lambda: [c for c in redis.client_list() if c["cmd"] == "bzpopmin"])
+    with redis.pipeline() as pipe:  # nobody sees the token in between
+        pipe.multi()
+        job = queued_without_token(pipe)
+        pipe.execute()
+    wait_until(lambda: journal.starts("unannounced") == 1)
+    wait_until(lambda: not records(redis))
+    assert job
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def queued_without_token(pipe):
+    job_id = f"{1:012x}-unannounced"
+    record = '0 3 1 0 \n{"task":"tests.app.tasks.note","args":["unannounced"]}'
+    pipe.hset("{rtq:default}:jobs", job_id, record)
+    pipe.rpush("{rtq:default}:lane:0:", job_id)
+    pipe.zadd("{rtq:default}:ring:0", {"": 1})
+    pipe.zadd("{rtq:default}:bands", {"0": 0})
+    pipe.zadd("{rtq:default}:lanes", {"0:": 1})
+    return job_id
+
+
+FALSE_STARTS = """
+import sys
+from django_rtq.core.worker.process import process
+from django_rtq.core.worker.supervisor import fork_schedule
+fork_schedule.MAX_FAILED_STARTS = 3
+process.WorkerProcess.run = lambda self: 1 / 0
+sys.path[0] = ""
+from django.core.management import execute_from_command_line
+execute_from_command_line(["manage.py", "rtq_worker"])
+"""
+
+
+def test_a_supervisor_gives_up_when_its_children_cannot_start(redis, redis_server, rtq_worker):
+    ended = subprocess.run(
+        [sys.executable, "-c", FALSE_STARTS],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "RTQ_REDIS_URL": redis_server.url},
+        cwd=ROOT,
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == 1
+    assert ended.stderr.count("ZeroDivisionError") >= 3  # one that is quicker than Redis' answer does not count
+    assert "gives up" in ended.stderr
+
+
+def test_settings_that_make_no_sense_end_a_worker_before_it_starts(rtq_worker, redis):
+    worker = rtq_worker(url=UNREACHABLE, is_ready=False, LEASE_SECOND=1)
+
+    assert worker.wait() == 1
+    assert "LEASE_SECONDS" in worker.log
+
+
+def test_an_idle_child_that_is_killed_is_replaced(rtq_worker, redis, journal):
+    worker = rtq_worker("--processes", 2)
+    one = worker.children[0]
+    os.kill(one, signal.SIGKILL)
+    wait_until(lambda: len(worker.children) == 2 and one not in worker.children)
+
+    assert worker.stop() == 0

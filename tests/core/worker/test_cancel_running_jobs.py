@@ -1,0 +1,181 @@
+"""Jobs that run and are asked to stop, or terminated, in real workers."""
+
+import os
+import signal
+from contextlib import suppress
+
+import pytest
+
+from django_rtq import JobState, signals
+from django_rtq.exceptions import JobFailed, WrongState
+from tests.app import long_tasks, tasks
+from tests.core.worker.conservation import assert_all_settled
+from tests.support.waiting import PATIENCE, wait_until
+
+
+def cancel_running(job, **options):
+    """Ask it to stop, and wait until it is over. Where the lease is long, no heartbeat can have helped."""
+    assert job.cancel(**options) == "asked"
+    with pytest.raises(JobFailed, match="is cancelled"):
+        job.get(timeout=PATIENCE)
+    assert job.refresh().state is JobState.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "task", "arguments"),
+    [
+        (1, "sleep", [60]),
+        (1, "asleep", [60]),
+        (3, "loop", []),  # a sleep in a thread is a long call in C: it would be over first
+        (3, "asleep", [60]),
+    ],
+)
+def test_a_job_is_stopped_and_the_worker_goes_on(rtq_worker, redis, journal, concurrency, task, arguments):
+    worker = rtq_worker("--concurrency", concurrency, LEASE_SECONDS=1000)
+    child = worker.child
+    job = getattr(tasks, task).using(max_attempts=3).delay("long", *arguments)
+    journal.wait("start", "long")
+
+    cancel_running(job)
+
+    assert job.refresh().attempt == 1
+    after = tasks.note.delay("after")
+    assert after.get(PATIENCE) == "after"
+    assert worker.child == child
+    assert journal.starts("long") == 1
+    assert f"cancelled job {job.id} of queue default" in worker.log
+    worker.stop()
+    assert_all_settled(redis)
+    assert not redis.exists("{rtq:default}:cancel_requests")
+
+
+def test_a_job_may_tidy_up_and_cannot_swallow_it_by_accident(rtq_worker, journal):
+    rtq_worker(LEASE_SECONDS=1000)
+    job = long_tasks.careful.delay("careful")
+    journal.wait("start", "careful")
+
+    cancel_running(job)
+
+    assert journal.names("tidied") == ["careful"]
+    assert journal.names("ignored") == []
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_only_the_job_that_is_meant_is_hit(rtq_worker, redis, journal, concurrency):
+    worker = rtq_worker("--concurrency", concurrency)
+    jobs = tasks.sleep.using(max_attempts=1).delay_many(
+        [((f"job-{i}", 0.005 + i % 10 * 0.001), {}) for i in range(150)]
+    )
+    for i, job in enumerate(jobs):
+        if i % 3 == 0:
+            journal.wait("start", f"job-{i}")
+            if job.state not in (JobState.SUCCEEDED, JobState.CANCELLED):
+                with suppress(WrongState):  # it was quicker
+                    job.cancel()
+    wait_until(lambda: all(job.state.is_final for job in jobs))
+
+    for i, job in enumerate(jobs):
+        assert job.state in ((JobState.SUCCEEDED, JobState.CANCELLED) if i % 3 == 0 else (JobState.SUCCEEDED,))
+        assert journal.starts(f"job-{i}") == 1
+    assert "Traceback" not in worker.log
+    worker.stop()
+    assert_all_settled(redis)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_job_that_heeds_nothing_is_terminated_and_its_neighbours_are_given_back(
+    rtq_worker, redis, journal, concurrency
+):
+    worker = rtq_worker("--concurrency", concurrency, LEASE_SECONDS=1000)
+    beside = tasks.gate.delay("beside", "gate") if concurrency > 1 else None
+    job = long_tasks.hog.using(max_attempts=3).delay("hog", 60)
+    journal.wait("start", "hog")
+
+    job.cancel()  # it cannot hear
+    cancel_running(job, terminate=True)
+
+    journal.open("gate")
+    if beside:
+        beside.get(PATIENCE)
+        details = beside.refresh()
+        assert (details.attempt, details.crashes) == (1, 0)
+    assert tasks.note.delay("after").get(PATIENCE) == "after"
+    assert journal.starts("hog") == 1
+    assert "is to be terminated" in worker.log
+    assert "out of memory" not in worker.log
+    worker.stop()
+    assert_all_settled(redis)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_asked_it_never_runs_again_though_its_worker_is_killed(rtq_worker, redis, journal, whole):
+    worker = rtq_worker(LEASE_SECONDS=1)
+    job = long_tasks.deaf.delay("deaf")
+    journal.wait("start", "deaf")
+    assert job.cancel() == "asked"
+    journal.wait("ignored", "deaf")
+
+    if whole:
+        worker.kill_group(signal.SIGKILL)
+        rtq_worker(LEASE_SECONDS=1)
+    else:
+        os.kill(worker.child, signal.SIGKILL)
+    wait_until(lambda: job.state.is_final)
+
+    assert job.state is JobState.CANCELLED
+    assert tasks.note.delay("after").get(PATIENCE) == "after"
+    assert journal.starts("deaf") == 1
+
+
+def test_asked_it_never_runs_again_though_its_worker_has_no_time(rtq_worker, redis, journal):
+    worker = rtq_worker("--drain-seconds", 1)
+    job = long_tasks.deaf.delay("deaf")
+    journal.wait("start", "deaf")
+    job.cancel()
+    worker.stop()
+
+    assert job.state is JobState.CANCELLED
+
+
+def test_a_job_that_succeeds_all_the_same_has_succeeded(rtq_worker, journal):
+    rtq_worker()
+    job = long_tasks.deaf.delay("deaf", "gate")
+    journal.wait("start", "deaf")
+    job.cancel()
+    journal.wait("ignored", "deaf")
+    journal.open("gate")
+
+    assert job.get(PATIENCE) == "done"
+
+
+def test_a_hint_that_got_lost_costs_a_heartbeat(rtq_worker, redis, broker, inspector, journal):
+    rtq_worker(LEASE_SECONDS=1.5)
+    job = tasks.loop.delay("loop")
+    journal.wait("start", "loop")
+    for key in redis.scan_iter("rtq:worker:*"):
+        redis.hdel(key, "supervisor_name")
+
+    cancel_running(job)
+
+
+def test_a_task_may_say_by_itself_that_it_is_cancelled(rtq_worker, journal):
+    rtq_worker()
+    job = long_tasks.give_in.delay()
+
+    with pytest.raises(JobFailed, match="is cancelled"):
+        job.get(PATIENCE)
+
+
+def test_it_is_said_in_the_worker(rtq_worker, journal):
+    worker = rtq_worker(LEASE_SECONDS=1000)
+    heard = []
+    signals.job_cancelled.connect(lambda **said: heard.append(said), weak=False, dispatch_uid="test")
+    try:
+        job = tasks.loop.delay("loop")
+        journal.wait("start", "loop")
+        cancel_running(job)
+    finally:
+        signals.job_cancelled.disconnect(dispatch_uid="test")
+
+    assert heard == []
+    assert worker.log.count(f"cancelled job {job.id} of queue default") == 1

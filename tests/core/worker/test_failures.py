@@ -1,0 +1,201 @@
+"""Odd exceptions and results of jobs, and records that a worker cannot read."""
+
+import json
+
+import pytest
+
+from django_rtq import JobState
+from django_rtq.core.broker.settlement import Settlement
+from tests.app import tasks
+from tests.core.worker.conservation import assert_all_settled, assert_nothing_left
+from tests.support.jobs import queued_job
+from tests.support.server_clock import server_ms
+from tests.support.waiting import wait_until
+
+LOST = {"nan", "words"}  # of tasks.ERRORS, those that cannot even be made
+
+
+def test_whatever_a_job_raises_it_has_failed_and_the_worker_goes_on(rtq_worker, redis, journal):
+    jobs = {kind: tasks.raises.using(max_attempts=2).delay(kind) for kind in tasks.ERRORS}
+    jobs["deep"] = tasks.deep.using(max_attempts=2).delay()
+    after = tasks.note.delay("after")
+    worker = rtq_worker()
+    child = worker.child
+    wait_until(lambda: all(job.state is JobState.DEAD for job in jobs.values()))
+
+    details = {kind: job.refresh() for kind, job in jobs.items()}
+    assert {kind: (d.failures, d.crashes) for kind, d in details.items()} == dict.fromkeys(jobs, (2, 0))
+    errors = {kind: d.errors[-1] for kind, d in details.items()}
+    assert errors["broken"]["error_class"] == "tests.app.tasks.BrokenText"
+    assert errors["exit"]["error_class"] == "builtins.SystemExit"
+    assert len(errors["huge"]["error"]) <= 2_000
+    assert all(len(json.dumps(error)) < 100_000 for error in errors.values())
+    assert "tests/app/tasks.py" in errors["base"]["traceback"]
+    assert "django_rtq/core/worker" not in errors["base"]["traceback"]
+    assert after.state is JobState.SUCCEEDED
+    assert worker.child == child
+    worker.stop()
+    assert_all_settled(redis)
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_result_that_cannot_be_stored_is_a_failure_with_a_reason_and_no_second_run(
+    rtq_worker, redis, journal, concurrency
+):
+    jobs = {kind: tasks.returns.delay(kind) for kind in tasks.RESULTS}
+    unkept = tasks.returns.using(result_ttl=0).delay("lambda")
+    worker = rtq_worker("--concurrency", concurrency)
+    wait_until(lambda: all(job.state.is_final for job in [*jobs.values(), unkept]))
+
+    for kind, job in jobs.items():
+        details = job.refresh()
+        assert (details.state, details.failures, details.crashes) == (JobState.DEAD, 1, 0), kind
+        assert details.errors[-1]["error"], kind
+    assert "returns" in jobs["lambda"].refresh().errors[-1]["error"]
+    assert "MAX_PAYLOAD_BYTES" in jobs["huge"].refresh().errors[-1]["error"]
+    assert unkept.state is JobState.SUCCEEDED
+    assert sorted(journal.names()) == sorted([*(f"returns-{kind}" for kind in jobs), "returns-lambda"])
+    worker.stop()
+    assert_all_settled(redis)
+
+
+def test_failures_are_told_in_one_line_with_a_traceback_and_successes_not_at_all(rtq_worker, redis, journal):
+    ok = tasks.note.delay_many([((f"fine-{i}",), {}) for i in range(20)])
+    failing = tasks.attempts.using(max_attempts=2).delay("failing", 9)
+    buried = tasks.bury.delay("buried")
+    worker = rtq_worker()
+    wait_until(lambda: all(job.state.is_final for job in [*ok, failing, buried]))
+    worker.stop()
+
+    lines = worker.log.splitlines()
+    assert len([line for line in lines if failing.id in line]) == 2
+    assert len([line for line in lines if buried.id in line]) == 1
+    assert len([line for line in lines if line.startswith("Traceback")]) == 3
+    assert not [job for job in ok if job.id in worker.log]
+    assert "fine-" not in worker.log
+    assert_all_settled(redis)
+
+
+def parked(redis, job_id):
+    return redis.zscore("{rtq:default}:scheduled", job_id)
+
+
+def test_an_unknown_task_is_parked_without_being_counted_and_dead_after_a_day(rtq_worker, redis, broker, journal):
+    """A day since a worker first did not know it, not since it could have started first: it may have waited long."""
+    body = '{"task":"shop.tasks.of_next_week"}'
+    new, late, old, requeued = (queued_job(broker, name, body=body) for name in ("new", "late", "old", "again"))
+    day_ago = redis.time()[0] * 1000 - 86_500_000
+    for job in (late, old):
+        record = redis.hget("{rtq:default}:jobs", job.id)
+        redis.hset("{rtq:default}:jobs", job.id, record.replace(record.split(b" ")[2], b"%d" % day_ago))
+    line = json.dumps({"at": day_ago, "error_class": "django_rtq.exceptions.TaskNotFound"})
+    for job in (old, requeued):
+        redis.hset("{rtq:default}:errors", job.id, f"{line}\n")
+    worker = rtq_worker()
+    wait_until(lambda: redis.zcard("{rtq:default}:dead") and redis.zcard("{rtq:default}:scheduled") == 3)
+
+    assert all(parked(redis, job.id) for job in (new, late, requeued))
+    assert redis.zscore("{rtq:default}:dead", old.id)
+    assert redis.hlen("{rtq:default}:failures") == 0
+    assert b"TaskNotFound" in redis.hget("{rtq:default}:errors", new.id)
+    worker.stop()
+    assert redis.hlen("{rtq:default}:jobs") == 4
+
+
+UNREADABLE = {
+    "no header": b"\x80\x81",
+    "empty": b"",
+    "no JSON": b"0 3 1 0 \nnot JSON",
+    "cut": b'0 3 1 0 \n{"task":"tests.app.tasks.note","args":["a',
+    "a list": b"0 3 1 0 \n[1]",
+    "no task": b"0 3 1 0 \n{}",
+    "odd task": b'0 3 1 0 \n{"task":[1]}',
+    "odd args": b'0 3 1 0 \n{"task":"tests.app.tasks.note","args":5}',
+    "odd kwargs": b'0 3 1 0 \n{"task":"tests.app.tasks.note","kwargs":[1]}',
+    "odd limit": b'0 3 1 0 \n{"task":"tests.app.tasks.note","args":["x"],"time_limit":"soon"}',
+    "odd backoff": b'0 3 1 0 \n{"task":"tests.app.tasks.note","backoff":{"base":"some"}}',
+    "odd attempts": b'0 3 1 0 \n{"task":"tests.app.tasks.note","max_attempts":"some"}',
+    "odd ttl": b'0 3 1 0 \n{"task":"tests.app.tasks.note","args":["x"],"result_ttl":"long"}',
+    "odd client": b'0 3 1 0 \xff\n{"task":"tests.app.tasks.attempts","args":["x",1]}',
+    "bomb": b'0 3 1 0 \n{"task":"tests.app.tasks.note","args":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "bits": bytes(range(256)),
+}
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_records_that_cannot_be_read_are_buried_as_they_are(rtq_worker, redis, broker, journal, concurrency):
+    jobs = {}
+    for kind, record in UNREADABLE.items():
+        jobs[kind] = queued_job(broker, kind.replace(" ", "_")).id
+        redis.hset("{rtq:default}:jobs", jobs[kind], record)
+    after = tasks.note.delay("after")
+    worker = rtq_worker("--concurrency", concurrency)
+    child = worker.child
+    wait_until(lambda: redis.zcard("{rtq:default}:dead") == len(UNREADABLE) and after.state.is_final)
+
+    assert {kind: redis.hget("{rtq:default}:jobs", job_id) for kind, job_id in jobs.items()} == UNREADABLE
+    assert redis.hlen("{rtq:default}:crashes") == 0
+    assert {kind for kind, job_id in jobs.items() if not redis.hget("{rtq:default}:errors", job_id)} == set()
+    assert after.state is JobState.SUCCEEDED
+    assert worker.child == child
+    worker.stop()
+    assert_all_settled(redis)
+
+
+ODD_IDS = {"long": b"0" * 256, "very long": b"0" * 70_000, "no text": b"\xff\xfe", "empty": b""}
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_jobs_with_odd_ids_are_buried_and_end_no_process(rtq_worker, redis, broker, journal, concurrency):
+    """Ids that no caller of ours makes: whoever writes to Redis directly can."""
+    record = b'0 3 1 0 \n{"task":"tests.app.tasks.raises","args":["base"],"max_attempts":1}'
+    tasks.note.delay("before")
+    redis.hset("{rtq:default}:jobs", mapping=dict.fromkeys(ODD_IDS.values(), record))
+    redis.rpush("{rtq:default}:lane:0:", *ODD_IDS.values())
+    after = tasks.note.delay("after")
+    worker = rtq_worker("--concurrency", concurrency)
+    child = worker.child
+    wait_until(lambda: redis.zcard("{rtq:default}:dead") == len(ODD_IDS) and after.state.is_final)
+
+    assert set(redis.zrange("{rtq:default}:dead", 0, -1)) == set(ODD_IDS.values())
+    assert redis.hlen("{rtq:default}:crashes") == 0
+    assert after.state is JobState.SUCCEEDED
+    assert worker.child == child
+    worker.stop()
+
+
+def test_an_expired_job_never_runs_and_one_that_was_started_does_not_expire(rtq_worker, redis, broker, journal):
+    expired = tasks.note.using(expires=0.01).delay("expired")
+    wait_until(lambda: server_ms(redis) > int(expired.id[:12], 16) + 50)
+    started = tasks.attempts.using(expires=0.5).delay("started", 2)
+    redis.hincrby("{rtq:default}:failures", started.id, 0)
+    worker = rtq_worker()
+    wait_until(lambda: expired.state.is_final and started.state.is_final)
+
+    assert expired.state is JobState.EXPIRED
+    assert started.state in (JobState.SUCCEEDED, JobState.EXPIRED)
+    assert "expired" not in journal.names()
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_a_settlement_that_is_refused_holds_up_nobody_else(rtq_worker, redis, broker, journal):
+    """The key of the outcomes is of the wrong type, say: acks of this queue fail, other queues work."""
+    worker = rtq_worker("--queues", "default,low")
+    redis.set("{rtq:default}:results", "a string")
+    stuck = tasks.note.delay("stuck")
+    journal.wait("end", "stuck")
+    low = tasks.note.using(queue_name="low").delay("low")
+    wait_until(lambda: low.state is JobState.SUCCEEDED)
+    redis.delete("{rtq:default}:results")
+    wait_until(lambda: stuck.state is JobState.SUCCEEDED)
+
+    assert journal.starts("stuck") == 1
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_settlement_names_the_jobs_that_it_is_about():
+    settlement = Settlement(ack=["a", 1, ""], retry=[b"b", 1, 1, "", b""], bury=["c", 1, ""], release=[b"d"])
+
+    assert settlement.job_ids() == {b"a", b"b", b"c", b"d"}
