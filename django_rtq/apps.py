@@ -9,8 +9,9 @@ from django.core import checks as django_checks
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq import logs
-from django_rtq.checks import (
+from django_rtq.core import logs
+from django_rtq.core.broker.brokers import finders_in_tests
+from django_rtq.core.checks import (
     check_commits,
     check_databases,
     check_email,
@@ -20,7 +21,6 @@ from django_rtq.checks import (
     check_settings,
     check_tables,
 )
-from django_rtq.core.broker.brokers import finders_in_tests
 from django_rtq.core.conf.config import has_celery_stand_in, task_modules, uses_task_backend
 
 

@@ -13,10 +13,10 @@ from django.utils import timezone
 import django_rtq
 from django_rtq import testing
 from django_rtq.core.broker.redis.settings import read_connection_settings
+from django_rtq.core.commands.worker_setup import queue_names
 from django_rtq.core.conf.config import read_config
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.core.tasks import registry
-from django_rtq.management.worker_setup import queue_names
 from django_rtq.models import Schedule
 from tests.app.tasks import note
 from tests.markdown import blocks, read, rows, section

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.management.command import RTQCommand
+from django_rtq.core.commands.command import RTQCommand
 
 
 class Command(RTQCommand):

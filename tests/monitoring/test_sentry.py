@@ -7,7 +7,8 @@ import pytest
 
 sentry_sdk = pytest.importorskip("sentry_sdk")
 
-from django_rtq import Bury, JobCancelled, Retry, constant, logs, signals, task, workflow  # noqa: E402
+from django_rtq import Bury, JobCancelled, Retry, constant, signals, task, workflow  # noqa: E402
+from django_rtq.core import logs  # noqa: E402
 from django_rtq.core.conf import config as conf  # noqa: E402
 from django_rtq.core.jobs.job import Job  # noqa: E402
 from django_rtq.testing import eager  # noqa: E402

@@ -10,9 +10,9 @@ from django.core.management.base import CommandError
 from django.test import override_settings
 
 from django_rtq import cron, get_inspector, task
-from django_rtq.checks import check_settings
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import config_of, shard_place
+from django_rtq.core.checks import check_settings
 from django_rtq.core.tasks import registry
 from django_rtq.monitoring.prometheus.exposition import metrics_text
 from tests.app import tasks

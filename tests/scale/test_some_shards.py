@@ -5,7 +5,7 @@ import time
 import pytest
 from django.core.management.base import CommandError
 
-from django_rtq.management.commands.rtq_worker import Command
+from django_rtq.core.commands.rtq_worker import Command
 from django_rtq.scale.supervisors import run_in_each
 
 

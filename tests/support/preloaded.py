@@ -8,10 +8,10 @@ import django.core.management.base
 import django.db.backends.sqlite3.base
 import django.db.models
 
-import django_rtq.checks
 import django_rtq.core.broker.broker
+import django_rtq.core.checks
+import django_rtq.core.commands.command
+import django_rtq.core.logs
 import django_rtq.core.scheduler.scheduler
 import django_rtq.core.worker.supervisor.supervisor
-import django_rtq.logs
-import django_rtq.management.command
 import django_rtq.monitoring

@@ -19,11 +19,11 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Count, Result, Sweep, run_steps
 from django_rtq.console.redaction import redacted
+from django_rtq.core.commands.command import INTERRUPTED, RTQCommand
+from django_rtq.core.commands.output import ProgressLine, as_json, count, number, one_line
+from django_rtq.core.commands.prompts import check_interactive, confirm
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobError, JobNotFound, WrongState
-from django_rtq.management.command import INTERRUPTED, RTQCommand
-from django_rtq.management.output import ProgressLine, as_json, count, number, one_line
-from django_rtq.management.prompts import check_interactive, confirm
 from django_rtq.workflows.members import viewed_places
 
 AT_ONCE = 100  # jobs of one step: what was done before an error is known that exactly

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from django_rtq.console.inspector.actions import ACTIONS, Verb
 from django_rtq.console.inspector.jobs.job_refs import LISTS
-from django_rtq.management.command import (
+from django_rtq.core.commands.command import (
     ALL,
     CLIENT,
     DRY_RUN,
@@ -21,7 +21,7 @@ from django_rtq.management.command import (
     WRONG_USAGE,
     add_actions,
 )
-from django_rtq.management.prompts import job_id, past_time, positive, utf8_text
+from django_rtq.core.commands.prompts import job_id, past_time, positive, utf8_text
 
 _HELP = {
     "list": "Show jobs: the running ones first, and dead letters with the newest first. Finished jobs only with "

@@ -19,9 +19,9 @@ from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.selection import QueryError, Selection
 from django_rtq.console.search import read_query, search_all
+from django_rtq.core.commands.command import WRONG_USAGE
+from django_rtq.core.commands.prompts import known_queues
 from django_rtq.exceptions import JobNotFound
-from django_rtq.management.command import WRONG_USAGE
-from django_rtq.management.prompts import known_queues
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

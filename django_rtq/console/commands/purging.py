@@ -8,9 +8,9 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Sweep
-from django_rtq.management.command import INTERRUPTED, Options, RTQCommand
-from django_rtq.management.output import ProgressLine, count, one_line
-from django_rtq.management.prompts import check_interactive, confirm
+from django_rtq.core.commands.command import INTERRUPTED, Options, RTQCommand
+from django_rtq.core.commands.output import ProgressLine, count, one_line
+from django_rtq.core.commands.prompts import check_interactive, confirm
 
 
 def purge(command: RTQCommand, options: Options, queue: str, client: str | None, *, waiting: int) -> int:

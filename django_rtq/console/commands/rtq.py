@@ -15,10 +15,10 @@ from django_rtq.console.incidents.schedules import known_schedules
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.core.broker.task_backends import place_of, viewed_backend
+from django_rtq.core.commands.command import NO_WORKER, RTQCommand
+from django_rtq.core.commands.output import Column, count
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.exceptions import BrokerError
-from django_rtq.management.command import NO_WORKER, RTQCommand
-from django_rtq.management.output import Column, count
 
 SHOWN = ("QUEUE", "STATE", "QUEUED", "RETRYING", "RUNNING", "DEAD", "OLDEST")
 MOST_INCIDENTS = 5

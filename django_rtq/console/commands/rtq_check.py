@@ -15,11 +15,11 @@ from django_rtq.console.incidents.incident import worst_of
 from django_rtq.console.incidents.schedules import known_schedules
 from django_rtq.console.incidents.workers import host_incidents
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.commands.command import JSON, RTQCommand
+from django_rtq.core.commands.output import as_json, one_line
+from django_rtq.core.commands.prompts import seconds_from
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.exceptions import BrokerError, RTQError
-from django_rtq.management.command import JSON, RTQCommand
-from django_rtq.management.output import as_json, one_line
-from django_rtq.management.prompts import seconds_from
 
 WELL, WARNING, CRITICAL = 0, 1, 2
 _CODES = {"ok": WELL, "warning": WARNING, "critical": CRITICAL}

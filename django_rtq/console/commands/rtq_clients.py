@@ -19,9 +19,7 @@ from django_rtq.console.inspector.clients.client_states import ClientInQueue, Qu
 from django_rtq.console.inspector.clients.holds import holds_text
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.places import viewed_backend
-from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
-from django_rtq.limits.limits import Limit, Limits, limits_text, share_of_queue
-from django_rtq.management.command import (
+from django_rtq.core.commands.command import (
     CLIENT,
     EVERY_QUEUE,
     LIMIT,
@@ -33,8 +31,10 @@ from django_rtq.management.command import (
     Options,
     switched,
 )
-from django_rtq.management.output import Column, as_json, count, number, one_line
-from django_rtq.management.prompts import client_argument, known_queues, system_user
+from django_rtq.core.commands.output import Column, as_json, count, number, one_line
+from django_rtq.core.commands.prompts import client_argument, known_queues, system_user
+from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
+from django_rtq.limits.limits import Limit, Limits, limits_text, share_of_queue
 
 COLUMNS = [
     *(Column("CLIENT"), Column("QUEUED", right=True), Column("RUNNING", right=True), Column("MAX", right=True)),

@@ -10,10 +10,10 @@ from django.core.management.base import CommandError
 from django_rtq.console.commands.purging import purge
 from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.commands.command import NO_INPUT, Action, ActionCommand, Argument, Options, switched
+from django_rtq.core.commands.output import Column, count, duration, number
+from django_rtq.core.commands.prompts import known_queues
 from django_rtq.core.tasks.registry import declared_queues
-from django_rtq.management.command import NO_INPUT, Action, ActionCommand, Argument, Options, switched
-from django_rtq.management.output import Column, count, duration, number
-from django_rtq.management.prompts import known_queues
 
 
 class _Row(NamedTuple):

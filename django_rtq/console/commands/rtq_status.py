@@ -15,13 +15,13 @@ from django_rtq.console.inspector.details import QueueDetails, RunningJob, Worke
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.queues import unserved
 from django_rtq.console.inspector.server_info import problems_of
+from django_rtq.core.commands.command import JSON, NO_WORKER, QUEUES, WRONG_USAGE, RTQCommand
+from django_rtq.core.commands.output import Column, as_json, count, duration, facts, one_line
+from django_rtq.core.commands.prompts import known_queues, seconds_from
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.management.command import JSON, NO_WORKER, QUEUES, WRONG_USAGE, RTQCommand
-from django_rtq.management.output import Column, as_json, count, duration, facts, one_line
-from django_rtq.management.prompts import known_queues, seconds_from
 
 WATCH_SECONDS = 2.0
 CLEAR_SCREEN = "\x1b[H\x1b[2J"

@@ -11,12 +11,12 @@ from django.utils.translation import override
 
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.task_pauses import TaskPause
+from django_rtq.core.commands.command import EVERY_QUEUE, Action, ActionCommand, Argument, Options, switched
+from django_rtq.core.commands.output import Column, one_line
+from django_rtq.core.commands.prompts import known_queues, system_user, utf8_text
 from django_rtq.core.jobs.aliases import names_of
 from django_rtq.core.tasks.registry import get_public_task
 from django_rtq.exceptions import TooManyPausedTasks
-from django_rtq.management.command import EVERY_QUEUE, Action, ActionCommand, Argument, Options, switched
-from django_rtq.management.output import Column, one_line
-from django_rtq.management.prompts import known_queues, system_user, utf8_text
 
 
 class _Row(NamedTuple):

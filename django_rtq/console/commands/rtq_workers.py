@@ -12,11 +12,20 @@ from django.template.defaultfilters import filesizeformat
 
 from django_rtq.console.inspector.details import WorkerDetails
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.core.commands.command import (
+    ALL,
+    NO_WORKER,
+    QUEUE,
+    WRONG_USAGE,
+    Action,
+    ActionCommand,
+    Argument,
+    Options,
+)
+from django_rtq.core.commands.output import Column, count, duration, facts, number, one_line
+from django_rtq.core.commands.prompts import NotHere, known_queues, system_user
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import WorkerNotFound
-from django_rtq.management.command import ALL, NO_WORKER, QUEUE, WRONG_USAGE, Action, ActionCommand, Argument, Options
-from django_rtq.management.output import Column, count, duration, facts, number, one_line
-from django_rtq.management.prompts import NotHere, known_queues, system_user
 
 ASKED = {"quiet": "to go quiet", "wake": "to claim jobs again", "stop": "to stop"}
 

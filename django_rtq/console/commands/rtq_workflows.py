@@ -6,9 +6,9 @@ from typing import Any
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import shard_places
+from django_rtq.core.commands.command import LIMIT, Action, ActionCommand, Argument, Options
+from django_rtq.core.commands.output import Column, ago, count, facts
 from django_rtq.core.jobs.job import moment
-from django_rtq.management.command import LIMIT, Action, ActionCommand, Argument, Options
-from django_rtq.management.output import Column, ago, count, facts
 from django_rtq.workflows.handle import Workflow, WorkflowProgress, get_workflow
 from django_rtq.workflows.members import recent_in, why_not_started
 

@@ -4,8 +4,8 @@ import pytest
 from django.core.management import load_command_class
 
 from django_rtq import every, task
+from django_rtq.core.commands.command import ActionCommand
 from django_rtq.core.tasks import registry
-from django_rtq.management.command import ActionCommand
 from django_rtq.models import Schedule
 from tests.console.commands.commands import run
 from tests.support.jobs import finished_job, new_job

@@ -5,9 +5,9 @@ from django.db import DatabaseError
 from django.test import override_settings
 
 from django_rtq import every, task
+from django_rtq.core.commands.worker_setup import copy_schedules
 from django_rtq.core.tasks import registry
 from django_rtq.internal_tasks import run_bulk_action
-from django_rtq.management.worker_setup import copy_schedules
 from django_rtq.models import Schedule
 from tests.console.commands.commands import run
 from tests.support.claims import take, take_all

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from django_rtq.management.output import Column, ago, count, duration, one_line, table
+from django_rtq.core.commands.output import Column, ago, count, duration, one_line, table
 from tests.console.commands.commands import Terminal, run
 
 

@@ -124,6 +124,6 @@ def test_settings_that_make_no_sense(monkeypatch):
     def complain(*args, **options):
         raise ConfigurationError("nothing is right")
 
-    monkeypatch.setattr("django_rtq.management.commands.rtq_scheduler.open_broker", complain)
+    monkeypatch.setattr("django_rtq.core.commands.rtq_scheduler.open_broker", complain)
 
     assert run("rtq_scheduler").error == "nothing is right"

@@ -11,8 +11,7 @@ import pytest
 import redis as redis_py
 from django.db import connections
 
-from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.management.worker_setup import (
+from django_rtq.core.commands.worker_setup import (
     check_server,
     queue_names,
     show_logs,
@@ -20,6 +19,7 @@ from django_rtq.management.worker_setup import (
     warn_about_unknown_queues,
     warn_about_unserved_queues,
 )
+from django_rtq.exceptions import BrokerUnavailable
 from testproject.redis_server import PrivateRedis
 from tests.support.forked_commands import ROOT
 
@@ -88,7 +88,8 @@ def test_the_handlers_of_a_project_write_each_line_once(our_logger, capsys, verb
 def declared(monkeypatch):
     """Queues that tasks declare."""
     monkeypatch.setattr(
-        "django_rtq.management.worker_setup.declared_queues", lambda backend: ["calls", "default", "mail-a", "mail-b"]
+        "django_rtq.core.commands.worker_setup.declared_queues",
+        lambda backend: ["calls", "default", "mail-a", "mail-b"],
     )
 
 

@@ -4,8 +4,8 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import cron, every, task
-from django_rtq.checks import check_schedules
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.checks import check_schedules
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.job import is_member
 from django_rtq.core.scheduler.registry import declared_schedules

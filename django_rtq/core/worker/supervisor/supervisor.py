@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from django_rtq import logs
+from django_rtq.core import logs
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.control import WorkerCommand
 from django_rtq.core.broker.task_backends import shard_of

@@ -106,7 +106,7 @@ def redis():
 
 def test_a_task_is_a_function():
     assert add(1, second=2) == 3
-    assert (add.name, add.__name__, add.__doc__) == ("tests.test_compat_celery.add", "add", "Add.")
+    assert (add.name, add.__name__, add.__doc__) == ("tests.compat.test_celery.add", "add", "Add.")
     assert fetch.name == "celery.fetch"
 
 
@@ -293,7 +293,7 @@ def test_a_chain_passes_results_on(redis, seen):
     drain()
     assert seen == [("add", 1, 1), ("add", 2, 10), ("add", 100, 100)]
     seen.clear()
-    chain(add.s(1), signature("tests.test_compat_celery.add", kwargs={"second": 7}).set(countdown=5)).apply_async()
+    chain(add.s(1), signature("tests.compat.test_celery.add", kwargs={"second": 7}).set(countdown=5)).apply_async()
     drain(until=10)
     assert seen == [("add", 1, 1), ("add", 2, 7)]
 

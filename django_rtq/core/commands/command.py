@@ -24,9 +24,9 @@ from django_rtq.core.broker.task_backends import (
     shard_places,
     view_backend,
 )
+from django_rtq.core.commands.output import Column, as_json, one_line, table
+from django_rtq.core.commands.prompts import NotHere, client_argument, positive
 from django_rtq.exceptions import ConfigurationError, RTQError
-from django_rtq.management.output import Column, as_json, one_line, table
-from django_rtq.management.prompts import NotHere, client_argument, positive
 
 WRONG_USAGE = 64  # EX_USAGE; 2, as argparse does, is what rtq_check says of something critical
 INTERRUPTED = 130  # as shells do: 128 + SIGINT

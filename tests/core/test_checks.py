@@ -9,8 +9,8 @@ from django.core.management.base import SystemCheckError
 from django.db import connections
 from django.test import override_settings
 
-from django_rtq.checks import check_commits, check_databases, check_server, check_settings, check_tables
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.checks import check_commits, check_databases, check_server, check_settings, check_tables
 from django_rtq.core.tasks import registry
 from tests.support.redis_server import UNREACHABLE
 

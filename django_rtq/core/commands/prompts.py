@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from django.core.management.base import CommandError, OutputWrapper
 
+from django_rtq.core.commands.output import one_line
 from django_rtq.core.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.core.validation import did_you_mean
-from django_rtq.management.output import one_line
 
 if TYPE_CHECKING:
     from django_rtq.console.inspector.inspector import Inspector

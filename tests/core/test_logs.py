@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from django_rtq import logs, signals
+from django_rtq import signals
+from django_rtq.core import logs
 from django_rtq.core.jobs.failure import LONGEST_MESSAGE
 from django_rtq.core.jobs.job import Job
 

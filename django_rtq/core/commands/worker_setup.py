@@ -18,6 +18,8 @@ from django_rtq.console.inspector.server_info import ask_server, problems_of
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of, places, shard_of
+from django_rtq.core.commands.command import WRONG_USAGE
+from django_rtq.core.commands.output import one_line
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import check_queue_name
 from django_rtq.core.tasks.registry import declared_queues
@@ -25,8 +27,6 @@ from django_rtq.core.validation import did_you_mean
 from django_rtq.core.worker.supervisor.wakeup import stop_signals
 from django_rtq.databases.migrating import with_advice
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
-from django_rtq.management.command import WRONG_USAGE
-from django_rtq.management.output import one_line
 from django_rtq.models import Schedule, sync_schedules
 
 logger = logging.getLogger("django_rtq")

@@ -1,0 +1,1 @@
+"""rtq_worker and rtq_scheduler, and what all commands share."""

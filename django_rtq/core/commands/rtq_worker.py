@@ -1,0 +1,196 @@
+"""manage.py rtq_worker: run jobs.
+
+What runs them is imported in handle(). There are no garbage collections meanwhile: these took a sixth of the start.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import socket
+import sys
+from argparse import ArgumentTypeError
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from django_rtq.core.commands.command import QUEUES, Options, RTQCommand
+from django_rtq.core.commands.prompts import seconds_from
+
+MOST_SLOTS = 10_000
+RELOAD = "--reload"
+
+
+class Command(RTQCommand):
+    """Parses the options and runs the Supervisor."""
+
+    help = (
+        "Run the jobs of one or more queues. The first Ctrl-C or SIGTERM lets running jobs finish, a second one "
+        "returns them to their queues at once. Exit codes: 0 stopped, or burst finished; 1 cannot start; 64 wrong "
+        "usage; 130, 143 or 129 stopped by a second signal."
+    )
+    requires_system_checks = ["rtq"]
+    backend_help = "serve the Redis of this backend in TASKS, by default all its declared queues"
+    views_backend = False  # jobs would inherit it
+    takes_shard = False  # it takes --shards
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The options, the most used first."""
+        add = parser.add_argument
+        QUEUES.but(
+            help="queues by priority: B is served only while A is empty (default: the default queue); 'mail-*' stands "
+            "for the declared queues that match, and '*' for all of them"
+        ).add_to(parser)
+        add("--shuffle", action="store_true", help="serve the queues in random order, so that no queue starves")
+        add("--processes", type=_processes, default=1, metavar="N", help="worker processes (default 1)")
+        add("--concurrency", type=_slots, default=1, metavar="M", help="concurrent jobs in each process (default 1)")
+        add("--burst", action="store_true", help="exit when the queues are empty; does not wait for scheduled jobs")
+        add("--max-jobs", type=_count, metavar="N", help="restart a process after N jobs (default: never)")
+        add(
+            "--drain-seconds",
+            type=seconds_from(0),
+            default=25.0,
+            metavar="S",
+            help="how long to wait for running jobs on shutdown (25)",
+        )
+        add("--name", default=socket.gethostname(), help="prefix for worker names (default: the host name)")
+        add(
+            "--no-scheduler",
+            action="store_true",
+            help="leave enqueueing delayed jobs and retries to others",
+        )
+        add(
+            "--health-file",
+            default="",
+            metavar="PATH",
+            help="touch this file every two seconds while all processes are alive",
+        )
+        add(RELOAD, action="store_true", help="restart when code changes; for development")
+        add("--shards", type=_shards, metavar="A-B", help='serve only these of RTQ["SHARDS"], like 0-3 or 0,5')
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        gc.disable()  # until ProcessPool.prepare(): what is imported and made meanwhile is kept
+        try:
+            return super().execute(*args, **options)
+        finally:
+            gc.enable()
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run until stopped."""
+        if options["reload"]:
+            gc.enable()
+            from django_rtq.core.commands.reloader import run_with_reload
+
+            run_with_reload([argument for argument in sys.argv if argument != RELOAD], self.stderr.write)
+            return
+        if code := self._run_all(options):
+            sys.exit(code)
+
+    def places(self, options: Options) -> list[str]:
+        """The Redis of a backend, the shards that are named, or all shards."""
+        shards = options["shards"] or [None]
+        return [place for number in shards for place in super(Command, self).places({**options, "shard": number})]
+
+    def _run_all(self, options: Options) -> int:
+        """Run a supervisor: of one Redis, or one for each shard."""
+        if len(places := self.places(options)) == 1:
+            return self._run({**options, "backend": places[0]})
+        from django_rtq.core.commands.worker_setup import queue_names
+        from django_rtq.scale.supervisors import run_in_each
+
+        queue_names(options["queues"], places[0])  # wrong ones are told once, and not by each process
+        return run_in_each(
+            places,
+            lambda place, health_file: self._run({**options, "backend": place, "health_file": health_file}),
+            health_file=options["health_file"],
+        )
+
+    def _run(self, options: dict[str, Any]) -> int:
+        from django_rtq.core.broker.brokers import open_broker
+        from django_rtq.core.commands.worker_setup import (
+            check_server,
+            copy_schedules,
+            exit_on_signals,
+            queue_names,
+            show_logs,
+            tell_other_places,
+            warn_about_small_pools,
+            warn_about_unknown_queues,
+            warn_about_unserved_queues,
+        )
+        from django_rtq.core.worker.options import WorkerOptions
+        from django_rtq.core.worker.supervisor.supervisor import Supervisor
+
+        with exit_on_signals():
+            broker = open_broker(options["backend"], role="supervisor")
+            queues = queue_names(options["queues"], broker.backend)
+            worker_options = WorkerOptions(
+                queues=queues,
+                processes=options["processes"],
+                concurrency=options["concurrency"],
+                burst=options["burst"],
+                max_jobs=options["max_jobs"],
+                name=options["name"],
+                drain_seconds=options["drain_seconds"],
+                shuffle=options["shuffle"],
+                scheduler=not options["no_scheduler"],
+                backend=broker.backend,
+                health_file=options["health_file"],
+            )
+            show_logs(options["verbosity"])
+            check_server(broker)
+            warn_about_small_pools(options["concurrency"])
+            warn_about_unknown_queues(queues, broker.backend)
+            if not broker.backend:
+                tell_other_places()
+            if options["queues"] is None:
+                warn_about_unserved_queues(broker, queues)
+            if worker_options.scheduler:
+                copy_schedules(broker.backend)
+            supervisor = Supervisor(broker, worker_options)
+            supervisor.begin()
+            code = supervisor.run()
+            broker.close()
+            return code
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100,000.")
+    return int(text)
+
+
+def _shards(text: str) -> list[int]:
+    numbers = set[int]()
+    for part in text.split(","):
+        if not (found := re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part)):
+            raise ArgumentTypeError(f"{text!r} are no numbers of shards, such as 0-3 or 0,5.")
+        numbers.update(range(int(found[1]), int(found[2] or found[1]) + 1))
+    if not numbers:
+        raise ArgumentTypeError(f"{text!r} names no shard: the lower number comes first.")
+    return sorted(numbers)
+
+
+def _processes(text: str) -> int:
+    count, most = _count(text), most_processes()
+    if count > most:
+        raise ArgumentTypeError(
+            f"{count} processes are more than the limit of {most} on this machine (8 for each CPU, but at least 64). "
+            "For jobs that mostly wait, raise --concurrency; for more CPU, start workers on more machines."
+        )
+    return count
+
+
+def most_processes() -> int:
+    """The limit of --processes on this machine."""
+    return max(64, 8 * (os.cpu_count() or 1))
+
+
+def _slots(text: str) -> int:
+    count = _count(text)
+    if count > MOST_SLOTS:
+        raise ArgumentTypeError(
+            f"{count} concurrent jobs are more than the limit of {MOST_SLOTS} for one process. Raise --processes."
+        )
+    return count
