@@ -6,7 +6,7 @@ cache = false
 read_globals = { "redis", "KEYS", "ARGV", "cjson", "named" } -- named(): see scripts.py
 
 -- What a part defines at its left margin, the files behind it may use.
-for part in io.popen("ls django_rtq/core/broker/lua/lib/*.lua 2>/dev/null"):lines() do
+for part in io.popen("ls django_rtq/core/broker/lua/lib/*.lua django_rtq/*/lua/lib/*.lua 2>/dev/null"):lines() do
   for line in io.lines(part) do
     local names = line:match("^local function ([%w_]+)") or line:match("^local ([%w_, ]+)")
     for name in (names or ""):gmatch("[%w_]+") do read_globals[#read_globals + 1] = name end

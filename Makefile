@@ -63,7 +63,7 @@ lint: $(VENV)/.dev  ## Check style, imports, spelling and Lua
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/codespell . .ci/*
-	@if command -v luacheck >/dev/null; then luacheck --no-color --quiet django_rtq/core/broker/lua; \
+	@if command -v luacheck >/dev/null; then luacheck --no-color --quiet django_rtq; \
 	else echo "luacheck not found: the Lua files were not checked"; fi
 
 format: $(VENV)/.dev  ## Format the code

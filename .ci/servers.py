@@ -20,6 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "servers"
 TESTS = [
     "tests/core/broker",
+    "tests/console/lua",
+    "tests/limits/lua",
+    "tests/workflows/lua",
     "tests/test_private_redis.py",
     "tests/scale/workers/test_cluster.py",
     "tests/scale/workers/test_cluster_torture.py",

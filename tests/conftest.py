@@ -63,10 +63,12 @@ SLOW = (
     "tests/core/broker/test_state_machine.py::test_whatever_happens_all_keys_are_as_the_model_says[times]",
     "tests/core/broker/test_state_machine.py::test_whatever_happens_all_keys_are_as_the_model_says[weights]",
     "tests/core/broker/test_suspects.py::test_who_runs_beside",
-    "tests/core/broker/test_time_turns.py::",
+    "tests/limits/lua/test_time_turns.py::",
     "tests/core/broker/test_torn_",
+    "tests/console/lua/test_torn_",
+    "tests/workflows/lua/test_torn_",
     "tests/core/broker/test_wait_replicas.py::",
-    "tests/core/broker/test_weights.py::",
+    "tests/limits/lua/test_weights.py::",
     "tests/console/commands/test_completion.py::",
     "tests/core/commands/test_reloader.py::",
     "tests/core/commands/test_rtq_scheduler.py::",
@@ -89,11 +91,14 @@ SLOW = (
 )
 
 # They depend on the server: CI runs them on the bundled one, and on that of the system.
-OF_SERVERS = ("tests/core/broker/", "tests/test_private_redis.py")
+OF_SERVERS = (
+    *("tests/core/broker/", "tests/console/lua/", "tests/limits/lua/", "tests/workflows/lua/"),
+    "tests/test_private_redis.py",
+)
 OF_ONE_SERVER = (  # sweeps, and what reads the text of scripts
     "tests/core/broker/model/",
     "tests/core/broker/test_mutants.py::",
-    "tests/core/broker/test_random_workflows.py::",
+    "tests/workflows/lua/test_random_workflows.py::",
     "tests/core/broker/test_scripts.py::",
     "tests/core/broker/test_state_machine.py::",
 )

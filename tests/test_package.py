@@ -15,7 +15,7 @@ import hatch_build
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = django_rtq.__version__
-LUA = sorted((ROOT / "django_rtq/core/broker/lua").rglob("*.lua"))
+LUA = sorted((ROOT / "django_rtq").rglob("*.lua"))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def wheel(shelf):
 
 # What is in the wheel: kinds of files, and where. Python code is everywhere.
 KINDS = {
-    "django_rtq/core/broker/lua": {".lua"},
+    **{f"django_rtq/{part}/lua": {".lua"} for part in ("core/broker", "limits", "workflows", "console")},
     "django_rtq/locale": {".mo"},
     "django_rtq/static": {".css", ".js"},
     "django_rtq/templates": {".html"},

@@ -15,9 +15,9 @@ from django_rtq.testing import drain
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.members import membership_of, why_not_started
 from tests.app import workflow_steps as tasks
-from tests.core.broker.test_cancel_workflow import parts_flow
 from tests.support.jobs import QUEUE, queued_job, requeue_elsewhere
 from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end
+from tests.workflows.lua.test_cancel_workflow import parts_flow
 
 OTHER = "0123456789ac"
 

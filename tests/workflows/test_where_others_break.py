@@ -8,10 +8,10 @@ import pytest
 from django_rtq import Bury, WorkflowState, task, workflow
 from django_rtq.testing import drain
 from tests.app import workflow_steps as tasks
-from tests.core.broker.test_add_members import add, step
 from tests.support.jobs import QUEUE, let_lapse, settle
 from tests.support.snapshots import live_jobs
 from tests.support.workflows import begun_flow, claim_members, end, fields_of, states_of
+from tests.workflows.lua.test_add_members import add, step
 
 pytestmark = pytest.mark.usefixtures("redis", "broker", "journal")
 

@@ -1,5 +1,8 @@
 """The Lua scripts, and how one is called.
 
+Each app has the files that are about it in a folder lua/ of its own, with the same folders in it. All are one
+set of names.
+
 The header of a file is its signature. ``-- uses:`` names the parts in lua/lib/ that it calls, which may use others.
 ``-- keys:`` names the keys of the queue that a script uses: see keys.py for their types and meaning. The script has
 them from ``named()``, which is generated here from that line.
@@ -144,15 +147,21 @@ def _parts(source: str, found: dict[str, str] | None = None) -> dict[str, str]:
 def _read(folder: str, name: str) -> str:
     """The text of a file. Raises BrokerRefused if it is of another version than this process."""
     try:
-        text = (_LUA / folder / f"{name}.lua").read_text()
+        text = _find(folder, name).read_text()
     except OSError as error:
         raise BrokerRefused(f"{error}. Was django_rtq upgraded? Restart this process.") from error
     _check_version()
     return text
 
 
+def _find(folder: str, name: str) -> Path:
+    """A file of the core or of an app. If there is none, where the core would have it."""
+    paths = [lua / folder / f"{name}.lua" for lua in LUA]
+    return next((path for path in paths if path.exists()), paths[0])
+
+
 def _names_in(folder: str) -> list[str]:
-    return sorted(file.name.removesuffix(".lua") for file in (_LUA / folder).iterdir() if file.name.endswith(".lua"))
+    return sorted(file.stem for lua in LUA for file in (lua / folder).glob("*.lua"))
 
 
 def _scripts_in(folder: str) -> dict[str, Script]:
@@ -190,5 +199,6 @@ def read_all() -> None:
 
 _PACKAGE = Path(__file__).parents[2] / "__init__.py"
 _STAMP = _stamp_of_package()
-_LUA = Path(__file__).parent / "lua"
+#: Folders of Lua files: that of the core, and those of the apps.
+LUA = [Path(__file__).parent / "lua", *sorted(_PACKAGE.parent.glob("*/lua"))]
 SCRIPTS = _scripts_in("") | _scripts_in("queries")

@@ -7,7 +7,7 @@ import django_rtq
 from django_rtq.console.log_lines import write_line
 from tests.console.admin.conftest import MAIL
 from tests.console.browser.conftest import NOTE
-from tests.core.broker.test_task_metrics import tell
+from tests.console.lua.test_task_metrics import tell
 from tests.support.jobs import QUEUE
 
 OVERVIEW = "/admin/django_rtq/queue/"

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker.broker import Broker
-from tests.core.broker.test_apply_settings import started_worker
+from tests.limits.lua.test_apply_settings import started_worker
 from tests.support.jobs import (
     QUEUE,
     claimed_job,

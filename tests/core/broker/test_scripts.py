@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 
 import hiredis
 import pytest
@@ -16,12 +15,18 @@ from django_rtq.core.broker.redis.commands import script_of
 from django_rtq.core.broker.redis.speedups import pack
 from django_rtq.core.broker.scripts import SCRIPTS, Script
 from django_rtq.exceptions import BrokerRefused
+from tests.core.broker.model.players import module_of
 from tests.core.broker.model.script_calls import READ_ONLY, SCRIPT_CALLS
 
-LUA = Path(scripts.__file__).parent / "lua"
-PARTS = {f"lib/{path.stem}": path.read_text() for path in sorted(LUA.glob("lib/*.lua"))}
-QUERIES = {path.stem: path.read_text() for path in sorted(LUA.glob("queries/*.lua"))}
-FILES = {path.stem: path.read_text() for path in sorted(LUA.glob("*.lua"))} | QUERIES | PARTS
+
+def files(pattern):
+    """Those of the core and of all apps."""
+    return sorted(path for folder in scripts.LUA for path in folder.glob(pattern))
+
+
+PARTS = {f"lib/{path.stem}": path.read_text() for path in files("lib/*.lua")}
+QUERIES = {path.stem: path.read_text() for path in files("queries/*.lua")}
+FILES = {path.stem: path.read_text() for path in files("*.lua")} | QUERIES | PARTS
 
 # What Redis 6.2 and Valkey know. What is not here has to be looked up: LMPOP, ZMPOP, SINTERCARD, EXPIRETIME, HEXPIRE,
 # FUNCTION and every option of EXPIRE came later; KEYS, SCAN and their like cost as much as there is.
@@ -190,9 +195,9 @@ def test_the_keys_are_those_of_a_queue(name):
 
 
 def test_jobs_leave_a_processing_list_and_the_hash_of_runners_together():
-    files = [path for path in LUA.rglob("*.lua") if re.search(r'"HDEL", (q\.)?running\b', path.read_text())]
+    found = [path for path in files("**/*.lua") if re.search(r'"HDEL", (q\.)?running\b', path.read_text())]
 
-    assert [path.relative_to(LUA).as_posix() for path in files] == ["lib/settle.lua"]
+    assert [path.name for path in found] == ["settle.lua"]
 
 
 def test_every_key_of_a_queue_is_used_by_a_script():
@@ -270,7 +275,7 @@ def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(nam
 
 @every_script
 def test_it_has_a_test_module_and_a_scene(name):
-    assert (Path(__file__).parent / f"test_{name}.py").exists()
+    assert module_of(name).__doc__
     assert name in SCRIPT_CALLS
 
 
@@ -341,7 +346,8 @@ Broker(get_config())
 print(scripts._read.cache_info().currsize)
 Broker(get_config(), role="supervisor")
 print(len(SCRIPTS_BY_SHA))
-scripts._PACKAGE = scripts._LUA = pathlib.Path("a later version")
+scripts._PACKAGE = pathlib.Path("a later version")
+scripts.LUA[:] = [scripts._PACKAGE]
 print(all(script.sha for script in scripts.SCRIPTS.values()))
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)

@@ -5,7 +5,7 @@ import pytest
 from django_rtq.console.inspector.metrics import task_hours
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.exceptions import BrokerUnavailable
-from tests.core.broker.test_task_metrics import tell
+from tests.console.lua.test_task_metrics import tell
 from tests.support.jobs import QUEUE, claimed_job
 
 LOW = "low"

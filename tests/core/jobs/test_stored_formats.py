@@ -1,7 +1,6 @@
 """Lua scripts and Python read and write the same formats: records, failures, outcomes and schedules."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -41,7 +40,7 @@ CLIENTS = ["", "acme", "two words", "Zoë"]
 
 def lua(redis, function, call, *arguments):
     """Call a function of the part of the scripts that defines it."""
-    parts = [path.read_text() for path in (Path(scripts.__file__).parent / "lua").rglob("*.lua")]
+    parts = [path.read_text() for folder in scripts.LUA for path in folder.rglob("*.lua")]
     (part,) = [text for text in parts if f"\nlocal function {function}(" in text]
     return redis.eval(f"{part}\n{call}", 0, *arguments)
 

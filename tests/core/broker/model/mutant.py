@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-import django_rtq.core.broker
 from django_rtq.core.broker import scripts
 from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA, LuaScript
 from django_rtq.core.broker.scripts import SCRIPTS, Script
 
-_LUA = Path(django_rtq.core.broker.__file__).parent / "lua"
-FILES = {file.relative_to(_LUA).with_suffix("").as_posix(): file.read_text() for file in sorted(_LUA.rglob("*.lua"))}
+FILES = {
+    file.relative_to(folder).with_suffix("").as_posix(): file.read_text()
+    for folder in scripts.LUA
+    for file in sorted(folder.rglob("*.lua"))
+}
 
 
 class Mutant(NamedTuple):

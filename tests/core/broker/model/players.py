@@ -23,10 +23,13 @@ from testproject.redis_server import PrivateRedis
 from tests.core.broker.model.all_scenarios import SCENARIOS
 from tests.core.broker.model.drain import drain
 from tests.core.broker.model.parallel_run import ParallelRun, parallel_config
+from tests.markdown import ROOT
 from tests.support.jobs import QUEUE
 from tests.support.redis_server import LEASE_SECONDS
 
 MOST_SECONDS = 8  # a mistake may let a script, or who calls it, go on for ever
+#: Where the tests of scripts are.
+FOLDERS = ["tests/core/broker", "tests/limits/lua", "tests/workflows/lua", "tests/console/lua"]
 GIVEN = {"redis", "broker", "inspector", "keys", "limits", "hour"}
 Function = Callable[..., Any]
 
@@ -125,10 +128,16 @@ def time_limit(seconds: float, end: Callable[[], object]) -> Iterator[None]:
 def tests_of_scripts() -> Iterator[tuple[str, ModuleType, Function]]:
     """Those of each script, and of lib/runners, that need no other fixtures than GIVEN, and those of their module."""
     for script in (*SCRIPTS, "runners"):
-        module = importlib.import_module(f"tests.core.broker.test_{script}")
+        module = module_of(script)
         for name, test in vars(module).items():
             if name.startswith("test_") and can_play(module, test):
                 yield script, module, test
+
+
+def module_of(script: str) -> ModuleType:
+    """The tests of a script: they are beside those of its folder."""
+    found = next(folder for folder in FOLDERS if (ROOT / folder / f"test_{script}.py").exists())
+    return importlib.import_module(f"{found.replace('/', '.')}.test_{script}")
 
 
 def can_play(module: ModuleType, test: Function) -> bool:
