@@ -69,7 +69,6 @@ SLOW = (
     "tests/workflows/lua/test_torn_",
     "tests/core/broker/test_wait_replicas.py::",
     "tests/limits/lua/test_weights.py::",
-    "tests/console/commands/test_completion.py::",
     "tests/core/commands/test_reloader.py::",
     "tests/core/commands/test_rtq_scheduler.py::",
     "tests/core/commands/test_worker_setup.py::",

@@ -145,7 +145,7 @@ def requeue_elsewhere(broker, jobs, target, *, queue=QUEUE):
     call = SCRIPTS["requeue_elsewhere"].call_many(
         [broker.keys.of(name) for name in (queue, target)], (10**15, *(job.id for job in jobs))
     )
-    queued = [job_id.decode() for job_id in broker.redis.execute_one(call)]
+    queued = [job_id.decode() for job_id in broker.redis.execute_one(call, resend=True)]
     broker.workflows.tell(target, queued)
     return queued
 

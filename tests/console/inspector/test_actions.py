@@ -36,7 +36,7 @@ SEEDS = {
 @pytest.mark.parametrize(("state", "verb"), [(state, verb) for state in VERBS for verb in VERBS[state]])
 def test_each_action_tells_what_it_did(redis, broker, inspector, state, verb, moment):
     jobs = [SEEDS[state](broker).id for _ in range(3 if state != "running" else 1)]
-    how = How(target="elsewhere", running="ask" if state == "running" else "leave")
+    how = How(running="ask" if state == "running" else "leave")
     redis.load_scripts()
     redis.drop_connection(moment)
 
@@ -50,7 +50,7 @@ def test_each_action_tells_what_it_did(redis, broker, inspector, state, verb, mo
 def test_an_action_leaves_jobs_in_other_states_alone(broker, inspector, state, verb):
     job = SEEDS[state](broker)
 
-    assert inspector.actions.done(verb, QUEUE, [job.id, "unknown"], How(target="elsewhere")) == []
+    assert inspector.actions.done(verb, QUEUE, [job.id, "unknown"]) == []
     assert inspector.find(job.id).state in (state, "succeeded")
 
 

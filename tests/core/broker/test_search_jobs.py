@@ -162,7 +162,7 @@ def test_what_is_not_shown_cannot_be_found(redis, broker, inspector):
     from django_rtq.console.redaction import redacted
 
     for _ in range(3):
-        queued_job(broker, body=body(password="hunter2hunter2", note="hunter2hunter2"))
+        queued_job(broker, body=body(password="hunter2hunter2"))
     lists, pages = [(QUEUE, "queued")], []
     for value in ("hunter2hunter2", "other"):
         pages.append(FilteredSearch(broker, lists, JobFilter(text=value), shown=redacted).page(limit=2))
