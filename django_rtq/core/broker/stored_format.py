@@ -20,7 +20,7 @@ from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.jobs.job import made_ms, new_job_id
 from django_rtq.exceptions import BrokerError, FormatMismatch
 
-FORMAT = 1
+FORMAT = 2
 LOSS_SECONDS = 86_400  # for so long it is known that data was lost
 
 _PLAIN_KEYS = [key for key in QUEUE_KEYS.values() if not key.per and key.kind != "none"]

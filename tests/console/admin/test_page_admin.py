@@ -83,11 +83,11 @@ def test_pages_say_it_when_redis_is_away(name, operator, settings):
 
 
 def test_pages_say_it_when_redis_holds_data_of_another_format(redis, jobs, operator):
-    redis.set("rtq:format", "2 abc")
+    redis.set("rtq:format", "3 abc")
     answer = operator.get(url_of("queue_changelist"))
     assert answer.status_code == 503
     assert "Redis returned an error" in text(answer)
-    assert "Redis holds data in format 2 (key rtq:format)" in text(answer)
+    assert "Redis holds data in format 3 (key rtq:format)" in text(answer)
 
 
 def test_a_page_that_cannot_reach_redis_is_asked_for_again_by_the_browser(operator, settings):

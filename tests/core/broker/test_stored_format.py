@@ -8,7 +8,7 @@ from django_rtq.core.broker.stored_format import FORMAT, check_types
 from tests.app import tasks
 from tests.support.jobs import QUEUE, WORKER, new_job
 
-OTHER = "Redis holds data in format 2 (key rtq:format), and this version of django_rtq uses format 1. Upgrade "
+OTHER = "Redis holds data in format 3 (key rtq:format), and this version of django_rtq uses format 2. Upgrade "
 
 
 @pytest.fixture
@@ -52,19 +52,19 @@ def test_data_without_a_number_has_the_first_format(redis, producer):
     ids=["enqueue", "sign_on", "heartbeat"],
 )
 def test_data_of_a_later_format_is_refused(redis, producer, use):
-    redis.set("rtq:format", "2 abc")
+    redis.set("rtq:format", "3 abc")
 
     with pytest.raises(FormatMismatch) as caught:
         use(producer)
 
     assert str(caught.value).startswith(OTHER)
-    assert redis.get("rtq:format") == b"2 abc"
+    assert redis.get("rtq:format") == b"3 abc"
     assert not redis.exists("{rtq:default}:jobs")
 
 
 @pytest.mark.usefixtures("broker")
 def test_delay_says_it(redis):
-    redis.set("rtq:format", "2 abc")
+    redis.set("rtq:format", "3 abc")
 
     with pytest.raises(FormatMismatch, match="format 2"):
         tasks.note.delay("x")
@@ -82,7 +82,7 @@ def test_delay_says_it(redis):
 )
 def test_people_are_told(redis, inspector, look):
     look(inspector)
-    redis.set("rtq:format", "2 abc")
+    redis.set("rtq:format", "3 abc")
 
     with pytest.raises(FormatMismatch, match="format 2"):
         look(Inspector(inspector._broker))

@@ -11,9 +11,9 @@ def assert_ended(worker, sentence):
 
 
 def test_a_worker_does_not_start_on_data_of_another_format(redis, rtq_worker):
-    redis.set("rtq:format", "2 abc")
+    redis.set("rtq:format", "3 abc")
     try:
-        assert_ended(rtq_worker(is_ready=False), "Redis holds data in format 2 (key rtq:format)")
+        assert_ended(rtq_worker(is_ready=False), "Redis holds data in format 3 (key rtq:format)")
     finally:
         redis.delete("rtq:format")
 
@@ -28,9 +28,9 @@ def test_a_worker_does_not_start_on_keys_of_another_type(redis, rtq_worker):
 
 def test_a_worker_stops_when_others_have_changed_the_format(redis, rtq_worker):
     worker = rtq_worker(LEASE_SECONDS=2)
-    redis.set("rtq:format", "2 abc")
+    redis.set("rtq:format", "3 abc")
     try:
-        assert_ended(worker, "Redis holds data in format 2 (key rtq:format)")
+        assert_ended(worker, "Redis holds data in format 3 (key rtq:format)")
     finally:
         redis.delete("rtq:format")
 
