@@ -18,8 +18,8 @@ import pytest
 from tests.markdown import ROOT
 from tests.support.waiting import PATIENCE
 
-#: What the first release is upgraded from: a commit of main with the stored format 1.
-BASE = "986228b133be2aa62250eb53e642193d96a71d19"
+#: What the first release is upgraded from: a commit of main with the stored format 2.
+BASE = "aa55e0a24b90e4fb1fa0557fd72a1c16aa471bb8"
 PROJECT = Path(__file__).resolve().parent / "project"
 
 
