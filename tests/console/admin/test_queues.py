@@ -82,13 +82,13 @@ def test_without_a_version_of_the_project_no_deploys_are_read(broker, jobs, view
 def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, inspector, monkeypatch):
     assert "rtq-count" in text(operator.get(OVERVIEW))
     shown = dict(
-        re.findall(r'data-rtq-live="count-(\w+)">([^<]*)<', text(operator.get("/admin/django_rtq/core/worker/")))
+        re.findall(r'data-rtq-live="count-(\w+)">([^<]*)<', text(operator.get("/admin/django_rtq/worker/")))
     )
     assert shown == {"job": "1", "deadletter": "1", "worker": "1"}
-    again = text(operator.get("/admin/django_rtq/core/worker/", headers={"X-RTQ-Refresh": "1"}))
+    again = text(operator.get("/admin/django_rtq/worker/", headers={"X-RTQ-Refresh": "1"}))
     assert '<span class="rtq-count" data-rtq-live="count-deadletter">1</span>' in again
     monkeypatch.setattr(shared_overview, "GLANCE_SECONDS", 0.0)
-    assert 'data-rtq-live="count-deadletter"></span>' in text(operator.get("/admin/django_rtq/core/worker/"))
+    assert 'data-rtq-live="count-deadletter"></span>' in text(operator.get("/admin/django_rtq/worker/"))
 
 
 def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
@@ -237,7 +237,7 @@ def test_forgetting_a_queue_that_no_list_has_changes_nothing(broker, operator):
 
 def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, inspector):
     job = claimed_job(broker, "running", worker="lost")
-    page = "/admin/django_rtq/core/worker/"
+    page = "/admin/django_rtq/worker/"
     operator.post(f"{page}lost/reclaim/")
     assert "Nothing was done" in said(operator)
     assert inspector.find(job.id).state == "running"
@@ -250,7 +250,7 @@ def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, insp
 
 
 def test_without_a_worker_the_page_says_how_to_start_one(operator, broker):
-    assert "python manage.py rtq_worker" in text(operator.get("/admin/django_rtq/core/worker/"))
+    assert "python manage.py rtq_worker" in text(operator.get("/admin/django_rtq/worker/"))
     assert "python manage.py rtq_worker" in text(operator.get("/admin/django_rtq/job/"))
 
 

@@ -12,7 +12,7 @@ from django_rtq.core.broker.worker_info import worker_info_commands
 from tests.console.admin.conftest import body, logged, text
 from tests.support.jobs import QUEUE, asked_job, claimed_job, settle
 
-PAGE, WORKERS = "/admin/django_rtq/job/", "/admin/django_rtq/core/worker/"
+PAGE, WORKERS = "/admin/django_rtq/job/", "/admin/django_rtq/worker/"
 
 
 @pytest.fixture
