@@ -59,10 +59,11 @@ test-databases: $(VENV)/.dev redis  ## Run the tests of databases with PostgreSQ
 coverage: $(VENV)/.dev redis  ## Run all tests and report their line coverage
 	$(BIN)/python -m pytest -p no:rtq -n auto --dist worksteal --cov $(ARGS)
 
-lint: $(VENV)/.dev  ## Check style, imports, spelling and Lua
+lint: $(VENV)/.dev  ## Check style, imports, spelling, Lua and lines
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/codespell . .ci/*
+	$(BIN)/python .ci/budget.py
 	@if command -v luacheck >/dev/null; then luacheck --no-color --quiet django_rtq; \
 	else echo "luacheck not found: the Lua files were not checked"; fi
 

@@ -20,9 +20,9 @@ local function hashes_beside(of)
 end
 
 -- The job may have been in that queue before.
-local function forget_id(q, id)
-  redis.call("SREM", q.finished, id)
-  redis.call("SREM", q.finished_before, id)
+local function forget_id(of, id)
+  redis.call("SREM", of.finished, id)
+  redis.call("SREM", of.finished_before, id)
 end
 
 -- Its place before its record, as when it was enqueued.

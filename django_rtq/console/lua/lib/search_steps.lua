@@ -92,7 +92,8 @@ local function read_list(q, state, at, most, of_client)
   return #places == most and "more" or "all", places, known
 end
 
--- Find outcomes that contain all of these texts, apart from those in the id. Returns {position, "", ""} of each, and the bytes that were read.
+-- Find outcomes that contain all of these texts, apart from those in the id. Returns {position, "", ""} of each, and the bytes
+-- that were read.
 local function match_outcomes(q, texts, ids)
   local found, read = {}, 0
   for i, outcome in ipairs(#ids > 0 and redis.call("HMGET", q.results, unpack(ids)) or {}) do
