@@ -19,17 +19,12 @@ local function hashes_beside(of)
   return { of.errors, of.progress, of.step_jobs }
 end
 
--- The job may have been in that queue before.
-local function forget_id(of, id)
-  redis.call("SREM", of.finished, id)
-  redis.call("SREM", of.finished_before, id)
-end
-
--- Its place before its record, as when it was enqueued.
+-- Its place before its record, as when it was enqueued. It may have been in that queue before.
 local function store_job(id, record, ms, digest)
   local fresh, hashes = fresh_record(record, now), hashes_beside(target)
   redis.call("SADD", queue_of(target.jobs))
-  forget_id(target, id)
+  redis.call("SREM", target.finished, id)
+  redis.call("SREM", target.finished_before, id)
   push_back(target, id, fresh, now)
   redis.call("HSET", target.jobs, id, fresh)
   for i, hash in ipairs(hashes_beside(q)) do

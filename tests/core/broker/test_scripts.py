@@ -135,7 +135,7 @@ def reach_of(name):
 
 def keys_touched(code):
     """The keys that code takes from `q`. Those it takes by name it also has as words."""
-    return set(re.findall(r"\bq\.(?!has_)(\w+)", code))
+    return set(re.findall(r"\b(?:q|target)\.(?!has_)(\w+)", code))
 
 
 @every_script
