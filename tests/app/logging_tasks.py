@@ -90,12 +90,6 @@ def log_oddly():
 
 
 @task(backoff=AT_ONCE)
-def log_secret(password, order):
-    logger.info("password is %s, order is %s", password, order)
-    logger.info("y" * 990 + password)
-
-
-@task(backoff=AT_ONCE)
 def say_much(lines):
     for number in range(lines):
         logger.info("line %d", number)

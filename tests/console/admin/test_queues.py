@@ -81,9 +81,7 @@ def test_without_a_version_of_the_project_no_deploys_are_read(broker, jobs, view
 
 def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, inspector, monkeypatch):
     assert "rtq-count" in text(operator.get(OVERVIEW))
-    shown = dict(
-        re.findall(r'data-rtq-live="count-(\w+)">([^<]*)<', text(operator.get("/admin/django_rtq/worker/")))
-    )
+    shown = dict(re.findall(r'data-rtq-live="count-(\w+)">([^<]*)<', text(operator.get("/admin/django_rtq/worker/"))))
     assert shown == {"job": "1", "deadletter": "1", "worker": "1"}
     again = text(operator.get("/admin/django_rtq/worker/", headers={"X-RTQ-Refresh": "1"}))
     assert '<span class="rtq-count" data-rtq-live="count-deadletter">1</span>' in again

@@ -118,17 +118,6 @@ def test_odd_records_harm_nobody(rtq_worker, inspector):
     assert len(found) == 7
 
 
-def test_secret_arguments_are_redacted_in_redis_too(rtq_worker, redis, inspector):
-    rtq_worker(**LOGS)
-    job = logging_tasks.log_secret.delay(password="swordfish-4711", order=4711)
-    job.get(PATIENCE)
-
-    first, second = texts(inspector, job)
-    assert first == "password is ********************, order is 4711"
-    assert "swordf" not in second
-    assert not any(b"swordfish" in line for line in redis.lrange(f"{{rtq:default}}:log:{job.id}", 0, -1))
-
-
 def test_only_the_last_lines_are_kept(rtq_worker, inspector):
     rtq_worker(**LOGS)
     job = logging_tasks.say_much.delay(5000)

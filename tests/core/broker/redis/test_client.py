@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 import redis as redis_py
@@ -341,9 +342,16 @@ def test_connecting_that_takes_too_long_names_what_to_check():
     )
 
 
+def close_all(server):
+    """Close each connection to this server, until it is closed itself."""
+    with suppress(OSError):
+        while True:
+            server.accept()[0].close()
+
+
 def test_an_error_without_an_address_gets_that_of_the_server():
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as closing:
-        threading.Thread(target=lambda: [closing.accept()[0].close() for _ in range(4)], daemon=True).start()
+        threading.Thread(target=close_all, args=[closing], daemon=True).start()
         for server in (silent, closing):
             address = f"127.0.0.1:{server.getsockname()[1]}"
             broker = Broker(Config(redis=f"redis://{address}/0", socket_timeout=0.2, socket_connect_timeout=0.2))
