@@ -102,16 +102,22 @@ def _requeue_calls(broker: Broker, queue: str, job_ids: Sequence[str], how: How)
     return [SCRIPTS["requeue_elsewhere"].call_many(keys, (how.latest_ms, *job_ids))]
 
 
+def targets_in(places: Sequence[str]) -> set[str]:
+    """The queues in which dead letters of these places can be requeued."""
+    names = set[str]().union(*map(queues_of_settings, places))
+    return {name for name in names if not any(_is_in_another_shard(name, place) for place in places)}
+
+
 def check_target(target: str, places: Sequence[str]) -> None:
-    """Raises ValueError, in words, if dead letters of these places cannot be requeued in this queue."""
-    for place in places:
-        if target not in queues_of_settings(place):
-            raise ValueError(f'Queue {target} is not one of the settings. Name it in RTQ["QUEUES"].')
-        if is_in_another_shard(target, place):
-            raise ValueError(f"Queue {target} as a whole is in another shard: jobs cannot be requeued there.")
+    """Raises ValueError, in words, for a queue that is not one of targets_in()."""
+    if target in targets_in(places):
+        return
+    if any(_is_in_another_shard(target, place) for place in places):
+        raise ValueError(f"Queue {target} as a whole is in another shard: jobs cannot be requeued there.")
+    raise ValueError(f'Queue {target} is not one of the settings. Name it in RTQ["QUEUES"].')
 
 
-def is_in_another_shard(queue: str, place: str) -> bool:
+def _is_in_another_shard(queue: str, place: str) -> bool:
     """Whether a queue as a whole is in another shard than this place, so that no job can go there."""
     if get_config().shards is None:
         return False

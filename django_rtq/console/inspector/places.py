@@ -3,7 +3,6 @@
 from django_rtq.core.broker.task_backends import (
     alias_of,
     place_of_job,
-    queues_of_settings,
     shard_numbers,
     shard_of,
     shard_place,
@@ -16,7 +15,6 @@ from django_rtq.core.broker.task_backends import (
 __all__ = [
     "alias_of",
     "place_of_job",
-    "queues_of_settings",
     "shard_numbers",
     "shard_of",
     "shard_place",

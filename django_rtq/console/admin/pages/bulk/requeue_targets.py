@@ -7,9 +7,8 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
 from django_rtq.console.admin import query_params
-from django_rtq.console.inspector.actions import is_in_another_shard
+from django_rtq.console.inspector.actions import targets_in
 from django_rtq.console.inspector.inspector import get_inspector
-from django_rtq.console.inspector.places import queues_of_settings
 from django_rtq.workflows.members import viewed_places
 
 
@@ -19,24 +18,17 @@ def requeue_targets(queue: str = "") -> list[tuple[str, str]]:
     paused = {row.details.name: row.details.paused for row in overview.queues}
     served = {name for worker in overview.workers for name in worker.queues}
     labels = []
-    for name in sorted(_targets() - {queue}):
+    for name in sorted(targets_in(viewed_places()) - {queue}):
         unserved = "" if name in served else _("no worker serves it")
         notes = ", ".join(filter(None, [_("paused") if paused.get(name) else "", unserved]))
         labels.append((name, _("%(queue)s (%(notes)s)") % {"queue": name, "notes": notes} if notes else name))
     return labels
 
 
-def _targets() -> set[str]:
-    """Without queues that are in another shard as a whole."""
-    places = viewed_places()
-    names = {name for place in places for name in queues_of_settings(place)}
-    return {name for name in names if not any(is_in_another_shard(name, place) for place in places)}
-
-
 def read_target(data: QueryDict) -> str:
     """The queue that was chosen; "" if there is none, or it is not one of the choice."""
     target = query_params.get_text(data, "target")
-    return target if target and target in _targets() else ""
+    return target if target and target in targets_in(viewed_places()) else ""
 
 
 def refuses_target(request: HttpRequest) -> bool:
