@@ -54,9 +54,7 @@ class RTQConfig(AppConfig):
         if sys.argv[1:2] == ["shell"]:
             import_module("django_rtq.models").leave_out_of_shell()
         if "django.core.wsgi" in sys.modules or "django.core.asgi" in sys.modules:
-            import_module(
-                "django_rtq.core.broker.broker"
-            )  # this process serves requests: none of them waits for imports
+            import_module("django_rtq.core.broker.broker")  # no request of this process waits for imports
 
 
 def _find_in_tests(mode: str) -> Any:

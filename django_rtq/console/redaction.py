@@ -25,9 +25,8 @@ HIDDEN = "********************"
 
 def hidden(value: Any, name: str = "") -> Any:
     """A copy in which values of names like "password" and "token" are redacted, at any depth."""
-    from django.views.debug import (
-        get_exception_reporter_filter,  # imported late: a worker needs it after its first failure only
-    )
+    # Imported late: a worker needs it after its first failure only.
+    from django.views.debug import get_exception_reporter_filter
 
     hide = getattr(get_exception_reporter_filter(None), "cleanse_setting", None)
     return value if hide is None else hide(name, value)

@@ -184,8 +184,9 @@ class JobAction:
             lines.append(self._sum_of(answers))
         for line in lines if self._shown else ():
             self._command.stdout.write(line)
-        for problem in failed.values() if tells_each else ():
-            self._command.stderr.write(problem)
+        if tells_each:
+            for problem in failed.values():
+                self._command.stderr.write(problem)
 
     def _text_of(self, answer: str) -> str:
         """What became of one job."""
