@@ -48,46 +48,8 @@ A_FEW_WORKERS = (
     "tests/core/worker/test_crashes.py::test_every_way_to_die",
 )
 
-# Sweeps over all scripts, pages and mistakes, and what starts Python or servers again and again.
-SLOW = (
-    "tests/console/admin/test_permissions.py::",
-    "tests/console/admin/test_translations.py::",
-    "tests/core/broker/cluster/",
-    "tests/core/broker/test_clock.py::",
-    "tests/core/broker/test_mutants.py::test_a_mistake",
-    "tests/core/broker/test_mutants.py::test_a_quoted_mistake",
-    "tests/core/broker/test_mutants.py::test_random_verbs",
-    "tests/core/broker/test_mutants.py::test_the_mistakes",
-    "tests/core/broker/test_state_machine.py::test_so_they_are",
-    "tests/core/broker/test_state_machine.py::test_whatever_happens_all_keys_are_as_the_model_says[no_limits]",
-    "tests/core/broker/test_state_machine.py::test_whatever_happens_all_keys_are_as_the_model_says[times]",
-    "tests/core/broker/test_state_machine.py::test_whatever_happens_all_keys_are_as_the_model_says[weights]",
-    "tests/core/broker/test_suspects.py::test_who_runs_beside",
-    "tests/limits/lua/test_time_turns.py::",
-    "tests/core/broker/test_torn_",
-    "tests/console/lua/test_torn_",
-    "tests/workflows/lua/test_torn_",
-    "tests/core/broker/test_wait_replicas.py::",
-    "tests/limits/lua/test_weights.py::",
-    "tests/core/commands/test_reloader.py::",
-    "tests/core/commands/test_rtq_scheduler.py::",
-    "tests/core/commands/test_worker_setup.py::",
-    "tests/monitoring/prometheus/test_real_prometheus.py::",
-    "tests/monitoring/test_log_records.py::",
-    "tests/scale/",
-    "tests/core/tasks/options/test_table.py::",
-    "tests/test_architecture.py::test_no_modules_import",
-    "tests/test_docs.py::test_the_quick_start",
-    "tests/test_example_saas.py::",
-    "tests/test_how_to.py::",
-    "tests/test_imports.py::",
-    "tests/test_package.py::",
-    "tests/test_release.py::",
-    "tests/test_second_try.py::",
-    "tests/core/transactions/test_queue_full.py::",
-    "tests/databases/workers/test_outbox.py::",
-    "tests/workflows/test_where_others_break.py::test_callback_comes_after_groups_with",
-)
+# Folders of tests that are long: with a browser, or servers that are started again and again.
+LONG_FOLDERS = ("tests/console/browser/", "tests/core/broker/cluster/", "tests/scale/")
 
 # They depend on the server: CI runs them on the bundled one, and on that of the system.
 OF_SERVERS = (
@@ -104,11 +66,12 @@ OF_ONE_SERVER = (  # sweeps, and what reads the text of scripts
 
 
 def pytest_collection_modifyitems(items):
-    """Mark tests in a browser, with real workers or slow ones as long; those of servers and of databases."""
+    """Mark tests of some folders or with real workers as long, as slow modules mark themselves; those of servers and of
+    databases."""
     for item in items:
         if item.nodeid.startswith(OF_SERVERS) and not item.nodeid.startswith(OF_ONE_SERVER):
             item.add_marker("server")
-        is_long = item.nodeid.startswith(("tests/console/browser/", *SLOW)) or "rtq_worker" in item.fixturenames
+        is_long = item.nodeid.startswith(LONG_FOLDERS) or "rtq_worker" in item.fixturenames
         if is_long and not item.nodeid.startswith(A_FEW_WORKERS):
             item.add_marker("long")
         if {"database", "postgres", "mariadb"}.intersection(item.fixturenames):

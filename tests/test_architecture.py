@@ -3,6 +3,8 @@
 import ast
 import re
 
+import pytest
+
 from docs import diagram
 from tests.markdown import ROOT, read, section
 
@@ -51,6 +53,7 @@ def imports_of(path, modules):
                 yield full if full in modules else node.module
 
 
+@pytest.mark.long
 def test_no_modules_import_each_other_in_a_circle():
     paths = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path

@@ -95,6 +95,7 @@ def manage(folder, *arguments):
     return ran.stdout
 
 
+@pytest.mark.long
 def test_the_quick_start_works_in_a_new_project(redis, redis_server, tmp_path):
     (_, our_settings), (_, enqueue), (_, later) = blocks(QUICK_START)
     manage(tmp_path, "-m", "django", "startproject", "mysite", ".")
@@ -125,6 +126,7 @@ def test_the_readme_begins_with_a_plain_task():
     assert len(FIRST_TASKS) == 2
 
 
+@pytest.mark.long
 def test_the_quick_start_is_short():
     lines = [
         line for _, code in blocks(QUICK_START, r"(?:python|console)") for line in code.splitlines() if line.strip()

@@ -10,6 +10,8 @@ from django.core.management import load_command_class
 
 from tests.markdown import ROOT
 
+pytestmark = pytest.mark.long
+
 FOLDER = ROOT / "examples/saas"
 DEPLOYED = [*FOLDER.glob("deploy/*.service"), FOLDER / "deploy/compose.yml"]
 WITH_UNITS = [*FOLDER.glob("deploy/*.service"), ROOT / "docs/tutorial.md", ROOT / "docs/how-to/run-workers.md"]

@@ -9,6 +9,8 @@ from django_rtq.core.conf.config import read_config
 from tests.markdown import ROOT, blocks, read
 from tests.support.projects import SETTINGS, pytest_arguments, run_python, write_project
 
+pytestmark = pytest.mark.long
+
 PAGES = sorted((ROOT / "docs/how-to").glob("*.md"))
 TROUBLESHOOTING = ROOT / "docs/troubleshooting.md"
 MODELS = """

@@ -13,6 +13,8 @@ import pytest
 import django_rtq
 import hatch_build
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = django_rtq.__version__
 LUA = sorted((ROOT / "django_rtq").rglob("*.lua"))

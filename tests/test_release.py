@@ -9,6 +9,8 @@ import pytest
 
 from tests.markdown import ROOT
 
+pytestmark = pytest.mark.long
+
 CHANGELOG = """# Changelog
 
 ## Unreleased

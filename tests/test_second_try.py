@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parent.parent
 CONFTEST = "from tests.support.second_try import register as pytest_configure"
 TESTS = """

@@ -13,6 +13,8 @@ from tests.app import context_tasks
 from tests.markdown import ROOT
 from tests.support.waiting import PATIENCE
 
+pytestmark = pytest.mark.long
+
 FIELDS = {"job_id": "j1", "task": "shop.tasks.mail", "queue": "mail", "client": "acme", "attempt": 2}
 
 

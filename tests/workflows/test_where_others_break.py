@@ -68,6 +68,7 @@ def test_callback_comes_after_a_group_in_a_chain_in_a_group(journal):
     assert journal.starts("report end") == 1
 
 
+@pytest.mark.long
 def test_callback_comes_after_groups_with_callbacks_of_their_own(journal):
     with workflow("groups") as flow:
         groups = [flow.map(tasks.double, numbers) for numbers in ([1, 2], [4, 5], [8])]

@@ -9,6 +9,8 @@ from tests.console.admin.conftest import ALL, MAIL, every_page, url_of
 from tests.support.jobs import QUEUE, let_lapse
 from tests.support.snapshots import snapshot
 
+pytestmark = pytest.mark.long
+
 PAGES = dict(every_page())
 LOOKS = [name for name, page in PAGES.items() if page.method == "GET"]
 ACTS = [name for name, page in PAGES.items() if page.method != "GET"]

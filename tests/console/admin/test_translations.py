@@ -34,6 +34,8 @@ from tests.console.admin.conftest import ALL, MAIL, every_page, url_of
 from tests.support.jobs import QUEUE, claimed_job, let_lapse
 from tests.support.redis_server import UNREACHABLE
 
+pytestmark = pytest.mark.long
+
 LOOKS = [name for name, page in every_page() if page.method != "POST"]
 STATES = ["queued", "scheduled", "running", "retrying", "dead", "finished"]
 ACTS = {

@@ -9,6 +9,8 @@ from tests.core.broker.test_torn_log import copy_of, cuts, restore, writes_of
 from tests.support.jobs import QUEUE
 from tests.support.snapshots import snapshot
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("is_sent_again", [False, True], ids=["once", "sent_again"])
 @pytest.mark.parametrize("verb", ["requeue_elsewhere", *REQUEUE_CALLS])

@@ -12,6 +12,8 @@ from tests.support.redis_server import LEASE_SECONDS
 from tests.support.single_steps import promote, renew
 from tests.support.snapshots import place_of
 
+pytestmark = pytest.mark.long
+
 HOUR_MS = 3_600_000
 LEASE_MS = int(LEASE_SECONDS * 1000)
 BEGAN_MS = 1_800_000_000_000

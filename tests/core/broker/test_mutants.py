@@ -85,11 +85,13 @@ def test_the_scripts_do_what_the_model_says(players, scenario):
     players.play(scenario.__name__)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", QUOTED_MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_quoted_mistake_is_found(players, redis, mutant):
     assert is_found(players, redis, mutant.file, mutant.source, first=FOUND_BY.get(mutant.name, ()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", list(dict.fromkeys(mutant.file for mutant in TRIED)))
 def test_the_mistakes_that_rules_make_in_a_file_are_found(players, redis, file):
     unfound = [
@@ -109,6 +111,7 @@ def test_survivors_and_judged_functions_are_there():
     assert FOUND_BY.keys() - known == set(), "these are called otherwise by now: rename them, or judge their functions"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SOON, ids=lambda name: name.partition(": ")[0])
 def test_random_verbs_find_it_out_as_well(redis, redis_server, name):
     (mutant,) = [mutant for mutant in (*QUOTED_MUTANTS, *ALL) if mutant.name == name]
@@ -120,6 +123,7 @@ def test_random_verbs_find_it_out_as_well(redis, redis_server, name):
     broker.close()
 
 
+@pytest.mark.long
 def test_a_mistake_that_never_ends_is_found(players, redis, monkeypatch):
     monkeypatch.setattr(players_module, "MOST_SECONDS", 3.0)
     source = FILES["pause"].replace("local ", "while true do end\nlocal ", 1)

@@ -63,7 +63,9 @@ def broker(redis, redis_server):
     broker.close()
 
 
-@pytest.mark.parametrize("beginning", BEGINNINGS)
+@pytest.mark.parametrize(
+    "beginning", [pytest.param(name, marks=() if name == "limits" else pytest.mark.long) for name in BEGINNINGS]
+)
 def test_whatever_happens_all_keys_are_as_the_model_says(redis, broker, beginning):
     place = list(BEGINNINGS).index(beginning)
     if IS_NIGHTLY:  # many more, and others each night
@@ -72,6 +74,7 @@ def test_whatever_happens_all_keys_are_as_the_model_says(redis, broker, beginnin
         run_randomly(redis, broker, BEGINNINGS[beginning], examples=6, seeded_by=place)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", ["this_one", "beside_the_former"])
 def test_so_they_are_in_a_queue_of_many_workers(redis, redis_server, monkeypatch, version):
     """Whose hash of runners never names another worker than the processing lists do."""

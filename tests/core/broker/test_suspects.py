@@ -58,6 +58,7 @@ def test_a_worker_without_an_idle_slot_gets_no_group(redis, broker):
     assert claim(broker, 8, idle=0) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("max_crashes", [1, 2, 3, 5])
 @pytest.mark.parametrize("slots", [2, 5, 16])
 @pytest.mark.parametrize("place", [0, 7, 30])

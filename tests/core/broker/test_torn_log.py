@@ -21,6 +21,8 @@ from tests.support.nightly import IS_NIGHTLY
 from tests.support.single_steps import count_lost, let_heartbeats_tend, promote
 from tests.support.snapshots import snapshot
 
+pytestmark = pytest.mark.long
+
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"
 ALL = ALL_CALLS

@@ -25,6 +25,8 @@ from tests.support.jobs import QUEUE, new_job
 from tests.support.redis_server import Redis
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.long
+
 WORKER = "w1"
 
 

@@ -12,6 +12,8 @@ from tests.console.commands.commands import run
 from tests.support.forked_commands import ROOT
 from tests.support.waiting import PATIENCE, wait_until
 
+pytestmark = pytest.mark.long
+
 SETTINGS = """
 SECRET_KEY = "x"
 INSTALLED_APPS = ["django_rtq", "shop"]

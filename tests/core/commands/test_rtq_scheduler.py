@@ -14,6 +14,8 @@ from tests.console.commands.commands import run
 from tests.support.jobs import QUEUE, claimed_job, let_lapse, queued_job, retrying_job
 from tests.support.waiting import PATIENCE, wait_until
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
 

@@ -23,6 +23,8 @@ from django_rtq.exceptions import BrokerUnavailable
 from testproject.redis_server import PrivateRedis
 from tests.support.forked_commands import ROOT
 
+pytestmark = pytest.mark.long
+
 
 def test_a_queue_that_nothing_names_is_likely_a_slip(settings, caplog):
     settings.RTQ = {**settings.RTQ, "QUEUES": {"reports": {}}}

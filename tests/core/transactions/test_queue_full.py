@@ -12,7 +12,7 @@ from tests.app.tasks import note
 from tests.databases.test_relay import make_due
 from tests.support.jobs import QUEUE
 
-pytestmark = pytest.mark.usefixtures("database", "broker")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("database", "broker")]
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from tests.databases.workers.outbox_producer import MOMENTS, moment_of
 from tests.support.forked_commands import ROOT
 from tests.support.waiting import PATIENCE, wait_until
 
+pytestmark = pytest.mark.long
+
 PROCESSES = 4 * len(MOMENTS)
 
 

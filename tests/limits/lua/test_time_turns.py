@@ -6,6 +6,8 @@ from tests.core.broker.model.mutant import mutated
 from tests.core.broker.model.time_shares import OWN_CLOCK, Workers
 from tests.support.jobs import QUEUE, claimed_jobs, new_job, settle
 
+pytestmark = pytest.mark.long
+
 LENGTHS = {"short": 5, "middle": 10, "long": 50}
 
 

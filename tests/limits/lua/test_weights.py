@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from tests.support.jobs import QUEUE, WORKER, claim, names, new_job
 
+pytestmark = pytest.mark.long
+
 WEIGHTS = {"a": 1, "b": 2, "c": 5, "d": 10}
 
 

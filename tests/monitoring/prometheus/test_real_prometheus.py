@@ -19,6 +19,8 @@ from tests.monitoring.prometheus.samples import Samples
 from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job
 from tests.support.waiting import PATIENCE, wait_until
 
+pytestmark = pytest.mark.long
+
 RULES = ROOT / "docs/prometheus/alerts.yml"
 DASHBOARD = ROOT / "docs/prometheus/dashboard.json"
 needs_prometheus = pytest.mark.skipif(

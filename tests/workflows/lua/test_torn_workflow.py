@@ -8,6 +8,8 @@ from tests.support.nightly import IS_NIGHTLY
 from tests.support.snapshots import live_jobs, snapshot
 from tests.support.workflows import FLOW, claim_members, fields_of, new_flow
 
+pytestmark = pytest.mark.long
+
 SIZE = 5
 STEPS = (
     {"size": SIZE, "next": "1", "keep": True},

@@ -12,6 +12,8 @@ from django_rtq.core.tasks.options.types import CallOptions, SharedOptions, Task
 from django_rtq.core.tasks.task import OPTIONS, SHARED_NAMES, TASK_NAMES, USING_NAMES
 from tests.markdown import ROOT, read, rows, section
 
+pytestmark = pytest.mark.long
+
 IN_OVERLOADS = {"takes_context", "batch"}  # of the decorator
 
 
