@@ -1,0 +1,25 @@
+"""How an app joins in with the core: by a row in django_rtq/extensions.py.
+
+The core asks for parts by their names, and knows no app.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from django.utils.module_loading import import_string
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """What an app brings. Each part is a dotted path: a process loads what it uses."""
+
+
+@cache
+def parts(name: str) -> tuple[Any, ...]:
+    """What the apps bring of this part, in the order of django_rtq/extensions.py."""
+    paths = (getattr(extension, name) for extension in import_module("django_rtq.extensions").EXTENSIONS)
+    return tuple(import_string(path) for path in paths if path)
