@@ -1,4 +1,6 @@
-"""Django's e-mails in the background: EMAIL_BACKEND = "django_rtq.mail.EmailBackend".
+"""Django's e-mails in the background.
+
+EMAIL_BACKEND = "django_rtq.mail.EmailBackend"
 
 Each message is one job of the task `django_rtq.mail.send_email`, so each is retried, cancelled and found in the admin
 by itself. In a worker the real backend sends it: the one that RTQ["EMAIL"]["backend"] names or, with Django's MAILERS,

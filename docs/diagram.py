@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
+from html import escape
 from pathlib import Path
+from textwrap import wrap
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "django_rtq"
 PICTURE = ROOT / "docs/images/packages.svg"
+# Django or the docs look for these by their places: they lead to what does the work, or are the root.
+DOORS = {
+    *("admin", "apps", "broker", "extensions", "internal_tasks", "management", "middleware", "migrations", "models"),
+    *("exceptions", "pytest_plugin", "signals", "templatetags"),
+}
 
-WIDTH, ROW, BOX = 720, 46, 30
+WIDTH, ROW, BOX = 720, 82, 70
 STYLE = """\
     .page { fill: #ffffff }
     .box { fill: #f6f8fa; stroke: #57606a; stroke-width: 1.5 }
@@ -25,32 +33,41 @@ STYLE = """\
 
 
 def layers() -> list[list[str]]:
-    """The layers of the contract, from the top: the modules and packages in each."""
+    """The layers of the contract, from the top: the core and the apps in each."""
     listed = re.search(r"^layers = (\[.*?^\])", (ROOT / "pyproject.toml").read_text(), re.M | re.S)
     assert listed, "pyproject.toml has no layers"
-    named = [[name for name in re.findall(r"\w+", layer) if exists(name)] for layer in ast.literal_eval(listed[1])]
+    shown = [re.findall(r"\w+", layer) for layer in ast.literal_eval(listed[1])]
+    named = [[name for name in names if name not in DOORS and path_of(name)] for names in shown]
     return [names for names in named if names]
 
 
-def exists(name: str) -> bool:
-    """The contract may name modules that are optional."""
-    return any((ROOT / "django_rtq" / path).exists() for path in (name, f"{name}.py"))
+def path_of(name: str) -> Path | None:
+    """Where it is documented. The contract may name modules that are optional."""
+    found = (path for path in (PACKAGE / name / "__init__.py", PACKAGE / f"{name}.py") if path.exists())
+    return next(found, None)
+
+
+def sentence(name: str) -> str:
+    """What it is for: the first line of its docstring."""
+    path = path_of(name)
+    return str(ast.get_docstring(ast.parse(path.read_text()))).partition("\n")[0].removesuffix(".") if path else ""
 
 
 def label(name: str) -> str:
     """A package is shown with a slash behind its name."""
-    return f"{name}/" if (ROOT / "django_rtq" / name).is_dir() else name
+    return f"{name}/" if (PACKAGE / name).is_dir() else name
 
 
 def row(names: list[str], top: int) -> str:
-    """The boxes of one layer, centred."""
-    widths = [9 * len(label(name)) + 28 for name in names]
-    left = (WIDTH + 40 - sum(widths) - 16 * (len(names) - 1)) / 2
+    """The boxes of one layer, as wide as the picture."""
+    width = (WIDTH - 60 - 16 * (len(names) - 1)) / len(names)
     boxes = []
-    for name, width in zip(names, widths, strict=True):
-        boxes.append(f'  <rect class="box" x="{left:g}" y="{top}" width="{width}" height="{BOX}" rx="5"/>')
-        boxes.append(f'  <text x="{left + width / 2:g}" y="{top + 20}" text-anchor="middle">{label(name)}</text>')
-        left += width + 16
+    for number, name in enumerate(names):
+        left = 60 + number * (width + 16)
+        boxes.append(f'  <rect class="box" x="{left:g}" y="{top}" width="{width:g}" height="{BOX}" rx="5"/>')
+        boxes.append(f'  <text x="{left + 12:g}" y="{top + 20}">{label(name)}</text>')
+        for line, text in enumerate(wrap(sentence(name), int(width / 6.8))):
+            boxes.append(f'  <text class="small" x="{left + 12:g}" y="{top + 40 + 17 * line}">{escape(text)}</text>')
     return "\n".join(boxes)
 
 
@@ -61,14 +78,14 @@ def draw() -> str:
     rows = "\n".join(row(names, 24 + ROW * number) for number, names in enumerate(floors))
     described = "; ".join(" and ".join(names) for names in floors)
     return f"""\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" \
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH + 20} {height}" width="{WIDTH + 20}" height="{height}" role="img" \
 aria-labelledby="packages-title packages-desc">
   <title id="packages-title">Layers of the package django_rtq</title>
   <desc id="packages-desc">A module imports only modules of layers below its own. From the top: {described}.</desc>
   <style>
 {STYLE}
   </style>
-  <rect class="page" width="{WIDTH}" height="{height}"/>
+  <rect class="page" width="{WIDTH + 20}" height="{height}"/>
   <path class="line" d="M36 30V{height - 34}m-7 -12 7 12 7 -12"/>
   <text class="small" x="20" y="18">imports</text>
 {rows}

@@ -1,4 +1,7 @@
-"""The backend for django.tasks: TASKS = {"default": {"BACKEND": "django_rtq.backend.RTQBackend"}}."""
+"""The backend for django.tasks.
+
+TASKS = {"default": {"BACKEND": "django_rtq.backend.RTQBackend"}}
+"""
 
 from django_rtq.backend.backend import RTQBackend
 from django_rtq.backend.rtq_task import RTQTask, task

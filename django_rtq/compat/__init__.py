@@ -1,1 +1,1 @@
-"""For code that was written for another queue, and cannot be edited: apps from the package index."""
+"""Code that was written for Celery, and cannot be edited."""

@@ -1,4 +1,7 @@
-"""Monitoring of jobs with the tools of a project. What needs a package that may be missing is a module of its own."""
+"""Log lines, Prometheus, Sentry, OpenTelemetry.
+
+What needs a package that may be missing is a module of its own.
+"""
 
 from django_rtq.monitoring.log_records import JobLogFilter, add_job_fields
 

@@ -1,4 +1,4 @@
-"""For the tests of projects: collect jobs, run them at once, or run them from a private Redis.
+"""Jobs in the tests of projects: collected, run at once, or from a private Redis.
 
 Import it in tests only.
 """
