@@ -78,8 +78,8 @@ def draw() -> str:
     rows = "\n".join(row(names, 24 + ROW * number) for number, names in enumerate(floors))
     described = "; ".join(" and ".join(names) for names in floors)
     return f"""\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH + 20} {height}" width="{WIDTH + 20}" height="{height}" role="img" \
-aria-labelledby="packages-title packages-desc">
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH + 20} {height}" width="{WIDTH + 20}" height="{height}" \
+role="img" aria-labelledby="packages-title packages-desc">
   <title id="packages-title">Layers of the package django_rtq</title>
   <desc id="packages-desc">A module imports only modules of layers below its own. From the top: {described}.</desc>
   <style>
