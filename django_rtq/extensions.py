@@ -2,4 +2,11 @@
 
 from django_rtq.core.extension import Extension
 
-EXTENSIONS: list[Extension] = []
+EXTENSIONS: list[Extension] = [
+    Extension(  # databases
+        exactly_once="django_rtq.databases.exactly_once.ExactlyOnce",
+        outbox="django_rtq.databases.outbox_calls.OUTBOX",
+        relay="django_rtq.databases.relay.OutboxRelay",
+    ),
+    Extension(at_start="django_rtq.models.copy_schedules"),
+]

@@ -12,22 +12,23 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models, router, transaction
+from django.db import DatabaseError, connections, models, router, transaction
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of, places
 from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import get_config
+from django_rtq.core.migrating import with_advice
 from django_rtq.core.schedules import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.calls import check_call, client_name
 from django_rtq.core.tasks.options.kinds import QUEUE
-from django_rtq.databases import exactly_once, outbox
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class OutboxJob(models.Model):
     queue = models.CharField(max_length=100)
     task = models.CharField(max_length=255)
     job = models.TextField()  # JSON: the fields of NewJob or UniqueJob, or a NewWorkflow
-    format = models.PositiveSmallIntegerField(default=outbox.FORMAT)  # of `job`
+    format = models.PositiveSmallIntegerField(default=1)  # of `job`
     due_at = models.DateTimeField(db_index=True)  # when relays may take it
     attempts = models.PositiveIntegerField(default=0)  # of relays, that were refused
     error = models.TextField(blank=True, default="")  # of the last one
@@ -199,7 +200,7 @@ class CommittedJob(models.Model):
     result = models.TextField(null=True)  # noqa: DJ001 - JSON; "": not kept; NULL until the function has returned
 
     class Meta:
-        db_table = exactly_once.TABLE
+        db_table = "django_rtq_committedjob"
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -224,6 +225,21 @@ def sync_schedules(backend: str | None = None, *, is_dry_run: bool = False) -> i
     if failed is not None:
         raise failed
     return changed
+
+
+def copy_schedules(backend: str = "") -> None:
+    """Copy the schedules from the database to Redis before the schedulers start, which do not use the database.
+
+    Errors are only logged: running jobs must not need a database. All connections are closed afterwards.
+    """
+    try:
+        sync_schedules(backend)
+    except (DatabaseError, ImproperlyConfigured, BrokerError) as error:
+        text = with_advice(error, router.db_for_write(Schedule))
+        logger.info("could not copy the schedules from the database to Redis: %s", text)
+    finally:
+        connections.close_all()
+        get_broker(backend).close()
 
 
 @receiver([post_save, post_delete], sender=Schedule)

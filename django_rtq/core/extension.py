@@ -17,6 +17,11 @@ from django.utils.module_loading import import_string
 class Extension:
     """What an app brings. Each part is a dotted path: a process loads what it uses."""
 
+    at_start: str = ""  # (backend) -> None: before a worker or a scheduler starts
+    exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
+    outbox: str = ""  # Outbox of core/transactions/on_commit.py
+    relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
+
 
 @cache
 def parts(name: str) -> tuple[Any, ...]:

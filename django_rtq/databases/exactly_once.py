@@ -21,7 +21,7 @@ from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import running
 from django_rtq.core.jobs.log_fields import about_current_job
-from django_rtq.databases.migrating import advised
+from django_rtq.core.migrating import advised
 from django_rtq.exceptions import Bury, InvalidTask, PayloadError
 
 logger = logging.getLogger("django_rtq")
@@ -51,6 +51,8 @@ def database_option(owner: str, value: object, func: Callable[..., Any]) -> str:
 
 class ExactlyOnce:
     """What workers call for a task with exactly_once: the function in a transaction, unless it has committed before."""
+
+    database = staticmethod(database_option)
 
     def __init__(self, func: Callable[..., Any], task: str, alias: str) -> None:
         self._func = func

@@ -15,10 +15,10 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of, shard_of, shard_places
 from django_rtq.core.commands.command import Action, ActionCommand, Argument, Options
 from django_rtq.core.commands.output import Column, ago, as_json, count, one_line
+from django_rtq.core.migrating import with_advice
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.scheduler.status import ScheduleStatus, read_schedules
 from django_rtq.core.validation import did_you_mean
-from django_rtq.databases.migrating import with_advice
 from django_rtq.exceptions import BrokerError
 from django_rtq.models import Schedule, sync_schedules
 

@@ -13,10 +13,10 @@ from django_rtq.core.broker.brokers import open_broker
 from django_rtq.core.commands.command import QUEUES, RTQCommand
 from django_rtq.core.commands.worker_setup import (
     check_server,
-    copy_schedules,
     exit_on_signals,
     queue_names,
     show_logs,
+    start_apps,
     warn_about_unknown_queues,
 )
 from django_rtq.core.threads import Loop, stop_all
@@ -55,7 +55,7 @@ class Command(RTQCommand):
         for broker in brokers:
             check_server(broker)
             warn_about_unknown_queues(queues, broker.backend)
-            copy_schedules(broker.backend)
+            start_apps(broker.backend)
         logs.connect()
         for broker in brokers:
             loops += [Heartbeat(broker, queues, lambda: [], promotes=True), *scheduler_loops(broker, queues)]

@@ -110,10 +110,10 @@ class Command(RTQCommand):
         from django_rtq.core.broker.brokers import open_broker
         from django_rtq.core.commands.worker_setup import (
             check_server,
-            copy_schedules,
             exit_on_signals,
             queue_names,
             show_logs,
+            start_apps,
             tell_other_places,
             warn_about_small_pools,
             warn_about_unknown_queues,
@@ -147,7 +147,7 @@ class Command(RTQCommand):
             if options["queues"] is None:
                 warn_about_unserved_queues(broker, queues)
             if worker_options.scheduler:
-                copy_schedules(broker.backend)
+                start_apps(broker.backend)
             supervisor = Supervisor(broker, worker_options)
             supervisor.begin()
             code = supervisor.run()

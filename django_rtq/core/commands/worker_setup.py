@@ -10,24 +10,21 @@ from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from typing import NoReturn
 
-from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
-from django.db import DatabaseError, connections, router
+from django.db import connections
 
 from django_rtq.console.inspector.server_info import ask_server, problems_of
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of, places, shard_of
 from django_rtq.core.commands.command import WRONG_USAGE
 from django_rtq.core.commands.output import one_line
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import check_queue_name
+from django_rtq.core.extension import parts
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.core.validation import did_you_mean
 from django_rtq.core.worker.supervisor.wakeup import stop_signals
-from django_rtq.databases.migrating import with_advice
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
-from django_rtq.models import Schedule, sync_schedules
 
 logger = logging.getLogger("django_rtq")
 
@@ -146,19 +143,10 @@ def check_server(broker: Broker) -> None:
         logger.warning("%s", problem)
 
 
-def copy_schedules(backend: str = "") -> None:
-    """Copy the schedules from the database to Redis before the schedulers start, which do not use the database.
-
-    Errors are only logged: running jobs must not need a database. All connections are closed afterwards.
-    """
-    try:
-        sync_schedules(backend)
-    except (DatabaseError, ImproperlyConfigured, BrokerError) as error:
-        text = with_advice(error, router.db_for_write(Schedule))
-        logger.info("could not copy the schedules from the database to Redis: %s", text)
-    finally:
-        connections.close_all()
-        get_broker(backend).close()
+def start_apps(backend: str) -> None:
+    """What apps do before a worker or a scheduler starts."""
+    for start in parts("at_start"):
+        start(backend)
 
 
 def show_logs(verbosity: int) -> None:

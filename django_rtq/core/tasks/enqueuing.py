@@ -21,12 +21,12 @@ from django_rtq.core.handle import JobHandle
 from django_rtq.core.tasks.calls import CalledTask, new_job
 from django_rtq.core.tasks.options.uniqueness import OnConflict, Uniqueness
 from django_rtq.core.transactions.on_commit import (
+    away,
     defer,
     has_block,
     has_transaction,
     open_database,
-    outages,
-    store_instead,
+    outbox,
     warn_if_in_transaction,
 )
 from django_rtq.core.transactions.rules import OnCommit, database_to_await, ignores_transactions, integrations_wait
@@ -231,11 +231,12 @@ def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = Fal
         if not STORED.issuperset(answers):
             answers = _wait_for_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
     except (BrokerUnavailable, BrokerFull) as error:
-        if not store_instead(task.name, EnqueueCall(queue, jobs, backend=backend), error):
+        box = outbox()
+        if not box or not box.store_instead(task.name, EnqueueCall(queue, jobs, backend=backend), error):
             raise
         return [JobHandle(job.id, queue, backend=backend) for job in jobs]
-    if outages.places:
-        outages.end(EnqueueCall(queue, jobs, backend=backend))
+    if away and (box := outbox()):
+        box.end_outage(EnqueueCall(queue, jobs, backend=backend))
     if signals.job_enqueued.receivers:
         signals.send_enqueued(type(task), queue, task.name, _added(jobs, answers))
     return _handles(task, queue, jobs, answers)

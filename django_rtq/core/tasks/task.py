@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.core.conf.option import FLAG, Unfit, accepts, number, one_of, option, options_of, seconds
+from django_rtq.core.extension import parts
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import JobContext
@@ -43,7 +44,6 @@ from django_rtq.core.tasks.options.uniqueness import (
     Until,
 )
 from django_rtq.core.transactions.rules import OnCommit, database_to_await, named_database, outbox_database
-from django_rtq.databases.exactly_once import ExactlyOnce, database_option
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 
 if TYPE_CHECKING:
@@ -187,8 +187,9 @@ class Task(EnqueueMethods[P, R_co]):
             aliases=aliases_option(self.name, self.func, self.aliases),
             backoff=self._read_backoff(self.backoff),
             schedule=schedules_option(self.name, self.schedule),
-            exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
+        if self.exactly_once != "":
+            self._set(exactly_once=parts("exactly_once")[0].database(self.name, self.exactly_once, self.func))
         if self.batch is not None:
             from django_rtq.workflows.batches.declared import check_batch  # few projects use them
 
@@ -388,7 +389,7 @@ class Task(EnqueueMethods[P, R_co]):
         return self.using(on_commit=named_database(self.on_commit) or True)
 
     def _in_transaction(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        return ExactlyOnce(func, self.name, str(self.exactly_once)) if self.exactly_once else func
+        return parts("exactly_once")[0](func, self.name, str(self.exactly_once)) if self.exactly_once else func
 
     def _send(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
         """Enqueue jobs, inside of middleware if there is any. Raises what delay() raises."""

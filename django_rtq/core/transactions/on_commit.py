@@ -15,7 +15,6 @@ Warns while DEBUG is on about jobs that are sent although a transaction is open.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,59 +23,37 @@ from django.db import connections, transaction
 
 from django_rtq.core.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.core.broker.messages import EnqueueCall, is_refusal, queue_full
-from django_rtq.core.broker.task_backends import place_of, place_of_job, shard_of, view_backend
-from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.extension import parts
 from django_rtq.core.transactions.rules import outbox_database, written_database
-from django_rtq.databases.outbox import delete_or_log, outbox_lag, store
-from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, QueueFull
+from django_rtq.exceptions import BrokerError, QueueFull
 
 if TYPE_CHECKING:
     from django_rtq.core.broker.broker import Broker
 
 logger = logging.getLogger("django_rtq")
 _warned: set[str] = set()  # names of tasks for which a warning was logged
+#: The Redis servers, by place, that did not accept jobs when this process last sent some; only the outbox notes them.
+away: set[str] = set()
+on_brokers_forgotten.append(away.clear)
 
 
-class Outages:
-    """Redis servers that did not accept jobs when this process last sent some: of each it is logged once.
+class Outbox(Protocol):
+    """The rows of jobs that are committed and not known to be in Redis yet: RTQ["OUTBOX"]."""
 
-    Any thread may use it. A call with jobs for several shards does not say which of them failed: it is about all.
-    """
+    def store(self, alias: str, task: str, call: EnqueueCall) -> list[Any]:
+        """Insert a row for each job, in the open transaction. Returns the jobs as they are to be sent then."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.places: set[str] = set()
+    def delete(self, alias: str, job_ids: Sequence[str]) -> None:
+        """Delete rows of jobs that were sent. Raises nothing."""
 
-    def begins_with(self, call: EnqueueCall, error: Exception) -> bool:
-        """Whether this error is to be logged as a warning: it is of no outage, or of one that was not noticed yet."""
-        if not isinstance(error, BrokerUnavailable | BrokerFull):
-            return True
-        with self._lock:
-            places = _places_of(call)
-            is_new = self.places.isdisjoint(places)
-            self.places |= places
-        return is_new
+    def log_refused(self, calls: Sequence[tuple[EnqueueCall, Exception]]) -> None:
+        """Log that Redis did not accept jobs of a commit, which have rows."""
 
-    def end(self, call: EnqueueCall) -> None:
-        """Redis has answered this call. Logs what waits."""
-        with self._lock:
-            ended = sorted(self.places & _places_of(call))
-            self.places -= set(ended)
-        for place in ended:
-            with view_backend(place):
-                alias = outbox_database()
-                lag = None if alias is None or has_transaction(alias) else outbox_lag()
-                waits = f", and {lag.jobs} job(s) wait in the outbox for a relay" if lag and not lag.error else ""
-                where = "Redis" if shard_of(place) is None else f"Shard {shard_of(place)}"
-                logger.info("%s accepts jobs again%s", where, waits)
+    def store_instead(self, task: str, call: EnqueueCall, error: BrokerError) -> bool:
+        """Insert rows for jobs that Redis did not accept. False: a transaction is open, which may roll back."""
 
-
-def _places_of(call: EnqueueCall) -> set[str]:
-    return {place_of(place_of_job(call.backend, job.id)) for job in call.jobs}
-
-
-outages = Outages()
-on_brokers_forgotten.append(outages.places.clear)
+    def end_outage(self, call: EnqueueCall) -> None:
+        """Redis has answered this call, and some Redis had not accepted jobs before."""
 
 
 class Finish(Protocol):
@@ -103,33 +80,25 @@ def open_database(is_open: Callable[[str], bool] = has_transaction) -> str | Non
     return next(filter(is_open, (written_database(), *others)), None)
 
 
+def outbox() -> Outbox | None:
+    """The outbox, if the settings ask for one."""
+    return parts("outbox")[0] if outbox_database() is not None else None
+
+
 def defer(alias: str, task: str, call: EnqueueCall, finish: Finish) -> None:
     """Send the jobs when the open transaction commits, then call `finish` with the broker's answers.
 
     If that database has the outbox, they are rows of the transaction until then, and `finish` gets None if Redis did
     not accept them. Raises TransactionManagementError in a connection without autocommit and outside of atomic().
     """
-    is_stored = alias == outbox_database()
-    if is_stored:
-        call = call._replace(jobs=store(alias, task, call))
+    box: Outbox | None = parts("outbox")[0] if alias == outbox_database() else None
+    if box:
+        call = call._replace(jobs=box.store(alias, task, call))
     connection = connections[alias]
     earlier = next(filter(None, map(_deferred, reversed(connection.run_on_commit))), None)
     hooks = earlier.hooks if earlier else _Hooks()
-    transaction.on_commit(_Deferred(alias, call, finish, hooks, is_stored), using=alias)
+    transaction.on_commit(_Deferred(alias, call, finish, hooks, box), using=alias)
     hooks.latest = connection.run_on_commit
-
-
-def store_instead(task: str, call: EnqueueCall, error: BrokerError) -> bool:
-    """Insert rows for jobs that Redis did not accept. False: there is no outbox, or a transaction may roll back."""
-    alias = outbox_database()
-    if alias is None or has_transaction(alias):
-        return False
-    store(alias, task, call)
-    extra = about_jobs([job.id for job in call.jobs], task=task, queue=call.queue)
-    level = logging.WARNING if outages.begins_with(call, error) else logging.DEBUG
-    text = "Redis did not accept %d job(s) of %s; they wait in the outbox, as the next ones do: %s"
-    logger.log(level, text, len(call.jobs), task, error, extra=extra)
-    return True
 
 
 @dataclass(slots=True, eq=False)
@@ -150,7 +119,7 @@ class _Deferred:
     call: EnqueueCall
     finish: Finish
     hooks: _Hooks
-    is_stored: bool  # its jobs are in the outbox
+    outbox: Outbox | None  # where its jobs have rows
     is_done: bool = False
 
     def __call__(self) -> None:
@@ -185,18 +154,18 @@ def _send(calls: Sequence[_Deferred]) -> None:
             refused.append((deferred, answers))
             continue
         deferred.is_done = True
-        deferred.finish(answers, is_stored=deferred.is_stored)
+        deferred.finish(answers, is_stored=deferred.outbox is not None)
         jobs = deferred.call.jobs
         if full := queue_full(deferred.call.queue, jobs, answers):
             refused.append((deferred, full))
-        if deferred.is_stored:
+        if deferred.outbox:
             in_redis += [job.id for job, answer in zip(jobs, answers, strict=True) if not is_refusal(answer)]
-    if in_redis:
-        delete_or_log(calls[0].alias, in_redis)
-    if outages.places:
+    if in_redis and (box := calls[0].outbox):
+        box.delete(calls[0].alias, in_redis)
+    if away and (box := outbox()):
         for deferred in calls:
             if deferred.is_done:
-                outages.end(deferred.call)
+                box.end_outage(deferred.call)
     if refused:
         _leave_in_outbox(refused)
 
@@ -204,15 +173,13 @@ def _send(calls: Sequence[_Deferred]) -> None:
 def _leave_in_outbox(refused: Sequence[tuple[_Deferred, BrokerError | QueueFull]]) -> None:
     """Finish the calls that Redis has refused. Raises the first error of jobs that are not in the outbox."""
     for deferred, error in refused:
-        if not deferred.is_stored:
+        if not deferred.outbox:
             raise error
         if not deferred.is_done:
             deferred.is_done = True
             deferred.finish(None, is_stored=True)
-    extra = about_jobs([job.id for deferred, _ in refused for job in deferred.call.jobs])
-    told = [error for deferred, error in refused if outages.begins_with(deferred.call, error)]
-    text = "Redis did not accept the jobs of a transaction; they wait in the outbox, as the next ones do: %s"
-    logger.log(logging.WARNING if told else logging.DEBUG, text, (told or [refused[0][1]])[0], extra=extra)
+    if box := refused[0][0].outbox:
+        box.log_refused([(deferred.call, error) for deferred, error in refused])
 
 
 def _answers(calls: Sequence[_Deferred]) -> list[list[str] | BrokerError]:

@@ -33,7 +33,7 @@ def started(broker, monkeypatch):
             return 0
 
     monkeypatch.setattr("django_rtq.core.worker.supervisor.supervisor.Supervisor", Supervisor)
-    monkeypatch.setattr("django_rtq.core.commands.worker_setup.copy_schedules", lambda backend: None)
+    monkeypatch.setattr("django_rtq.core.commands.worker_setup.start_apps", lambda backend: None)
     return found
 
 

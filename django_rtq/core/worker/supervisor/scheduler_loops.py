@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
+from django_rtq.core.extension import parts
 from django_rtq.core.scheduler.scheduler import Scheduler
 from django_rtq.core.threads import Loop
 from django_rtq.core.transactions.rules import outbox_database
@@ -15,9 +16,7 @@ def scheduler_loops(broker: Broker, queues: Sequence[str]) -> list[Loop]:
     """The scheduler; the relay if there is an outbox; the watcher of incidents if a receiver is connected."""
     loops: list[Loop] = [Scheduler(broker, queues)]
     if alias := outbox_database():
-        from django_rtq.databases.relay import OutboxRelay
-
-        loops.append(OutboxRelay(broker, alias))
+        loops += [relay(broker, alias) for relay in parts("relay")]
     if signals.incident_opened.receivers or signals.incident_closed.receivers:
         from django_rtq.console.incidents.watcher import IncidentWatcher  # with it comes the inspector
 
