@@ -8,5 +8,6 @@ EXTENSIONS: list[Extension] = [
         outbox="django_rtq.databases.outbox_calls.OUTBOX",
         relay="django_rtq.databases.relay.OutboxRelay",
     ),
+    Extension(stored_workflow="django_rtq.workflows.store.make_stored"),
     Extension(at_start="django_rtq.models.copy_schedules"),
 ]

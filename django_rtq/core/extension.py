@@ -20,6 +20,7 @@ class Extension:
     at_start: str = ""  # (backend) -> None: before a worker or a scheduler starts
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
     outbox: str = ""  # Outbox of core/transactions/on_commit.py
+    stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.apps import apps
 from django.db import Error, connections, models
@@ -30,10 +30,6 @@ from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.core.jobs.job import made_ms, new_job_id
 from django_rtq.core.migrating import advised, with_advice
 from django_rtq.core.transactions.rules import outbox_database
-from django_rtq.exceptions import InvalidWorkflow
-
-if TYPE_CHECKING:
-    from django_rtq.workflows.store import NewWorkflow
 
 logger = logging.getLogger("django_rtq")
 
@@ -45,7 +41,6 @@ MOST_COUNTED = 100_000
 #: the changelog what to do with them.
 FORMAT = 1
 WORKFLOW_FORMAT = 2  # of a row with a whole workflow
-MOST_WORKFLOW_BYTES = 8_000_000  # databases limit what one statement may have: MariaDB's default is 16 MB
 
 AnyJob = NewJob | UniqueJob
 
@@ -108,24 +103,14 @@ def store(alias: str, task: str, call: EnqueueCall) -> list[AnyJob]:
     return stored
 
 
-def store_workflow(alias: str, flow: NewWorkflow, *, backend: str, queue: str) -> str:
-    """Insert a row for a workflow, in the open transaction if there is one. Returns its key.
+def store_text(alias: str, place: str, queue: str, name: str, text: str) -> str:
+    """Insert a row for what is no call of a task, in the open transaction if there is one. Returns its key.
 
-    Raises InvalidWorkflow if it is too large, and what the database raises.
+    Raises what the database raises.
     """
-    text, key = flow.as_text(), new_job_id()
-    if len(text) > MOST_WORKFLOW_BYTES:
-        raise InvalidWorkflow(
-            flow.id,
-            f"has {len(text):,} bytes, but the outbox takes {MOST_WORKFLOW_BYTES:,} at most. Make it in a job, whose "
-            "call goes through the outbox.",
-        )
-    due_at = database_now() + timedelta(seconds=GRACE_SECONDS)
+    key, due_at = new_job_id(), database_now() + timedelta(seconds=GRACE_SECONDS)
     try:
-        task = "workflow " + str(flow.fields["name"])
-        _insert(
-            alias, (key, place_of(place_of_job(backend, flow.id)), queue, task, text, WORKFLOW_FORMAT, due_at, 0, "")
-        )
+        _insert(alias, (key, place, queue, name, text, WORKFLOW_FORMAT, due_at, 0, ""))
     except Error as error:
         raise advised(error, alias) from error
     return key

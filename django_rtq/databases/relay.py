@@ -20,6 +20,7 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import EnqueueCall, queue_full
 from django_rtq.core.broker.task_backends import place_of
 from django_rtq.core.clocks import database_now
+from django_rtq.core.extension import parts
 from django_rtq.core.jobs.job import made_ms
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.migrating import with_advice
@@ -30,10 +31,8 @@ from django_rtq.exceptions import (
     BrokerFull,
     BrokerUnavailable,
     ConfigurationError,
-    InvalidWorkflow,
     QueueFull,
 )
-from django_rtq.workflows.store import NewWorkflow
 
 logger = logging.getLogger("django_rtq")
 
@@ -136,12 +135,12 @@ def _make_workflow(broker: Broker, row: _Row) -> Exception | None:
     """Store the workflow of a row, which may be there. Returns why not. Raises BrokerUnavailable and BrokerFull."""
     try:
         place_of(row.backend)
-        answer, _ = broker.workflows.make(NewWorkflow.read(row.job), broker.register_queues)
+        parts("stored_workflow")[0](broker, row.task, row.job)
     except (BrokerUnavailable, BrokerFull):
         raise
     except (ValueError, ConfigurationError, BrokerError, QueueFull) as problem:
         return problem
-    return InvalidWorkflow(row.task, "has an id that another workflow has, by chance.") if answer == "taken" else None
+    return None
 
 
 def _without_ended(

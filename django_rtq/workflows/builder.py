@@ -20,7 +20,7 @@ from django.db import transaction
 
 from django_rtq.core.broker.brokers import broker_of
 from django_rtq.core.broker.messages import NewJob
-from django_rtq.core.broker.task_backends import place_of_job
+from django_rtq.core.broker.task_backends import place_of, place_of_job
 from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.core.jobs.job import new_workflow_id, shard_in
 from django_rtq.core.jobs.serializer import ResultOf
@@ -36,7 +36,7 @@ from django_rtq.core.tasks.enqueuing import (
 from django_rtq.core.tasks.task import CalledWorkflow, Task, send_through_middleware, uses_middleware
 from django_rtq.core.transactions.on_commit import has_transaction
 from django_rtq.core.transactions.rules import OnCommit, outbox_database
-from django_rtq.databases.outbox import delete_or_log, store_workflow
+from django_rtq.databases.outbox import delete_or_log, store_text
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.results import StepResults, references_in
@@ -56,6 +56,7 @@ MOST_ROOMS = 500  # clients for which is looked whether their jobs fit
 PART = 500  # members that one call of a script enqueues
 PART_BYTES = 250_000  # of calls, more than one in a part
 MIDDLEWARE_AT_ONCE = 10_000  # calls
+MOST_BYTES_IN_OUTBOX = 8_000_000  # databases limit what one statement may have: MariaDB's default is 16 MB
 OnDead = Literal["block", "cancel", "go_on"]
 
 P = ParamSpec("P")
@@ -431,8 +432,16 @@ class WorkflowBuilder(StepCollector):
             logger.warning("Redis did not accept workflow %s, which waits in the outbox: %s", self.id, error)
 
     def _insert(self, alias: str, new: NewWorkflow) -> str:
-        backend = self._backend or ""
-        return store_workflow(alias, new, backend=backend, queue=broker_of(backend).config.default_queue)
+        """Insert a row into the outbox. Returns its key. Raises InvalidWorkflow, and what the database raises."""
+        backend, text = self._backend or "", new.as_text()
+        if len(text) > MOST_BYTES_IN_OUTBOX:
+            raise InvalidWorkflow(
+                self.id,
+                f"has {len(text):,} bytes, but the outbox takes {MOST_BYTES_IN_OUTBOX:,} at most. Make it in a job, "
+                "whose call goes through the outbox.",
+            )
+        queue, place = broker_of(backend).config.default_queue, place_of(place_of_job(backend, self.id))
+        return store_text(alias, place, queue, f"workflow {self.name}", text)
 
     def _store_committed(self, alias: str, new: NewWorkflow, row: str) -> None:
         """Store it after the commit. `row`: its key in the outbox, "" if it is not there: then it raises what fails."""

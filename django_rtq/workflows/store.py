@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain, groupby, pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_rtq.core import signals
 from django_rtq.core.broker.cancelling import cancel_call, wake_supervisor_of
@@ -32,8 +32,11 @@ from django_rtq.core.broker.settlement import WORKFLOW_PART
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.job import is_member
 from django_rtq.core.jobs.outcome import read_outcome
-from django_rtq.exceptions import BrokerError, BrokerUnavailable, QueueFull
+from django_rtq.exceptions import BrokerError, BrokerUnavailable, InvalidWorkflow, QueueFull
 from django_rtq.workflows.steps.store import Holder
+
+if TYPE_CHECKING:
+    from django_rtq.core.broker.broker import Broker
 
 logger = logging.getLogger("django_rtq")
 
@@ -111,6 +114,13 @@ class NewWorkflow:
         except TypeError as error:
             raise ValueError("The text has not the fields of a workflow.") from error
         return cls(id=flow, key=key, fields=fields, parts=parts, rooms=rooms, token=token)
+
+
+def make_stored(broker: Broker, name: str, text: str) -> None:
+    """Make the workflow of a row of the outbox, unless it was made. Raises BrokerError, ValueError and QueueFull."""
+    answer, _ = broker.workflows.make(NewWorkflow.read(text), broker.register_queues)
+    if answer == "taken":
+        raise InvalidWorkflow(name, "has an id that another workflow has, by chance.")
 
 
 ANY_CLIENT = "\n"

@@ -139,7 +139,7 @@ def test_without_a_row_the_error_comes_after_the_commit(with_options):
 
 
 def test_one_that_is_too_large_is_refused_at_once(redis, monkeypatch):
-    monkeypatch.setattr(outbox, "MOST_WORKFLOW_BYTES", 100)
+    monkeypatch.setattr("django_rtq.workflows.builder.MOST_BYTES_IN_OUTBOX", 100)
 
     with pytest.raises(InvalidWorkflow, match="Make it in a job"):
         make_in_transaction()
