@@ -18,7 +18,9 @@ class Extension:
     """What an app brings. Each part is a dotted path: a process loads what it uses."""
 
     at_start: str = ""  # (backend) -> None: before a worker or a scheduler starts
+    chores: str = ""  # (Broker, queues) -> list[Chore] of core/worker/supervisor/heartbeat.py
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
+    limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
     outbox: str = ""  # Outbox of core/transactions/on_commit.py
     stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox

@@ -7,17 +7,23 @@ small hashes are kept from being small: D103.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django_rtq.core.broker.keys import Keys, QueueKeys
 from django_rtq.core.broker.redis.client import RedisClient, as_dict, clock_ms
-from django_rtq.core.broker.redis.commands import Command, checked
+from django_rtq.core.broker.redis.commands import Argument, Command, checked
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.core.conf.config import Config
 from django_rtq.core.conf.queue_options import LIMIT_KINDS
+
+if TYPE_CHECKING:
+    from django_rtq.core.broker.broker import Broker
+
+logger = logging.getLogger("django_rtq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +71,9 @@ class LimitStore:
             return  # no client is blocked
         self._check_blocked(keys)
 
-    def settings_command(self, queue: str) -> Command | None:
-        """What a producer sends when it uses a queue first: its settings hold until a worker stores its own.
-
-        None: the settings have no limits for the queue.
-        """
-        entries = self._entries(queue)
-        stamp = Stamp(0, self.digest(queue), "").text
-        return self._apply_command(queue, "", stamp, entries) if entries else None
+    def settings_command(self, queue: str) -> Command:
+        """What a producer sends when it uses a queue first: its settings hold until a worker stores its own."""
+        return self._apply_command(queue, "", Stamp(0, self.digest(queue), "").text, self._entries(queue))
 
     def apply_settings(self, queue: str, started_ms: int, latest_version: str) -> bool:
         """Store the limits of RTQ["QUEUES"] of a worker. False: those of another worker hold, which differ."""
@@ -127,6 +128,8 @@ class SettingsKeeper:
     would take the limits of a deploy back.
     """
 
+    name = "keeping limits"  # a Chore of the heartbeat
+
     def __init__(self, store: LimitStore, keys: Keys, config: Config, queues: Sequence[str]) -> None:
         self.overruled: list[str] = []  # queues for which other settings hold
         self._store = store
@@ -136,22 +139,32 @@ class SettingsKeeper:
         self._version_ms = 4 * int(config.lease_seconds * 1000)  # as long as workers that run report theirs
         self._digests = {queue: store.digest(queue) for queue in queues}
         self._started_ms = 0
-        self._replies: list[Any] = []
 
     @property
-    def commands(self) -> list[Command]:
-        """What it has to know. The replies are for read()."""
+    def reads(self) -> list[Command]:
+        """What it has to know. The replies are for do()."""
         default = self._keys.of(self._default_queue)
         stamps: Command = ("MGET", *(self._keys.of(queue).settings_stamp for queue in self._digests))
         return [("TIME",), ("LINDEX", default.deploys, 0), ("HGETALL", default.versions), stamps]
 
-    def read(self, replies: list[Any]) -> None:
-        """Take the replies for the next keep()."""
-        self._replies = replies
+    @property
+    def info(self) -> dict[str, Argument]:
+        """What people see of the workers."""
+        return {"other_limits": ",".join(self.overruled)} if self.overruled else {}
 
-    def keep(self) -> None:
+    def do(self, replies: list[Any], until: float) -> None:
         """Store the limits that should be stored and are not. Raises BrokerError."""
-        time, deploy, versions, stamps = checked(self._replies)
+        before = set(self.overruled)
+        self._keep_all(*checked(replies))
+        for queue in self.overruled:
+            if queue not in before:
+                logger.warning(
+                    'queue %s: the limits in RTQ["QUEUES"] of this worker do not hold, because a worker with other '
+                    "settings started later or has the latest version of the project",
+                    queue,
+                )  # fmt: skip
+
+    def _keep_all(self, time: Any, deploy: bytes | None, versions: Any, stamps: list[Any]) -> None:
         now_ms, latest = clock_ms(time), (deploy or b"").partition(b" ")[2]
         if int(as_dict(versions).get(latest, 0)) < now_ms - self._version_ms:
             latest = b""  # it does not run any more
@@ -169,6 +182,11 @@ class SettingsKeeper:
         if stored is not None and not own.wins_over(stored, latest):
             return stored.digest == digest
         return self._store.apply_settings(queue, self._started_ms, latest)
+
+
+def chores(broker: Broker, queues: Sequence[str]) -> list[SettingsKeeper]:
+    """What the heartbeat does for limits."""
+    return [SettingsKeeper(broker.limits, broker.keys, broker.config, queues)]
 
 
 def _text(limits: Mapping[str, Any]) -> str:

@@ -37,11 +37,11 @@ from django_rtq.core.broker.stored_format import check_format, format_commands, 
 from django_rtq.core.broker.task_backends import in_settings
 from django_rtq.core.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers, worker_info_commands
 from django_rtq.core.conf.config import Config, check_redis_is_allowed
+from django_rtq.core.extension import parts
 from django_rtq.core.jobs.job import PARK_SECONDS, Job, made_ms
 from django_rtq.core.jobs.record import Header, read_head, read_record, write_record
 from django_rtq.core.threads import shared_property
 from django_rtq.exceptions import BrokerError, BrokerFull
-from django_rtq.limits.store import LimitStore, SettingsKeeper
 from django_rtq.workflows.store import Advance, WorkflowStore, read_advance, read_finished
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes l
 RENEWED_AT_ONCE = 100  # queues in which one call renews leases
 TENDED_IN_A_LEASE = 15  # how often a queue is tended at most, however many supervisors there are
 LARGE_CHARACTERS = 4000  # bodies that Lua does not join with their headers
+NOTHING: Mapping[str, Sequence[Command]] = {}
 MAX_WAIT_SECONDS = 30.0  # of one blocking command of a caller that waits; then it asks again: the token may be lost
 
 
@@ -85,7 +86,6 @@ class Broker:
         self.config = config
         self.redis = RedisClient(self.connection_settings.command_pool(role=role))
         self.keys = Keys(config.prefix, in_cluster=self.connection_settings.cluster is not None)
-        self.limits = LimitStore(self.redis, self.keys, config)
         self._registered_queues: set[str] = set()
         self._plain_queues: set[str] = set()  # those of them that were not seen to have max_waiting
         self._replicas: Replicas | None = None
@@ -97,6 +97,11 @@ class Broker:
         self._data_id = ""  # of the data in Redis, as the last heartbeat found it
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
         self.workflows = WorkflowStore(self.redis, self.keys, config)
+
+    @shared_property
+    def limits(self) -> Any:
+        """The LimitStore."""
+        return parts("limits")[0](self.redis, self.keys, self.config)
 
     @shared_property
     def async_redis(self) -> AsyncRedisClient:
@@ -202,7 +207,7 @@ class Broker:
     def _register_queues(self, names: Sequence[str]) -> Steps[None]:
         for name in names:
             self.keys.of(name)  # raises InvalidTask: a name that is in the list stays there
-        limits = [command for name in names if (command := self.limits.settings_command(name))]
+        limits = [self.limits.settings_command(name) for name in names if self.config.queue(name).has_limits]
         added: Command = ("SADD", self.keys.queues, *names)
         hello, _, stored_format, *replies = yield [("HELLO",), *format_commands(self.keys), added, *limits]
         check_server_mode(hello, self.redis.in_settings, in_cluster=self.keys.in_cluster)
@@ -424,13 +429,13 @@ class Broker:
         workers: Mapping[str, WorkerInfo],
         *,
         promote: bool,
-        keeper: SettingsKeeper | None = None,
+        reads: Mapping[str, Sequence[Command]] = NOTHING,
     ) -> HeartbeatResult:
         """What a supervisor does every few seconds before anything else, in one round trip.
 
         It renews the leases of its workers, stores what the admin shows of them, reads the version of the stored
-        schedules, notices when Redis has lost its data, reads what the `keeper` has to know, and says what there is to
-        do, such as the queues that nobody has tended lately: see tend(). Raises FormatMismatch.
+        schedules, notices when Redis has lost its data, sends what chores of apps have to know (`reads`), and says what
+        there is to do, such as the queues that nobody has tended lately: see tend(). Raises FormatMismatch.
         """
         # First: a caller that cancels a running job asks the script, then reads here which supervisor to wake. If the
         # info came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
@@ -441,8 +446,8 @@ class Broker:
         packet.add("queues", ("SADD", self.keys.queues, *queues))
         packet.add("schedules", self.schedules.version_command)
         packet.add("format", *format_commands(self.keys))
-        if keeper:
-            packet.add("keeper", *keeper.commands)
+        for chore, commands in reads.items():
+            packet.add(chore, *commands)
         # A full server refuses the info, but no script.
         replies = packet.replies(self.redis.execute_each(packet.commands, resend=True))
         self._watch_data(check_format(replies["format"][-1], self.keys))
@@ -450,8 +455,6 @@ class Broker:
         (version,) = replies["schedules"]
         if not isinstance(version, BrokerError):  # the scheduler says so if it is
             self.schedules.set_version(version)
-        if keeper:
-            keeper.read(replies["keeper"])
         return HeartbeatResult(
             seconds=earliest_seconds(renewed),
             expired=[queue for queue, (left, *_) in zip(queues, renewed, strict=True) if left == 0],
@@ -460,6 +463,7 @@ class Broker:
             due=[queue for queue, (*_, has_due, _) in zip(queues, renewed, strict=True) if has_due],
             repairs={queue: start for queue, (*_, start) in zip(queues, renewed, strict=True) if start >= 0},
             has_members=bool(replies["traces"][0]),
+            replies={chore: replies[chore] for chore in reads},
         )
 
     def tend(self, beat: HeartbeatResult) -> tuple[dict[str, list[str]], dict[str, int], list[BrokerError]]:

@@ -186,6 +186,7 @@ class HeartbeatResult(NamedTuple):
     due: list[str]  # queues in which there is something to promote
     repairs: dict[str, int]  # queue -> the lane from which on its lanes are to be repaired
     has_members: bool = False  # workflows may have to hear of members that have ended, or have parts to start
+    replies: dict[str, list[Any]] = {}  # by chore: to what it has to know
 
 
 def read_cancel_requests(renewed: Iterable[Any]) -> list[CancelRequest]:

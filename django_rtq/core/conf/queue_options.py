@@ -236,6 +236,11 @@ class QueueConfig:
         """The limits of the queue itself, by name."""
         return {name: value for name in QUEUE_LIMITS if (value := getattr(self, name)) not in (None, "jobs")}
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether the settings have any for the queue or its clients."""
+        return bool(self.limits or self.client or any(self.clients.values()))
+
 
 _OPTIONS = {name: declared.kind for name, declared in options_of(QueueConfig).items()}
 

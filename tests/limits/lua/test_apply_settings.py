@@ -30,11 +30,10 @@ def started_worker(broker, version=None, **options):
 
 def beat(broker, keeper):
     """What it does with each heartbeat."""
-    time, *replies = broker.redis.execute(keeper.commands)
+    time, *replies = broker.redis.execute(keeper.reads)
     # Two workers of a test would start in one millisecond.
     seconds, micros = time
-    keeper.read([(seconds, int(micros) + 1000 * keeper._started_ms_of_test), *replies])
-    keeper.keep()
+    keeper.do([(seconds, int(micros) + 1000 * keeper._started_ms_of_test), *replies], until=0.0)
 
 
 def apply_call(broker, expected):

@@ -14,22 +14,22 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from django_rtq import __version__
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import CancelRequest, HeartbeatResult
-from django_rtq.core.broker.redis.commands import Argument
+from django_rtq.core.broker.redis.commands import Argument, Command
 from django_rtq.core.broker.stored_format import check_types
 from django_rtq.core.conf.config import project_name
+from django_rtq.core.extension import parts
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop
 from django_rtq.core.worker.memory import memory_bytes
 from django_rtq.core.worker.shared_entries import Revoked
 from django_rtq.core.worker.shared_memory import MAX_NAME_BYTES, SharedState
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
-from django_rtq.limits.store import SettingsKeeper
 
 T = TypeVar("T")
 logger = logging.getLogger("django_rtq")
@@ -39,6 +39,23 @@ START_SECONDS = 0.04  # until the next heartbeat while a process has not signed 
 SWEEP_SECONDS = 1.0  # until the next one while a workflow has jobs that wait to be started, or to be cancelled
 MAX_CHORE_SECONDS = 1.0  # after which a heartbeat leaves what remains to the next one; less where leases are short
 LiveProcesses = Callable[[], Sequence[tuple[int, SharedState]]]  # process id and shared memory of each
+
+
+class Chore(Protocol):
+    """What an app does with each heartbeat. What fails is logged, and stops nothing else."""
+
+    name: str
+
+    @property
+    def reads(self) -> Sequence[Command]:
+        """What it has to know. The replies are for do()."""
+
+    def do(self, replies: list[Any], until: float) -> object:
+        """Do it, until a moment (time.monotonic()) at the most. True: it goes on soon."""
+
+    @property
+    def info(self) -> Mapping[str, Argument]:
+        """What people see of the workers."""
 
 
 class Heartbeat(Loop):
@@ -68,9 +85,11 @@ class Heartbeat(Loop):
         self._on_cancel_requests = on_cancel_requests
         self._supervisor_info = supervisor_info
         self._chore_seconds = min(MAX_CHORE_SECONDS, lease / 4 - self._interval / 2)
+        self._of_apps: list[Chore] = [chore for chores in parts("chores") for chore in chores(broker, queues)]
         #: What comes after the duties, each until a moment (time.monotonic()): True if it goes on soon.
         self._chores: dict[str, Callable[[HeartbeatResult, float], object]] = {
             "promotion and repairs": self._tend,
+            **{chore.name: partial(_do, chore) for chore in self._of_apps},
             "workflows": self._sweep_workflows,
             "lost jobs of workflows": self._compare_workflows,
             "other projects": self._warn_of_other_projects,
@@ -85,7 +104,6 @@ class Heartbeat(Loop):
         self.on_mismatch: Callable[[], None] = lambda: None
         self._host, self._pid = socket.gethostname(), os.getpid()
         self._compared_at = time.monotonic()
-        self._keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
 
     def begin(self) -> None:
         """A first heartbeat, before there are processes. An outage is no error: the worker will wait for Redis.
@@ -101,14 +119,15 @@ class Heartbeat(Loop):
             return
 
     def tick(self) -> float:
-        """Renew, reclaim if a lease has expired, keep the limits; then the chores. What fails stops nothing else."""
+        """Renew, reclaim if a lease has expired; then the chores. What fails stops nothing else."""
         started, processes = time.monotonic(), self._processes()
         # Read before the infos: a process that takes its name during this tick is in the next one, which comes soon.
         interval = self._interval if all(shared.worker for _, shared in processes) else START_SECONDS
         self._apart("signing on", self._update_stand_in)
         infos = self._infos(processes)
         try:
-            result = self._broker.heartbeat(self._queues, infos, promote=self._promotes, keeper=self._keeper)
+            reads = {chore.name: chore.reads for chore in self._of_apps}
+            result = self._broker.heartbeat(self._queues, infos, promote=self._promotes, reads=reads)
         except FormatMismatch as error:
             self.mismatch = error
             self.on_mismatch()
@@ -119,7 +138,6 @@ class Heartbeat(Loop):
             interval = interval if earliest is None else min(interval, earliest + 0.01)
         if not result.expired and result.seconds is not None:
             interval = min(interval, result.seconds + 0.01)
-        self._apart("keeping limits", self._keep_limits)
         self._apart("cancelling jobs", partial(self._on_cancel_requests, result.cancel_requests))
         until = time.monotonic() + self._chore_seconds
         for name, chore in [*self._chores.items()]:
@@ -178,17 +196,6 @@ class Heartbeat(Loop):
                 'other. Set another RTQ["PREFIX"] or database in one of the projects.',
                 self._broker.config.prefix, ", ".join(others),
             )  # fmt: skip
-
-    def _keep_limits(self) -> None:
-        before = set(self._keeper.overruled)
-        self._keeper.keep()
-        for queue in self._keeper.overruled:
-            if queue not in before:
-                logger.warning(
-                    'queue %s: the limits in RTQ["QUEUES"] of this worker do not hold, because a worker with other '
-                    "settings started later or has the latest version of the project",
-                    queue,
-                )  # fmt: skip
 
     def _reclaim(self, queue: str) -> float | None:
         seconds, taken = self._broker.reclaim(queue)
@@ -256,8 +263,8 @@ class Heartbeat(Loop):
         }
         if project := project_name():
             info["project"] = project
-        if self._keeper.overruled:
-            info["other_limits"] = ",".join(self._keeper.overruled)
+        for chore in self._of_apps:
+            info |= chore.info
         if version := self._broker.config.version:
             info["project_version"] = version
         return info
@@ -280,6 +287,10 @@ class Heartbeat(Loop):
         if claimed_at:
             info["claim_seconds"] = f"{time.monotonic() - claimed_at:.3f}"
         return info
+
+
+def _do(chore: Chore, result: HeartbeatResult, until: float) -> object:
+    return chore.do(result.replies[chore.name], until)
 
 
 def _looks_frozen(shared: SharedState) -> bool:

@@ -235,7 +235,7 @@ def test_a_full_server_keeps_nobody_from_taking_back_jobs(redis, broker, heartbe
     assert place_of(redis, job) == "lane:0:"
 
 
-CHORES = ["promotion and repairs", "workflows", "lost jobs of workflows", "other projects"]
+CHORES = ["promotion and repairs", "keeping limits", "workflows", "lost jobs of workflows", "other projects"]
 
 
 def test_each_chore_is_tried(heartbeat):
@@ -253,7 +253,7 @@ def test_workflows_are_compared_with_their_jobs_once_in_a_lease(broker, heartbea
 
 
 @pytest.mark.parametrize("error", [RuntimeError("bug"), BrokerFull("no room"), BrokerUnavailable("too slow")])
-@pytest.mark.parametrize("failing", [*CHORES, "limits", "cancelling", "signing on", "reclaiming"])
+@pytest.mark.parametrize("failing", [*CHORES, "cancelling", "signing on", "reclaiming"])
 def test_what_fails_stops_nothing_else_and_is_logged_once(
     redis, broker, heartbeat, shared, monkeypatch, caplog, failing, error
 ):
@@ -262,12 +262,12 @@ def test_what_fails_stops_nothing_else_and_is_logged_once(
     def fail(*args):
         raise error
 
-    for name in ["limits", "cancelling", "signing on", *CHORES]:
+    for name in ["cancelling", "signing on", *CHORES]:
         act = fail if name == failing else (lambda *args, name=name: done.add(name))
         if name in CHORES:
             monkeypatch.setitem(heartbeat._chores, name, act)
         else:
-            attribute = {"limits": "_keep_limits", "cancelling": "_on_cancel_requests"}.get(name, "_update_stand_in")
+            attribute = {"cancelling": "_on_cancel_requests"}.get(name, "_update_stand_in")
             monkeypatch.setattr(heartbeat, attribute, act)
     reclaim = broker.reclaim
     if failing == "reclaiming":
@@ -282,7 +282,7 @@ def test_what_fails_stops_nothing_else_and_is_logged_once(
         heartbeat.tick()
 
     assert shared.renewed_at > 0
-    assert done == {"limits", "cancelling", "signing on", *CHORES} - {failing}
+    assert done == {"cancelling", "signing on", *CHORES} - {failing}
     assert is_queued(redis, "low", jobs["low"])
     assert is_queued(redis, QUEUE, jobs[QUEUE]) is (failing != "reclaiming")
     assert [record.levelname for record in caplog.records if "others go on" in record.getMessage()] == ["ERROR"]
