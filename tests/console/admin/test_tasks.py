@@ -11,8 +11,8 @@ from django_rtq.console.admin.pages import tasks
 from django_rtq.core.broker.histogram import bucket_of
 from django_rtq.core.tasks import registry
 from tests.console.admin.conftest import MAIL, body, text
+from tests.console.lua.test_filter_jobs import bury
 from tests.console.lua.test_task_metrics import tell
-from tests.core.broker.test_filter_jobs import bury
 from tests.support.jobs import QUEUE, queued_job, scheduled_job
 
 LIST = "/admin/django_rtq/registeredtask/"

@@ -5,8 +5,8 @@ import pytest
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.conftest import NOTE, body
 from tests.console.browser.test_pages import overflow
+from tests.console.lua.test_filter_jobs import bury
 from tests.console.lua.test_task_metrics import tell
-from tests.core.broker.test_filter_jobs import bury
 from tests.support.jobs import QUEUE, queued_job
 
 OVERVIEW = "/admin/django_rtq/queue/"

@@ -7,7 +7,7 @@ import pytest
 from django_rtq.console.inspector import shared_overview
 from django_rtq.console.inspector.overview import OverviewReader
 from django_rtq.exceptions import BrokerUnavailable
-from tests.core.broker.test_time_series import set_counters
+from tests.console.lua.test_time_series import set_counters
 from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, scheduled_job
 
 QUEUES = [f"queue-{number}" for number in range(12)]

@@ -7,7 +7,7 @@ import pytest
 
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.metrics.time_series import TimeSeriesReader
-from tests.core.broker.test_time_series import set_counters
+from tests.console.lua.test_time_series import set_counters
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.server_clock import minute_with_time_left
 

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.core.scheduler.scheduler import Scheduler
-from tests.core.broker.test_time_series import set_counters
+from tests.console.lua.test_time_series import set_counters
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.single_steps import roll_up
 

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.console.inspector.clients import client_list, queue_clients
 from django_rtq.console.inspector.clients.client_states import Shares
-from tests.core.broker.test_client_states import count_runs
+from tests.console.lua.test_client_states import count_runs
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, retrying_job, scheduled_job
 
 

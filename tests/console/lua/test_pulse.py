@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker.scripts import SCRIPTS
-from tests.core.broker.test_time_series import set_counters
+from tests.console.lua.test_time_series import set_counters
 from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, scheduled_job
 from tests.support.server_clock import minute_with_time_left
 from tests.support.snapshots import snapshot

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.core.broker.test_client_metrics import serve
+from tests.console.lua.test_client_metrics import serve
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import snapshot
 

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.console.inspector.jobs import dead_letters
 from django_rtq.core.broker.scripts import SCRIPTS
-from tests.core.broker.test_filter_jobs import bury
+from tests.console.lua.test_filter_jobs import bury
 from tests.support.jobs import QUEUE, dead_job
 
 
