@@ -10,7 +10,6 @@ from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.core import logs
-from django_rtq.core.broker.brokers import finders_in_tests
 from django_rtq.core.checks import (
     check_commits,
     check_databases,
@@ -49,15 +48,8 @@ class RTQConfig(AppConfig):
         django_checks.register(check_tables, django_checks.Tags.database)
         if uses_task_backend():
             import_module("django_rtq.backend")  # for the tasks of django.tasks in modules that are not imported here
-        finders_in_tests.append(_find_in_tests)
         autodiscover_modules(*task_modules())
         if sys.argv[1:2] == ["shell"]:
             import_module("django_rtq.models").leave_out_of_shell()
         if "django.core.wsgi" in sys.modules or "django.core.asgi" in sys.modules:
             import_module("django_rtq.core.broker.broker")  # no request of this process waits for imports
-
-
-def _find_in_tests(mode: str) -> Any:
-    from django_rtq.testing.suite import find_broker  # not outside of tests
-
-    return find_broker(mode)

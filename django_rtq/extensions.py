@@ -8,6 +8,7 @@ EXTENSIONS: list[Extension] = [
         outbox="django_rtq.databases.outbox_calls.OUTBOX",
         relay="django_rtq.databases.relay.OutboxRelay",
     ),
+    Extension(broker_in_tests="django_rtq.testing.suite.find_broker"),
     Extension(limits="django_rtq.limits.store.LimitStore", chores="django_rtq.limits.store.chores"),
     Extension(stored_workflow="django_rtq.workflows.store.make_stored"),
     Extension(at_start="django_rtq.models.copy_schedules"),

@@ -18,6 +18,7 @@ class Extension:
     """What an app brings. Each part is a dotted path: a process loads what it uses."""
 
     at_start: str = ""  # (backend) -> None: before a worker or a scheduler starts
+    broker_in_tests: str = ""  # (RTQ["TEST"]) -> Broker: what takes its place
     chores: str = ""  # (Broker, queues) -> list[Chore] of core/worker/supervisor/heartbeat.py
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits

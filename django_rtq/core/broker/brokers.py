@@ -16,13 +16,13 @@ from django.dispatch import receiver
 
 from django_rtq.core.broker.task_backends import config_of, place_of, shard_numbers, viewed_backend
 from django_rtq.core.conf.config import mode_of_tests
+from django_rtq.core.extension import parts
 
 if TYPE_CHECKING:
     from django_rtq.core.broker.broker import Broker
 
 _brokers: dict[str, Broker] = {}  # of get_broker(), by the name of their Redis
 _substitutes: list[Broker | None] = []
-finders_in_tests: list[Callable[[str], Broker]] = []  # of what takes the place of brokers, by RTQ["TEST"]
 on_brokers_forgotten: list[Callable[[], object]] = []  # caches of what has a broker
 
 
@@ -40,8 +40,9 @@ def broker_of(backend: str) -> Broker:
     if _substitutes:
         if _substitutes[-1] is not None:
             return _substitutes[-1]
-    elif finders_in_tests and (mode := mode_of_tests()):
-        return finders_in_tests[-1](mode)
+    elif mode := mode_of_tests():
+        found: Broker = parts("broker_in_tests")[0](mode)
+        return found
     place = place_of(backend)
     return _brokers.get(place) or _brokers.setdefault(place, open_broker(place, role="client"))
 
