@@ -8,7 +8,6 @@ import pytest
 from django.test import override_settings
 from hypothesis import HealthCheck, settings
 
-from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from hatch_build import compile_catalogs
 from testproject.mariadb_server import MariaDBUnavailable, PrivateMariaDB
@@ -144,7 +143,7 @@ def broker(rtq_settings):
 @pytest.fixture
 def inspector(broker):
     """The inspector of this process."""
-    return get_inspector()
+    return pytest.importorskip("django_rtq.console.inspector.inspector").get_inspector()
 
 
 # What holds for a database is proved on SQLite, and with RTQ_DATABASES=all, as in CI, on all of these.

@@ -9,7 +9,6 @@ from django.db import OperationalError, connection
 from django.utils import timezone, translation
 
 from django_rtq import constant, task
-from django_rtq.monitoring import JobLogFilter
 from tests.app import journal
 
 AT_ONCE = constant(0)
@@ -56,6 +55,8 @@ async def alog_fields(name):
 
 
 def logged_fields():
+    from django_rtq.monitoring import JobLogFilter  # the other tasks need only the core
+
     record = logging.makeLogRecord({})
     JobLogFilter().filter(record)
     return [record.job_id, record.task, record.queue, record.client, record.attempt]

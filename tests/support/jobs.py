@@ -7,7 +7,7 @@ import itertools
 import json
 import time
 
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.broker.cancelling import cancel_call, wake_supervisor_of
 from django_rtq.core.broker.messages import NewJob, UniqueJob
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.settlement import Report, Settlement
@@ -75,8 +75,11 @@ def claimed_jobs(broker, *jobs, worker=WORKER, queue=QUEUE):
 def asked_job(broker, name=None, *, terminate=False, **options):
     """A job that a worker holds, and that was asked to stop."""
     job = claimed_job(broker, name, **options)
-    answer = Inspector(broker).cancel(job.id, options.get("queue", QUEUE), terminate=terminate)
-    assert answer == "asked"
+    how = "terminate" if terminate else "ask"
+    call = cancel_call(broker.keys.of(options.get("queue", QUEUE)), broker.config, job.id, how)
+    answer, worker = broker.redis.execute_one(call)
+    assert answer == b"asked"
+    broker.redis.run(wake_supervisor_of(broker.keys, worker.decode()))
     return job
 
 

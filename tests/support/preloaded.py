@@ -1,6 +1,8 @@
 """What the server of forked_commands imports before it forks: all that needs no settings of Django."""
 
 # ruff: noqa: F401
+from contextlib import suppress
+
 import django.contrib.admin
 import django.core.cache.backends.locmem
 import django.core.handlers.wsgi
@@ -14,4 +16,6 @@ import django_rtq.core.commands.command
 import django_rtq.core.logs
 import django_rtq.core.scheduler.scheduler
 import django_rtq.core.worker.supervisor.supervisor
-import django_rtq.monitoring
+
+with suppress(ModuleNotFoundError):  # it is an app
+    import django_rtq.monitoring

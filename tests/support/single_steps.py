@@ -1,10 +1,7 @@
 """Single script calls that production sends only as part of a heartbeat, or of a maintenance step."""
 
-from django_rtq.console.inspector.metrics.totals import read_totals, totals_commands
-from django_rtq.console.inspector.task_details import TaskReader
 from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE, promoted_ids
 from django_rtq.core.broker.messages import earliest_seconds
-from django_rtq.core.broker.redis.client import as_dict
 from django_rtq.core.broker.scripts import SCRIPTS
 from tests.support.jobs import QUEUE
 
@@ -46,16 +43,6 @@ def trim(broker, queue):
     return results + dead
 
 
-def roll_up(broker, queue=QUEUE):
-    """Add up counters by the hour. Returns how many hours are left."""
-    return broker.redis.execute_one(broker.maintenance.roll_up_command(queue), resend=True)
-
-
-def read_tasks(broker, _jobs):
-    """Read the metrics of all tasks, and all queues."""
-    return TaskReader(broker).all()
-
-
 def repair_lanes(broker, queue, cursor=0):
     """Repair some lanes and workers after a torn append-only file. Returns the next cursor; 0: all were seen."""
     return _repair(broker, queue, cursor)[0]
@@ -70,58 +57,3 @@ def _repair(broker, queue, cursor=0):
     """Call the script. The next call counts again, however soon it comes."""
     forget = ("HDEL", broker.keys.of(queue).clock, "counted")
     return broker.redis.execute([broker.maintenance.repair_command(queue, cursor), forget], resend=True)[0]
-
-
-def update_totals(broker, queue=QUEUE):
-    """Add past counters to the totals. Returns the totals, the counters of this minute, and those of tasks in this hour
-    if they are to be added."""
-    hour = int(broker.redis.execute_one(("TIME",))[0]) // 3600
-    replies = read_totals(hour, broker.redis.execute(totals_commands(broker.keys.of(queue), hour), resend=True))
-    return [{name.decode(): int(number) for name, number in as_dict(reply).items()} for reply in replies]
-
-
-def count_in_the_past(broker):
-    """Make counters of an earlier minute that are not in the totals. Returns the jobs: none."""
-    keys, minute = broker.keys.of(QUEUE), int(broker.redis.execute_one(("TIME",))[0]) // 60
-    broker.redis.execute(
-        [
-            ("HSET", keys.totals, "minute", minute - 2, "hour", minute // 60 - 1, "enqueued", 5),
-            ("HSET", keys.stats_of(minute - 1), "enqueued", 2),
-            ("EXPIRE", keys.stats_of(minute - 1), 1000),
-        ]
-    )
-    return []
-
-
-def count_hours_ago(broker):
-    """Make counters of the last hours that are not added up. Returns the jobs: none."""
-    keys, minute = broker.keys.of(QUEUE), int(broker.redis.execute_one(("TIME",))[0]) // 60
-    broker.redis.execute([("HSET", keys.clock, "rolled_up", minute // 60 - 3)])
-    for back in (60, 120):
-        broker.redis.execute([("HSET", keys.stats_of(minute - back), "enqueued", 2)])
-    return []
-
-
-def see_incidents(broker):
-    """Let two incidents open. Returns the jobs: there are none."""
-    for second in (1, 2):
-        track_incidents(broker, second, "a", "b")
-    return []
-
-
-def run_old_version(broker):
-    """A supervisor reports a version. Returns the jobs: there are none."""
-    report_version(broker, "1")
-    return []
-
-
-def report_version(broker, version):
-    """A supervisor reports that its workers run this version."""
-    call = SCRIPTS["note_version"].call(broker.keys.of(QUEUE), (version, 60_000))
-    return broker.redis.execute_one(call, resend=True).decode()
-
-
-def track_incidents(broker, second, *ids):
-    """A view of these incidents, at that second."""
-    found = {each: each.upper() for each in ids}
-    return broker.maintenance.track_incidents(found, seen_ms=second * 1000, gap_ms=500, token=f"t{second}")

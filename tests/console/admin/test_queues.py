@@ -13,8 +13,9 @@ from django_rtq.console.admin.display.charts.history import SPANS, history_chart
 from django_rtq.console.inspector import shared_overview
 from tests.console.admin.conftest import body, logged, text
 from tests.console.admin.test_dead_letters import said
+from tests.support.console_steps import report_version
 from tests.support.jobs import QUEUE, claimed_job, finished_job, let_lapse, queued_job
-from tests.support.single_steps import renew, report_version
+from tests.support.single_steps import renew
 
 OVERVIEW = "/admin/django_rtq/queue/"
 PAGE = f"{OVERVIEW}{QUEUE}/"

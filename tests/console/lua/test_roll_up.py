@@ -4,8 +4,8 @@ import pytest
 
 from django_rtq.core.scheduler.scheduler import Scheduler
 from tests.console.lua.test_time_series import set_counters
+from tests.support.console_steps import roll_up
 from tests.support.jobs import QUEUE, queued_job
-from tests.support.single_steps import roll_up
 
 MONTH = 30 * 24 * 60
 

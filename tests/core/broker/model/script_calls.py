@@ -21,6 +21,7 @@ from tests.core.broker.model import (
     time_calls,
     workflow_calls,
 )
+from tests.support import console_steps as of_console
 from tests.support import single_steps as steps
 from tests.support import sweeps
 from tests.support.jobs import (
@@ -296,7 +297,7 @@ SCRIPT_CALLS = {
     "list_finished": ScriptCall(_too_old, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "finished")),
     "list_queued": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
     "count_matching": ScriptCall(_dead, search_calls.count),
-    **dict.fromkeys(("queue_overview", "task_hours"), ScriptCall(_queued, steps.read_tasks)),
+    **dict.fromkeys(("queue_overview", "task_hours"), ScriptCall(_queued, of_console.read_tasks)),
     "pause": _by_hand(_queued, "pause"),
     "pause_task": ScriptCall(_queued, task_calls.pause),
     "resume_task": ScriptCall(task_calls.held, task_calls.resume),
@@ -332,10 +333,12 @@ SCRIPT_CALLS = {
     "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
     "add_metrics": ScriptCall(_nobody_is_known, time_calls.tally, is_resent=False, grows=True),
-    "track_incidents": ScriptCall(steps.see_incidents, lambda broker, jobs: steps.track_incidents(broker, 3, "b", "c")),
-    "note_version": ScriptCall(steps.run_old_version, lambda broker, jobs: steps.report_version(broker, "2")),
-    "update_totals": ScriptCall(steps.count_in_the_past, lambda broker, jobs: steps.update_totals(broker)),
-    "roll_up": ScriptCall(steps.count_hours_ago, lambda broker, jobs: steps.roll_up(broker)),
+    "track_incidents": ScriptCall(
+        of_console.see_incidents, lambda broker, jobs: of_console.track_incidents(broker, 3, "b", "c")
+    ),
+    "note_version": ScriptCall(of_console.run_old_version, lambda broker, jobs: of_console.report_version(broker, "2")),
+    "update_totals": ScriptCall(of_console.count_in_the_past, lambda broker, jobs: of_console.update_totals(broker)),
+    "roll_up": ScriptCall(of_console.count_hours_ago, lambda broker, jobs: of_console.roll_up(broker)),
     "pulse": ScriptCall(_queued, lambda broker, jobs: [Inspector(broker).shared_overview.read() for _ in range(2)]),
     "task_failures": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
