@@ -184,7 +184,7 @@ def count(server: Any, folder: Path, only: Sequence[str]) -> dict[str, int]:
     from django_rtq.core.broker.brokers import get_broker
     from django_rtq.core.broker.redis.hooks import command_hooks
     from django_rtq.core.broker.scripts import SCRIPTS
-    from tests.core.broker.model.script_calls import SCRIPT_CALLS
+    from tests.protocol.model.script_calls import SCRIPT_CALLS
 
     client, broker, counted = redis.Redis(port=server.port, protocol=2), get_broker(), {}
     for script in SCRIPTS.values():

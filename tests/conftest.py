@@ -48,19 +48,19 @@ A_FEW_WORKERS = (
 )
 
 # Folders of tests that are long: with a browser, or servers that are started again and again.
-LONG_FOLDERS = ("tests/console/browser/", "tests/core/broker/cluster/", "tests/scale/")
+LONG_FOLDERS = ("tests/console/browser/", "tests/scale/")
 
 # They depend on the server: CI runs them on the bundled one, and on that of the system.
 OF_SERVERS = (
     *("tests/core/broker/", "tests/console/lua/", "tests/limits/lua/", "tests/workflows/lua/"),
-    "tests/test_private_redis.py",
+    *("tests/protocol/", "tests/scale/cluster/", "tests/test_private_redis.py"),
 )
 OF_ONE_SERVER = (  # sweeps, and what reads the text of scripts
-    "tests/core/broker/model/",
-    "tests/core/broker/test_mutants.py::",
+    "tests/protocol/model/",
+    "tests/protocol/test_mutants.py::",
     "tests/workflows/lua/test_random_workflows.py::",
-    "tests/core/broker/test_scripts.py::",
-    "tests/core/broker/test_state_machine.py::",
+    "tests/protocol/test_scripts.py::",
+    "tests/protocol/test_state_machine.py::",
 )
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import instructions
 from benchmarks.instructions import BASELINE, more_than
-from tests.core.broker.model.script_calls import SCRIPT_CALLS
+from tests.protocol.model.script_calls import SCRIPT_CALLS
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 MODULES = [path for path in sorted(FOLDER.rglob("*.py")) if ".venv" not in str(path)]

@@ -14,7 +14,7 @@ from django_rtq.console.admin import permissions
 from django_rtq.console.admin.pages import page_admin
 from django_rtq.console.admin.pages.page_admin import PageAdmin
 from django_rtq.core.broker.redis.client import RedisClient
-from tests.core.broker.model.step_calls import suspend
+from tests.protocol.model.step_calls import suspend
 from tests.support.jobs import (
     QUEUE,
     claimed_job,

@@ -4,7 +4,7 @@ import pytest
 
 from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_dead_letters import hidden_fields
-from tests.core.broker.model.step_calls import holder, send_event, suspend, waiting
+from tests.protocol.model.step_calls import holder, send_event, suspend, waiting
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job
 
 PAGE = "/admin/django_rtq/job/"

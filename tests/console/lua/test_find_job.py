@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobNotFound
-from tests.core.broker.model.mutant import Mutant, mutated
+from tests.protocol.model.mutant import Mutant, mutated
 from tests.support.jobs import (
     QUEUE,
     WORKER,

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.core.jobs.job import moment
-from tests.core.broker.model.mutant import Mutant, mutated
+from tests.protocol.model.mutant import Mutant, mutated
 from tests.support.jobs import QUEUE, claimed_jobs, new_job, settle
 from tests.support.single_steps import trim
 

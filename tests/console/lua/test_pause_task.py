@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import TooManyPausedTasks
-from tests.core.broker.model.task_calls import CHARGE
+from tests.protocol.model.task_calls import CHARGE
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, new_job, queued_job, settle
 from tests.support.snapshots import MS, changes, snapshot

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.core.broker.model.task_calls import CHARGE, resumed
+from tests.protocol.model.task_calls import CHARGE, resumed
 from tests.support.jobs import QUEUE, claim, claim_all, names, queued_job
 from tests.support.single_steps import promote
 from tests.support.snapshots import changes, snapshot

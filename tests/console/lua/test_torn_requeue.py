@@ -3,9 +3,9 @@
 import pytest
 
 from django_rtq.core.handle import JobHandle
-from tests.core.broker.model.all_calls import REQUEUE_CALLS
-from tests.core.broker.model.script_calls import SCRIPT_CALLS, prepared
-from tests.core.broker.test_torn_log import copy_of, cuts, restore, writes_of
+from tests.protocol.model.all_calls import REQUEUE_CALLS
+from tests.protocol.model.script_calls import SCRIPT_CALLS, prepared
+from tests.protocol.test_torn_log import copy_of, cuts, restore, writes_of
 from tests.support.jobs import QUEUE
 from tests.support.snapshots import snapshot
 

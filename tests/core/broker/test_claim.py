@@ -5,7 +5,7 @@ from time import sleep
 import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
-from tests.core.broker.model.script_calls import SCRIPT_CALLS, prepared
+from tests.protocol.model.script_calls import SCRIPT_CALLS, prepared
 from tests.support.jobs import (
     QUEUE,
     WORKER,

@@ -7,7 +7,7 @@ import pytest
 from django_rtq.core.broker.broker import TENDED_IN_A_LEASE, Broker
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import name_of
-from tests.core.broker.model.script_calls import SCRIPT_CALLS, prepared
+from tests.protocol.model.script_calls import SCRIPT_CALLS, prepared
 from tests.support.jobs import QUEUE, WORKER, claimed_job, let_fall_due, let_lapse, queued_job, scheduled_job
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.snapshots import changes, snapshot

@@ -3,9 +3,9 @@
 import pytest
 
 from django_rtq.console.inspector.inspector import Inspector
-from tests.core.broker.model.batch_calls import claim_others, first_claimed
-from tests.core.broker.model.step_calls import suspend
-from tests.core.broker.test_torn_log import copy_of, cuts, restore, writes_of
+from tests.protocol.model.batch_calls import claim_others, first_claimed
+from tests.protocol.model.step_calls import suspend
+from tests.protocol.test_torn_log import copy_of, cuts, restore, writes_of
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, claimed_jobs, let_lapse, new_job, queued_job, settle
 from tests.support.single_steps import repair_lanes
 

@@ -7,8 +7,8 @@ import pytest
 
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobNotFound
-from tests.core.broker.model.keyspace import FINISHED
-from tests.core.broker.model.mutant import Mutant, mutated
+from tests.protocol.model.keyspace import FINISHED
+from tests.protocol.model.mutant import Mutant, mutated
 from tests.support.jobs import (
     KEEP_MS,
     QUEUE,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.core.broker.model.mutant import mutated
-from tests.core.broker.model.time_shares import OWN_CLOCK, Workers
+from tests.protocol.model.mutant import mutated
+from tests.protocol.model.time_shares import OWN_CLOCK, Workers
 from tests.support.jobs import QUEUE, claimed_jobs, new_job, settle
 
 pytestmark = pytest.mark.long

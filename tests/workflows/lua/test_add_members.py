@@ -7,7 +7,7 @@ import pytest
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.workflows.steps.store import Holder
 from django_rtq.workflows.store import member_id
-from tests.core.broker.test_torn_log import copy_of, restore, writes_of
+from tests.protocol.test_torn_log import copy_of, restore, writes_of
 from tests.support.jobs import QUEUE, WORKER
 from tests.support.snapshots import changes, live_jobs, snapshot
 from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, fields_of, states_of

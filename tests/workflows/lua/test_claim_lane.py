@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.core.broker.messages import LaneClaim
 from django_rtq.exceptions import BrokerUnavailable
-from tests.core.broker.model.batch_calls import BODY, TASK, new_jobs
+from tests.protocol.model.batch_calls import BODY, TASK, new_jobs
 from tests.support.jobs import (
     QUEUE,
     WORKER,

@@ -14,8 +14,8 @@ from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import is_member
 from django_rtq.workflows.steps.store import Holder
 from django_rtq.workflows.store import set_bits
-from tests.core.broker.model.keyspace import problems, read_keyspace
-from tests.core.broker.model.step_calls import DONE
+from tests.protocol.model.keyspace import problems, read_keyspace
+from tests.protocol.model.step_calls import DONE
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, requeue_elsewhere, settlement
 from tests.support.nightly import IS_NIGHTLY

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.core.broker.model.step_calls import DONE, holder
+from tests.protocol.model.step_calls import DONE, holder
 from tests.support.jobs import (
     QUEUE,
     WORKER,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.core.broker.model.step_calls import send_event, suspend
+from tests.protocol.model.step_calls import send_event, suspend
 from tests.support.jobs import (
     QUEUE,
     WORKER,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.core.broker.test_torn_log import copy_of, recover, restore, writes_of
+from tests.protocol.test_torn_log import copy_of, recover, restore, writes_of
 from tests.support.jobs import QUEUE, settlement
 from tests.support.nightly import IS_NIGHTLY
 from tests.support.snapshots import live_jobs, snapshot

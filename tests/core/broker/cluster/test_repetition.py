@@ -1,3 +1,0 @@
-"""The same on a master of a Cluster, which has our slot and no other: every script, and what gets lost on the way."""
-
-from tests.core.broker.test_repetition import *  # noqa: F403

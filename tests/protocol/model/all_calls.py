@@ -1,0 +1,25 @@
+"""Typical calls that hold jobs of paused tasks, or requeue jobs elsewhere; and all calls."""
+
+from __future__ import annotations
+
+from tests.protocol.model import requeue_calls, task_calls
+from tests.protocol.model.script_calls import ALL_CALLS as OTHER_CALLS
+from tests.protocol.model.script_calls import SCRIPT_CALLS, ScriptCall
+
+# What pauses of tasks hold: the same scripts, and more to write.
+TASK_CALLS = {
+    "claim, of a paused task": SCRIPT_CALLS["claim"]._replace(seed=task_calls.paused, act=task_calls.claim),
+    "promote, of a resumed task": SCRIPT_CALLS["promote"]._replace(seed=task_calls.resumed, act=task_calls.promote_all),
+    "cancel, held": SCRIPT_CALLS["cancel"]._replace(seed=task_calls.held),
+    "purge, held": SCRIPT_CALLS["purge"]._replace(seed=task_calls.held, grows=True),
+}
+# Dead letters that take more with them to another queue.
+REQUEUE_CALLS = {
+    "requeue_elsewhere, unique": SCRIPT_CALLS["requeue_elsewhere"]._replace(seed=requeue_calls.unique),
+    "requeue_elsewhere, back again": SCRIPT_CALLS["requeue_elsewhere"]._replace(seed=requeue_calls.back_again),
+}
+ALL_CALLS: dict[str, ScriptCall] = {
+    **OTHER_CALLS,
+    **TASK_CALLS,
+    **REQUEUE_CALLS,
+}

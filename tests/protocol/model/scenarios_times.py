@@ -1,0 +1,180 @@
+"""Scenarios: clients take turns by the time that their jobs used."""
+
+from __future__ import annotations
+
+from tests.protocol.model.parallel_run import ParallelRun
+from tests.protocol.model.scenarios import send
+
+BY_TIME = {"queue": "fair_by=seconds"}
+
+
+def end(parallel: ParallelRun, worker: str, ms: str = "", verb: str = "ack", wanted: int = 1) -> None:
+    """The jobs of a worker end, after so long. Then it claims."""
+    held = list(parallel.models["mail"].running[worker])
+    if ms and held:
+        parallel.note_times("mail", worker, dict.fromkeys(held, ms))
+    tail = {"ack": (60_000, ""), "retry": (1000, 1, "{}"), "bury": (1, "{}"), "release": ()}[verb]
+    parallel.fetch(worker, {"mail": {verb: [(job_id, *tail) for job_id in held]}}, ("mail",), wanted=wanted)
+
+
+def flood(parallel: ParallelRun, jobs: int = 8) -> None:
+    for client in ("x", "y", ""):
+        send(parallel, *(f"{client or 'z'}{number:02}" for number in range(jobs)), client=client)
+
+
+def long_jobs_come_less_often(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", BY_TIME | {"client:y": "weight=2"})
+    flood(parallel)
+    parallel.claim("w0", ("mail",))
+    for ms in (40, 3, 5, 700, 2, 2, 90, 1, 4, 4, 30, 2):
+        parallel.advance(ms)
+        end(parallel, "w0", f"{ms - 0.25}")
+
+
+def what_the_worker_says_is_not_all(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", BY_TIME)
+    flood(parallel)
+    parallel.claim("w0", ("mail",), 4)
+    parallel.advance(30)
+    end(parallel, "w0", "5000", wanted=3)
+    parallel.advance(20)
+    end(parallel, "w0", verb="bury", wanted=3)
+    parallel.advance(20)
+    end(parallel, "w0", verb="retry", wanted=2)
+
+
+def running_jobs_of_heavy_clients_count(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": "weight=2", "client:": "weight=0.5"})
+    running_jobs_count(parallel)
+
+
+def running_jobs_count(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", BY_TIME)
+    flood(parallel)
+    parallel.claim("w0", ("mail",), 2)
+    parallel.claim("w1", ("mail",))
+    for ms in (60, 5, 900, 30, 2000, 2, 2):
+        parallel.advance(ms)
+        end(parallel, "w1", "2")
+    end(parallel, "w0")
+
+
+def what_did_not_run_costs_nothing(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", BY_TIME)
+    flood(parallel)
+    parallel.claim("w0", ("mail",), 3)
+    parallel.advance(15)
+    end(parallel, "w0", verb="release", wanted=2)
+    parallel.advance(15)
+    parallel.reclaim_child("mail", "w0", list(parallel.models["mail"].running["w0"])[:1])
+    parallel.claim("w1", ("mail",), 2)
+    parallel.advance(5)
+    end(parallel, "w1", "5")
+
+
+def who_comes_back_owes_what_it_used(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", BY_TIME)
+    flood(parallel, 5)
+    send(parallel, "a", client="chain")
+    for name in "bcde":
+        for ms in (3, 4):
+            parallel.claim("w0", ("mail",))
+            held = list(parallel.models["mail"].running["w0"])
+            is_chain = any(parallel.models["mail"].jobs[job_id].client == "chain" for job_id in held)
+            parallel.advance(80 if is_chain else ms)
+            end(parallel, "w0", "80" if is_chain else str(ms))
+        send(parallel, name, client="chain")
+    parallel.claim("w1", ("mail",), 4)
+    parallel.advance(10)
+    end(parallel, "w1", "10", wanted=20)
+    parallel.advance(10)
+    end(parallel, "w1", "10", wanted=20)
+
+
+def a_claim_charges_no_more_than_a_second(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", BY_TIME)
+    flood(parallel)
+    parallel.claim("w0", ("mail",))
+    for ms in (9000, 9000, 3, 3):
+        parallel.advance(ms)
+        end(parallel, "w0", str(ms))
+    parallel.claim("w1", ("mail",), 4)
+
+
+def who_is_blocked_keeps_its_turn(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", BY_TIME | {"client:x": "max_running=1", "client:y": "max_running=1"})
+    flood(parallel)
+    parallel.claim("w0", ("mail",))
+    for ms in (3, 50, 4, 4, 300, 4, 4, 4):
+        parallel.claim("w1", ("mail",), 2)
+        parallel.advance(ms)
+        end(parallel, "w1", "3")
+        if ms >= 50:
+            end(parallel, "w0")
+    parallel.change_limits("mail", {"paused:y": "1 me"})
+    for _ in range(9):
+        parallel.advance(5)
+        end(parallel, "w1", "5")
+        end(parallel, "w0", "5")
+    parallel.audit("mail")
+
+
+def a_debt_has_an_end(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", BY_TIME | {"client:x": "max_running=1 weight=0.01"})
+    send(parallel, *"abc", client="x")
+    parallel.claim("w0", ("mail",))
+    parallel.claim("w1", ("mail",))
+    send(parallel, *"defg", client="y")
+    parallel.claim("w1", ("mail",))
+    parallel.advance(60_000)
+    end(parallel, "w0", "60000")
+    for _ in range(4):
+        parallel.advance(5)
+        end(parallel, "w1", "5")
+
+
+def it_begins_and_ends(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": "max_running=5"})
+    flood(parallel)
+    parallel.claim("w0", ("mail",), 4)
+    parallel.advance(500)
+    parallel.change_limits("mail", BY_TIME)
+    parallel.claim("w1", ("mail",), 2)
+    parallel.advance(20)
+    end(parallel, "w0", wanted=2)
+    parallel.change_limits("mail", {"client:y": "weight=3"})
+    parallel.claim("w1", ("mail",), 2)
+    parallel.audit("mail")
+    parallel.change_limits("mail", {"queue": "fair_by=jobs", "settings:queue": "fair_by=seconds"})
+    parallel.claim("w1", ("mail",), 3)
+    parallel.change_limits("mail", {"queue": ""})
+    parallel.claim("w1", ("mail",), 2)
+    end(parallel, "w0")
+    parallel.change_limits("mail", {"settings:queue": "", "client:x": "", "client:y": ""})
+    end(parallel, "w1")
+
+
+def all_priorities_share_the_time(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", BY_TIME)
+    flood(parallel, 3)
+    send(parallel, *"ab", client="x", priority=5)
+    send(parallel, *"cd", client="y", priority=5)
+    for ms in (100, 3, 3, 60, 3):
+        parallel.claim("w0", ("mail",))
+        parallel.advance(ms)
+        end(parallel, "w0", str(ms), wanted=2)
+
+
+TIME_SCENARIOS = (
+    long_jobs_come_less_often,
+    what_the_worker_says_is_not_all,
+    running_jobs_count,
+    running_jobs_of_heavy_clients_count,
+    what_did_not_run_costs_nothing,
+    who_comes_back_owes_what_it_used,
+    a_claim_charges_no_more_than_a_second,
+    who_is_blocked_keeps_its_turn,
+    a_debt_has_an_end,
+    it_begins_and_ends,
+    all_priorities_share_the_time,
+)

@@ -1,0 +1,174 @@
+"""Scenarios: clients that have weights."""
+
+from __future__ import annotations
+
+from tests.protocol.model.parallel_run import ParallelRun
+from tests.protocol.model.scenarios import run, send
+
+CLIENTS = ("x", "xy", "ü", "")
+
+
+def flood(parallel: ParallelRun, jobs: int = 12) -> None:
+    for place, client in enumerate(CLIENTS):
+        send(parallel, *(f"{place}-{number:02}" for number in range(jobs)), client=client)
+
+
+def heavy_clients_start_more_often(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:xy": "weight=5", "client:ü": "weight=0.5"})
+    flood(parallel)
+    for wanted in (1, 1, 1, 2, 3, 7, 1, 9):
+        parallel.claim("w0", ("mail",), wanted)
+
+
+def strides_follow_the_default(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"clients": "weight=3", "client:x": "weight=1"})
+    flood(parallel)
+    parallel.claim("w0", ("mail",), 9)
+    parallel.change_limits("mail", {"clients": "weight=0.3", "client:xy": "weight=4"})
+    for wanted in (1, 2, 10, 3):
+        parallel.claim("w0", ("mail",), wanted)
+
+
+def weights_come_when_clients_wait(parallel: ParallelRun) -> None:
+    flood(parallel)
+    parallel.claim("w0", ("mail",), 6)
+    parallel.change_limits("mail", {"client:x": "weight=2"})
+    parallel.claim("w0", ("mail",), 6)
+    send(parallel, *"mnop", client="new")
+    send(parallel, *"qr", client="xy", priority=5)
+    for wanted in (1, 1, 8):
+        parallel.claim("w0", ("mail",), wanted)
+    parallel.change_limits("mail", {"client:x": ""})
+    send(parallel, "s", "t", client="newer")
+    parallel.claim("w0", ("mail",), 8)
+    parallel.change_limits("mail", {"client:new": "weight=2"})
+    parallel.claim("w0", ("mail",), 8)
+
+
+def who_comes_back_is_level_with_the_others(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": "weight=4"})
+    send(parallel, "a", client="x")
+    send(parallel, *"bcdefghi", client="y")
+    parallel.claim("w0", ("mail",), 5)
+    send(parallel, *"jklmno", client="x")
+    send(parallel, *"pqr", client="z")
+    for _ in range(8):
+        parallel.claim("w0", ("mail",))
+
+
+def nobody_waits_for_an_old_turn(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": "weight=0.01", "client:ü": "weight=20"})
+    flood(parallel)
+    parallel.claim("w0", ("mail",), 10)
+    send(parallel, "y", client="new")
+    parallel.change_limits("mail", {"client:x": "weight=1"})
+    parallel.claim("w0", ("mail",), 6)
+    parallel.change_limits("mail", {"client:x": "weight=0.01"})
+    parallel.claim("w0", ("mail",), 6)
+    parallel.change_limits("mail", {"client:x": "weight=", "client:ü": "weight="})
+    parallel.claim("w0", ("mail",), 6)
+
+
+def some_have_nothing_left(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:y": "weight=3"})
+    x = send(parallel, *"abc", client="x")
+    y = send(parallel, *"defghi", client="y")
+    send(parallel, *"jklm", client="z")
+    for job_id in (*x, y[0], y[3]):
+        parallel.cancel("mail", job_id)
+    parallel.claim("w0", ("mail",), 2)
+    parallel.claim("w0", ("mail",), 8)
+    send(parallel, *"no", client="x")
+    parallel.purge("mail", 2)
+    send(parallel, *"pq", client="y")
+    parallel.claim("w0", ("mail",), 3)
+
+
+def heavy_clients_have_limits_too(parallel: ParallelRun) -> None:
+    parallel.change_limits(
+        "mail", {"client:x": "weight=5 max_running=2", "clients": "max_running=3", "queue": "max_running=9"}
+    )
+    flood(parallel, 6)
+    parallel.claim("w0", ("mail",), 7)
+    parallel.claim("w1", ("mail",), 7)
+    for worker in ("w0", "w1"):
+        held = sorted(parallel.models["mail"].running[worker])
+        run(parallel, "ack", held[:3], 1000, "", worker=worker)
+        parallel.claim(worker, ("mail",), 4)
+
+
+def unrun_jobs_of_heavy_clients(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": "weight=5", "client:y": "weight=0.2"})
+    send(parallel, *"abcdefgh", client="x")
+    y = send(parallel, *"ijkl", client="y")
+    parallel.claim("w0", ("mail",), 4)
+    run(parallel, "release", y[:1])
+    send(parallel, "m", client="z")
+    parallel.claim("w0", ("mail",))
+    held = sorted(parallel.models["mail"].running["w0"])
+    run(parallel, "release", held[:3])
+    parallel.claim("w1", ("mail",), 5)
+    parallel.reclaim_child("mail", "w0", held[3:])
+    parallel.sign_on("w2")
+    parallel.claim("w2", ("mail",), 3, idle=0)
+    parallel.claim("w2", ("mail",), 3, idle=4)
+
+
+def of_equal_turns_names_decide(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:z": "weight=2"})
+    send(parallel, *"abc", client="z")
+    send(parallel, *"def", client="a")
+    parallel.claim("w0", ("mail",), 2)
+    parallel.claim("w0", ("mail",), 3)
+
+
+def others_come_before_the_second_job_of_the_last(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:w": "weight=2"})
+    for job_id in send(parallel, "a", "b", client="x"):
+        parallel.cancel("mail", job_id)
+    send(parallel, *"cde", client="y")
+    send(parallel, *"fgh", client="z")
+    parallel.claim("w0", ("mail",), 2)
+
+
+def a_cancelled_job_costs_no_turn(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": "weight=2"})
+    parallel.cancel("mail", send(parallel, *"abcd", client="y")[1])
+    send(parallel, *"efg", client="z")
+    parallel.claim("w0", ("mail",), 3)
+
+
+def two_light_clients_become_heavy(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": "weight=0.01", "client:xy": "weight=0.02", "client:ü": "weight=2"})
+    flood(parallel, 20)
+    parallel.claim("w0", ("mail",), 9)
+    parallel.change_limits("mail", {"client:x": "weight="})
+    parallel.claim("w0", ("mail",), 9)
+    parallel.claim("w0", ("mail",), 9)
+
+
+def light_clients_keep_their_turns(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": "weight=0.3", "client:xy": "weight=0.2"})
+    flood(parallel, 20)
+    for weight in (2, 3, 4):
+        parallel.claim("w0", ("mail",), 5)
+        parallel.change_limits("mail", {"client:ü": f"weight={weight}"})
+    for wanted in (5, 4, 3, 2, 1):
+        parallel.claim("w0", ("mail",), wanted)
+
+
+WEIGHT_SCENARIOS = (
+    heavy_clients_start_more_often,
+    strides_follow_the_default,
+    weights_come_when_clients_wait,
+    who_comes_back_is_level_with_the_others,
+    nobody_waits_for_an_old_turn,
+    some_have_nothing_left,
+    heavy_clients_have_limits_too,
+    unrun_jobs_of_heavy_clients,
+    of_equal_turns_names_decide,
+    others_come_before_the_second_job_of_the_last,
+    a_cancelled_job_costs_no_turn,
+    two_light_clients_become_heavy,
+    light_clients_keep_their_turns,
+)

@@ -1,0 +1,396 @@
+"""One typical call of each script: the state before it, and the call itself."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.conf.config import Config
+from django_rtq.exceptions import WrongState
+from django_rtq.limits.store import LimitStore
+from tests.protocol.model import (
+    batch_calls,
+    log_calls,
+    requeue_calls,
+    search_calls,
+    step_calls,
+    task_calls,
+    time_calls,
+    workflow_calls,
+)
+from tests.support import console_steps as of_console
+from tests.support import single_steps as steps
+from tests.support import sweeps
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    claimed_jobs,
+    dead_job,
+    finished_job,
+    held_job,
+    let_fall_due,
+    let_lapse,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settle,
+    settlement,
+    unique_job,
+)
+
+SLOT_MS = 1_700_000_000_000
+READ_ONLY = {name for name, script in SCRIPTS.items() if "Reads only." in script._source}
+LIMITS = {"run:clients": "max_running=1 rate=9/1000 burst=3", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
+
+
+class ScriptCall(NamedTuple):
+    """`act` gets the broker and what `seed` gave back."""
+
+    seed: Callable[[Any], Any]
+    act: Callable[[Any, Any], Any]
+    may_vanish: bool = False  # a job that is gone afterwards is no loss
+    is_resent: bool = True  # by itself, when the connection was lost
+    grows: bool = False  # sent twice, it does more
+
+
+def _several():
+    return [
+        new_job("a", client="x"),
+        new_job("b", client="x"),
+        new_job("c", client="y"),
+        new_job("d", client="x", priority=5),
+    ]
+
+
+def _nobody_is_known(broker):
+    return []
+
+
+def _many_new(broker):
+    return [*_several(), new_job("e", due="+60000"), new_job("f", client="x", at_front=True)]
+
+
+def _queued(broker):
+    broker.enqueue(QUEUE, jobs := _several())
+    broker.sign_on([QUEUE], WORKER)
+    return jobs
+
+
+def _queued_for_one(broker):
+    return [queued_job(broker, name) for name in "ab"]
+
+
+def _claimed(broker):
+    return claimed_jobs(broker, *_several())
+
+
+def _asked(broker):
+    jobs = _claimed(broker)
+    for job in jobs:
+        Inspector(broker).cancel(job.id)
+    return jobs
+
+
+def _lapsed(broker):
+    jobs = _claimed(broker)
+    let_lapse(broker, WORKER)
+    return jobs
+
+
+def _due(broker):
+    jobs = [scheduled_job(broker, "a"), retrying_job(broker, "b"), scheduled_job(broker, "c", client="x")]
+    let_fall_due(broker, *jobs)
+    return jobs
+
+
+def _dead(broker):
+    return [dead_job(broker, name) for name in "ab"]
+
+
+def _too_old(broker):
+    jobs = [finished_job(broker, "a"), dead_job(broker, "b")]
+    keys = broker.keys.of(QUEUE)
+    broker.redis.execute([("HSET", keys.results, jobs[0].id, "1 1 {}"), ("ZADD", keys.dead, 1, jobs[1].id)])
+    return jobs
+
+
+def _bent(broker):
+    jobs = _queued(broker)
+    broker.redis.execute_one(("DEL", broker.keys.of(QUEUE).ring + b"0"))
+    return jobs
+
+
+def _lost(broker):
+    """Two that lost their place, and two that have their own."""
+    jobs = [*_queued(broker), *_queued_for_one(broker)]
+    keys = broker.keys.of(QUEUE)
+    broker.redis.execute([("LPOP", keys.lane + lane) for lane in (b"0:", b"0:x")])
+    return jobs
+
+
+def _idle(broker):
+    return broker.sign_on([QUEUE], WORKER) or []
+
+
+def _leaving(broker):
+    jobs = _queued(broker)
+    broker.redis.execute_one(("DEL", broker.keys.of(QUEUE).work_signal))  # a token that it took
+    return jobs
+
+
+def _paused(broker):
+    jobs = _queued(broker)
+    Inspector(broker).pause(QUEUE)
+    return jobs
+
+
+def _new(broker):
+    return [new_job("a", client="x")]
+
+
+def _begun(broker):
+    broker.schedules.begin(QUEUE, "report", "d1", SLOT_MS - 1)
+    return _new(broker)
+
+
+def _waiting_for_their_time(broker):
+    return [scheduled_job(broker, "a", client="x"), retrying_job(broker, "b")]
+
+
+def _run_all_now(broker, jobs):
+    for job in jobs:
+        with suppress(WrongState):  # sent again after a lost reply
+            Inspector(broker).run_now(job.id, QUEUE)
+
+
+def _change(broker, jobs):
+    command = SCRIPTS["requeue_changed"].call(broker.keys.of(QUEUE), (10**15, jobs[0].id, '{"task":"b"}'))
+    broker.redis.execute_one(command, resend=True)
+
+
+def _register(broker, jobs):
+    call = SCRIPTS["register_waiter"].call(broker.keys.of(QUEUE), (jobs[0].id, 1000))
+    return broker.redis.execute_one(call, resend=True)
+
+
+def _held(broker):
+    """One that runs, and one that waits for its end."""
+    return [held_job(broker, "a", successor="b")]
+
+
+def _held_and_lapsed(broker):
+    jobs = [held_job(broker, "a", successor="b", max_crashes=0)]
+    let_lapse(broker, WORKER)
+    return jobs
+
+
+def _held_and_retrying(broker):
+    jobs = _held(broker)
+    settle(broker, "retry", *jobs)
+    return jobs
+
+
+def _held_and_dead(broker):
+    jobs = [held_job(broker, "a")]
+    settle(broker, "bury", *jobs)
+    return jobs
+
+
+def _unique(broker):
+    """Two that are alike, one that is delayed, and one that is not unique after all."""
+    return [
+        unique_job("a", client="x"),
+        unique_job("b", client="x"),
+        unique_job("c", digest="d2", due="+60000"),
+        unique_job("d", digest="", at_front=True),
+    ]
+
+
+def _running_and_again(broker):
+    return [held_job(broker, "a"), unique_job("b", on_conflict="rerun"), unique_job("c", on_conflict="rerun")]
+
+
+def _delayed_and_again(broker, due=""):
+    first = unique_job("a", due="+60000")
+    broker.enqueue_unique(QUEUE, [first])
+    return [first, unique_job("b", on_conflict="replace", due=due)]
+
+
+def _enqueue_others(broker, jobs):
+    return broker.enqueue_unique(QUEUE, jobs[1:])
+
+
+def _begun_and_unique(broker):
+    _begun(broker)
+    return [unique_job("a", client="x")]
+
+
+def _claimed_of_many(broker):
+    jobs = _claimed(broker)
+    others = [new_job("e", client="x"), new_job("f", client="y"), new_job("g", client="y")]
+    broker.enqueue(QUEUE, others)
+    return [*jobs, *others]
+
+
+def _blocked(broker):
+    jobs = _claimed_of_many(broker)
+    broker.limits.change(QUEUE, LIMITS)
+    broker.claim(WORKER, [QUEUE], 2)
+    return jobs
+
+
+def _apply_settings(broker, jobs):
+    queues = {QUEUE: {"max_running": 3, "client": {"max_running": 1}}}
+    config = Config(redis="redis://", queues=queues)
+    assert LimitStore(broker.redis, broker.keys, config).apply_settings(QUEUE, 1, "")
+
+
+def _settle_and_claim(broker, jobs):
+    fetched = broker.claim(WORKER, [QUEUE], 2, settlements={QUEUE: settlement("ack", *jobs[:4])})
+    assert fetched.error is None
+
+
+def _settling(verb):
+    return ScriptCall(_claimed, lambda broker, jobs: settle(broker, verb, *jobs), is_resent=False)
+
+
+def _by_hand(seed, verb, **traits):
+    return ScriptCall(seed, lambda broker, jobs: attrgetter(verb)(Inspector(broker))(QUEUE), **traits)
+
+
+SCRIPT_CALLS = {
+    "finish": _settling("ack"),
+    "repair_lanes": ScriptCall(_bent, lambda broker, jobs: steps.repair_lanes(broker, QUEUE)),
+    "repair_jobs": ScriptCall(_lost, lambda broker, jobs: broker.repair_jobs(QUEUE)),
+    "begin_schedule": ScriptCall(_nobody_is_known, lambda broker, jobs: _begun(broker)),
+    "bury": _settling("bury"),
+    "cancel": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
+    "claim": ScriptCall(
+        _queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True
+    ),
+    "claim_lane": ScriptCall(batch_calls.first_claimed, batch_calls.claim_others, is_resent=False, grows=True),
+    "client_metrics": _by_hand(_queued, "metrics.clients"),
+    "client_states": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).clients.get("x")),
+    "discard": ScriptCall(
+        _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
+    ),
+    "enqueue": ScriptCall(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
+    "enqueue_many": ScriptCall(_many_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
+    "enqueue_unique": ScriptCall(_unique, lambda broker, jobs: broker.enqueue_unique(QUEUE, jobs), may_vanish=True),
+    "forget": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.maintenance.forget(QUEUE)),
+    "find_job": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
+    "fire_schedule": ScriptCall(
+        _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
+    ),
+    "time_series": _by_hand(_queued, "overview.time_series"),
+    **dict.fromkeys(
+        ("dead_groups", "dead_heads"),
+        ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    ),
+    "count_lanes": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).client_list.count()),
+    "busiest_client": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
+    "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
+    "list_finished": ScriptCall(_too_old, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "finished")),
+    "list_queued": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
+    "count_matching": ScriptCall(_dead, search_calls.count),
+    **dict.fromkeys(("queue_overview", "task_hours"), ScriptCall(_queued, of_console.read_tasks)),
+    "pause": _by_hand(_queued, "pause"),
+    "pause_task": ScriptCall(_queued, task_calls.pause),
+    "resume_task": ScriptCall(task_calls.held, task_calls.resume),
+    "note_times": ScriptCall(time_calls.claimed_by_time, time_calls.note_times, is_resent=False),
+    "note_unknown_task": ScriptCall(
+        _claimed,
+        lambda broker, jobs: broker.note_unknown_task(QUEUE, jobs[0].id.encode(), "shop.tasks.charge", WORKER),
+        grows=True,
+    ),
+    "report_progress": ScriptCall(_claimed, log_calls.report_progress),
+    "record_step": ScriptCall(_claimed, step_calls.record),
+    "suspend": ScriptCall(_claimed, step_calls.suspend_all, is_resent=False),
+    "send_event": ScriptCall(step_calls.waiting, step_calls.send),
+    "append_log": ScriptCall(_claimed, log_calls.append, is_resent=False),
+    "list_running": ScriptCall(_claimed, lambda broker, jobs: Inspector(broker).workers()),
+    "promote": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE)),
+    "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
+    "cancel_client_jobs": ScriptCall(_queued_for_one, task_calls.cancel_client_jobs, may_vanish=True),
+    "reclaim": ScriptCall(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
+    "reclaim_child": ScriptCall(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
+    "release": _settling("release"),
+    "reclaim_worker": ScriptCall(_lapsed, lambda broker, jobs: Inspector(broker).reclaim_worker(WORKER)),
+    "renew": ScriptCall(_idle, lambda broker, jobs: steps.renew(broker, [QUEUE], [WORKER])),
+    "requeue": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
+    "requeue_elsewhere": ScriptCall(_dead, requeue_calls.requeue),
+    "requeue_changed": ScriptCall(_dead, _change),
+    "resume": _by_hand(_paused, "resume"),
+    "retry": _settling("retry"),
+    "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),
+    "filter_jobs": ScriptCall(_dead, search_calls.next_ids),
+    "search_jobs": ScriptCall(_queued, search_calls.page),
+    "sign_off": ScriptCall(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
+    "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
+    "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
+    "add_metrics": ScriptCall(_nobody_is_known, time_calls.tally, is_resent=False, grows=True),
+    "track_incidents": ScriptCall(
+        of_console.see_incidents, lambda broker, jobs: of_console.track_incidents(broker, 3, "b", "c")
+    ),
+    "note_version": ScriptCall(of_console.run_old_version, lambda broker, jobs: of_console.report_version(broker, "2")),
+    "update_totals": ScriptCall(of_console.count_in_the_past, lambda broker, jobs: of_console.update_totals(broker)),
+    "roll_up": ScriptCall(of_console.count_hours_ago, lambda broker, jobs: of_console.roll_up(broker)),
+    "pulse": ScriptCall(_queued, lambda broker, jobs: [Inspector(broker).shared_overview.read() for _ in range(2)]),
+    "task_failures": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
+    **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
+    "walk_lanes": ScriptCall(_queued, lambda broker, jobs: sweeps.run(Inspector(broker), "cancel", task="x")),
+    "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
+    "apply_settings": ScriptCall(_claimed_of_many, _apply_settings),
+    "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
+    "trim": ScriptCall(_too_old, lambda broker, jobs: steps.trim(broker, QUEUE), may_vanish=True),
+    "register_waiter": ScriptCall(_queued, _register),
+    "store_workflow": ScriptCall(_nobody_is_known, workflow_calls.store),
+    "start_members": ScriptCall(workflow_calls.stored, workflow_calls.start_first),
+    "add_members": ScriptCall(workflow_calls.running, workflow_calls.add),
+    "finish_members": ScriptCall(workflow_calls.running, workflow_calls.finish, is_resent=False),
+    "advance_workflow": ScriptCall(workflow_calls.ended, workflow_calls.advance),
+    "cancel_workflow": ScriptCall(workflow_calls.running, workflow_calls.cancel),
+    "forget_workflow": ScriptCall(workflow_calls.cancelled, workflow_calls.forget),
+}
+
+# The other states in which a job can be finished, and a claim that settles.
+FINISH_CALLS = {
+    "claim, settling": ScriptCall(_claimed_of_many, _settle_and_claim, is_resent=False, grows=True),
+    "finish, expired": _settling("expire"),
+    "finish, cancelled": _settling("finish_cancel")._replace(seed=_asked),
+}
+
+# Jobs that wait for their time: the index by client has to be written, too.
+DELAYED_CALLS = {
+    "enqueue, delayed": SCRIPT_CALLS["enqueue"]._replace(seed=lambda broker: [new_job("a", client="x", due="+60000")]),
+    "promote, too many": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE, limit=2), grows=True),
+}
+for _name in ("cancel", "cancel_client_jobs", "purge"):
+    DELAYED_CALLS[f"{_name}, delayed"] = SCRIPT_CALLS[_name]._replace(seed=_waiting_for_their_time)
+
+# What becomes of jobs of which no second like them may live: the same scripts, and more to write.
+UNIQUE_CALLS = {
+    **{f"{verb}, unique": _settling(verb)._replace(seed=_held) for verb in ("ack", "bury", "expire")},
+    "cancel, unique": SCRIPT_CALLS["cancel"]._replace(seed=_held_and_retrying),
+    "discard, unique": SCRIPT_CALLS["discard"]._replace(seed=_held_and_dead),
+    "enqueue_unique, that runs": ScriptCall(_running_and_again, _enqueue_others, may_vanish=True),
+    "enqueue_unique, later": ScriptCall(partial(_delayed_and_again, due="+90000"), _enqueue_others, may_vanish=True),
+    "enqueue_unique, now": ScriptCall(_delayed_and_again, _enqueue_others, may_vanish=True),
+    "fire_schedule, unique": SCRIPT_CALLS["fire_schedule"]._replace(seed=_begun_and_unique),
+    "purge, unique": SCRIPT_CALLS["purge"]._replace(seed=_held_and_retrying),
+    "reclaim, unique": SCRIPT_CALLS["reclaim"]._replace(seed=_held_and_lapsed),
+    "requeue, unique": SCRIPT_CALLS["requeue"]._replace(seed=_held_and_dead),
+}
+
+ALL_CALLS = {**SCRIPT_CALLS, **FINISH_CALLS, **DELAYED_CALLS, **UNIQUE_CALLS}
+
+
+def prepared(redis, broker, call):
+    """Empty the database and make the state before the call."""
+    redis.flushdb()
+    broker.register_queues([QUEUE])
+    return call.seed(broker)

@@ -1,0 +1,87 @@
+"""Whatever gets lost on the way: sending it again ends as if it had been sent once."""
+
+from contextlib import suppress
+
+import pytest
+
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.exceptions import BrokerFull, BrokerUnavailable, WrongState
+from tests.protocol.model.all_calls import ALL_CALLS
+from tests.protocol.model.script_calls import SCRIPT_CALLS, prepared
+from tests.support.snapshots import snapshot
+
+ALL = ALL_CALLS
+REFUSED = {
+    "append_log",
+    "begin_schedule",
+    "enqueue",
+    "enqueue_many",
+    "enqueue_unique",
+    "fire_schedule",
+    "add_members",
+    "store_workflow",
+}  # when the server is full
+SENT_TWICE = [verb for verb, call in ALL.items() if not call.grows]
+
+
+def outcome(redis, broker, call):
+    """What is in Redis after the call was played once."""
+    call.act(broker, prepared(redis, broker, call))
+    return snapshot(redis, times=False)
+
+
+def test_every_script_has_a_scene():
+    assert sorted(SCRIPT_CALLS) == sorted(SCRIPTS)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("verb", SENT_TWICE)
+def test_a_dropped_connection_ends_well(redis, broker, verb, moment):
+    call = ALL[verb]
+    expected = outcome(redis, broker, call)
+    jobs = prepared(redis, broker, call)
+    redis.drop_connection(moment)
+
+    if not call.is_resent:
+        with pytest.raises(BrokerUnavailable):
+            call.act(broker, jobs)
+    with suppress(WrongState):  # what a second click hears
+        call.act(broker, jobs)
+
+    assert snapshot(redis, times=False) == expected
+
+
+@pytest.mark.parametrize("verb", SENT_TWICE)
+def test_sent_twice_it_does_no_more_than_once(redis, broker, verb):
+    call = ALL[verb]
+    expected = outcome(redis, broker, call)
+    jobs = prepared(redis, broker, call)
+
+    call.act(broker, jobs)
+    with suppress(WrongState):
+        call.act(broker, jobs)
+
+    assert snapshot(redis, times=False) == expected
+
+
+@pytest.mark.parametrize("verb", sorted(verb for verb in ALL if verb.split(",")[0] not in REFUSED))
+def test_a_full_server_can_be_drained(redis, broker, verb):
+    call = ALL[verb]
+    expected = outcome(redis, broker, call)
+    jobs = prepared(redis, broker, call)
+
+    with redis.full_memory():
+        call.act(broker, jobs)
+
+    assert snapshot(redis, times=False) == expected
+
+
+def test_a_full_server_takes_no_jobs_and_says_so(redis, broker):
+    call = SCRIPT_CALLS["enqueue"]
+    jobs = prepared(redis, broker, call)
+    before = snapshot(redis)
+
+    with redis.full_memory(), pytest.raises(BrokerFull, match="nothing was stored"):
+        call.act(broker, jobs)
+
+    assert snapshot(redis) == before

@@ -1,0 +1,407 @@
+"""Each Lua file keeps the rules for scripts, and its header tells the truth."""
+
+import re
+import subprocess
+import sys
+from functools import cache
+
+import hiredis
+import pytest
+
+import django_rtq
+from django_rtq.core.broker import scripts
+from django_rtq.core.broker.keys import QUEUE_KEYS, Keys
+from django_rtq.core.broker.redis.commands import script_of
+from django_rtq.core.broker.redis.speedups import pack
+from django_rtq.core.broker.scripts import SCRIPTS, Script
+from django_rtq.exceptions import BrokerRefused
+from tests.protocol.model.players import module_of
+from tests.protocol.model.script_calls import READ_ONLY, SCRIPT_CALLS
+
+
+def files(pattern):
+    """Those of the core and of all apps."""
+    return sorted(path for folder in scripts.LUA for path in folder.glob(pattern))
+
+
+PARTS = {f"lib/{path.stem}": path.read_text() for path in files("lib/*.lua")}
+QUERIES = {path.stem: path.read_text() for path in files("queries/*.lua")}
+FILES = {path.stem: path.read_text() for path in files("*.lua")} | QUERIES | PARTS
+
+# What Redis 6.2 and Valkey know. What is not here has to be looked up: LMPOP, ZMPOP, SINTERCARD, EXPIRETIME, HEXPIRE,
+# FUNCTION and every option of EXPIRE came later; KEYS, SCAN and their like cost as much as there is.
+COMMANDS = set(
+    """
+    BITCOUNT BITFIELD DEL EXISTS EXPIRE GET INCR INCRBY RENAME SETNX TIME UNLINK
+    HDEL HEXISTS HGET HGETALL HINCRBY HKEYS HLEN HMGET HRANDFIELD HSET HSETNX HSTRLEN HVALS
+    LINDEX LLEN LPOP LPOS LPUSH LRANGE LREM LTRIM PERSIST PEXPIRE
+    PTTL RPOP RPUSH SADD SCARD SET SISMEMBER SMISMEMBER
+    SREM
+    ZADD ZCARD ZCOUNT ZINCRBY ZMSCORE ZRANGE ZRANGEBYSCORE ZRANK ZREM ZREMRANGEBYRANK ZREVRANGE
+    ZREVRANGEBYSCORE ZREVRANK ZSCORE
+    """.split()
+)
+PURPOSES = {"returns", "sent twice:"}
+
+every_file = pytest.mark.parametrize("name", FILES)
+every_script = pytest.mark.parametrize("name", SCRIPTS)
+
+
+def header_of(name):
+    """The comment that a file begins with."""
+    return "\n".join(re.match(r"(?:--.*\n)+", FILES[name]).group().splitlines())
+
+
+@cache
+def code_of(name):
+    """All but comments."""
+    return re.sub(r"(?m)\s*--.*$", "", FILES[name])
+
+
+def keys_in_header(name):
+    (line,) = re.findall(r"^-- keys: (.*(?:\n--  .*)*)", header_of(name), re.MULTILINE)
+    return line.replace("\n--", " ").split()
+
+
+def arguments_in_header(name):
+    return re.findall(r"^-- ARGV\[(\d+|\.\.\.)\] (\w+)", header_of(name), re.MULTILINE)
+
+
+def names_in_body(name):
+    """The names that `named` gives to the keys; each is the name of a key of a queue."""
+    given = re.findall(r'(\w+) = (?:tag \.\. "([^"]*)"|KEYS\[2\])', SCRIPTS[name].text)
+    keys = Keys("rtq").of("mail")
+    assert [keys.tag + own.encode() for _, own in given if own] == [getattr(keys, key) for key, own in given if own]
+    return [key for key, _ in given]
+
+
+def naming_ends(name):
+    """Where the lines end that give names to keys and arguments."""
+    code = code_of(name)
+    naming = r"local .*|for i = .*(?:ARGV|KEYS).* end|"
+    lines = code.splitlines()
+    last = max(i for i, line in enumerate(lines) if re.search(r"\bKEYS|ARGV|named\(\)", line))
+    between = lines[: last + 1]
+    return [line for line in between if line and not re.fullmatch(naming, line)], "\n".join(lines[last + 1 :])
+
+
+@cache
+def functions_of(part):
+    """Each function of a part, with its text."""
+    return dict(re.findall(r"^local function (\w+)(\(.*?^end)$", code_of(part), re.MULTILINE | re.DOTALL))
+
+
+def constants_of(part):
+    lines = re.findall(r"^local ([A-Z_, 0-9]+) =", code_of(part), re.MULTILINE)
+    return {name for line in lines for name in re.findall(r"\w+", line)}
+
+
+def names_used(name):
+    """The functions that a file calls, and the constants that it reads."""
+    code = re.sub(r'"[^"\n]*"', '""', code_of(name))
+    return set(re.findall(r"(?<![.\w])[a-z_]\w*(?=\()|(?<![.\w])[A-Z][A-Z_]+\b", code))
+
+
+def direct_parts(name):
+    """The parts that the header of a file names."""
+    found = re.search(r"^-- uses: (.*)$", header_of(name), re.MULTILINE)
+    return [f"lib/{part}" for part in found.group(1).split()] if found else []
+
+
+@cache
+def used_parts(name):
+    """All parts that a file uses, directly or through others."""
+    found, todo = set(), direct_parts(name)
+    while todo:
+        part = todo.pop()
+        todo += direct_parts(part) if part not in found else []
+        found.add(part)
+    return found
+
+
+@cache
+def reach_of(name):
+    """The code of a script with that of all functions that it can come to."""
+    functions = {}
+    for part in used_parts(name):
+        functions |= functions_of(part)
+    reached, todo = "", [code_of(name)]
+    while todo:
+        text = todo.pop()
+        reached += text
+        todo += [functions.pop(word) for word in set(re.findall(r"\w+(?=\()", text)) if word in functions]
+    return reached
+
+
+def keys_touched(code):
+    """The keys that code takes from `q`. Those it takes by name it also has as words."""
+    return set(re.findall(r"\b(?:q|target)\.(?!has_)(\w+)", code))
+
+
+@every_script
+def test_all_keys_are_named(name):
+    listed = keys_in_header(name)
+
+    assert names_in_body(name) == listed
+    assert len(set(listed)) == len(listed)
+
+
+@every_script
+def test_arguments_are_numbered_and_all_are_taken(name):
+    numbers = [number for number, _ in arguments_in_header(name)]
+    singles, rest = [int(n) for n in numbers if n != "..."], numbers[-1:] == ["..."]
+    code = code_of(name)
+
+    assert singles == list(range(1, len(singles) + 1))
+    assert numbers.count("...") == int(rest)
+    assert {int(n) for n in re.findall(r"ARGV\[(\d+)\]", code)} == set(singles)
+    assert bool(re.search(r"ARGV(?!\[\d)|ARGV\[i\]", code)) == rest
+
+
+@every_script
+def test_after_the_naming_lines_no_key_or_argument_appears_by_number(name):
+    strange, rest = naming_ends(name)
+
+    assert strange == []
+    assert not re.search(r"\bKEYS\b", rest)  # HKEYS is a command
+    assert "ARGV" not in rest
+
+
+@every_script
+def test_every_key_that_is_named_is_used_and_every_key_that_is_used_is_named(name):
+    named, used = set(names_in_body(name)), keys_touched(reach_of(name))
+
+    set_by_scripts = {
+        "now",
+        "rates",
+        "times_ahead",
+        "parsed",
+        "pauses",
+        "aside",
+        "mean",
+        "runner",
+        "counted",
+        "limits_read",
+    }
+    assert used - set_by_scripts - ({"running"} if name == "claim" else set()) == named
+
+
+@every_script
+def test_the_keys_are_those_of_a_queue(name):
+    keys = Keys("rtq").of("mail")
+
+    for key in keys_in_header(name):
+        assert getattr(keys, "running_of" if key == "running" else key).startswith(b"{rtq:mail}:")
+
+
+def test_jobs_leave_a_processing_list_and_the_hash_of_runners_together():
+    found = [path for path in files("**/*.lua") if re.search(r'"HDEL", (q\.)?running\b', path.read_text())]
+
+    assert [path.name for path in found] == ["settle.lua"]
+
+
+def test_every_key_of_a_queue_is_used_by_a_script():
+    assert {key for name in SCRIPTS for key in keys_in_header(name)} - {"running"} == QUEUE_KEYS.keys()
+
+
+def test_a_key_that_no_queue_has_is_refused(monkeypatch):
+    monkeypatch.setattr(scripts, "_read", lambda folder, name: "-- x: does nothing.\n-- keys: jobs jbos\n\nreturn 1\n")
+
+    with pytest.raises(LookupError, match=r"x\.lua names keys that no queue has: jbos"):
+        Script("x", "").call(Keys("rtq").of("mail"), ())
+
+
+@every_script
+def test_the_header_says_what_it_does_and_what_happens_when_it_is_sent_twice(name):
+    header = header_of(name)
+
+    assert header.startswith(f"-- {name}: ")
+    assert ("Reads only." in header) == (name in QUERIES) == (name in READ_ONLY)
+    assert "\n-- returns " in header
+    assert "\n-- sent twice: " in header
+
+
+@every_file
+def test_a_file_names_the_parts_that_it_uses_itself(name):
+    own = set(re.findall(r"local function (\w+)", code_of(name)))
+    used = names_used(name) - own - constants_of(name)
+
+    assert set(direct_parts(name)) <= PARTS.keys()
+    assert set(direct_parts(name)) == {
+        part for part in PARTS if part != name and used & (functions_of(part).keys() | constants_of(part))
+    }
+
+
+def test_no_two_parts_define_the_same_name():
+    names = [each for part in PARTS for each in (*functions_of(part), *constants_of(part))]
+
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_is_used_by_some_script(name):
+    assert header_of(name).startswith(f"-- {name.removeprefix('lib/')}: ")
+    assert any(name in used_parts(script) for script in SCRIPTS)
+    assert all(any(f"{function}(" in reach_of(script) for script in SCRIPTS) for function in functions_of(name))
+
+
+@every_file
+def test_only_commands_of_redis_6_2_are_called(name):
+    calls = re.findall(r"redis\.p?call\(([^,)]*)", code_of(name))
+
+    called = {word for call in calls for word in re.findall(r'"(\w+)"', call)}
+    assert all('"' in call for call in calls)
+    assert called <= COMMANDS
+
+
+@every_file
+def test_payloads_are_never_decoded_and_clocks_never_asked_but_through_now_ms(name):
+    code = code_of(name)
+
+    assert not re.search(r"cjson|cmsgpack|math\.random|os\.|loadstring|redis\.pcall", code)
+    assert ('"TIME"' in code) == (name == "lib/prelude")
+
+
+@every_script
+def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(name):
+    has_scratch = "scratch" in names_in_body(name)
+
+    refused = {"append_log", "begin_schedule", "enqueue", "enqueue_many", "enqueue_unique", "fire_schedule"}
+    refused |= {"store_workflow", "add_members"}
+    assert has_scratch == (name not in refused | READ_ONLY)
+    if has_scratch:
+        assert code_of(name).count('redis.call("DEL", q.scratch)') == 1
+
+
+@every_script
+def test_it_has_a_test_module_and_a_scene(name):
+    assert module_of(name).__doc__
+    assert name in SCRIPT_CALLS
+
+
+@every_script
+def test_what_is_called_begins_with_what_it_uses_of_its_parts_and_nothing_else(name):
+    text = re.sub(r'lazy\("\w+"\)\.\w+\(|\w+_functions\(\)\.', "(", SCRIPTS[name].text)
+    code = re.sub(r"(?m)\s*--.*$", "", text)
+    used = re.findall(r"(?<![.\w])(\w+)\(|\b([A-Z][A-Z_]+)\b", reach_of(name))
+    parts = used_parts(name)
+
+    assert re.sub(r'lazy\("\w+"\)\.', "", SCRIPTS[name].text).endswith(FILES[name])
+    for function in {function for part in parts for function in functions_of(part)}:
+        first = re.search(rf"(?<![.\w]){function}\(", code)
+        assert bool(first) == ((function, "") in used)
+        assert not first or code[: first.start()].endswith("local function ")
+    for constant in {constant for part in parts for constant in constants_of(part)}:
+        first = re.search(rf"\b{constant}\b", code)
+        assert first or ("", constant) not in used
+        assert not first or re.search(r"local [A-Z_, ]*$", code[: first.start()])
+
+
+@every_script
+def test_functions_of_some_parts_are_created_when_one_is_first_called(name):
+    text = SCRIPTS[name].text
+    lazy = {part for part in used_parts(name) if "\n-- created when first called\n" in FILES[part]}
+    created = set(re.findall(r"^local function (\w+)", text, re.MULTILINE))
+
+    assert not created & {function for part in lazy for function in functions_of(part)}
+
+
+def test_a_claim_creates_few_functions():
+    created = set(re.findall(r"^local function (\w+)", SCRIPTS["claim"].text, re.MULTILINE))
+
+    assert {"now_ms", "take_turns", "end_turns"} < created
+    assert not created & {"read_rooms", "release_unique", "drop_oldest_outcomes", "read_header", "rank"}
+
+
+def test_no_file_is_read_before_its_script_is_called():
+    program = """
+import sys
+opened = []
+sys.addaudithook(lambda event, found: opened.append(str(found[0])) if event == "open" else None)
+import django, django_rtq.core.broker.scripts as scripts
+from django.conf import settings
+settings.configure(INSTALLED_APPS=["django_rtq"])
+django.setup()
+import django_rtq.console.inspector.inspector, django_rtq.core.tasks
+before = [name for name in opened if name.endswith(".lua")]
+scripts.SCRIPTS["pause"].sha, scripts.SCRIPTS["pause"].sha, scripts.SCRIPTS["resume"].sha
+print(before, [name.rpartition("/lua/")[2] for name in opened if name.endswith(".lua")])
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
+
+    assert done.stdout == "[] ['pause.lua', 'lib/prelude.lua', 'resume.lua']\n"
+
+
+def test_a_worker_reads_all_files_at_its_start_and_puts_scripts_together_when_it_calls_them():
+    program = """
+import pathlib, sys, django
+from django.conf import settings
+settings.configure(INSTALLED_APPS=["django_rtq"], RTQ={"REDIS": "redis://localhost:1/0"})
+django.setup()
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker import scripts
+from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA
+from django_rtq.core.conf.config import get_config
+Broker(get_config())
+print(scripts._read.cache_info().currsize)
+Broker(get_config(), role="supervisor")
+print(len(SCRIPTS_BY_SHA))
+scripts._PACKAGE = pathlib.Path("a later version")
+scripts.LUA[:] = [scripts._PACKAGE]
+print(all(script.sha for script in scripts.SCRIPTS.values()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
+
+    assert done.stdout == "0\n0\nTrue\n"
+
+
+def test_a_call_names_the_tag_of_its_queue_and_the_processing_list_if_the_script_needs_it():
+    keys = Keys("rtq").of("mail")
+
+    call = SCRIPTS["finish"].call(keys, (10, "id"), worker="w1")
+    assert call == (b"EVALSHA", SCRIPTS["finish"].sha, 2, b"{rtq:mail}:", keys.running("w1"), 10, "id")
+    assert SCRIPTS["find_job"].call(keys, ("id",))[2:] == (1, b"{rtq:mail}:", "id")
+
+
+@pytest.mark.parametrize("text", ["", "7", "mail", 'a "\\r\\n$1\r\n', "\x00", "é", "🦄", "x" * 100_000])
+def test_a_packed_call_is_what_the_packer_makes_of_the_call(text):
+    keys, arguments = Keys("größe").of("mail"), ("id", -100, 3, text, "")
+    script = SCRIPTS["enqueue"]
+
+    packed = script.packed_call(keys, arguments)
+
+    assert pack(packed) == hiredis.pack_command(script.call(keys, arguments))
+    assert script_of(packed) == (script.name, script.text)
+
+
+def test_a_claim_of_several_queues_names_the_tag_of_each():
+    keys = Keys("rtq")
+    command = SCRIPTS["claim"].call_many([keys.of("high"), keys.of("low")], ("w1", 1, "1"))
+
+    assert command[2:] == (2, b"{rtq:high}:", b"{rtq:low}:", "w1", 1, "1")
+
+
+def replaced_package(monkeypatch, tmp_path, version):
+    """Let pip replace the package."""
+    package = tmp_path / "__init__.py"
+    package.write_text(f'__version__ = "{version}"\n')
+    monkeypatch.setattr(scripts, "_PACKAGE", package)
+
+
+def test_a_process_sends_no_scripts_of_a_version_that_was_installed_later(monkeypatch, tmp_path):
+    replaced_package(monkeypatch, tmp_path, "9.9")
+    scripts._read.cache_clear()
+
+    with pytest.raises(BrokerRefused, match=r"upgraded from .* to 9\.9 while this process was running. Restart it"):
+        _ = scripts.Script("enqueue", "").sha
+
+
+def test_the_same_version_may_be_installed_again(monkeypatch, tmp_path):
+    replaced_package(monkeypatch, tmp_path, django_rtq.__version__)
+
+    assert scripts.Script("enqueue", "").sha == SCRIPTS["enqueue"].sha
+
+
+def test_a_script_that_the_later_version_does_not_have():
+    with pytest.raises(BrokerRefused, match="Was django_rtq upgraded"):
+        _ = scripts.Script("enqueue_of_a_later_version", "").sha

@@ -1,0 +1,107 @@
+"""Random verbs: after each of them all keys in Redis are those of the model (I1-I13)."""
+
+from unittest import mock
+
+import pytest
+
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA, LuaScript
+from django_rtq.core.broker.scripts import SCRIPTS
+from tests.protocol.model.mutant import Mutant, changed
+from tests.protocol.model.parallel_run import ParallelRun, parallel_config
+from tests.protocol.model.queue import Queue
+from tests.protocol.model.random_verbs import run_randomly
+from tests.support.jobs import new_job
+from tests.support.nightly import IS_NIGHTLY
+
+# What limits the queue has when the random verbs begin. They change these, too.
+BEGINNINGS = {
+    "no_limits": {},
+    "limits": {"settings:queue": "max_running=4", "settings:clients": "max_running=2 rate=2/1000 max_waiting=6"},
+    "weights": {"settings:client:acme": "weight=3", "settings:clients": "weight=2"},
+    "times": {"settings:queue": "fair_by=seconds", "settings:client:acme": "weight=2"},
+}
+
+
+def _with(file, old, new):
+    return {file: Mutant("", file, old, new).source}
+
+
+# As for many workers: all of them have a hash of runners, and it takes some heartbeats until it is ready.
+ALWAYS = _with("lib/runners", "AT_ONCE, LOOKUPS = 100, 50, 50, 20", "AT_ONCE, LOOKUPS = -1, -1, 1, 2")
+# The version before: it does not know the hash.
+FORMER = {
+    **_with("sign_on", "now - 10000000000000", "now"),
+    **_with("claim", "q.runner = has(q, q.runners) and worker", "q.runner = false"),
+    **_with("lib/settle", "if q.runner ~= false then", "if false then"),
+}
+
+
+class TwoVersions(Broker):
+    """Some workers, and who reclaims their jobs, are of the former version."""
+
+    def sign_on(self, queues, worker):
+        with self._version_of(worker):
+            return super().sign_on(queues, worker)
+
+    def claim(self, worker, *arguments, **options):
+        with self._version_of(worker):
+            return super().claim(worker, *arguments, **options)
+
+    def reclaim_child(self, queue, worker, guilty):
+        with self._version_of(worker):
+            return super().reclaim_child(queue, worker, guilty)
+
+    def _version_of(self, worker):
+        return mock.patch.dict(SCRIPTS, self.former if worker in Queue.former_workers else {})
+
+
+@pytest.fixture
+def broker(redis, redis_server):
+    broker = Broker(parallel_config(redis_server.url))
+    yield broker
+    broker.close()
+
+
+@pytest.mark.parametrize(
+    "beginning", [pytest.param(name, marks=() if name == "limits" else pytest.mark.long) for name in BEGINNINGS]
+)
+def test_whatever_happens_all_keys_are_as_the_model_says(redis, broker, beginning):
+    place = list(BEGINNINGS).index(beginning)
+    if IS_NIGHTLY:  # many more, and others each night
+        run_randomly(redis, broker, BEGINNINGS[beginning], examples=80)
+    else:
+        run_randomly(redis, broker, BEGINNINGS[beginning], examples=6, seeded_by=place)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["this_one", "beside_the_former"])
+def test_so_they_are_in_a_queue_of_many_workers(redis, redis_server, monkeypatch, version):
+    """Whose hash of runners never names another worker than the processing lists do."""
+    with changed(FORMER):
+        former = {name: script for name, script in SCRIPTS.items() if name not in ("repair_lanes", "reclaim")}
+        shas = {script.sha: LuaScript(script.name, script.text) for script in former.values()}
+    with changed(ALWAYS), mock.patch.dict(SCRIPTS_BY_SHA, shas):
+        if version == "this_one":
+            broker = Broker(parallel_config(redis_server.url))
+        else:
+            broker = TwoVersions(parallel_config(redis_server.url))
+            broker.former = former
+            monkeypatch.setattr(Queue, "former_workers", {"w1", "w4", "w7", "w10"})
+        run_randomly(redis, broker, examples=6, seeded_by=1)
+        broker.close()
+
+
+def test_a_lost_wake_up_is_noticed_even_if_the_model_has_lost_it_too(redis, broker):
+    parallel = ParallelRun(redis, broker)
+    parallel.sign_on("w0")
+    parallel.enqueue("mail", [new_job("a", client="x"), new_job("b", client="y")])
+    redis.delete(broker.keys.of("mail").work_signal)
+    parallel.models["mail"].work_signal = False
+
+    with pytest.raises(AssertionError, match="nobody is woken for"):
+        parallel.check()
+
+    parallel.change_limits("mail", {"queue": "max_running=1"})
+    parallel.claim("w0", ("mail",))
+    parallel.check()  # the other may not start
