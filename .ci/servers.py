@@ -24,8 +24,9 @@ TESTS = [
     "tests/limits/lua",
     "tests/workflows/lua",
     "tests/test_private_redis.py",
-    "tests/scale/workers/test_cluster.py",
-    "tests/scale/workers/test_cluster_torture.py",
+    "tests/scale/cluster",
+    "tests/scale/test_settings_sentinel.py",
+    "tests/scale/workers",
     "tests/core/worker/test_redis_data_loss.py",
     "tests/core/worker/test_torn_log_restarts.py",
 ]

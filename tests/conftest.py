@@ -48,12 +48,16 @@ A_FEW_WORKERS = (
 )
 
 # Folders of tests that are long: with a browser, or servers that are started again and again.
-LONG_FOLDERS = ("tests/console/browser/", "tests/scale/")
+LONG_FOLDERS = (
+    *("tests/console/browser/", "tests/console/shards/"),
+    *("tests/scale/cluster/", "tests/scale/shards/", "tests/scale/workers/"),
+)
 
 # They depend on the server: CI runs them on the bundled one, and on that of the system.
 OF_SERVERS = (
     *("tests/core/broker/", "tests/console/lua/", "tests/limits/lua/", "tests/workflows/lua/"),
-    *("tests/protocol/", "tests/scale/cluster/", "tests/test_private_redis.py"),
+    *("tests/protocol/", "tests/test_private_redis.py"),
+    *("tests/scale/cluster/", "tests/scale/test_settings_sentinel.py"),
 )
 OF_ONE_SERVER = (  # sweeps, and what reads the text of scripts
     "tests/protocol/model/",

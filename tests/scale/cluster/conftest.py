@@ -5,7 +5,6 @@ from urllib.parse import urlsplit
 import pytest
 from django.test import override_settings
 
-from tests.core.broker.conftest import empty, factory, hour, keys, limits, server  # noqa: F401
 from tests.support.fault_proxy import FaultProxy
 from tests.support.redis_cluster import PrivateCluster, port_with_bus
 from tests.support.redis_server import LEASE_SECONDS

@@ -23,7 +23,7 @@ from django_rtq.console.incidents.queues import failed_lately
 from django_rtq.console.inspector.overview import Overview
 
 if TYPE_CHECKING:
-    from django_rtq.scale.all_shards import ShardAnswers
+    from django_rtq.console.shards.all_shards import ShardAnswers
 
 #: Pages that need no subject.
 _LISTS: dict[Action, tuple[Any, str]] = {

@@ -122,7 +122,7 @@ class PageAdmin(admin.ModelAdmin):
     def _shard_links(self, request: HttpRequest) -> list[dict[str, object]]:
         if not shard_numbers():
             return []
-        from django_rtq.scale.pages import shard_links  # most projects have none
+        from django_rtq.console.admin.shards import shard_links  # most projects have none
 
         current = None if views_all_shards() else shard_of(viewed_backend())
         return shard_links(request, self.url("queue_changelist"), current)
@@ -141,7 +141,7 @@ class PageAdmin(admin.ModelAdmin):
         request.current_app = self.admin_site.name
         texts = {name: unquote(text) for name, text in names.items()}
         if shard_numbers():
-            from django_rtq.scale.pages import in_shard  # most projects have none
+            from django_rtq.console.admin.shards import in_shard  # most projects have none
 
             return in_shard(request, texts, partial(self._view, page, request, texts))
         return self._view(page, request, texts)

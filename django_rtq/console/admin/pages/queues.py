@@ -66,7 +66,7 @@ class QueueAdmin(BulkPages):
 
     def _overview_of_shards(self, request: HttpRequest, chosen: str) -> HttpResponse:
         """The same of all shards together. Raises BrokerError if none answers."""
-        from django_rtq.scale.all_shards import ask_shards, merged_front  # most projects have no shards
+        from django_rtq.console.shards.all_shards import ask_shards, merged_front  # most projects have no shards
 
         read = partial(_read_overview, chosen=chosen, is_fresh=REFRESH_HEADER not in request.headers)
         answers = ask_shards(lambda inspector, _number: read(inspector))

@@ -98,7 +98,7 @@ class ScheduleAdmin(admin.ModelAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The standard list, with our navigation links above it."""
         if len(shard_numbers()) > 1 and of_all_shards.get() is None:
-            from django_rtq.scale.merged import view_merged  # most projects have no shards
+            from django_rtq.console.shards.merged import view_merged  # most projects have no shards
 
             with view_merged():
                 return self.changelist_view(request, extra_context)

@@ -66,7 +66,7 @@ class JobSearch:
 
     def _find_in_shards(self, job_id: str) -> JobDetails | None:
         """None also if a page of all shards says that its shard does not answer."""
-        from django_rtq.scale.merged import AllShards  # most projects have no shards
+        from django_rtq.console.shards.merged import AllShards  # most projects have no shards
 
         is_of_all = views_all_shards()
         try:

@@ -17,7 +17,7 @@ from tests.app import tasks
 from tests.app.step_tasks import walk
 from tests.app.workflow_steps import add_up, double, double_more, report
 from tests.core.worker.processes import WorkerProcess
-from tests.scale.conftest import client_of, waiting
+from tests.scale.shards.conftest import client_of, waiting
 from tests.support.forked_commands import ForkedCommand
 from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until

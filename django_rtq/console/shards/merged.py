@@ -29,6 +29,18 @@ from django_rtq.console.inspector.shared_overview import SharedOverview
 from django_rtq.console.inspector.sweep import Count, Sweep, Sweeper, sum_of
 from django_rtq.console.inspector.task_details import TaskDetails, TaskReader
 from django_rtq.console.inspector.task_pauses import TaskPauses
+from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards, merged_overview
+from django_rtq.console.shards.merged_page import merged_page, read_places
+from django_rtq.console.shards.merging import (
+    merged_clients,
+    merged_counts,
+    merged_dead,
+    merged_in_queues,
+    merged_limits,
+    merged_metrics,
+    merged_queues,
+    merged_task,
+)
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import (
     place_of_job,
@@ -41,18 +53,6 @@ from django_rtq.core.broker.task_backends import (
 from django_rtq.core.clocks import utc_now
 from django_rtq.exceptions import BrokerError, RTQError, TooManyPausedTasks
 from django_rtq.limits.limits import LimitEditor, QueueLimits, share_of_queue
-from django_rtq.scale.all_shards import ShardAnswers, SilentShard, ask_shards, merged_overview
-from django_rtq.scale.merged_page import merged_page, read_places
-from django_rtq.scale.merging import (
-    merged_clients,
-    merged_counts,
-    merged_dead,
-    merged_in_queues,
-    merged_limits,
-    merged_metrics,
-    merged_queues,
-    merged_task,
-)
 
 T = TypeVar("T")
 Page = Callable[[Inspector, str], JobPage]  # the page of a shard behind a cursor

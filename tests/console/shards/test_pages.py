@@ -17,7 +17,7 @@ from django_rtq.signals import incident_closed, incident_opened
 from django_rtq.testing import drain
 from tests.app import tasks
 from tests.console.admin.conftest import operator, person  # noqa: F401
-from tests.scale.conftest import client_of, waiting
+from tests.scale.shards.conftest import client_of, waiting
 from tests.support.redis_server import UNREACHABLE
 from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until

@@ -31,7 +31,7 @@ from django_rtq.scale import sharded
 from django_rtq.scale.sharded import new_ids
 from django_rtq.testing import captured, drain
 from tests.app import django_tasks, tasks
-from tests.scale.conftest import client_of, waiting
+from tests.scale.shards.conftest import client_of, waiting
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until

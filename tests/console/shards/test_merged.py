@@ -10,16 +10,16 @@ import pytest
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_refs import encode_cursor
+from django_rtq.console.shards import merged
+from django_rtq.console.shards.all_shards import ask_shards
+from django_rtq.console.shards.merged import view_merged
+from django_rtq.console.shards.merged_page import read_places, write_places
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.jobs.job import new_job_id, with_shard
-from django_rtq.scale import merged
-from django_rtq.scale.all_shards import ask_shards
-from django_rtq.scale.merged import view_merged
-from django_rtq.scale.merged_page import read_places, write_places
 from testproject.redis_server import PrivateRedis
 from tests.console.admin.conftest import body, operator, person, round_trips  # noqa: F401
-from tests.scale.conftest import client_of
+from tests.scale.shards.conftest import client_of
 from tests.support.jobs import claimed_jobs, let_lapse, new_job, settle
 from tests.support.redis_server import UNREACHABLE, Redis
 from tests.support.shard_servers import on_servers

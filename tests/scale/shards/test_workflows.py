@@ -19,7 +19,7 @@ from django_rtq.scale.sharded import shard_for
 from tests.app import tasks
 from tests.app.workflow_steps import double, report
 from tests.console.admin.conftest import operator, person  # noqa: F401
-from tests.scale.conftest import client_of, waiting
+from tests.scale.shards.conftest import client_of, waiting
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.shard_servers import on_servers
 

@@ -13,9 +13,9 @@ from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadGroups
 from django_rtq.console.inspector.metrics.reader import ClientDetails, Clients, TaskMetrics
 from django_rtq.console.inspector.task_details import TaskDetails, TaskHour, TaskInQueue
+from django_rtq.console.shards.all_shards import merged_details, most
 from django_rtq.core.conf.queue_options import LIMIT_KINDS, encode_rate
 from django_rtq.limits.limits import Limit, Limits
-from django_rtq.scale.all_shards import merged_details, most
 
 
 def merged_queues(queues: Iterable[QueueDetails]) -> list[QueueDetails]:

@@ -15,7 +15,7 @@ from django_rtq.databases.outbox import outbox_rows
 from django_rtq.databases.relay import relay
 from django_rtq.scale.sharded import shard_for, shard_of_queue
 from tests.app import tasks
-from tests.scale.conftest import client_of, waiting
+from tests.scale.shards.conftest import client_of, waiting
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 from tests.support.shard_servers import on_servers
 

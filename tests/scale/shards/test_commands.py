@@ -16,7 +16,7 @@ from django_rtq.core.checks import check_settings
 from django_rtq.core.tasks import registry
 from django_rtq.monitoring.prometheus.exposition import metrics_text
 from tests.app import tasks
-from tests.scale.conftest import client_of
+from tests.scale.shards.conftest import client_of
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 from tests.support.shard_servers import on_servers
 

@@ -17,8 +17,8 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.inspector.places import place_of_job, shard_numbers, shard_of, shard_place, view_backend
-from django_rtq.scale.all_shards import ask_shards
-from django_rtq.scale.merged import view_merged
+from django_rtq.console.shards.all_shards import ask_shards
+from django_rtq.console.shards.merged import view_merged
 
 ALL = "all"
 _OF_LISTS = ("shard", "after", "before", "page", "seen", "stop")  # parameters that are of one choice only
