@@ -24,7 +24,7 @@ from django_rtq.testing import captured, drain, eager, private_redis
 from tests.app import django_tasks as tasks
 from tests.app import tasks as own_tasks
 from tests.backend.own_redis import BACKEND, reports_in, tasks_setting
-from tests.console.commands.commands import run
+from tests.support.commands import run
 
 # -- places
 

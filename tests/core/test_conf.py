@@ -7,11 +7,11 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
-from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.conf.config import DEBUG_REDIS, OPTIONS, Config, get_config, read_config, task_modules
 from django_rtq.core.conf.queue_options import check_queue_name, is_queue_name
 from django_rtq.exceptions import ConfigurationError, InvalidTask, RTQError
+from tests.support.apps import get_inspector
 
 URL = "redis://localhost:6379/3"
 

@@ -7,8 +7,8 @@ from asgiref.sync import async_to_sync
 from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
-from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, WrongState
+from tests.support.apps import get_inspector
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle
 from tests.support.redis_server import UNREACHABLE
 from tests.support.single_steps import promote

@@ -12,7 +12,7 @@ from django_rtq import JobHandle, every, task
 from django_rtq.core import other_queues
 from django_rtq.core.tasks.task import OPTIONS
 from django_rtq.exceptions import InvalidTask
-from django_rtq.testing import captured
+from tests.support.apps import captured
 
 
 @task

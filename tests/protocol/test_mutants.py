@@ -14,13 +14,13 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.scripts import SCRIPTS
 from tests.protocol.model import players as players_module
 from tests.protocol.model.all_scenarios import SCENARIOS
-from tests.protocol.model.mutant import FILES, changed, files_of, mutated
 from tests.protocol.model.mutant_rules import mutants_of
 from tests.protocol.model.parallel_run import parallel_config
 from tests.protocol.model.players import Players
 from tests.protocol.model.quoted_mutants import QUOTED_MUTANTS
 from tests.protocol.model.random_verbs import run_randomly
 from tests.protocol.model.survivors import SURVIVORS
+from tests.support.mutant import FILES, changed, files_of, mutated
 from tests.support.nightly import IS_NIGHTLY
 
 # Function of a file, or mutant -> what found mistakes in it, and is played first.

@@ -6,9 +6,11 @@ import pytest
 
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, WrongState
+from tests.core.broker.test_heartbeat import beat
 from tests.protocol.model.all_calls import ALL_CALLS
 from tests.protocol.model.script_calls import SCRIPT_CALLS, prepared
-from tests.support.snapshots import snapshot
+from tests.support.jobs import QUEUE, WORKER, claim_all, settle
+from tests.support.snapshots import live_jobs, snapshot
 
 ALL = ALL_CALLS
 REFUSED = {
@@ -85,3 +87,25 @@ def test_a_full_server_takes_no_jobs_and_says_so(redis, broker):
         call.act(broker, jobs)
 
     assert snapshot(redis) == before
+
+
+def test_what_a_lost_reply_had_claimed_is_written_down(redis, broker):
+    call = SCRIPT_CALLS["claim"]
+    jobs = prepared(redis, broker, call)
+    redis.drop_connection("after")
+
+    with pytest.raises(BrokerUnavailable):
+        call.act(broker, jobs)
+    unknown = broker.running(WORKER, [QUEUE])[QUEUE]
+    settle(broker, "release", *(job for job in jobs if job.id.encode() in unknown))
+
+    assert len(unknown) == 3
+    assert set(claim_all(broker)) == set(live_jobs(redis)) == {job.id for job in jobs}
+
+
+def test_an_audit_goes_along_with_a_heartbeat(redis, broker):
+    prepared(redis, broker, SCRIPT_CALLS["repair_lanes"])
+
+    beat(broker)
+
+    assert set(snapshot(redis)["ring:0"]) == {"x", "y"}

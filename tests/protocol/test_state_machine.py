@@ -7,11 +7,11 @@ import pytest
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA, LuaScript
 from django_rtq.core.broker.scripts import SCRIPTS
-from tests.protocol.model.mutant import Mutant, changed
 from tests.protocol.model.parallel_run import ParallelRun, parallel_config
 from tests.protocol.model.queue import Queue
 from tests.protocol.model.random_verbs import run_randomly
 from tests.support.jobs import new_job
+from tests.support.mutant import Mutant, changed
 from tests.support.nightly import IS_NIGHTLY
 
 # What limits the queue has when the random verbs begin. They change these, too.

@@ -11,7 +11,7 @@ from django_rtq.console.inspector.clients import client_list
 from django_rtq.core.jobs.job import JobState
 from tests.console.admin.conftest import ALL, logged, text
 from tests.console.admin.test_dead_letters import hidden_fields, said
-from tests.console.commands.commands import dead_letter
+from tests.support.commands import dead_letter
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, scheduled_job
 
 LIST = "/admin/django_rtq/client/"

@@ -11,8 +11,8 @@ from tests.console.admin.conftest import MAIL, body, logged, text
 from tests.console.admin.test_clients import LIST, confirm_form
 from tests.console.admin.test_dead_letters import said
 from tests.console.admin.test_tasks import PAGE as TASK_PAGE
-from tests.console.commands.commands import dead_letter
 from tests.support import sweeps
+from tests.support.commands import dead_letter
 from tests.support.jobs import QUEUE, claim, queued_job, retrying_job, scheduled_job
 
 

@@ -5,7 +5,7 @@ import pytest
 from django_rtq.console.inspector.inspector import Inspector
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.test_pages import overflow, violations
-from tests.console.commands.commands import dead_letter, failure
+from tests.support.commands import dead_letter, failure
 from tests.support.jobs import QUEUE, queued_job
 
 LONG = "the payment service of bookshop-13 does not answer: HTTP 503 Service Unavailable " * 3

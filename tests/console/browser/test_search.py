@@ -5,7 +5,7 @@ import pytest
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.conftest import body
 from tests.console.browser.test_pages import overflow, violations
-from tests.console.commands.commands import dead_letter, failure
+from tests.support.commands import dead_letter, failure
 from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
 
 OVERVIEW = "/admin/django_rtq/queue/"

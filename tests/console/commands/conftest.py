@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.console.commands.commands import dead_letter, failure
 from tests.core.worker.conftest import databases_of_the_session, journal, rtq_worker  # noqa: F401
+from tests.support.commands import dead_letter, failure
 from tests.support.jobs import QUEUE
 
 

@@ -7,7 +7,7 @@ from django_rtq import every, task
 from django_rtq.core.commands.command import ActionCommand
 from django_rtq.core.tasks import registry
 from django_rtq.models import Schedule
-from tests.console.commands.commands import run
+from tests.support.commands import run
 from tests.support.jobs import finished_job, new_job
 from tests.support.snapshots import snapshot
 

@@ -3,7 +3,7 @@
 from django.core.management import get_commands
 from django.test import override_settings
 
-from tests.console.commands.commands import body, dead_letter, run
+from tests.support.commands import body, dead_letter, run
 from tests.support.jobs import claimed_job, queued_job, retrying_job
 from tests.support.redis_server import UNREACHABLE
 

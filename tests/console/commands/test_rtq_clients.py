@@ -8,7 +8,7 @@ from django.core.management import load_command_class
 
 from django_rtq.console.inspector.clients.holds import Holds, holds_text
 from django_rtq.core.conf.queue_options import LIMIT_KINDS
-from tests.console.commands.commands import run
+from tests.support.commands import run
 from tests.support.jobs import claim, queued_job
 
 HEADING = "CLIENT QUEUED RUNNING MAX MAX WAITING RATE WEIGHT STARTS TIME FAIR STATE".split()

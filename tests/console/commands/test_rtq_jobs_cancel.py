@@ -6,8 +6,8 @@ import pytest
 
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import BrokerUnavailable
-from tests.console.commands.commands import Terminal, dead_letter, run, sit_at_terminal
 from tests.console.commands.test_rtq_jobs_dead_letters import break_after
+from tests.support.commands import Terminal, dead_letter, run, sit_at_terminal
 from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.console.inspector.actions import Actions
 from django_rtq.exceptions import BrokerUnavailable
-from tests.console.commands.commands import (
+from tests.support.commands import (
     bury,
     dead_letter,
     dead_letters,

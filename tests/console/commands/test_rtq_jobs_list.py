@@ -11,7 +11,7 @@ from django_rtq import task
 from django_rtq.console.log_lines import write_line
 from django_rtq.console.redaction import HIDDEN
 from django_rtq.core.tasks import registry
-from tests.console.commands.commands import dead_letter, dead_letters, failure, run
+from tests.support.commands import dead_letter, dead_letters, failure, run
 from tests.support.jobs import (
     QUEUE,
     claimed_job,

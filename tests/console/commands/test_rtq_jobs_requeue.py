@@ -3,7 +3,7 @@
 import pytest
 from django.test import override_settings
 
-from tests.console.commands.commands import run
+from tests.support.commands import run
 from tests.support.jobs import dead_job
 from tests.support.redis_server import LEASE_SECONDS
 

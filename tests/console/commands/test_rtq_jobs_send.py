@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.console.commands.commands import run
 from tests.protocol.model.step_calls import DONE, holder, send_event, suspend
+from tests.support.commands import run
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, finished_job
 
 TEN_YEARS_MS = 315_360_000_000

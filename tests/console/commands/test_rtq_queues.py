@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.console.commands.commands import dead_letter, run, sit_at_terminal
+from tests.support.commands import dead_letter, run, sit_at_terminal
 from tests.support.jobs import (
     QUEUE,
     claimed_job,

@@ -10,8 +10,8 @@ from django_rtq import cron, every, task
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
-from tests.console.commands.commands import run
 from tests.support.claims import take
+from tests.support.commands import run
 from tests.support.jobs import QUEUE, claim
 from tests.support.redis_server import UNREACHABLE
 

@@ -5,12 +5,11 @@ from django.db import DatabaseError
 from django.test import override_settings
 
 from django_rtq import every, task
-from django_rtq.core.commands.worker_setup import copy_schedules
 from django_rtq.core.tasks import registry
 from django_rtq.internal_tasks import run_bulk_action
-from django_rtq.models import Schedule
-from tests.console.commands.commands import run
+from django_rtq.models import Schedule, copy_schedules
 from tests.support.claims import take, take_all
+from tests.support.commands import run
 from tests.support.jobs import QUEUE
 from tests.support.redis_server import UNREACHABLE
 

@@ -9,7 +9,7 @@ from django.test import override_settings
 
 from django_rtq.console.commands import rtq_status
 from django_rtq.databases.outbox import OutboxLag
-from tests.console.commands.commands import Terminal, body, dead_letter, run
+from tests.support.commands import Terminal, body, dead_letter, run
 from tests.support.jobs import claimed_job, queued_job, retrying_job, scheduled_job
 from tests.support.redis_server import UNREACHABLE
 from tests.support.server_clock import server_ms

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.console.commands.commands import run
+from tests.support.commands import run
 from tests.support.jobs import claim, queued_job
 
 TASK = "tests.app.tasks.note"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.console.commands.commands import run
+from tests.support.commands import run
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.console.commands.commands import run
+from tests.support.commands import run
 from tests.support.snapshots import live_jobs, snapshot
 from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, fields_of
 

@@ -9,7 +9,7 @@ from django_rtq.console.inspector import sweep as sweep_module
 from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.console.inspector.sweep import Sweep
 from django_rtq.core.jobs.job import JobState
-from tests.console.commands.commands import dead_letter
+from tests.support.commands import dead_letter
 from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job, scheduled_job
 from tests.support.sweeps import count, run, sweep
 

@@ -6,7 +6,6 @@ import pytest
 
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobNotFound
-from tests.protocol.model.mutant import Mutant, mutated
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -21,6 +20,7 @@ from tests.support.jobs import (
     settle,
     suspect_job,
 )
+from tests.support.mutant import Mutant, mutated
 from tests.support.snapshots import snapshot
 
 BODY = '{"task": "shop.tasks.pay", "args": [1, []], "kwargs": {"a": 2}}'

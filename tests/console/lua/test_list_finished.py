@@ -4,8 +4,8 @@ import pytest
 
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.core.jobs.job import moment
-from tests.protocol.model.mutant import Mutant, mutated
 from tests.support.jobs import QUEUE, claimed_jobs, new_job, settle
+from tests.support.mutant import Mutant, mutated
 from tests.support.single_steps import trim
 
 FEW = Mutant("few", "lib/finished_list", "SEEN_DEPTH = 100000", "SEEN_DEPTH = 3")

@@ -4,13 +4,10 @@ from time import sleep
 
 import pytest
 
-from django_rtq.exceptions import BrokerUnavailable
-from tests.protocol.model.script_calls import SCRIPT_CALLS, prepared
 from tests.support.jobs import (
     QUEUE,
     WORKER,
     claim,
-    claim_all,
     lose_record,
     names,
     new_job,
@@ -18,7 +15,7 @@ from tests.support.jobs import (
     settle,
     suspect_job,
 )
-from tests.support.snapshots import GONE, MS, changes, live_jobs, snapshot
+from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
 def claim_from(broker, *queues, wanted=10, **options):
@@ -258,20 +255,3 @@ def test_many_jobs_are_held_in_a_hash_table(redis, broker, inspector, jobs, enco
     assert set(broker.attempts("w2", [QUEUE])[QUEUE].values()) == {1}
     settle(broker, "ack", *queued, worker="w2")
     assert not {"running_counts", "running:w2"} & set(snapshot(redis))
-
-
-# Lost connections
-
-
-def test_what_a_lost_reply_had_claimed_is_written_down(redis, broker):
-    call = SCRIPT_CALLS["claim"]
-    jobs = prepared(redis, broker, call)
-    redis.drop_connection("after")
-
-    with pytest.raises(BrokerUnavailable):
-        call.act(broker, jobs)
-    unknown = broker.running(WORKER, [QUEUE])[QUEUE]
-    settle(broker, "release", *(job for job in jobs if job.id.encode() in unknown))
-
-    assert len(unknown) == 3
-    assert set(claim_all(broker)) == set(live_jobs(redis)) == {job.id for job in jobs}

@@ -5,9 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from django_rtq.core.broker.scripts import SCRIPTS
-from tests.protocol.model.mutant import mutated
-from tests.protocol.model.time_shares import OWN_CLOCK
 from tests.support.jobs import QUEUE, WORKER, claimed_job, new_job
+from tests.support.mutant import OWN_CLOCK, mutated
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.single_steps import promote, renew
 from tests.support.snapshots import place_of

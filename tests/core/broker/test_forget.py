@@ -2,9 +2,8 @@
 
 import pytest
 
-from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker.broker import Broker
-from tests.limits.lua.test_apply_settings import started_worker
+from tests.support.apps import Inspector
 from tests.support.jobs import (
     QUEUE,
     claimed_job,
@@ -38,16 +37,6 @@ def test_nothing_but_what_expires_is_left(redis, broker, empty):
 
     assert names(redis) == {"other"}
     assert sorted(key for key in redis.scan_iter() if redis.ttl(key) < 0) == [b"rtq:format", b"rtq:queues"]
-
-
-def test_whose_limits_held_is_forgotten(redis, broker, empty):
-    started_worker(broker, max_running=1)
-    started_worker(broker)
-    assert redis.exists("{rtq:default}:settings_stamp")
-
-    assert broker.maintenance.forget(QUEUE) == "forgotten"
-
-    assert not redis.exists("{rtq:default}:settings_stamp")
 
 
 def test_a_dry_run_says_what_would_be_and_changes_nothing(redis, broker, empty):

@@ -7,7 +7,6 @@ import pytest
 from django_rtq.core.broker.broker import TENDED_IN_A_LEASE, Broker
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import name_of
-from tests.protocol.model.script_calls import SCRIPT_CALLS, prepared
 from tests.support.jobs import QUEUE, WORKER, claimed_job, let_fall_due, let_lapse, queued_job, scheduled_job
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.snapshots import changes, snapshot
@@ -170,14 +169,6 @@ def test_whoever_comes_first_when_a_lease_has_ended_says_in_which_queue(redis, b
     assert beat(broker).expired == []  # nobody can know that it was put back
     redis.hset(broker.keys.of(QUEUE).clock, "first_end", 1)
     assert beat(broker).expired == [QUEUE]
-
-
-def test_an_audit_goes_along(redis, broker):
-    prepared(redis, broker, SCRIPT_CALLS["repair_lanes"])
-
-    beat(broker)
-
-    assert set(snapshot(redis)["ring:0"]) == {"x", "y"}
 
 
 @pytest.mark.usefixtures("_worker")

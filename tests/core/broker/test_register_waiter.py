@@ -7,7 +7,6 @@ from contextlib import nullcontext
 
 import pytest
 
-from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker import wait as module
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.hooks import command_hooks
@@ -15,6 +14,7 @@ from django_rtq.core.broker.wait import wait_for_end as wait_and_ask
 from django_rtq.core.conf.config import read_config
 from django_rtq.exceptions import BrokerUnavailable
 from testproject.redis_server import PrivateRedis
+from tests.support.apps import Inspector
 from tests.support.jobs import (
     QUEUE,
     claim,

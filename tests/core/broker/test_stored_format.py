@@ -2,10 +2,11 @@
 
 import pytest
 
-from django_rtq import FormatMismatch, Inspector
+from django_rtq import FormatMismatch
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.stored_format import FORMAT, check_types
 from tests.app import tasks
+from tests.support.apps import Inspector
 from tests.support.jobs import QUEUE, WORKER, new_job
 
 OTHER = "Redis holds data in format 3 (key rtq:format), and this version of django_rtq uses format 2. Upgrade "

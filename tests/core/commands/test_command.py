@@ -6,7 +6,7 @@ import pytest
 from django.core.management import get_commands, load_command_class
 from django.test import override_settings
 
-from tests.console.commands.commands import dead_letter, run
+from tests.support.commands import dead_letter, run
 
 OURS = sorted(name for name, app in get_commands().items() if app == "django_rtq")
 NO_EXIT_CODES = ("rtq_scheduler", "rtq_worker")  # their descriptions have them

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from django_rtq.core.commands.output import Column, ago, count, duration, one_line, table
-from tests.console.commands.commands import Terminal, run
+from tests.support.commands import Terminal, run
 
 
 @pytest.mark.parametrize(

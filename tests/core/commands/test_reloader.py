@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tests.console.commands.commands import run
+from tests.support.commands import run
 from tests.support.forked_commands import ROOT
 from tests.support.waiting import PATIENCE, wait_until
 

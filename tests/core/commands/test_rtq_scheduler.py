@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from django_rtq.exceptions import ConfigurationError
-from tests.console.commands.commands import run
+from tests.support.commands import run
 from tests.support.jobs import QUEUE, claimed_job, let_lapse, queued_job, retrying_job
 from tests.support.waiting import PATIENCE, wait_until
 

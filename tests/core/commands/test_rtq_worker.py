@@ -7,7 +7,7 @@ import pytest
 from django.core.management import ManagementUtility
 
 from django_rtq.core.worker.supervisor.wakeup import stop_signals
-from tests.console.commands.commands import run
+from tests.support.commands import run
 
 
 def from_command_line(*arguments):

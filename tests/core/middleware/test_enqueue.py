@@ -1,17 +1,17 @@
 """Middleware around delay() and its kin."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from django_rtq import every, task, workflow
+from django_rtq import every, task
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import ConfigurationError, InvalidTask, InvalidWorkflow
-from django_rtq.internal_tasks import run_bulk_action
-from django_rtq.testing import captured
 from tests.app.context_tasks import TENANT
 from tests.app.middleware import LOG
+from tests.support.apps import captured, workflow
 from tests.support.claims import take, take_all
 
 
@@ -94,7 +94,7 @@ def test_captured_jobs_have_gone_through_it():
 
 @pytest.mark.usefixtures("tenant")
 def test_jobs_of_the_package_do_not(broker):
-    run_bulk_action.delay({})
+    replace(plain, internal=True).delay()
     assert take(broker).headers == {}
 
 

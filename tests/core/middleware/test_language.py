@@ -7,7 +7,7 @@ from django.utils import timezone, translation
 
 from django_rtq import task
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.testing import drain
+from tests.support.apps import drain
 from tests.support.claims import take
 
 

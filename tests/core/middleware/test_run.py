@@ -3,9 +3,9 @@
 import pytest
 
 from django_rtq import JobState, TimeLimitExceeded, task
-from django_rtq.testing import drain, eager
 from tests.app.context_tasks import TENANT
 from tests.app.middleware import LOG
+from tests.support.apps import drain, eager
 
 
 @task

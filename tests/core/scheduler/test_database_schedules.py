@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from django_rtq import every, task
+from django_rtq import Task, every, task
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.schedule_store import ScheduleStore
 from django_rtq.core.scheduler.registry import declared_schedules, load_schedules
 from django_rtq.core.scheduler.scheduler import Dispatcher, Scheduler
 from django_rtq.core.tasks import registry
 from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
-from django_rtq.internal_tasks import run_bulk_action
 from tests.support.jobs import QUEUE, claim_all
 from tests.support.waiting import wait_until
 
@@ -203,14 +202,11 @@ def test_who_was_not_woken_hears_of_it_with_the_next_heartbeat(redis, broker):
 
 
 def test_a_row_of_an_internal_task_starts_nothing(broker, at, put, caplog):
-    registry.register(run_bulk_action)
+    registry.register(Task(func=other, name="inner", internal=True))
     dispatcher = Dispatcher(broker, [QUEUE])
-    put(sneaky=row(task=run_bulk_action.name, args=[QUEUE, "discard", {}, 10**15]), mine=row())
+    put(sneaky=row(task="inner", args=[QUEUE, "discard", {}, 10**15]), mine=row())
 
     assert at(0, dispatcher) == []
     assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
     assert [entry.name for entry in dispatcher.entries] == ["mine"]
-    assert (
-        "schedule sneaky is invalid and does not fire: django_rtq.internal_tasks.run_bulk_action is internal"
-        in caplog.text
-    )
+    assert "schedule sneaky is invalid and does not fire: inner is internal" in caplog.text

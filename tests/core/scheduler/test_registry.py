@@ -3,7 +3,7 @@
 import pytest
 from django.test import override_settings
 
-from django_rtq import cron, every, task
+from django_rtq import Task, cron, every, task
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.checks import check_schedules
 from django_rtq.core.conf.config import Config
@@ -11,7 +11,6 @@ from django_rtq.core.jobs.job import is_member
 from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.internal_tasks import run_bulk_action
 from tests.support.redis_server import UNREACHABLE
 
 
@@ -70,8 +69,8 @@ def test_settings_that_make_no_sense_are_refused(options, problem):
 
 
 def test_settings_do_not_schedule_internal_tasks():
-    registry.register(run_bulk_action)
-    options = {"task": run_bulk_action.name, "every": 5, "args": ["mail", "discard", {}, 10**15]}
+    registry.register(Task(func=report, name="inner", internal=True))
+    options = {"task": "inner", "every": 5, "args": ["mail", "discard", {}, 10**15]}
 
     with override_settings(RTQ={"REDIS": UNREACHABLE, "SCHEDULES": {"a": options}}):
         (error,) = check_schedules()

@@ -7,7 +7,7 @@ import unittest
 import pytest
 from asgiref.sync import sync_to_async
 
-from django_rtq import CancelAnswer, JobHandle, JobState, get_inspector, task
+from django_rtq import CancelAnswer, JobHandle, JobState, task
 from django_rtq.exceptions import (
     DuplicateJob,
     JobNotFound,
@@ -17,7 +17,7 @@ from django_rtq.exceptions import (
     WrongState,
 )
 from django_rtq.signals import job_cancelled, job_enqueued
-from django_rtq.testing import captured
+from tests.support.apps import captured, get_inspector
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE, settle
 from tests.support.snapshots import snapshot

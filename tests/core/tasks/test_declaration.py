@@ -16,7 +16,7 @@ from django_rtq.core.jobs.record import write_body
 from django_rtq.core.tasks import declaration, registry
 from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import InvalidTask, TaskNotFound
-from django_rtq.testing import captured, drain
+from tests.support.apps import captured, drain
 from tests.support.claims import take
 from tests.support.jobs import queued_job
 

@@ -7,7 +7,7 @@ import pytest
 
 from django_rtq import QueueFull, task
 from django_rtq.signals import job_enqueued
-from django_rtq.testing import captured
+from tests.support.apps import captured
 from tests.support.jobs import QUEUE
 
 

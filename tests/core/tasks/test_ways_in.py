@@ -7,16 +7,13 @@ from asgiref.sync import async_to_sync
 from django.db import transaction
 from django.utils import timezone
 
-from django_rtq import QueueFull, every, signals, task, workflow
+from django_rtq import QueueFull, every, signals, task
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import EnqueueCall
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.tasks.calls import new_job
-from django_rtq.databases.outbox import outbox_rows, store
-from django_rtq.databases.relay import relay
-from django_rtq.testing import drain
-from tests.app import django_tasks
 from tests.app.tasks import note
+from tests.support.apps import drain, outbox_rows, relay, store_rows, workflow
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
 TASK = note.using(queue_name="ways", client="acme")
@@ -67,11 +64,14 @@ def later_step(*args):
 
 
 def in_django(*args):
+    pytest.importorskip("django_rtq.backend")
+    from tests.app import django_tasks  # tasks of the backend
+
     django_tasks.note.using(queue_name="ways").enqueue(*args)
 
 
 def from_outbox(*args):
-    store("default", TASK.name, EnqueueCall("ways", [new_job(TASK, args, {})]))
+    store_rows("default", TASK.name, EnqueueCall("ways", [new_job(TASK, args, {})]))
     outbox_rows("default").update(due_at=timezone.now())
     relay(get_broker(), "default")
 

@@ -7,10 +7,10 @@ from django.conf import settings
 from django.db import connections
 from django.test import override_settings
 
-from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import close_brokers
 from django_rtq.core.broker.redis import hooks
 from django_rtq.core.conf.config import get_config
+from tests.support.apps import get_inspector
 
 
 @pytest.fixture

@@ -6,10 +6,9 @@ from django.utils import timezone
 
 from django_rtq import QueueFull
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.databases.relay import relay
 from django_rtq.models import OutboxJob
 from tests.app.tasks import note
-from tests.databases.test_relay import make_due
+from tests.support.apps import relay
 from tests.support.jobs import QUEUE
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("database", "broker")]
@@ -44,7 +43,7 @@ def test_the_outbox_keeps_what_does_not_fit(with_options, limits):
 
     assert [row.job_id for row in OutboxJob.objects.order_by("due_at")] == [jobs[1].id, jobs[2].id]
     assert other.state == "queued"
-    make_due()
+    OutboxJob.objects.update(due_at=timezone.now())
     assert relay(get_broker(), "default") == 2
     assert {row.attempts for row in OutboxJob.objects.all()} == {1}
     assert "max_waiting: 1" in OutboxJob.objects.first().error

@@ -10,9 +10,9 @@ from django_rtq.core.worker.process.process import WorkerProcess
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import WorkerNotFound
 from tests.app import tasks
-from tests.console.commands.commands import run
 from tests.core.worker.conftest import LONG_WAITS
 from tests.core.worker.conservation import assert_all_settled
+from tests.support.commands import run
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import place_of
 from tests.support.waiting import PATIENCE, wait_until

@@ -7,11 +7,11 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.test import override_settings
 
-from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerError, BrokerRefused
 from testproject.redis_server import PrivateRedis, free_port
 from tests.app import tasks
+from tests.support.apps import get_inspector
 from tests.support.redis_cluster import PrivateCluster, ask
 from tests.support.tls import Certificate, skipped_without_tls
 from tests.support.waiting import PATIENCE, wait_until

@@ -2,8 +2,8 @@
 
 import time
 
-from django_rtq.console.incidents import read_incidents
 from tests.app import tasks
+from tests.support.apps import read_incidents
 from tests.support.jobs import queued_job
 from tests.support.waiting import wait_until
 

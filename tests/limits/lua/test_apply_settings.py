@@ -201,3 +201,14 @@ def test_limits_that_others_store_between_reading_and_writing_are_not_overwritte
 @pytest.mark.parametrize("stamp", [Stamp(5, "abc", "1.0 beta"), Stamp(0, "", "")])
 def test_a_stamp_is_read_as_it_was_written(stamp):
     assert Stamp.read(stamp.text.encode()) == stamp
+
+
+def test_whose_limits_held_is_forgotten(redis, broker):
+    broker.register_queues([QUEUE])
+    started_worker(broker, max_running=1)
+    started_worker(broker)
+    assert redis.exists("{rtq:default}:settings_stamp")
+
+    assert broker.maintenance.forget(QUEUE) == "forgotten"
+
+    assert not redis.exists("{rtq:default}:settings_stamp")

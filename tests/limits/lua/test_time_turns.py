@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.protocol.model.mutant import mutated
-from tests.protocol.model.time_shares import OWN_CLOCK, Workers
+from tests.protocol.model.time_shares import Workers
 from tests.support.jobs import QUEUE, claimed_jobs, new_job, settle
+from tests.support.mutant import OWN_CLOCK, mutated
 
 pytestmark = pytest.mark.long
 

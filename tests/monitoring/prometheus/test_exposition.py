@@ -19,9 +19,9 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.monitoring.prometheus import RTQCollector, exposition, metrics_view
 from django_rtq.monitoring.prometheus.exposition import metrics_text
-from tests.console.commands.commands import run
 from tests.markdown import ROOT
 from tests.monitoring.prometheus.samples import Samples
+from tests.support.commands import run
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import PATIENCE

@@ -29,7 +29,7 @@ from tests.support.redis_server import LEASE_SECONDS
 
 MOST_SECONDS = 8  # a mistake may let a script, or who calls it, go on for ever
 #: Where the tests of scripts are.
-FOLDERS = ["tests/core/broker", "tests/limits/lua", "tests/workflows/lua", "tests/console/lua"]
+FOLDERS = ["tests/core/broker", "tests/protocol", "tests/limits/lua", "tests/workflows/lua", "tests/console/lua"]
 GIVEN = {"redis", "broker", "inspector", "keys", "limits", "hour"}
 Function = Callable[..., Any]
 

@@ -3,7 +3,7 @@ functions that found_by.json does not name, whose mutants nobody has judged."""
 
 from __future__ import annotations
 
-from tests.protocol.model.mutant import Mutant
+from tests.support.mutant import Mutant
 
 QUOTED_MUTANTS = (
     # G1: no job is lost, or in two places

@@ -4,16 +4,9 @@ import heapq
 from collections import Counter
 
 from django_rtq.core.broker.settlement import Settlement
-from tests.protocol.model.mutant import Mutant
 from tests.support.jobs import QUEUE, new_job
 
 BEGAN_MS = 1_800_000_000_000
-OWN_CLOCK = Mutant(
-    "own_clock",
-    "lib/prelude",
-    'redis.call("TIME")',
-    '{ math.floor(redis.call("GET", "clock") / 1000), redis.call("GET", "clock") % 1000 * 1000 }',
-)
 
 
 class Workers:

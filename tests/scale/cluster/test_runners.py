@@ -1,3 +1,3 @@
 """The same on a master of a Cluster, which has our slot and no other: who runs a job where there are many workers."""
 
-from tests.core.broker.test_runners import *  # noqa: F403
+from tests.protocol.test_runners import *  # noqa: F403

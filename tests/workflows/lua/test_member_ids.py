@@ -5,8 +5,8 @@ import re
 
 from django_rtq.core.jobs.job import is_member, new_job_id, with_shard
 from django_rtq.workflows.store import member_id, workflow_of
-from tests.protocol.model.mutant import FILES
 from tests.support.jobs import QUEUE, new_job
+from tests.support.mutant import FILES
 from tests.support.snapshots import snapshot
 
 DIGITS = "0123456789abcdef"

@@ -5,10 +5,9 @@ import json
 import pytest
 
 from django_rtq import current_job, task
-from django_rtq.console.redaction import HIDDEN, redacted
 from django_rtq.core.jobs.record import read_record
 from django_rtq.exceptions import InvalidTask
-from django_rtq.testing import captured, drain
+from tests.support.apps import captured, drain, redacted
 from tests.support.claims import take, take_all
 
 
@@ -102,6 +101,8 @@ def test_secrets_in_headers_are_hidden(broker):
     drain(raise_errors=False)
 
     shown = redacted(job.refresh())
+    from django_rtq.console.redaction import HIDDEN
+
     assert shown.headers == {"api_token": HIDDEN, "tenant": "acme"}
 
 

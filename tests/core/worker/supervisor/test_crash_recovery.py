@@ -11,7 +11,7 @@ from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor import crash_recovery as module
 from django_rtq.core.worker.supervisor.crash_recovery import CrashRecovery
 from django_rtq.exceptions import BrokerUnavailable
-from tests.console.commands.commands import body
+from tests.support.commands import body
 from tests.support.jobs import QUEUE, WORKER, claimed_job
 from tests.support.snapshots import place_of
 from tests.support.waiting import wait_until

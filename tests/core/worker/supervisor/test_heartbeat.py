@@ -10,13 +10,13 @@ from django.test import override_settings
 
 import django_rtq
 from django_rtq import signals
-from django_rtq.console.incidents.detection import read_incidents
 from django_rtq.core.broker.broker import TENDED_IN_A_LEASE, Broker
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.heartbeat import START_SECONDS, SWEEP_SECONDS, Heartbeat
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 from django_rtq.workflows import store as workflows
+from tests.support.apps import read_incidents
 from tests.support.jobs import (
     QUEUE,
     WORKER,

@@ -16,7 +16,7 @@ from django_rtq.core.worker.process.running.interrupts import MainThreadInterrup
 from django_rtq.core.worker.process.running.isolation import Isolation
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
-from django_rtq.workflows.store import member_id
+from tests.support.apps import member_id
 
 NOW_MS = 1_800_000_000_000
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"

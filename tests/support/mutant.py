@@ -76,3 +76,12 @@ def _made_of(script: Script, sources: Mapping[str, str]) -> Script:
     with mock.patch.object(scripts, "_read", read):
         made.text, made.key_names  # noqa: B018 - made of the files
     return made
+
+
+#: Scripts read the key `clock` instead of the time of the server.
+OWN_CLOCK = Mutant(
+    "own_clock",
+    "lib/prelude",
+    'redis.call("TIME")',
+    '{ math.floor(redis.call("GET", "clock") / 1000), redis.call("GET", "clock") % 1000 * 1000 }',
+)

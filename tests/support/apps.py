@@ -1,0 +1,33 @@
+"""What tests of the core use of apps. Where there is no such app, as in `make test-core`, the test is skipped."""
+
+from importlib.util import find_spec
+
+import pytest
+from django.utils.module_loading import import_string
+
+
+def of_app(path):
+    """A function or class of an app, imported when it is called."""
+
+    def call(*args, **options):
+        app = ".".join(path.split(".")[:2])
+        if find_spec(app) is None:
+            pytest.skip(f"without {app}")
+        return import_string(path)(*args, **options)
+
+    return call
+
+
+Inspector = of_app("django_rtq.console.inspector.inspector.Inspector")
+ask_server = of_app("django_rtq.console.inspector.server_info.ask_server")
+captured = of_app("django_rtq.testing.captured")
+drain = of_app("django_rtq.testing.drain")
+eager = of_app("django_rtq.testing.eager")
+get_inspector = of_app("django_rtq.console.inspector.inspector.get_inspector")
+member_id = of_app("django_rtq.workflows.store.member_id")
+outbox_rows = of_app("django_rtq.databases.outbox.outbox_rows")
+read_incidents = of_app("django_rtq.console.incidents.detection.read_incidents")
+redacted = of_app("django_rtq.console.redaction.redacted")
+relay = of_app("django_rtq.databases.relay.relay")
+store_rows = of_app("django_rtq.databases.outbox.store")
+workflow = of_app("django_rtq.workflows.builder.workflow")
