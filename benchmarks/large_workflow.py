@@ -23,6 +23,7 @@ import redis
 
 from benchmarks.instructions import callgrind, counting, tell
 from benchmarks.processes import cpu_seconds
+from django_rtq.workflows import workflow_store
 from testproject import redis_server
 from testproject.redis_server import PrivateRedis
 
@@ -175,7 +176,7 @@ def _count(snapshot: Path, folder: Path) -> dict[str, list[int]]:
         with measured(meter):
             _end(QUEUE, 3 * AT_ONCE)
             _check_state(flow, "succeeded")
-            store = get_broker().workflows
+            store = workflow_store(get_broker())
             store.start = lambda parts: None  # type: ignore[method-assign]  # or else all parts of the step
             _end(LATER, 1)
             store._redis.execute([store._start_command(Part(later.id, f"1:{500 * n}", LATER)) for n in range(2)])
@@ -239,7 +240,7 @@ def _look(client: Any, flow: Any) -> None:
     from django_rtq.core.broker.brokers import get_broker
 
     flow.progress()
-    get_broker().workflows.sweep([QUEUE])
+    workflow_store(get_broker()).sweep([QUEUE])
     for url in ("", f"{flow.id}/", f"{flow.id}/cancel/"):
         answer = client.get(f"/admin/django_rtq/workflow/{url}")
         if answer.status_code != 200:
@@ -267,7 +268,7 @@ def _cancel_some(flow: Any) -> None:
     """Cancel a workflow, and the waiting jobs of its first part, as a worker does at the first death."""
     from django_rtq.core.broker.brokers import get_broker
 
-    store = get_broker().workflows
+    store = workflow_store(get_broker())
     store.cancel(flow.id)
     store.cancel_members(flow.id, most_parts=2)
 
@@ -280,7 +281,7 @@ def _check_state(flow: Any, state: str) -> None:
 def _forget(*flows: Any) -> None:
     from django_rtq.core.broker.brokers import get_broker
 
-    store = get_broker().workflows
+    store = workflow_store(get_broker())
     store.forget_old()
     for flow in flows:
         answer = store.forget(flow.id, latest_ms=int(time.time() * 1000))

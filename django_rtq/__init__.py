@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.core.handle import JobHandle
-from django_rtq.core.jobs.context import JobContext, current_job, report_progress
+from django_rtq.core.jobs.context import Call, JobContext, current_job, report_progress
 from django_rtq.core.jobs.job import CancelAnswer, Job, JobState
 from django_rtq.core.schedules import cron, every
 from django_rtq.core.tasks.decorator import task
@@ -54,7 +54,6 @@ from django_rtq.exceptions import (
 if TYPE_CHECKING:
     from django_rtq.console.inspector.details import JobDetails
     from django_rtq.console.inspector.inspector import Inspector, get_inspector
-    from django_rtq.workflows.batches.call import Call
     from django_rtq.workflows.builder import workflow
     from django_rtq.workflows.handle import Workflow, WorkflowState, get_workflow
 
@@ -135,10 +134,6 @@ def __getattr__(name: str) -> Any:
         from django_rtq.workflows import builder, handle
 
         return getattr(builder if name == "workflow" else handle, name)
-    if name == "Call":
-        from django_rtq.workflows.batches.call import Call
-
-        return Call
     if name == "JobDetails":
         from django_rtq.console.inspector.details import JobDetails
 

@@ -10,6 +10,17 @@ EXTENSIONS: list[Extension] = [
     ),
     Extension(broker_in_tests="django_rtq.testing.suite.find_broker"),
     Extension(limits="django_rtq.limits.store.LimitStore", chores="django_rtq.limits.store.chores"),
-    Extension(stored_workflow="django_rtq.workflows.store.make_stored"),
+    Extension(  # workflows
+        chores="django_rtq.workflows.store.chores",
+        forgetting="django_rtq.workflows.store.forgetting",
+        run_part="django_rtq.workflows.run_part.FlowPart",
+        settling="django_rtq.workflows.store.settle_members",
+        stored_workflow="django_rtq.workflows.store.make_stored",
+    ),
+    Extension(  # batches
+        called_together="django_rtq.workflows.batches.batch_calls.CalledTogether",
+        check_batch="django_rtq.workflows.batches.declared.check_batch",
+        gatherer="django_rtq.workflows.batches.gathering.CallGatherer",
+    ),
     Extension(at_start="django_rtq.models.copy_schedules"),
 ]

@@ -23,6 +23,7 @@ from django.test import override_settings
 from django_rtq import JobState, task, workflow
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.workflows import workflow_store
 from tests.support.claims import take_all
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle
 from tests.support.single_steps import promote, renew, repair_lanes, trim
@@ -124,7 +125,7 @@ def test_a_workflow_that_heartbeats_look_after_goes_on(broker):
         flow.after(flow.map(note, ["a", "b"])).add(note, "c")
     settle(broker, "ack", *take_all(broker), worker="taker")
 
-    broker.workflows.sweep([QUEUE])
+    workflow_store(broker).sweep([QUEUE])
 
     assert [job.args for job in take_all(broker)] == [["c"]]
     assert flow.handle.progress().done == 2

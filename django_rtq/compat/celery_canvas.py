@@ -19,6 +19,7 @@ from django_rtq.core.other_queues import INSTEAD
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.decorator import task as rtq_task
 from django_rtq.exceptions import InvalidTask, JobFailed, JobNotFound, WorkflowFailed, WorkflowNotFound
+from django_rtq.workflows import workflow_store
 
 if TYPE_CHECKING:
     from django_rtq.console.inspector.details import JobDetails
@@ -492,7 +493,7 @@ class WorkflowResult(AsyncResult):
                 raise
             return error
         if self._output is _UNKNOWN:
-            (fields,) = broker_of(self._flow.backend).workflows.read_fields([self.id])
+            (fields,) = workflow_store(broker_of(self._flow.backend)).read_fields([self.id])
             if "output" not in fields:
                 raise InvalidTask(
                     f"Workflow {self.id} was made by workflow(), which says of no step that it is its result."

@@ -67,7 +67,7 @@ def search_all(inspector: Inspector, query: Selection) -> Iterator[JobDetails]:
 
 
 def _workflow_ids(text: str) -> tuple[str, ...]:
-    from django_rtq.workflows.members import workflow_ids_of  # who has none need not load it
+    from django_rtq.console.inspector.members import workflow_ids_of  # who has none need not load it
 
     ids = workflow_ids_of(text)
     if ids == []:

@@ -19,12 +19,20 @@ class Extension:
 
     at_start: str = ""  # (backend) -> None: before a worker or a scheduler starts
     broker_in_tests: str = ""  # (RTQ["TEST"]) -> Broker: what takes its place
+    called_together: str = ""  # (runs, Config) -> the jobs of one call of a task with `batch`, and what became of each
+    check_batch: str = ""  # (Task) -> None: raises InvalidTask for what does not fit the option `batch`
     chores: str = ""  # (Broker, queues) -> list[Chore] of core/worker/supervisor/heartbeat.py
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
+    forgetting: str = ""  # of a scheduler: (Broker) -> Callable[[], bool]; False: there is more to forget
+    gatherer: str = ""  # (WorkerSession, Config) -> what puts the jobs together that one call gets
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
     outbox: str = ""  # Outbox of core/transactions/on_commit.py
     stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
+    run_part: str = ""  # () -> RunPart of core/worker/process/run.py
+    #: Adds commands behind the calls that settle jobs: (Broker, settlements by queue, calls, commands) -> None, or what
+    #: takes all replies, and returns what follows: () -> whether jobs were enqueued.
+    settling: str = ""
 
 
 @cache

@@ -48,7 +48,7 @@ class EngineWorkflows(WorkflowStore):
     """The workflows of a block. Nothing but the block ends them."""
 
     def __init__(self, jobs: Jobs) -> None:
-        super().__init__(jobs.engine.redis, jobs.engine.keys, jobs.engine.config)
+        super().__init__(jobs.engine)
         self._jobs = jobs
 
     def make(self, flow: NewWorkflow, register_queues: object) -> tuple[str, str]:
@@ -82,7 +82,7 @@ class EngineSteps(StepStore):
     """What the jobs of a block remember."""
 
     def __init__(self, jobs: Jobs) -> None:
-        super().__init__(jobs.engine.redis, jobs.engine.keys, lambda: jobs.engine.async_redis)
+        super().__init__(jobs.engine)
         self._jobs = jobs
 
     def read(self, holder: Holder) -> Remembered | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from unittest import mock
 
 from asgiref.sync import sync_to_async
@@ -23,11 +23,13 @@ from django_rtq.exceptions import BrokerError, RedisNotAllowed
 from django_rtq.testing.activation import Activation
 from django_rtq.testing.engine import EngineSteps, EngineWorkflows, open_engine
 from django_rtq.testing.private_redis import delete_all
-from django_rtq.workflows.steps.store import Holder
-from django_rtq.workflows.store import NewWorkflow
+from django_rtq.workflows.steps.store import Holder, StepStore
+from django_rtq.workflows.store import NewWorkflow, WorkflowStore
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+S = TypeVar("S")
 
 
 class Substitute(Activation):
@@ -170,13 +172,10 @@ class _SubstituteBroker(Broker):
     async def aenqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, all_or_none: bool = False) -> list[str]:
         return await sync_to_async(self.enqueue_unique, thread_sensitive=True)(queue, jobs)
 
-    @property
-    def workflows(self) -> EngineWorkflows:  # type: ignore[override]
-        return EngineWorkflows(self._substitute)
-
-    @property
-    def steps(self) -> EngineSteps:
-        return EngineSteps(self._substitute)
+    def store_of(self, kind: Callable[[Broker], S]) -> S:
+        kinds: dict[Any, Any] = {WorkflowStore: EngineWorkflows, StepStore: EngineSteps}
+        store: S = kinds[kind](self._substitute)
+        return store
 
     @property
     def waits(self) -> None:  # type: ignore[override]

@@ -38,6 +38,7 @@ from django_rtq.core.transactions.on_commit import has_transaction
 from django_rtq.core.transactions.rules import OnCommit, outbox_database
 from django_rtq.databases.outbox import delete_or_log, store_text
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.results import StepResults, references_in
 
@@ -494,7 +495,7 @@ class WorkflowBuilder(StepCollector):
     def _store(self, new: NewWorkflow) -> None:
         assert self.handle is not None
         broker = self.handle.broker
-        answer, other = _make_in_time(partial(broker.workflows.make, new, broker.register_queues))
+        answer, other = _make_in_time(partial(workflow_store(broker).make, new, broker.register_queues))
         if answer == "taken":
             raise InvalidWorkflow(self.id, "has an id that another workflow has, by chance. Make it again.")
         if answer == "duplicate":
@@ -561,7 +562,7 @@ class AddedSteps(StepCollector):
         broker = broker_of(place_of_job(self._backend or "", self._id))
         shape = f"{crc32(repr(texts).encode()):x}"
         parts = [(name, "".join(part.lines)) for name, part in self._parts]
-        answer, what = broker.workflows.add(self._holder, shape, texts, parts, broker.register_queues)
+        answer, what = workflow_store(broker).add(self._holder, shape, texts, parts, broker.register_queues)
         self.are_sent = answer in ("ok", "added")
         if answer == "full":
             raise InvalidWorkflow(self.id, f"would have too many {what}: see docs/workflows.md. Divide the work.")

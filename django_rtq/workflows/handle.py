@@ -18,6 +18,7 @@ from django_rtq.core.handle import check_timeout
 from django_rtq.core.jobs.job import StrEnum
 from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import WorkflowFailed, WorkflowNotFound, WorkflowTimeout
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.results import StepResults
 
 MAX_BLOCK_SECONDS = 30.0
@@ -150,13 +151,13 @@ class Workflow:
 
     async def aget(self, timeout: float | None = None) -> None:
         """get() for coroutines. Any number of them share a few connections while they wait."""
-        from django_rtq.core.broker.wait import await_workflow  # with it comes redis-py
+        from django_rtq.core.broker.wait import await_token  # with it comes redis-py
 
         check_timeout(timeout)
         until = None if timeout is None else time.monotonic() + timeout
         progress = await self.aprogress()
         while seconds := self._seconds_left(progress, until, timeout):
-            await await_workflow(self.broker, self.id, seconds)
+            await await_token(self.broker, self._store.token(self.id), seconds)
             progress = await self.aprogress()
         if progress.state is not WorkflowState.SUCCEEDED:
             await sync_to_async(self._check_success)(progress)
@@ -231,7 +232,7 @@ class Workflow:
 
     @property
     def _store(self) -> Any:
-        return self.broker.workflows
+        return workflow_store(self.broker)
 
     def _requeue_moved(self, job_id: str) -> bool:
         """Requeue a job that is not dead in the queue of its step, if it is in another one."""
@@ -288,7 +289,7 @@ def get_workflow(workflow_id: str, *, backend: str = "") -> Workflow:
 
 def recent_workflows(limit: int, *, backend: str = "", start: int = 0, state: str = "") -> list[WorkflowProgress]:
     """The workflows in which something happened last, after so many others; of those in a state, if one is named."""
-    store = broker_of(backend).workflows
+    store = workflow_store(broker_of(backend))
     ids = store.recent(limit, start=start, state=state)
     flows = []
     for flow, fields in zip(ids, store.read_fields(ids), strict=True):
@@ -299,7 +300,7 @@ def recent_workflows(limit: int, *, backend: str = "", start: int = 0, state: st
 
 def count_workflows(state: str = "", *, backend: str = "") -> int:
     """How many workflows there are; in a state, if one is named."""
-    number: int = broker_of(backend).workflows.count(state)
+    number: int = workflow_store(broker_of(backend)).count(state)
     return number
 
 

@@ -12,6 +12,7 @@ from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import noting_outage
 from django_rtq.core.jobs.serializer import ResultOf
 from django_rtq.exceptions import WrongState
+from django_rtq.workflows import workflow_store
 
 PAGE = 500  # results that are read at once
 _LOST = object()
@@ -43,7 +44,7 @@ class StepResults(Generic[R]):
 
 def read_results(backend: str, workflow: str, numbers: list[int]) -> list[Any]:
     """The results of these members. What did not succeed is _LOST. Raises BrokerError and WrongState."""
-    store = broker_of(place_of_job(backend, workflow.partition("+")[0])).workflows
+    store = workflow_store(broker_of(place_of_job(backend, workflow.partition("+")[0])))
     outcomes = store.outcomes(workflow, numbers) if numbers else []
     return [_result(workflow, number, outcome) for number, outcome in zip(numbers, outcomes, strict=True)]
 

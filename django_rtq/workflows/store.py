@@ -18,25 +18,23 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, chain, groupby, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.cancelling import cancel_call, wake_supervisor_of
-from django_rtq.core.broker.keys import Keys, read_queue_names
-from django_rtq.core.broker.redis.client import BlockingClient, RedisClient
+from django_rtq.core.broker.keys import read_queue_names
+from django_rtq.core.broker.redis.client import BlockingClient
 from django_rtq.core.broker.redis.commands import Argument, Command, Token, checked
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.core.broker.settlement import WORKFLOW_PART
-from django_rtq.core.conf.config import Config
+from django_rtq.core.broker.settlement import WORKFLOW_PART, Settlement
 from django_rtq.core.jobs.job import is_member
 from django_rtq.core.jobs.outcome import read_outcome
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, InvalidWorkflow, QueueFull
 from django_rtq.workflows.steps.store import Holder
-
-if TYPE_CHECKING:
-    from django_rtq.core.broker.broker import Broker
 
 logger = logging.getLogger("django_rtq")
 
@@ -118,7 +116,7 @@ class NewWorkflow:
 
 def make_stored(broker: Broker, name: str, text: str) -> None:
     """Make the workflow of a row of the outbox, unless it was made. Raises BrokerError, ValueError and QueueFull."""
-    answer, _ = broker.workflows.make(NewWorkflow.read(text), broker.register_queues)
+    answer, _ = broker.store_of(WorkflowStore).make(NewWorkflow.read(text), broker.register_queues)
     if answer == "taken":
         raise InvalidWorkflow(name, "has an id that another workflow has, by chance.")
 
@@ -139,8 +137,8 @@ def member_id(workflow: str, started_ms: int, number: int, *, keeps: bool) -> st
 class WorkflowStore:
     """Changes and reads workflows in Redis. Any thread may use it."""
 
-    def __init__(self, redis: RedisClient, keys: Keys, config: Config) -> None:
-        self._redis, self._keys, self._config = redis, keys, config
+    def __init__(self, broker: Broker) -> None:
+        self._redis, self._keys, self._config = broker.redis, broker.keys, broker.config
         self._compared = 0  # how many of the running ones compare() has passed
         self._unforgettable: set[bytes] = set()  # members of `workflow_states` whose workflows are broken
 
@@ -759,3 +757,73 @@ def read_advance(workflow: str, reply: Any) -> Advance:
         return Advance(workflow, "", "", [])
     news, *rest = reply
     return Advance(workflow, rest[0].decode() if rest else "", news.decode(), _parts(workflow, rest[1:]))
+
+
+# -- what the core calls: see django_rtq/extensions.py
+
+
+def settle_members(
+    broker: Broker,
+    settlements: Mapping[str, Settlement],
+    calls: Sequence[tuple[tuple[Settlement, str], Command]],
+    commands: list[Command],
+) -> Callable[[list[Any]], Callable[[], bool]] | None:
+    """Tell workflows which of their jobs have ended, behind the calls that settle these. None: there is no such job."""
+    acks = [place for place, ((_, verb), _) in enumerate(calls) if verb == "ack_members"]
+    noted = {queue: ids for queue, settlement in settlements.items() if (ids := settlement.noted_members())}
+    if not acks and not noted:
+        return None
+    store, first = broker.store_of(WorkflowStore), len(commands)
+    told = [call for queue, ids in noted.items() for call in store.advance_commands(queue, ids)]
+    commands += [command for _, command in told]
+
+    def read(replies: list[Any]) -> Callable[[], bool]:
+        advances = [read_advance(flow, reply) for (flow, _), reply in zip(told, replies[first:], strict=False)]
+        for place in acks:
+            replies[place], finished = read_finished(replies[place])
+            advances += finished
+        return partial(_follow, store, advances)
+
+    return read
+
+
+def _follow(store: WorkflowStore, advances: Sequence[Advance]) -> bool:
+    """Let workflows go on. Returns whether jobs of them were enqueued."""
+    try:
+        store.follow(advances)
+    except BrokerError as error:  # the jobs are settled; the next heartbeat does the rest
+        logger.warning("what follows in workflows starts with the next heartbeat: %s", error)
+        return False
+    return any(advance.parts for advance in advances)
+
+
+class _Chore(NamedTuple):
+    """A Chore of core/worker/supervisor/heartbeat.py."""
+
+    name: str
+    do: Callable[[Sequence[Any], float], bool]
+    reads: Sequence[Command] = ()
+    info: Mapping[str, Argument] = MappingProxyType({})
+
+
+def chores(broker: Broker, queues: Sequence[str]) -> Sequence[_Chore]:
+    """Let workflows go on where nobody else does, and compare quiet ones with their jobs, once in a lease."""
+    store, compared_at = broker.store_of(WorkflowStore), time.monotonic()
+
+    def sweep(replies: Sequence[Any], until: float) -> bool:
+        return bool(replies[0]) and store.sweep(queues, until=until)
+
+    def compare(replies: Sequence[Any], until: float) -> bool:
+        nonlocal compared_at
+        if time.monotonic() - compared_at >= broker.config.lease_seconds:
+            compared_at = time.monotonic()
+            store.compare(until=until)
+        return False
+
+    traces = store.traces_command(queues)
+    return _Chore("workflows", sweep, [traces]), _Chore("lost jobs of workflows", compare)
+
+
+def forgetting(broker: Broker) -> Callable[[], bool]:
+    """What a scheduler calls to forget old workflows."""
+    return broker.store_of(WorkflowStore).forget_old

@@ -11,6 +11,7 @@ from django_rtq.core.broker.cancelling import cancel_call, wake_supervisor_of
 from django_rtq.core.broker.messages import NewJob, UniqueJob
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.settlement import Report, Settlement
+from django_rtq.workflows import workflow_store
 
 QUEUE = "default"
 WORKER = "w1"
@@ -149,7 +150,7 @@ def requeue_elsewhere(broker, jobs, target, *, queue=QUEUE):
         [broker.keys.of(name) for name in (queue, target)], (10**15, *(job.id for job in jobs))
     )
     queued = [job_id.decode() for job_id in broker.redis.execute_one(call, resend=True)]
-    broker.workflows.tell(target, queued)
+    workflow_store(broker).tell(target, queued)
     return queued
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from django_rtq.core.jobs.job import is_member
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import NewWorkflow, Part
 from tests.support.jobs import QUEUE, WORKER, settle, settlement
 from tests.support.server_clock import server_ms
@@ -51,9 +52,9 @@ def parts_flow(number):
 
 def begun_flow(broker, *steps, **options):
     """A workflow whose first steps are enqueued."""
-    answer, _, parts = broker.workflows.store(new_flow(*steps, **options))
+    answer, _, parts = workflow_store(broker).store(new_flow(*steps, **options))
     assert answer == "ok"
-    broker.workflows.start(parts)
+    workflow_store(broker).start(parts)
     return options.get("flow_id", FLOW)
 
 
@@ -108,14 +109,14 @@ def _end_in(broker, queue, verb, *members):
 
 def advance(broker, *members, flow_id=FLOW, queue=QUEUE):
     """Tell the workflow; returns what is new, and the parts that are to be enqueued."""
-    command = broker.workflows.advance_command(flow_id, queue, [member.id for member in members])
+    command = workflow_store(broker).advance_command(flow_id, queue, [member.id for member in members])
     news, *rest = broker.redis.execute_one(command, resend=True)
     return news.decode(), [part.decode() for part in rest[1::2]]
 
 
 def fields_of(broker, flow_id=FLOW):
     """All fields of a workflow."""
-    return broker.workflows.read_fields([flow_id])[0]
+    return workflow_store(broker).read_fields([flow_id])[0]
 
 
 def states_of(broker, flow_id=FLOW):

@@ -24,6 +24,7 @@ from django_rtq import (
 )
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.signals import workflow_ended
+from django_rtq.workflows import workflow_store
 from tests.app import workflow_steps as tasks
 from tests.core.tasks.test_room import on_full
 from tests.support.jobs import QUEUE, claim, queued_job
@@ -392,5 +393,5 @@ def test_cancel_ends_waiting_jobs(redis, broker, inspector):
     assert flow.handle.state is WorkflowState.CANCELLED
     assert len(live_jobs(redis)) == 1  # it runs, and is asked to stop
     assert len(snapshot(redis)["cancel_requests"]) == 1
-    broker.workflows.sweep([QUEUE])
+    workflow_store(broker).sweep([QUEUE])
     assert flow.handle.progress().steps[0].gone == 2

@@ -19,6 +19,7 @@ from django.test import override_settings
 from django_rtq import WorkflowNotFound, WorkflowState, get_workflow, workflow
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerError
+from django_rtq.workflows import workflow_store
 from testproject.redis_server import PrivateRedis
 from tests.app import workflow_steps as tasks
 from tests.core.worker.conservation import assert_nothing_left, is_empty, signed_on
@@ -274,6 +275,6 @@ def check_ends(flows, ids, first_at, harm):
 
 def check_nothing_left(flows, client):
     """When the workflows are forgotten, too, no key of theirs is left, and none of a job."""
-    store, now_ms = get_broker().workflows, server_ms(client)
+    store, now_ms = workflow_store(get_broker()), server_ms(client)
     assert {store.forget(flow, latest_ms=now_ms) for flow in flows.made.values()} <= {"forgotten", "missing"}
     assert_nothing_left(client)

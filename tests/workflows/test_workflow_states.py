@@ -1,6 +1,7 @@
 """The index of the states of workflows, for incidents and metrics."""
 
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import STATES
 from django_rtq.workflows.workflow_states import read_workflow_states, workflow_commands
 from tests.console.admin.conftest import round_trips  # noqa: F401
@@ -35,7 +36,7 @@ def test_it_follows_a_workflow_from_its_beginning_to_its_end(redis, broker):
     assert states(broker) == ({"running": 1}, [])
     end(broker, "ack", *claim_members(broker))
     assert states(broker) == ({"succeeded": 1}, [])
-    broker.workflows.forget(FLOW, latest_ms=server_ms(redis))
+    workflow_store(broker).forget(FLOW, latest_ms=server_ms(redis))
     assert "workflow_states" not in snapshot(redis)
 
 
@@ -51,9 +52,9 @@ def test_it_knows_since_when_and_the_name(redis, broker):
 
 
 def test_one_that_is_not_whole_is_in_no_state(broker):
-    broker.workflows.store(new_flow({}))
+    workflow_store(broker).store(new_flow({}))
     begun_flow(broker, {}, flow_id=OTHER)
-    broker.workflows.cancel(OTHER)
+    workflow_store(broker).cancel(OTHER)
 
     assert states(broker) == ({"running": 1, "cancelled": 1}, [])
     assert list(STATES) == ["running", "blocked", "succeeded", "failed", "cancelled"]

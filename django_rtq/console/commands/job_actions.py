@@ -16,6 +16,7 @@ from django_rtq.console.commands.job_arguments import VERBS
 from django_rtq.console.commands.job_selection import find_jobs, find_one, read_selection, selected_queues
 from django_rtq.console.inspector.actions import ACTIONS, Answers, check_target
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.members import viewed_places
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Count, Result, Sweep, run_steps
 from django_rtq.console.redaction import redacted
@@ -24,7 +25,6 @@ from django_rtq.core.commands.output import ProgressLine, as_json, count, number
 from django_rtq.core.commands.prompts import check_interactive, confirm
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobError, JobNotFound, WrongState
-from django_rtq.workflows.members import viewed_places
 
 AT_ONCE = 100  # jobs of one step: what was done before an error is known that exactly
 

@@ -9,10 +9,10 @@ from typing import Any
 from django.utils.timezone import localtime
 
 from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.inspector.members import Membership
 from django_rtq.core.commands.output import Column, ago, as_json, duration, number, one_line
 from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import JobState
-from django_rtq.workflows.members import Membership
 
 COLUMNS = [
     Column("ID"),

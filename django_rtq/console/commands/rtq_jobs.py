@@ -16,11 +16,11 @@ from django_rtq.console.commands.job_selection import find_one, list_jobs
 from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
+from django_rtq.console.inspector.members import Membership, membership_of
 from django_rtq.console.redaction import redacted
 from django_rtq.core.commands.command import WRONG_USAGE, RTQCommand
 from django_rtq.core.commands.output import as_json, count, number, one_line, table
 from django_rtq.exceptions import JobError, PayloadError
-from django_rtq.workflows.members import Membership, membership_of
 
 LISTED = 50  # unless --limit says otherwise
 NONE_AT_ALL = "There are no jobs."

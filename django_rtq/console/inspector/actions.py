@@ -29,6 +29,7 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import record as stored
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.workflows import workflow_store
 
 LATEST = 10**15  # a moment after any death, in ms
 SLACK_MS = 1000  # clocks of two machines run apart
@@ -268,7 +269,7 @@ class Actions:
         done = [job_id for job_id in job_ids if answers[job_id] == action.done]
         if done:
             action.tell(self._sender, queue, done, how)
-            self._broker.workflows.tell(how.target or queue, done)
+            workflow_store(self._broker).tell(how.target or queue, done)
         return answers
 
 

@@ -40,6 +40,7 @@ from django_rtq.core.broker.task_backends import views_all_shards
 from django_rtq.core.jobs.job import CancelAnswer, JobState, is_member
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.limits.limits import LimitEditor
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.steps.events import written_event
 
 T = TypeVar("T")
@@ -156,7 +157,7 @@ class Inspector:
         answer, cancelled_in = self._redis.run(one_job.cancel(self._broker, job_id, queue, terminate=terminate))
         if cancelled_in:
             signals.job_cancelled.send_robust(Inspector, job_id=job_id, queue=cancelled_in)
-            self._broker.workflows.tell(cancelled_in, [job_id])
+            workflow_store(self._broker).tell(cancelled_in, [job_id])
         return answer
 
     async def acancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
@@ -166,7 +167,7 @@ class Inspector:
         if cancelled_in:
             await signals.job_cancelled.asend_robust(Inspector, job_id=job_id, queue=cancelled_in)
             if is_member(job_id):
-                await sync_to_async(self._broker.workflows.tell)(cancelled_in, [job_id])
+                await sync_to_async(workflow_store(self._broker).tell)(cancelled_in, [job_id])
         return answer
 
     def send(
@@ -229,7 +230,7 @@ class Inspector:
                 job_id, "is not dead any more, has died again, or is unique and another job of the same key is alive."
             )
         signals.job_requeued.send_robust(Inspector, job_ids=[job_id], queue=queue)
-        self._broker.workflows.tell(queue, [job_id])
+        workflow_store(self._broker).tell(queue, [job_id])
 
     def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
         """Delete dead letters. Returns the ids that were dead."""

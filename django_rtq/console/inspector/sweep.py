@@ -35,6 +35,7 @@ from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import HELD_FROM, clock_moment, made_ms
 from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from django_rtq.exceptions import BrokerError
+from django_rtq.workflows import workflow_store
 
 STEP = 1000  # jobs that one step looks at
 MOST_COUNTED = 10_000  # jobs that count() looks at, for each of which Redis works some µs
@@ -286,7 +287,7 @@ class Sweeper:
             for step in self._walk(sweep, queue, part, at, limit, shown):
                 following, at = (number + 1, "") if step.cursor is None else (number, step.cursor)
                 if step.cursor is None:
-                    self._broker.workflows.sweep([queue])
+                    workflow_store(self._broker).sweep([queue])
                 yield replace(step.result, cursor=_write_cursor(places[following:], at))
         if not places:
             yield Result()

@@ -5,12 +5,11 @@ Every method may be repeated when its reply was lost. The header of each script 
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django_rtq.core.broker.enqueue_calls import enqueue_calls, enqueue_many
 from django_rtq.core.broker.keys import Keys, QueueKeys
@@ -42,15 +41,13 @@ from django_rtq.core.jobs.job import PARK_SECONDS, Job, made_ms
 from django_rtq.core.jobs.record import Header, read_head, read_record, write_record
 from django_rtq.core.threads import shared_property
 from django_rtq.exceptions import BrokerError, BrokerFull
-from django_rtq.workflows.store import Advance, WorkflowStore, read_advance, read_finished
 
 if TYPE_CHECKING:
     from django_rtq.core.broker.redis.async_client import AsyncRedisClient
     from django_rtq.core.broker.redis.token_waits import TokenWaits
     from django_rtq.core.broker.replicas import Replicas
-    from django_rtq.workflows.steps.store import StepStore
 
-logger = logging.getLogger("django_rtq")
+S = TypeVar("S")
 
 RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes longer than most
 RENEWED_AT_ONCE = 100  # queues in which one call renews leases
@@ -96,7 +93,6 @@ class Broker:
         self.schedules = ScheduleStore(self.redis, self.keys)
         self._data_id = ""  # of the data in Redis, as the last heartbeat found it
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
-        self.workflows = WorkflowStore(self.redis, self.keys, config)
 
     @shared_property
     def limits(self) -> Any:
@@ -123,12 +119,9 @@ class Broker:
         pool = self.connection_settings.blocking_pool(role="wait", block_seconds=BLOCK_SECONDS)
         return TokenWaits(pool, self.async_redis)
 
-    @shared_property
-    def steps(self) -> StepStore:
-        """What jobs remember of earlier runs."""
-        from django_rtq.workflows.steps.store import StepStore  # few jobs have steps
-
-        return StepStore(self.redis, self.keys, lambda: self.async_redis)
+    def store_of(self, kind: Callable[[Broker], S]) -> S:
+        """What an app stores in this Redis."""
+        return kind(self)
 
     def close(self) -> None:
         """Close all connections. The broker may be used again. Coroutines that wait for a reply get it."""
@@ -265,12 +258,8 @@ class Broker:
         while True:
             calls = settlement_calls(settlements, self.keys, worker, self.config, but=acked)
             commands = [command for _, command in calls]
-            members = [
-                call
-                for queue, settlement in settlements.items()
-                for call in self.workflows.advance_commands(queue, settlement.noted_members())
-            ]
-            commands += [command for _, command in members]
+            joining = parts("settling") if calls else ()
+            reads = [read for join in joining if (read := join(self, settlements, calls, commands))]
             if wanted:
                 commands.append(self.claim_command(worker, queues, wanted, idle=idle, acked=acked, aside=aside))
             if self._replicas and (calls or acked):
@@ -278,13 +267,7 @@ class Broker:
                 self._replicas.note(waited)
             else:
                 replies = self.redis.execute_each(commands)
-            advances = [
-                read_advance(flow, reply) for (flow, _), reply in zip(members, replies[len(calls) :], strict=False)
-            ]
-            for place, ((_, verb), _) in enumerate(calls):
-                if verb == "ack_members":
-                    replies[place], finished = read_finished(replies[place])
-                    advances += finished
+            follows = [read(replies) for read in reads]
             result.add_settled([(whose, reply) for (whose, _), reply in zip(calls, replies, strict=False)])
             if not acked or not isinstance(replies[-1], BrokerError):
                 break
@@ -293,18 +276,9 @@ class Broker:
             settlements[queue].clear("ack")
         if wanted:
             result.add_claim(queues, replies[-1])
-        if advances and self._follow(advances):
+        if any([follow() for follow in follows]):
             result.statuses.add("more")
         return result
-
-    def _follow(self, advances: Sequence[Advance]) -> bool:
-        """Let workflows go on. Returns whether jobs of them were enqueued."""
-        try:
-            self.workflows.follow(advances)
-        except BrokerError as error:  # the jobs are settled; the next heartbeat does the rest
-            logger.warning("what follows in workflows starts with the next heartbeat: %s", error)
-            return False
-        return any(advance.parts for advance in advances)
 
     def settle(self, worker: str, queue: str, settlement: Settlement) -> list[str]:
         """Ack, retry, bury, release, expire, stop. Returns the ids that the worker no longer held (G4)."""
@@ -442,7 +416,6 @@ class Broker:
         packet = Packet()
         packet.add("info", *self.maintenance.info_commands(workers))
         packet.add("renew", *self.renew_commands(queues, list(workers), tends="tended" if promote else "checked"))
-        packet.add("traces", self.workflows.traces_command(queues))
         packet.add("queues", ("SADD", self.keys.queues, *queues))
         packet.add("schedules", self.schedules.version_command)
         packet.add("format", *format_commands(self.keys))
@@ -462,7 +435,6 @@ class Broker:
             unknown={name.decode() for _, names, *_ in renewed for name in names},
             due=[queue for queue, (*_, has_due, _) in zip(queues, renewed, strict=True) if has_due],
             repairs={queue: start for queue, (*_, start) in zip(queues, renewed, strict=True) if start >= 0},
-            has_members=bool(replies["traces"][0]),
             replies={chore: replies[chore] for chore in reads},
         )
 

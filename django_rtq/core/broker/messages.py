@@ -185,7 +185,6 @@ class HeartbeatResult(NamedTuple):
     unknown: set[str]  # workers whose leases have expired: they were not renewed, and their jobs are others' now
     due: list[str]  # queues in which there is something to promote
     repairs: dict[str, int]  # queue -> the lane from which on its lanes are to be repaired
-    has_members: bool = False  # workflows may have to hear of members that have ended, or have parts to start
     replies: dict[str, list[Any]] = {}  # by chore: to what it has to know
 
 

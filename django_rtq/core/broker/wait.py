@@ -66,9 +66,8 @@ async def await_end(broker: Broker, queue: str, job_id: str, timeout: float | No
             is_second_try = False
 
 
-async def await_workflow(broker: Broker, workflow: str, seconds: float) -> None:
-    """Wait until a workflow is over or blocked, for so many seconds at most. Raises BrokerError."""
-    token = broker.workflows.token(workflow)
+async def await_token(broker: Broker, token: Token, seconds: float) -> None:
+    """Wait for a token of an app, for so many seconds at most. Raises BrokerError."""
     await broker.token_waits.wait(token, seconds, lambda: _own_token(broker, broker.config.default_queue))
 
 

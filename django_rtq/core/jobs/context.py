@@ -1,4 +1,4 @@
-"""The running job: its id and attempt for the task, and its progress reports."""
+"""The running job, as its function gets it: its id and attempt, and its progress reports."""
 
 from __future__ import annotations
 
@@ -172,6 +172,19 @@ class JobContext:
         if self._steps is None:
             raise EventTimeout(f"await_({event!r}): this is no job, so nobody can send it an event.")
         return await self._steps().await_(event, timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The arguments of one job, and what is known of it. Tests make calls of their own: ``index([Call([1])])``."""
+
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""  # of its job; "" in a plain call
+    attempt: int = 1  # the number of this run, from 1
+    queue_name: str = ""
+    client: str = ""
+    headers: Mapping[str, Any] = field(default_factory=dict)  # of using() and middleware; do not change them
 
 
 class Interruptible(Protocol):

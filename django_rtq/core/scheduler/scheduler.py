@@ -11,6 +11,7 @@ from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
+from django_rtq.core.extension import parts
 from django_rtq.core.scheduler.registry import ScheduledTask, ScheduleSet, load_schedules, schedules_in
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import Loop
@@ -23,7 +24,7 @@ logger = logging.getLogger("django_rtq")
 
 MAX_CALLS = 4  # of promote, for 100 jobs each, in one round trip: Redis serves nobody else meanwhile
 CHECK_SECONDS = 10.0  # how often wait() checks whether a thread of this process has noticed changed schedules
-FORGET_EACH_SECONDS = 1.0  # how often it searches for workflows that ended long ago, if it has something to do
+FORGET_EACH_SECONDS = 1.0  # how often apps search for what is too old, if there is something to do
 CLEANUP_SECONDS = 3600.0  # how often it searches for unused queues
 RESTART_CHECK_SECONDS = 3600.0  # how often it looks whether Redis was restarted; at once if a connection was lost
 MAX_WAIT_SECONDS = 60.0  # if a wake-up signal gets lost, heartbeats promote due jobs as well
@@ -138,7 +139,8 @@ class Scheduler(Loop):
         self._dispatcher = Dispatcher(broker, queues)
         self._calls = 1
         self._next_cleanup = 0.0  # time.monotonic() of the next search for unused queues
-        self._next_forgetting = 0.0  # time.monotonic() of the next search for workflows that ended long ago
+        self._forgetting = [make(broker) for make in parts("forgetting")]
+        self._next_forgetting = 0.0  # time.monotonic() of when apps search again for what is too old
         self._next_restart_check = 0.0  # time.monotonic()
         self._has_connected = False
         self._reader = BlockingReader(
@@ -153,7 +155,7 @@ class Scheduler(Loop):
         seconds, promoted, is_trimmed = self._broker.maintenance.run(self._queues, promote_calls=self._calls)
         signals.send_promoted(Scheduler, promoted)
         if time.monotonic() >= self._next_forgetting:
-            is_trimmed &= self._broker.workflows.forget_old()
+            is_trimmed &= all([forget() for forget in self._forgetting])
             self._next_forgetting = time.monotonic() + FORGET_EACH_SECONDS if is_trimmed else 0.0
         # If many jobs are due, the next round trip promotes several batches.
         self._calls = MAX_CALLS if seconds == 0.0 else 1

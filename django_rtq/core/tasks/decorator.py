@@ -12,8 +12,8 @@ from django_rtq.core.tasks.task import OPTIONS, SHARED_NAMES, TASK_NAMES, Task, 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from django_rtq.core.jobs.context import Call
     from django_rtq.core.tasks.options.types import SharedOptions, TaskOptions
-    from django_rtq.workflows.batches.call import Call
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -191,9 +191,8 @@ class Task(EnqueueMethods[P, R_co]):
         if self.exactly_once != "":
             self._set(exactly_once=parts("exactly_once")[0].database(self.name, self.exactly_once, self.func))
         if self.batch is not None:
-            from django_rtq.workflows.batches.declared import check_batch  # few projects use them
-
-            check_batch(self)
+            for check in parts("check_batch"):
+                check(self)
         self._check_options(OPTIONS)
         self._set(**shown_attributes(self.func, takes_context=self.takes_context))
         for entry in self.schedule:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from django_rtq.core.conf.config import Config
+from django_rtq.core.jobs.context import Call
 from django_rtq.core.worker.outcome import Outcome, Retried
 from django_rtq.core.worker.process.run import Run
 from django_rtq.exceptions import BatchFailed
-from django_rtq.workflows.batches.call import Call
 from django_rtq.workflows.batches.declared import errors_of, results_of
 
 

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
+from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import BatchFailed, Bury, InvalidTask
 
 
-class BatchTask(Protocol):
-    """What has to be known of such a task. Task imports this module, so it is not named here."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def func(self) -> Callable[..., Any]: ...
-    @property
-    def batch(self) -> int | None: ...
-    @property
-    def takes_context(self) -> bool: ...
-    @property
-    def exactly_once(self) -> bool | str: ...
-
-
-def check_batch(task: BatchTask) -> None:
+def check_batch(task: Task[Any, Any]) -> None:
     """Raises InvalidTask for options and functions that make no sense together."""
     if inspect.iscoroutinefunction(task.func):
         raise InvalidTask(
@@ -50,7 +36,7 @@ def check_batch(task: BatchTask) -> None:
         ) from None
 
 
-def results_of(task: BatchTask, returned: Any, calls: int) -> Sequence[Any]:
+def results_of(task: Task[Any, Any], returned: Any, calls: int) -> Sequence[Any]:
     """The result of each call. Raises Bury for what is no list of them: another run would return the same."""
     if returned is None:
         return [None] * calls
@@ -63,7 +49,7 @@ def results_of(task: BatchTask, returned: Any, calls: int) -> Sequence[Any]:
     return returned
 
 
-def errors_of(task: BatchTask, failed: BatchFailed, calls: int) -> dict[int, BaseException]:
+def errors_of(task: Task[Any, Any], failed: BatchFailed, calls: int) -> dict[int, BaseException]:
     """The errors of single calls. Raises Bury for one of a call that is not there."""
     if unknown := [number for number in failed.errors if number >= calls]:
         raise Bury(

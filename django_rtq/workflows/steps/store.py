@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from django_rtq.core.broker.keys import Keys, QueueKeys
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.keys import QueueKeys
 from django_rtq.core.broker.messages import HeldEntry
-from django_rtq.core.broker.redis.client import RedisClient, as_dict, clock_ms
+from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
 
@@ -63,10 +64,10 @@ class Remembered:
 class StepStore:
     """Any thread may use it; coroutines use the methods whose names begin with `a`."""
 
-    def __init__(self, redis: RedisClient, keys: Keys, async_redis: Callable[[], AsyncRedisClient]) -> None:
-        self._redis = redis
-        self._keys = keys
-        self._async_redis = async_redis
+    def __init__(self, broker: Broker) -> None:
+        self._redis = broker.redis
+        self._keys = broker.keys
+        self._async_redis: Callable[[], AsyncRedisClient] = lambda: broker.async_redis
 
     def read(self, holder: Holder) -> Remembered | None:
         """What the job remembers. None: another run holds the job by now. Raises BrokerError."""

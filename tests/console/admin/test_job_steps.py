@@ -2,6 +2,7 @@
 
 import pytest
 
+from django_rtq.workflows import step_store
 from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_dead_letters import hidden_fields
 from tests.protocol.model.step_calls import holder, send_event, suspend, waiting
@@ -12,10 +13,12 @@ PAGE = "/admin/django_rtq/job/"
 
 def test_finished_steps_are_shown_with_their_results(redis, broker, operator):
     job = claimed_job(broker, "a")
-    broker.steps.write(holder(broker, job), "step charge <b>", '1795205063204 1500000 {"id":7,"password":"swordfish"}')
+    step_store(broker).write(
+        holder(broker, job), "step charge <b>", '1795205063204 1500000 {"id":7,"password":"swordfish"}'
+    )
     send_event(broker, job, "other", value='{"x":1}')
-    broker.steps.write(holder(broker, job), "each lines", "{}")
-    broker.steps.write(holder(broker, job), "step api_token", '1795205063204 1500000 "mackerel"')
+    step_store(broker).write(holder(broker, job), "each lines", "{}")
+    step_store(broker).write(holder(broker, job), "step api_token", '1795205063204 1500000 "mackerel"')
     suspend(broker, job)
 
     html = text(operator.get(f"{PAGE}{job.id}/"))
@@ -57,7 +60,7 @@ def test_a_person_sends_the_event_and_it_is_written_down(redis, broker, operator
         assert answer.status_code == 302
 
     assert claim(broker, worker=WORKER) == [job.id]
-    fields = broker.steps.read(holder(broker, job)).fields
+    fields = step_store(broker).read(holder(broker, job)).fields
     assert fields["event 1 approved"].endswith(b' {"by":"eve"}')
     assert fields["sent"] == b"1"
     assert logged() == ["Sent event approved."]

@@ -5,6 +5,7 @@ import re
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.console.admin.display.charts.graph import MOST, graph
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import StepProgress
 from django_rtq.workflows.store import NewWorkflow
 from tests.console.admin.conftest import logged, text
@@ -43,7 +44,7 @@ def test_the_list_shows_the_latest(broker, viewer, round_trips):
 def test_a_blocked_one_is_found_behind_many_others(broker, viewer):
     blocked(broker)
     for number in range(101):
-        broker.workflows.store(new_flow({"size": 1}, flow_id=f"{number:012x}"))
+        workflow_store(broker).store(new_flow({"size": 1}, flow_id=f"{number:012x}"))
     listed = [viewer.get(LIST, query) for query in ({}, {"page": 2}, {"page": 3}, {"state": "blocked"})]
 
     assert [PAGE in text(answer) for answer in listed] == [False, False, True, True]
@@ -107,21 +108,21 @@ def test_it_is_cancelled_after_a_question(redis, broker, operator):
 
 def test_of_a_large_one_heartbeats_cancel_the_rest(redis, broker, operator, monkeypatch):
     monkeypatch.setattr("django_rtq.console.admin.pages.workflows.CANCELLED_IN_REQUEST", 4)
-    broker.workflows.start(broker.workflows.store(parts_flow(6))[2])
+    workflow_store(broker).start(workflow_store(broker).store(parts_flow(6))[2])
 
     html = text(operator.post(f"{PAGE}cancel/", follow=True))
 
     assert "Workflow flow is cancelled." in html
     assert "Workers are still cancelling the jobs" in html
     assert len(live_jobs(redis)) == 2
-    broker.workflows.cancel_members(FLOW)
+    workflow_store(broker).cancel_members(FLOW)
     assert "still cancelling" not in text(operator.get(PAGE))
 
 
 def test_of_one_that_is_cancelled_no_step_runs_or_waits(redis, broker, operator):
     """And to requeue its dead job would not let it go on."""
     blocked(broker)
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
 
     html = text(operator.get(PAGE))
 
@@ -142,7 +143,7 @@ def test_one_that_is_unknown(broker, operator):
 def test_names_are_untrusted(broker, viewer):
     flow = new_flow({})
     fields = {**flow.fields, "name": "<script>", "task:0": "<b>.x", "client": "<i>"}
-    broker.workflows.store(NewWorkflow(id=FLOW, key="", fields=fields, parts=flow.parts))
+    workflow_store(broker).store(NewWorkflow(id=FLOW, key="", fields=fields, parts=flow.parts))
 
     for url in (LIST, PAGE):
         html = text(viewer.get(url))

@@ -42,7 +42,7 @@ def sent_commands(monkeypatch):
 
 @pytest.mark.usefixtures("_worker")
 def test_leases_are_renewed_and_queues_are_named(redis, broker):
-    assert broker.heartbeat([QUEUE, "low"], NOTE, promote=True) == (LEASE_SECONDS, [], [], set(), [], {}, False, {})
+    assert broker.heartbeat([QUEUE, "low"], NOTE, promote=True) == (LEASE_SECONDS, [], [], set(), [], {}, {})
 
     assert snapshot(redis)["rtq:queues"] == {QUEUE, "low"}
 

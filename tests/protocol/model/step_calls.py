@@ -6,6 +6,7 @@ from typing import Any
 
 from django_rtq.core.broker.messages import HeldEntry
 from django_rtq.core.broker.settlement import Settlement
+from django_rtq.workflows import step_store
 from django_rtq.workflows.steps.store import Holder, send_command
 from tests.support.jobs import QUEUE, WORKER, claimed_job
 
@@ -20,7 +21,7 @@ def holder(broker: Any, job: Any, worker: str = WORKER) -> Holder:
 
 def record(broker: Any, jobs: Any) -> None:
     """A run has finished a step."""
-    broker.steps.write(holder(broker, jobs[0]), "step charge", DONE)
+    step_store(broker).write(holder(broker, jobs[0]), "step charge", DONE)
 
 
 def suspend(broker: Any, *jobs: Any, waits_for: str = "0 0 1 approved", ms: int = 60_000, worker: str = WORKER) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 from unittest import mock
 
 from django_rtq.core.broker.redis.client import clock_ms
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.steps.store import Holder
 from tests.support.jobs import QUEUE, WORKER, settlement
 from tests.support.workflows import FLOW, claim_members, new_flow, part
@@ -16,7 +17,7 @@ CHAIN = ({"size": 2, "client": "x", "next": "1", "keep": True}, {"after": "0", "
 def store(broker: Any, jobs: Any = None) -> Any:
     """Always with the same token: it is one call, sent again."""
     with mock.patch("django_rtq.workflows.store.secrets.token_hex", return_value="token"):
-        return broker.workflows.store(new_flow(*CHAIN, key="flow\nmay"))
+        return workflow_store(broker).store(new_flow(*CHAIN, key="flow\nmay"))
 
 
 def stored(broker: Any) -> list[Any]:
@@ -25,11 +26,11 @@ def stored(broker: Any) -> list[Any]:
 
 
 def start(broker: Any, jobs: Any = None) -> None:
-    broker.workflows.start(store(broker)[2])
+    workflow_store(broker).start(store(broker)[2])
 
 
 def start_first(broker: Any, jobs: Any) -> None:
-    broker.workflows.start([part("0:0")])
+    workflow_store(broker).start([part("0:0")])
 
 
 def running(broker: Any) -> list[Any]:
@@ -56,7 +57,7 @@ def _settle(broker: Any, verb: str, jobs: Any) -> None:
 
 def advance(broker: Any, jobs: Any) -> None:
     notes = broker.redis.execute_one(("HKEYS", broker.keys.of(QUEUE).ended_members))
-    broker.redis.execute_one(broker.workflows.advance_command(FLOW, QUEUE, notes), resend=True)
+    broker.redis.execute_one(workflow_store(broker).advance_command(FLOW, QUEUE, notes), resend=True)
 
 
 def add(broker: Any, jobs: Any) -> None:
@@ -66,18 +67,18 @@ def add(broker: Any, jobs: Any) -> None:
     texts = ["t", QUEUE, 1, 0, "", "0", "", "1", "t", QUEUE, 1, 1, "", "0", "0", ""]
     calls = "0 3    y\n{}\n"
     holder = Holder(QUEUE, member, WORKER, int((run or b"0 0").split()[1]))
-    broker.workflows.add(holder, "shape", texts, [("0:0", calls), ("1:0", calls)])
+    workflow_store(broker).add(holder, "shape", texts, [("0:0", calls), ("1:0", calls)])
 
 
 def cancel(broker: Any, jobs: Any) -> None:
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
 
 
 def cancelled(broker: Any) -> list[Any]:
     store(broker)
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
     return []
 
 
 def forget(broker: Any, jobs: Any) -> None:
-    broker.workflows.forget(FLOW, latest_ms=clock_ms(broker.redis.execute_one(("TIME",))))
+    workflow_store(broker).forget(FLOW, latest_ms=clock_ms(broker.redis.execute_one(("TIME",))))

@@ -5,6 +5,7 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.steps.store import Holder
 from django_rtq.workflows.store import member_id
 from tests.protocol.test_torn_log import copy_of, restore, writes_of
@@ -30,7 +31,7 @@ def add(broker, member, *steps, shape="s", **options):
     """Add steps, with one part each."""
     parts = [(f"{number}:0", CALL * texts[2]) for number, texts in enumerate(steps) if texts[2]]
     texts = [text for texts in steps for text in texts]
-    return broker.workflows.add(holder_of(broker, member, **options), shape, texts, parts)
+    return workflow_store(broker).add(holder_of(broker, member, **options), shape, texts, parts)
 
 
 def test_what_waits_after_its_step_waits_for_them_too(redis, broker):
@@ -179,7 +180,7 @@ def test_only_who_holds_the_job_adds(redis, broker, claimed_ms):
 def test_a_workflow_that_is_over_takes_none(redis, broker):
     begun_flow(broker, *CHAIN)
     (member,) = claim_members(broker)
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
     before = snapshot(redis)
 
     assert add(broker, member, step()) == ("over", "")
@@ -232,7 +233,7 @@ def test_results_count_from_the_first_one_that_was_added(redis, broker):
     add(broker, member, step(2, keep="1"))
     end(broker, "ack", *claim_members(broker), outcome='{"result":7}')
 
-    assert broker.workflows.outcomes(f"{FLOW}+0", [0, 1, 2]) == [b'{"result":7}', b'{"result":7}', None]
+    assert workflow_store(broker).outcomes(f"{FLOW}+0", [0, 1, 2]) == [b'{"result":7}', b'{"result":7}', None]
 
 
 @pytest.mark.parametrize("others", [False, True])
@@ -254,7 +255,7 @@ def test_many_calls_arrive_in_parts(redis, broker, monkeypatch, others):
     holder = holder_of(broker, member)
     with monkeypatch.context() as patch, suppress(KeyError):
         patch.setattr(broker.redis, "execute_one", fail_second)
-        broker.workflows.add(holder, "s", [*two[0], *two[1]], [("0:0", CALL), ("1:0", CALL)])
+        workflow_store(broker).add(holder, "s", [*two[0], *two[1]], [("0:0", CALL), ("1:0", CALL)])
     assert states_of(broker) == ["started", "waiting", "adding", "adding"]
     assert claim_members(broker) == []
 

@@ -6,6 +6,7 @@ from asgiref.sync import async_to_sync
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.jobs.job import new_job_id, with_shard
 from django_rtq.workflows import store as workflows
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import recent_workflows
 from django_rtq.workflows.store import member_id
 from tests.support import sweeps
@@ -128,7 +129,7 @@ def test_results_are_kept_where_others_take_them(redis, broker):
 
     end(broker, "ack", kept, other, outcome='{"result":1}')
 
-    assert broker.workflows.outcomes(FLOW, [0, 1]) == [b'{"result":1}', None]
+    assert workflow_store(broker).outcomes(FLOW, [0, 1]) == [b'{"result":1}', None]
 
 
 def test_results_beyond_64_mb_are_told(redis, broker):
@@ -173,8 +174,8 @@ def test_a_result_that_comes_again_counts_once(redis, broker):
 def test_notes_of_a_workflow_that_is_gone_are_dropped(redis, broker):
     begun_flow(broker, {})
     (member,) = claim_members(broker)
-    broker.workflows.cancel(FLOW)
-    assert broker.workflows.forget(FLOW, latest_ms=10**13 - 1) == "open"  # in the future
+    workflow_store(broker).cancel(FLOW)
+    assert workflow_store(broker).forget(FLOW, latest_ms=10**13 - 1) == "open"  # in the future
     redis.delete(broker.keys.of(QUEUE).workflow + FLOW.encode())
 
     end(broker, "ack", member)
@@ -186,16 +187,16 @@ def test_a_heartbeat_finds_what_nobody_has_told(redis, broker, monkeypatch):
     begun_flow(broker, {"size": 2, "next": "1e"}, {"after": "0e"})
     members = claim_members(broker)
     with monkeypatch.context() as silent:
-        silent.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
+        silent.setattr(type(workflow_store(broker)), "advance_commands", lambda *args: [])
         settle(broker, "expire", *members)
     assert snapshot(redis)["ended_members"] == dict.fromkeys((member.id for member in members), "gone")
-    assert broker.redis.execute_one(broker.workflows.traces_command([QUEUE]))
+    assert broker.redis.execute_one(workflow_store(broker).traces_command([QUEUE]))
 
-    broker.workflows.sweep([QUEUE])
+    workflow_store(broker).sweep([QUEUE])
 
     assert states_of(broker) == ["failed", "started"]
     assert len(live_jobs(redis)) == 1
-    assert not broker.redis.execute_one(broker.workflows.traces_command([QUEUE]))
+    assert not broker.redis.execute_one(workflow_store(broker).traces_command([QUEUE]))
 
 
 @pytest.mark.parametrize(("members", "encoding"), [(32, b"listpack"), (33, b"hashtable")])
@@ -204,12 +205,12 @@ def test_many_that_end_at_once_are_noted_in_a_hash_table(redis, broker, monkeypa
     begun_flow(broker, {"size": 33})
     ended = claim_members(broker, 33)
     with monkeypatch.context() as silent:
-        silent.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
+        silent.setattr(type(workflow_store(broker)), "advance_commands", lambda *args: [])
         settle(broker, "expire", *ended[:members])
         noted = redis.object("encoding", broker.keys.of(QUEUE).ended_members)
         settle(broker, "expire", *ended[members:])
 
-    broker.workflows.sweep([QUEUE])
+    workflow_store(broker).sweep([QUEUE])
 
     assert noted.replace(b"ziplist", b"listpack") == encoding  # Redis before 7
     assert ends_of(broker) == ["0 0 33"]
@@ -221,7 +222,7 @@ def test_a_heartbeat_takes_thousands_of_notes(redis, broker):
     note = {f"{0:012x}8{FLOW[:3]}8{FLOW[3:]}{number:06x}": "gone" for number in range(4000)}
     redis.hset(broker.keys.of(QUEUE).ended_members, mapping=note)
 
-    broker.workflows.sweep([QUEUE])
+    workflow_store(broker).sweep([QUEUE])
 
     assert "ended_members" not in snapshot(redis)
 
@@ -252,7 +253,7 @@ def test_a_broken_workflow_stops_neither_others_nor_the_list(redis, broker, capl
     break_flow(redis, keys, broken.encode(), how)
 
     for _ in range(2):
-        broker.workflows.sweep([QUEUE])
+        workflow_store(broker).sweep([QUEUE])
         redis.zadd(keys.unstarted, dict.fromkeys([broken], 1), xx=True)
 
     assert ends_of(broker) == ["1 0 0"]
@@ -269,11 +270,11 @@ def test_a_dead_member_that_is_requeued_elsewhere_is_open_there(redis, broker, i
     (member,) = claim_members(broker)
     with pytest.MonkeyPatch.context() as patch:
         if not is_told:
-            patch.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
+            patch.setattr(type(workflow_store(broker)), "advance_commands", lambda *args: [])
         end(broker, "bury", member)
         requeue_elsewhere(broker, [member], "low")
 
-    broker.workflows.sweep([QUEUE, "low"])
+    workflow_store(broker).sweep([QUEUE, "low"])
 
     assert (fields_of(broker)["state"], ends_of(broker)) == ("running", ["0 0 0"])
     (again,) = claim_members(broker, queue="low")
@@ -287,14 +288,14 @@ def test_a_note_goes_with_a_job_that_is_requeued_elsewhere(redis, broker):
     (member,) = claim_members(broker)
     end(broker, "bury", member)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(broker.workflows), "advance_commands", lambda *args: [])
+        patch.setattr(type(workflow_store(broker)), "advance_commands", lambda *args: [])
         requeue_elsewhere(broker, [member], "low")
         assert "ended_members" not in snapshot(redis)
         claim_members(broker, queue="low")
         broker.settle("w1", "low", settlement("bury", member))
 
-    broker.workflows.sweep(["low"])
-    broker.workflows.sweep([QUEUE])
+    workflow_store(broker).sweep(["low"])
+    workflow_store(broker).sweep([QUEUE])
 
     assert fields_of(broker)["state"] == "blocked"
 
@@ -306,7 +307,7 @@ def test_what_is_to_start_is_noted_until_it_has(redis, broker):
 
     assert advance(broker, *members) == ("", ["1:0"])
     assert snapshot(redis)["unstarted"].keys() == {FLOW}
-    broker.workflows.start([part("1:0")])
+    workflow_store(broker).start([part("1:0")])
 
     assert "unstarted" not in snapshot(redis)
 
@@ -330,7 +331,7 @@ def test_a_step_behind_many_paths_is_skipped_once(redis, broker):
 def test_a_workflow_that_is_over_stays_so(redis, broker):
     begun_flow(broker, {}, {}, on_death=1)
     (member,) = claim_members(broker)
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
 
     end(broker, "bury", member)
 
@@ -365,7 +366,7 @@ def test_a_dead_member_that_is_trimmed_is_gone(redis, broker):
     redis.zadd(broker.keys.of(QUEUE).dead, {member.id: 1})
 
     broker.maintenance.run([QUEUE])
-    broker.workflows.sweep([QUEUE])
+    workflow_store(broker).sweep([QUEUE])
 
     assert fields_of(broker)["state"] == "failed"
 
@@ -432,7 +433,7 @@ def test_an_index_follows_its_state_and_knows_since_when(redis, broker):
     end(broker, "bury", first)
     assert noted() == 1
     end(broker, "ack", second)
-    broker.workflows.tell(QUEUE, [first.id])
+    workflow_store(broker).tell(QUEUE, [first.id])
     assert noted() == 1
     get_inspector().discard(QUEUE, [first.id])
     advance(broker, first)
@@ -470,7 +471,7 @@ def test_notes_that_belong_to_nobody_are_dropped(redis, broker):
     notes = [with_shard(new_job_id(), 1), member_id("c" * 12, 1, 0, keeps=False), f"{member.id[:-6]}000001"]
     redis.hset(broker.keys.of(QUEUE).ended_members, mapping=dict.fromkeys(notes, "gone"))
 
-    assert broker.workflows.sweep([QUEUE]) is False
+    assert workflow_store(broker).sweep([QUEUE]) is False
 
     assert "ended_members" not in snapshot(redis)
     end(broker, "ack", member)

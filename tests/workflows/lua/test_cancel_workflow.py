@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import started_parts
 from tests.support.jobs import QUEUE, requeue_elsewhere
 from tests.support.server_clock import server_ms
@@ -15,7 +16,7 @@ def test_no_step_starts_any_more(redis, broker):
     begun_flow(broker, {"next": "1"}, {"after": "0"})
     (member,) = claim_members(broker)
 
-    assert broker.workflows.cancel(FLOW) == "cancelled"
+    assert workflow_store(broker).cancel(FLOW) == "cancelled"
 
     end(broker, "ack", member)
     assert (fields_of(broker)["state"], states_of(broker)) == ("cancelled", ["started", "waiting"])
@@ -29,17 +30,17 @@ def test_it_is_something_that_happened(redis, broker):
     keys = broker.keys.of(QUEUE)
     redis.zadd(keys.workflows, {FLOW: 1})
 
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
 
     assert redis.zscore(keys.workflows, FLOW) > 1
 
 
 def test_twice_is_once(redis, broker):
     begun_flow(broker, {})
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
     before = snapshot(redis)
 
-    assert broker.workflows.cancel(FLOW) == "over"
+    assert workflow_store(broker).cancel(FLOW) == "over"
 
     assert changes(before, snapshot(redis)) == {}
 
@@ -47,7 +48,7 @@ def test_twice_is_once(redis, broker):
 def test_one_that_is_missing(redis, broker):
     before = snapshot(redis)
 
-    assert broker.workflows.cancel(FLOW) == "missing"
+    assert workflow_store(broker).cancel(FLOW) == "missing"
 
     assert snapshot(redis) == before
 
@@ -88,9 +89,9 @@ def test_where_the_parts_of_a_step_are_is_read_once():
 def test_waiting_members_are_cancelled_and_running_ones_asked(redis, broker):
     begun_flow(broker, {"size": 3}, {"queue": "low", "size": 2})
     (running,) = claim_members(broker, 1)
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
 
-    broker.workflows.cancel_members(FLOW)
+    workflow_store(broker).cancel_members(FLOW)
 
     assert live_jobs(redis).keys() == {running.id}
     assert snapshot(redis)["cancel_requests"].keys() == {running.id}
@@ -98,7 +99,7 @@ def test_waiting_members_are_cancelled_and_running_ones_asked(redis, broker):
     assert "unstarted" not in snapshot(redis)
     assert "cancelling" not in fields_of(broker)
     before = snapshot(redis)
-    broker.workflows.cancel_members(FLOW)
+    workflow_store(broker).cancel_members(FLOW)
     assert snapshot(redis) == before
 
 
@@ -107,9 +108,9 @@ def test_a_member_in_another_queue_is_cancelled_where_it_is(broker):
     members = claim_members(broker)
     end(broker, "bury", *members)
     requeue_elsewhere(broker, members, "other")
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
 
-    broker.workflows.cancel_members(FLOW)
+    workflow_store(broker).cancel_members(FLOW)
 
     assert claim_members(broker, queue="other") == []
     assert fields_of(broker)["ends:0"] == "0 0 1"
@@ -119,13 +120,13 @@ def test_a_member_in_another_queue_is_cancelled_where_it_is(broker):
 def test_heartbeats_go_on_where_the_caller_has_died(redis, broker, monkeypatch, parts, most_jobs):
     """Some jobs of some parts at once; it may take several."""
     monkeypatch.setattr("django_rtq.workflows.store.CANCELLED_IN_HEARTBEAT", most_jobs)
-    broker.workflows.start(broker.workflows.store(parts_flow(parts))[2])
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).start(workflow_store(broker).store(parts_flow(parts))[2])
+    workflow_store(broker).cancel(FLOW)
     redis.zadd(broker.keys.of(QUEUE).unstarted, {FLOW: server_ms(redis) - 60_000 * 60}, xx=True)
 
-    assert broker.workflows.sweep([QUEUE])
+    assert workflow_store(broker).sweep([QUEUE])
     assert len(live_jobs(redis)) == 2
-    assert not broker.workflows.sweep([QUEUE])
+    assert not workflow_store(broker).sweep([QUEUE])
 
     assert live_jobs(redis) == {}
     assert "unstarted" not in snapshot(redis)
@@ -152,7 +153,7 @@ def test_the_call_for_the_first_death_is_made_all_the_same(redis, broker):
 
     end(broker, "bury", first)
 
-    broker.workflows.cancel_members(FLOW)
+    workflow_store(broker).cancel_members(FLOW)
     assert (fields_of(broker)["state"], states_of(broker)[2]) == ("cancelled", "started")
     (call,) = live_jobs(redis).keys() - {first.id, second.id}
     assert snapshot(redis)["cancel_requests"].keys() == {second.id}
@@ -167,14 +168,14 @@ def test_a_heartbeat_makes_the_call_that_nobody_has_made(redis, broker):
     first, second = claim_members(broker, 2)
     unstarted = broker.keys.of(QUEUE).unstarted
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(broker.workflows), "start", lambda *args, **options: False)
+        patch.setattr(type(workflow_store(broker)), "start", lambda *args, **options: False)
         end(broker, "bury", first)
     assert live_jobs(redis).keys() == {first.id, second.id}
 
     for _ in range(3):
         if redis.zscore(unstarted, FLOW):
             redis.zadd(unstarted, {FLOW: 1})
-        broker.workflows.sweep([QUEUE])
+        workflow_store(broker).sweep([QUEUE])
 
     assert len(live_jobs(redis)) == 3
     assert not redis.exists(unstarted)
@@ -183,5 +184,5 @@ def test_a_heartbeat_makes_the_call_that_nobody_has_made(redis, broker):
 def test_progress_is_noted_of_one_that_is_cancelled_only(redis, broker):
     begun_flow(broker, {})
     before = snapshot(redis)
-    assert broker.workflows._ask("cancel_workflow", FLOW, 5) == "noted"
+    assert workflow_store(broker)._ask("cancel_workflow", FLOW, 5) == "noted"
     assert changes(before, snapshot(redis)) == {}

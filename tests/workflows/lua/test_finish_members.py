@@ -9,6 +9,7 @@ from django_rtq import signals
 from django_rtq.core.broker import settlement as module
 from django_rtq.core.broker.settlement import AT_ONCE, Settlement
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.workflows import workflow_store
 from tests.support.jobs import QUEUE, WORKER, claim, queued_job, settle, settlement
 from tests.support.snapshots import changes, live_jobs, snapshot
 from tests.support.workflows import FLOW, begun_flow, claim_members, fields_of, states_of
@@ -66,7 +67,7 @@ def test_whose_added_steps_are_not_whole_is_stale(redis, broker, lost):
 def test_whose_workflow_is_over_has_nothing_to_add(redis, broker, is_gone):
     begun_flow(broker, {})
     (member,) = claim_members(broker)
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
     if is_gone:
         redis.delete(broker.keys.of(QUEUE).workflow + FLOW.encode())
 
@@ -120,7 +121,7 @@ def test_a_lost_connection_loses_no_end(redis, broker, moment):
             broker.claim(WORKER, (), 0, settlements=done)
         except BrokerUnavailable:
             continue
-    broker.workflows.sweep([QUEUE])
+    workflow_store(broker).sweep([QUEUE])
 
     assert (states_of(broker), ends_of(broker)) == (["succeeded", "started"], "2 0 0")
 
@@ -128,12 +129,12 @@ def test_a_lost_connection_loses_no_end(redis, broker, moment):
 def test_parts_whose_names_were_lost_are_enqueued_by_a_heartbeat(redis, broker, monkeypatch):
     begun_flow(broker, *CHAIN)
     with monkeypatch.context() as silent:
-        silent.setattr(type(broker.workflows), "follow", lambda *args: None)
+        silent.setattr(type(workflow_store(broker)), "follow", lambda *args: None)
         settle(broker, "ack", *claim_members(broker))
     assert live_jobs(redis) == {}
     let_stall(redis, broker)
 
-    broker.workflows.sweep([QUEUE])
+    workflow_store(broker).sweep([QUEUE])
 
     assert len(live_jobs(redis)) == 1
 

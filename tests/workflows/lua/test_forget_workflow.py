@@ -3,6 +3,7 @@
 import pytest
 
 from django_rtq.workflows import store as workflows
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.workflow_states import STATES
 from tests.support.jobs import QUEUE
 from tests.support.server_clock import server_ms
@@ -17,7 +18,7 @@ def test_nothing_of_it_is_left(redis, broker):
     redis.zadd(broker.keys.of(QUEUE).stuck_workflows, {f"{FLOW} flow": 1})
     before = snapshot(redis).keys()
 
-    assert broker.workflows.forget(FLOW, latest_ms=server_ms(redis)) == "forgotten"
+    assert workflow_store(broker).forget(FLOW, latest_ms=server_ms(redis)) == "forgotten"
 
     gone = before - snapshot(redis).keys()
     assert {name.partition(":")[0] for name in gone} == {
@@ -33,7 +34,7 @@ def test_nothing_of_it_is_left(redis, broker):
             "workflow_signal",
         ),
     }
-    assert broker.workflows.forget(FLOW, latest_ms=server_ms(redis)) == "missing"
+    assert workflow_store(broker).forget(FLOW, latest_ms=server_ms(redis)) == "missing"
 
 
 @pytest.mark.parametrize("verb", [None, "bury"])
@@ -43,25 +44,25 @@ def test_one_that_is_not_over_stays(redis, broker, verb):
         end(broker, verb, *claim_members(broker))
     before = snapshot(redis)
 
-    assert broker.workflows.forget(FLOW, latest_ms=server_ms(redis)) == "open"
+    assert workflow_store(broker).forget(FLOW, latest_ms=server_ms(redis)) == "open"
 
     assert snapshot(redis) == before
 
 
 def test_one_that_ended_just_now_stays(redis, broker):
     begun_flow(broker, {})
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
 
-    assert broker.workflows.forget(FLOW, latest_ms=server_ms(redis) - 60_000) == "open"
+    assert workflow_store(broker).forget(FLOW, latest_ms=server_ms(redis) - 60_000) == "open"
 
 
 def test_its_end_counts_and_not_what_happened_later(redis, broker):
     begun_flow(broker, {})
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
     redis.hset(broker.keys.of(QUEUE).workflow + FLOW.encode(), "ended", 5)
 
-    assert broker.workflows.forget(FLOW, latest_ms=4) == "open"
-    assert broker.workflows.forget(FLOW, latest_ms=5) == "forgotten"
+    assert workflow_store(broker).forget(FLOW, latest_ms=4) == "open"
+    assert workflow_store(broker).forget(FLOW, latest_ms=5) == "forgotten"
 
 
 def ended_flows(redis, broker, number, *, ended_ms=1, state="succeeded"):
@@ -87,7 +88,7 @@ def test_those_that_ended_long_ago_are_forgotten_until_none_is_left(redis, broke
     begun_flow(broker, {})
     redis.zadd(broker.keys.of(QUEUE).workflows, {FLOW: 1})  # open, and nothing happened in it for long
 
-    assert broker.workflows.forget_old()
+    assert workflow_store(broker).forget_old()
 
     assert kept_flows(redis, broker) == (1, 1, 1)
 
@@ -96,7 +97,7 @@ def test_who_forgets_many_does_so_in_turns(redis, broker, monkeypatch):
     ended_flows(redis, broker, 250)
     monkeypatch.setattr(workflows, "FORGET_SECONDS", 0.0)
 
-    assert [broker.workflows.forget_old() for _ in range(3)] == [False, False, True]
+    assert [workflow_store(broker).forget_old() for _ in range(3)] == [False, False, True]
 
     assert kept_flows(redis, broker) == (0, 0, 0)
 
@@ -110,7 +111,7 @@ def test_of_too_many_those_go_that_ended_first(redis, broker, monkeypatch):
     for number in (3, 4):
         redis.hset(keys.workflow + f"{number:012x}".encode(), "ended", now - 2)
 
-    assert broker.workflows.forget_old()
+    assert workflow_store(broker).forget_old()
 
     assert sorted(redis.zrange(keys.workflows, 0, -1)) == [f"{number:012x}".encode() for number in range(3)]
 
@@ -119,7 +120,7 @@ def test_what_names_no_workflow_leaves_the_index(redis, broker):
     states = broker.keys.of(QUEUE).workflow_states
     redis.zadd(states, {"garbage": 2 * workflows.STATE_PLACE, "": 4 * workflows.STATE_PLACE})
 
-    broker.workflows.forget_old()
+    workflow_store(broker).forget_old()
 
     assert not redis.exists(states)
 
@@ -135,8 +136,8 @@ def test_a_broken_one_keeps_none_of_the_others(redis, broker, monkeypatch, caplo
     redis.hset(keys.workflow + f"{2:012x}".encode(), "state", "running")  # its index says something else
     redis.zadd(keys.workflow_states, {"garbage": 2 * workflows.STATE_PLACE, "": 4 * workflows.STATE_PLACE})
 
-    assert broker.workflows.forget_old()
-    assert broker.workflows.forget_old()
+    assert workflow_store(broker).forget_old()
+    assert workflow_store(broker).forget_old()
 
     assert kept_flows(redis, broker) == (3, 3, 3)
     assert caplog.text.count("is broken") == 2
@@ -146,14 +147,14 @@ def test_one_that_was_never_whole_is_forgotten_after_a_minute(redis, broker):
     flow, keys = new_flow({}), broker.keys.of(QUEUE)
     redis.hset(keys.workflow + FLOW.encode(), mapping={"state": "making", "token": "x"})
     redis.zadd(keys.unstarted, {FLOW: server_ms(redis) - 10_000})
-    broker.workflows.sweep([QUEUE])
+    workflow_store(broker).sweep([QUEUE])
     assert "unstarted" in snapshot(redis)
     redis.zadd(keys.unstarted, {FLOW: server_ms(redis) - 61_000})
 
-    broker.workflows.sweep([QUEUE])
+    workflow_store(broker).sweep([QUEUE])
 
     assert not {"unstarted", f"workflow:{FLOW}"} & snapshot(redis).keys()
-    assert broker.workflows.store(flow)[0] == "ok"
+    assert workflow_store(broker).store(flow)[0] == "ok"
 
 
 def test_one_that_is_being_made_stays_for_a_while_after_its_last_part(redis, broker):
@@ -161,8 +162,8 @@ def test_one_that_is_being_made_stays_for_a_while_after_its_last_part(redis, bro
     redis.hset(keys.workflow + FLOW.encode(), mapping={"state": "making", "token": "x"})
     redis.zadd(keys.unstarted, {FLOW: 5})
 
-    assert broker.workflows.forget(FLOW, latest_ms=4) == "open"
-    assert broker.workflows.forget(FLOW, latest_ms=5) == "forgotten"
+    assert workflow_store(broker).forget(FLOW, latest_ms=4) == "open"
+    assert workflow_store(broker).forget(FLOW, latest_ms=5) == "forgotten"
 
 
 def test_of_one_that_is_gone_no_list_knows(redis, broker):
@@ -170,18 +171,18 @@ def test_of_one_that_is_gone_no_list_knows(redis, broker):
     redis.zadd(keys.workflows, {FLOW: 1, "c" * 12: 1})
     redis.zadd(keys.unstarted, {FLOW: 1, "c" * 12: 1})
 
-    assert broker.workflows.forget(FLOW, latest_ms=2) == "missing"
+    assert workflow_store(broker).forget(FLOW, latest_ms=2) == "missing"
 
     assert [redis.zrange(key, 0, -1) for key in (keys.workflows, keys.unstarted)] == [[b"c" * 12]] * 2
 
 
 def test_a_key_that_another_one_has_stays(redis, broker):
     begun_flow(broker, {}, key="flow\nmay")
-    broker.workflows.cancel(FLOW)
-    broker.workflows.cancel_members(FLOW)
-    broker.workflows.store(new_flow({}, flow_id="c" * 12, key="flow\nmay"))
+    workflow_store(broker).cancel(FLOW)
+    workflow_store(broker).cancel_members(FLOW)
+    workflow_store(broker).store(new_flow({}, flow_id="c" * 12, key="flow\nmay"))
 
-    assert broker.workflows.forget(FLOW, latest_ms=server_ms(redis)) == "forgotten"
+    assert workflow_store(broker).forget(FLOW, latest_ms=server_ms(redis)) == "forgotten"
 
     assert snapshot(redis)["workflow_keys"] == {"flow\nmay": "c" * 12}
     assert "unstarted" in snapshot(redis)  # the other one

@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.workflow_states import read_workflow_states, workflow_commands
 from tests.support.jobs import QUEUE, WORKER, lose_record, requeue_elsewhere
 from tests.support.server_clock import server_ms
@@ -15,11 +16,11 @@ CHAIN = ({"size": 2, "next": "1"}, {"after": "0"})
 OUTCOME = '{"state":"succeeded","task":"t","result":7}'
 
 
-def compare(redis, broker, *flows, quiet_leases=5):
+def compare(redis, broker, *flows, quiet_leases=5, store=None):
     """Compare, after so many leases in which nothing has happened in these workflows."""
     quiet_ms = quiet_leases * broker.config.lease_seconds * 1000
     redis.zadd(broker.keys.of(QUEUE).workflows, dict.fromkeys(flows or [FLOW], server_ms(redis) - quiet_ms))
-    broker.workflows.compare()
+    (store or workflow_store(broker)).compare()
 
 
 def settle_as_old_worker(broker, state, *members, outcome=OUTCOME, keep_ms=60_000):
@@ -41,13 +42,13 @@ def stuck(broker):
 def test_members_that_have_succeeded_unheard_are_heard_of(redis, broker, keep):
     begun_flow(broker, {"size": 2, "next": "1", "keep": keep}, {"after": "0"})
     settle_as_old_worker(broker, "succeeded", *claim_members(broker))
-    broker.workflows.sweep([QUEUE])
+    workflow_store(broker).sweep([QUEUE])
     assert states_of(broker) == ["started", "waiting"]
 
     compare(redis, broker)
 
     assert states_of(broker) == ["succeeded", "started"]
-    assert broker.workflows.outcomes(FLOW, [0, 1]) == ([OUTCOME.encode()] * 2 if keep else [None] * 2)
+    assert workflow_store(broker).outcomes(FLOW, [0, 1]) == ([OUTCOME.encode()] * 2 if keep else [None] * 2)
     assert len(live_jobs(redis)) == 1
     end(broker, "ack", *claim_members(broker))
     compare(redis, broker)
@@ -85,7 +86,7 @@ def test_of_which_nobody_knows_how_they_ended_the_workflow_is_stuck(redis, broke
     assert caplog.text.count(f"workflow {FLOW} (flow) is stuck") == 1
     assert stuck(broker) == [FLOW]
     assert states_of(broker) == ["started", "waiting"]
-    broker.workflows.cancel(FLOW)
+    workflow_store(broker).cancel(FLOW)
     compare(redis, broker)
     assert stuck(broker) == []
 
@@ -117,7 +118,7 @@ def test_one_without_any_job_is_stuck(redis, broker):
 
 
 def test_parts_whose_workflow_is_forgotten_by_heartbeats_start(redis, broker):
-    broker.workflows.store(new_flow({"size": 2}))
+    workflow_store(broker).store(new_flow({"size": 2}))
     redis.delete(broker.keys.of(QUEUE).unstarted)
 
     compare(redis, broker)
@@ -137,7 +138,7 @@ def live_members(broker):
 
 def test_of_live_members_nothing_is_noted(redis, broker):
     live_members(broker)
-    broker.workflows.sweep([QUEUE, "low"])
+    workflow_store(broker).sweep([QUEUE, "low"])
     before = snapshot(redis)
 
     compare(redis, broker)
@@ -162,9 +163,10 @@ def test_all_are_compared_some_at_a_time(redis, broker, monkeypatch):
         begun_flow(broker, {}, flow_id=flow)
     redis.delete(broker.keys.of(QUEUE).jobs)
 
-    compare(redis, broker, *flows)
+    store = workflow_store(broker)
+    compare(redis, broker, *flows, store=store)
     assert len(stuck(broker)) == 20
-    compare(redis, broker, *flows)
+    compare(redis, broker, *flows, store=store)
     assert len(stuck(broker)) == 25
 
 

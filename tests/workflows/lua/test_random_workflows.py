@@ -12,6 +12,7 @@ import pytest
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import is_member
+from django_rtq.workflows import step_store, workflow_store
 from django_rtq.workflows.steps.store import Holder
 from django_rtq.workflows.store import set_bits
 from tests.protocol.model.keyspace import problems, read_keyspace
@@ -154,12 +155,12 @@ class Run:
         return places
 
     def compare(self):
-        self.broker.workflows.sweep(QUEUES)
+        workflow_store(self.broker).sweep(QUEUES)
         self.places()
         fields, steps = fields_of(self.broker), range(len(self.model.steps))
         found = []
         for step in steps:
-            bitmaps = self.broker.workflows.bitmaps(FLOW, step, *ENDS)
+            bitmaps = workflow_store(self.broker).bitmaps(FLOW, step, *ENDS)
             found.append({how: set(set_bits(bits)) for how, bits in zip(ENDS, bitmaps, strict=True)})
         assert found == [self.model.ends(step) for step in steps]
         assert fields["state"] == self.model.state
@@ -178,7 +179,7 @@ class Run:
 
     def after_cancelling(self):
         """Whoever waits is gone, and whoever runs was asked to stop."""
-        self.broker.workflows.cancel_members(FLOW)
+        workflow_store(self.broker).cancel_members(FLOW)
         places = self.places()
         assert not places["lane"] + places["scheduled"] + places["running"]
         live = {number_of(job_id) for _, _, job_id in places["jobs"]}
@@ -204,7 +205,7 @@ class Run:
 
     def remembered(self, queue, worker, job_id):
         """What a run that begins reads, without the times."""
-        fields = self.broker.steps.read(self.holder(queue, worker, job_id)).fields
+        fields = step_store(self.broker).read(self.holder(queue, worker, job_id)).fields
         texts = {name: text.decode() for name, text in fields.items() if name.startswith(("step ", "event "))}
         return {name: text.partition(" ")[2] if name.startswith("event ") else text for name, text in texts.items()}
 
@@ -238,7 +239,7 @@ class Run:
         queue, worker, job_id = self.pick("running", "asked")
         if job_id:
             name = f"step {self.dice.randrange(3)}"
-            assert self.broker.steps.write(self.holder(queue, worker, job_id), name, DONE)
+            assert step_store(self.broker).write(self.holder(queue, worker, job_id), name, DONE)
             self.memory[job_id][name] = DONE
 
     def suspend(self):
@@ -258,7 +259,7 @@ class Run:
         queue, worker, job_id = self.pick("running")
         if job_id and len(self.added) < 2:
             holder, parts = self.holder(queue, worker, job_id), [("0:0", CALL * 2), ("1:0", CALL)]
-            answer, _ = self.broker.workflows.add(holder, "shape", ADDED, parts)
+            answer, _ = workflow_store(self.broker).add(holder, "shape", ADDED, parts)
             assert answer == ("over" if self.model.state in FINAL else "added" if job_id in self.added else "ok")
             if answer == "ok":
                 self.added.add(job_id)
@@ -317,7 +318,7 @@ class Run:
         self.note("gone", *sweeps.run(self.inspector, "cancel", queues=[queue], states=["queued"]).done)
 
     def cancel_all(self):
-        assert self.broker.workflows.cancel(FLOW) == ("over" if self.model.state in FINAL else "cancelled")
+        assert workflow_store(self.broker).cancel(FLOW) == ("over" if self.model.state in FINAL else "cancelled")
         if self.model.state not in FINAL:
             self.model.state = "cancelled"
             self.after_cancelling()

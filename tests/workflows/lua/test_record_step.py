@@ -2,6 +2,7 @@
 
 import pytest
 
+from django_rtq.workflows import step_store
 from tests.protocol.model.step_calls import DONE, holder
 from tests.support.jobs import (
     QUEUE,
@@ -25,10 +26,10 @@ def test_it_is_kept_beside_the_job(redis, broker):
     job = claimed_job(broker, "a")
     before = snapshot(redis)
 
-    assert broker.steps.write(holder(broker, job), "step charge", DONE)
+    assert step_store(broker).write(holder(broker, job), "step charge", DONE)
 
     assert changes(before, snapshot(redis)) == {"step_jobs": {job.id: ""}, f"steps:{job.id}": STEPS}
-    assert broker.steps.read(holder(broker, job)).fields == {"step charge": DONE.encode()}
+    assert step_store(broker).read(holder(broker, job)).fields == {"step charge": DONE.encode()}
 
 
 def test_what_went_wrong_before_counts_no_longer(redis, broker):
@@ -36,29 +37,29 @@ def test_what_went_wrong_before_counts_no_longer(redis, broker):
     for key in (keys.failures, keys.crashes):
         redis.hset(key, job.id, 2)
 
-    assert broker.steps.write(holder(broker, job), "step charge", DONE)
+    assert step_store(broker).write(holder(broker, job), "step charge", DONE)
 
     assert snapshot(redis).keys().isdisjoint({"failures", "crashes"})
 
 
 def test_sent_twice_it_is_one_step(redis, broker):
     job = claimed_job(broker, "a")
-    broker.steps.write(holder(broker, job), "step charge", DONE)
+    step_store(broker).write(holder(broker, job), "step charge", DONE)
     before = snapshot(redis)
 
-    assert broker.steps.write(holder(broker, job), "step charge", DONE)
+    assert step_store(broker).write(holder(broker, job), "step charge", DONE)
 
     assert snapshot(redis) == before
 
 
 def test_who_does_not_hold_the_job_writes_and_reads_nothing(redis, broker):
     job = claimed_job(broker, "a")
-    broker.steps.write(holder(broker, job), "step charge", DONE)
+    step_store(broker).write(holder(broker, job), "step charge", DONE)
     former, before = holder(broker, job)._replace(claimed_ms=1), snapshot(redis)
 
     for other in (holder(broker, job, "w2"), former, holder(broker, queued_job(broker, "b"))._replace(job_id="nobody")):
-        assert not broker.steps.write(other, "step book", DONE)
-        assert broker.steps.read(other) is None
+        assert not step_store(broker).write(other, "step book", DONE)
+        assert step_store(broker).read(other) is None
 
     assert {name: value for name, value in snapshot(redis).items() if "step" in name} == {
         name: value for name, value in before.items() if "step" in name
@@ -72,7 +73,7 @@ def test_a_worker_whose_lease_has_expired_writes_nothing(redis, broker):
     broker.reclaim(QUEUE)
     assert claim(broker, worker="w2") == [job.id]
 
-    assert not broker.steps.write(former, "step charge", DONE)
+    assert not step_store(broker).write(former, "step charge", DONE)
     assert "step_jobs" not in snapshot(redis)
 
 
@@ -82,7 +83,7 @@ def test_a_lost_connection_is_made_up_for(redis, broker, moment):
     run = holder(broker, job)
     redis.drop_connection(moment)
 
-    assert broker.steps.write(run, "step charge", DONE)
+    assert step_store(broker).write(run, "step charge", DONE)
 
     assert snapshot(redis)[f"steps:{job.id}"] == STEPS
 
@@ -92,13 +93,13 @@ def test_a_full_server_takes_it(redis, broker):
     run = holder(broker, job)
 
     with redis.full_memory():
-        assert broker.steps.write(run, "step charge", DONE)
+        assert step_store(broker).write(run, "step charge", DONE)
 
 
 @pytest.mark.parametrize("verb", ["ack", "expire", "finish_cancel"])
 def test_it_goes_with_the_job(redis, broker, verb):
     job = claimed_job(broker, "a")
-    broker.steps.write(holder(broker, job), "step charge", DONE)
+    step_store(broker).write(holder(broker, job), "step charge", DONE)
 
     settle(broker, verb, job)
 
@@ -107,7 +108,7 @@ def test_it_goes_with_the_job(redis, broker, verb):
 
 def test_the_claim_that_settles_the_job_deletes_it(redis, broker):
     job = claimed_job(broker, "a")
-    broker.steps.write(holder(broker, job), "step charge", DONE)
+    step_store(broker).write(holder(broker, job), "step charge", DONE)
 
     broker.claim(WORKER, [QUEUE], 1, settlements={QUEUE: settlement("ack", job)})
 
@@ -117,7 +118,7 @@ def test_the_claim_that_settles_the_job_deletes_it(redis, broker):
 @pytest.mark.parametrize("verb", ["retry", "release"])
 def test_it_stays_for_the_next_run(redis, broker, verb):
     job = claimed_job(broker, "a")
-    broker.steps.write(holder(broker, job), "step charge", DONE)
+    step_store(broker).write(holder(broker, job), "step charge", DONE)
 
     settle(broker, verb, job)
     if verb == "retry":
@@ -125,12 +126,12 @@ def test_it_stays_for_the_next_run(redis, broker, verb):
         promote(broker, QUEUE)
     assert claim(broker, worker=WORKER) == [job.id]
 
-    assert broker.steps.read(holder(broker, job)).fields == {"step charge": DONE.encode()}
+    assert step_store(broker).read(holder(broker, job)).fields == {"step charge": DONE.encode()}
 
 
 def test_a_dead_letter_keeps_it_until_it_is_discarded(redis, broker, inspector):
     job = claimed_job(broker, "a")
-    broker.steps.write(holder(broker, job), "step charge", DONE)
+    step_store(broker).write(holder(broker, job), "step charge", DONE)
     settle(broker, "bury", job)
     assert snapshot(redis)[f"steps:{job.id}"] == STEPS
 
@@ -141,7 +142,7 @@ def test_a_dead_letter_keeps_it_until_it_is_discarded(redis, broker, inspector):
 
 def test_it_goes_with_a_job_that_is_requeued_elsewhere(redis, broker):
     job = claimed_job(broker, "a")
-    broker.steps.write(holder(broker, job), "step charge", DONE)
+    step_store(broker).write(holder(broker, job), "step charge", DONE)
     settle(broker, "bury", job)
 
     requeue_elsewhere(broker, [job], "other")

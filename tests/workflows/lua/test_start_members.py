@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from django_rtq.workflows import store as workflows
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import KEEPS, PARTS_IN_FLIGHT, member_id, workflow_of
 from tests.support.jobs import QUEUE, claim_all
 from tests.support.server_clock import server_ms
@@ -47,22 +48,22 @@ def test_numbers_go_on_over_parts(redis, broker):
     calls = dict(flow.parts)["1:0"].splitlines(keepends=True)
     parts = [flow.parts[0], ("1:0", "".join(calls[:4])), ("1:2", "".join(calls[4:]))]
 
-    broker.workflows.start(broker.workflows.store(replace(flow, parts=parts))[2])
+    workflow_store(broker).start(workflow_store(broker).store(replace(flow, parts=parts))[2])
 
     assert sorted(job_id[-6:] for job_id in live_jobs(redis)) == ["000000", "000001", "000002", "000003"]
 
 
 def test_how_many_there_are_is_said_once(redis, broker):
-    _, _, parts = broker.workflows.store(new_flow({"size": 2}))
-    command = broker.workflows._start_command(parts[0])
+    _, _, parts = workflow_store(broker).store(new_flow({"size": 2}))
+    command = workflow_store(broker)._start_command(parts[0])
 
     assert [broker.redis.execute_one(command) for _ in range(2)] == [2, 0]
 
 
 def test_others_that_are_to_start_stay_noted(redis, broker):
-    _, _, parts = broker.workflows.store(new_flow({}, {}))
+    _, _, parts = workflow_store(broker).store(new_flow({}, {}))
 
-    broker.redis.execute_one(broker.workflows._start_command(parts[0]))
+    broker.redis.execute_one(workflow_store(broker)._start_command(parts[0]))
 
     assert snapshot(redis)["unstarted"].keys() == {FLOW}
 
@@ -89,39 +90,39 @@ def test_a_full_queue_takes_them(redis, broker):
 
 
 def test_who_goes_on_with_many_parts_says_so_and_leaves_the_mark_where_it_is_gone(redis, broker):
-    _, _, parts = broker.workflows.store(parts_flow(2))
+    _, _, parts = workflow_store(broker).store(parts_flow(2))
     unstarted = broker.keys.of(QUEUE).unstarted
     redis.zadd(unstarted, {FLOW: 1})
 
-    broker.redis.execute_one(broker.workflows._start_command(parts[0]))
+    broker.redis.execute_one(workflow_store(broker)._start_command(parts[0]))
     assert redis.zscore(unstarted, FLOW) > server_ms(redis) - 10_000
 
     redis.delete(unstarted)  # as after a torn log
-    broker.redis.execute_one(broker.workflows._start_command(parts[0]))
+    broker.redis.execute_one(workflow_store(broker)._start_command(parts[0]))
     assert not redis.exists(unstarted)
 
 
 def test_many_parts_are_started_until_a_moment_and_the_rest_later(redis, broker):
-    _, _, parts = broker.workflows.store(parts_flow(20))
+    _, _, parts = workflow_store(broker).store(parts_flow(20))
 
-    assert broker.workflows.start(parts, until=0.0)
+    assert workflow_store(broker).start(parts, until=0.0)
     assert len(live_jobs(redis)) == PARTS_IN_FLIGHT
 
-    assert not broker.workflows.start(parts)
+    assert not workflow_store(broker).start(parts)
     assert len(live_jobs(redis)) == 20
 
 
 def test_who_settles_members_starts_for_a_while_and_heartbeats_do_the_rest(redis, broker, monkeypatch):
     monkeypatch.setattr(workflows, "FOLLOW_SECONDS", 0.0)
-    broker.workflows.start(broker.workflows.store(parts_flow(24))[2], until=0.0)
+    workflow_store(broker).start(workflow_store(broker).store(parts_flow(24))[2], until=0.0)
     members = claim_members(broker, 8)
     end(broker, "ack", *members)
     assert len(live_jobs(redis)) == PARTS_IN_FLIGHT
-    assert not broker.workflows.sweep([QUEUE], until=0.0)  # somebody has gone on just now
+    assert not workflow_store(broker).sweep([QUEUE], until=0.0)  # somebody has gone on just now
 
     for _ in range(2):
         redis.zadd(broker.keys.of(QUEUE).unstarted, {FLOW: server_ms(redis) - workflows.STALLED_MS - 1}, xx=True)
-        broker.workflows.sweep([QUEUE], until=0.0)
+        workflow_store(broker).sweep([QUEUE], until=0.0)
         assert len(live_jobs(redis)) == 24 - len(members)
 
 
@@ -129,28 +130,28 @@ def test_twice_is_once(redis, broker):
     begun_flow(broker, {"size": 2})
     before = snapshot(redis)
 
-    broker.workflows.start([part("0:0")])
+    workflow_store(broker).start([part("0:0")])
 
     assert changes(before, snapshot(redis)) == {}
 
 
 def test_what_a_torn_log_has_enqueued_gets_the_same_ids(redis, broker):
-    _, _, parts = broker.workflows.store(new_flow({"size": 2}))
+    _, _, parts = workflow_store(broker).store(new_flow({"size": 2}))
     keys, calls = broker.keys.of(QUEUE), snapshot(redis)[f"waiting_members:{FLOW}"]["0:0"]
-    broker.workflows.start(parts)
+    workflow_store(broker).start(parts)
     before = snapshot(redis)
     redis.hset(keys.waiting_members + FLOW.encode(), "0:0", calls)
 
-    broker.workflows.start(parts)
+    workflow_store(broker).start(parts)
 
     assert changes(before, snapshot(redis)) == {}
 
 
 def test_a_cancelled_workflow_starts_nobody(redis, broker):
-    _, _, parts = broker.workflows.store(new_flow({"size": 2}))
-    broker.workflows.cancel(FLOW)
+    _, _, parts = workflow_store(broker).store(new_flow({"size": 2}))
+    workflow_store(broker).cancel(FLOW)
 
-    broker.workflows.start(parts)
+    workflow_store(broker).start(parts)
 
     assert live_jobs(redis) == {}
     assert "unstarted" in snapshot(redis)  # a heartbeat cancels what is left

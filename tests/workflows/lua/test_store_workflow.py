@@ -9,6 +9,7 @@ import pytest
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.exceptions import QueueFull
 from django_rtq.workflows import store as workflows
+from django_rtq.workflows import workflow_store
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import MS, changes, snapshot
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, part, states_of
@@ -17,7 +18,7 @@ from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields
 def test_steps_without_others_before_them_are_to_be_enqueued(redis, broker):
     flow = new_flow({"size": 2, "next": "1"}, {"after": "0"}, {"queue": "low"})
 
-    assert broker.workflows.store(flow) == ("ok", "running", [part("0:0"), part("2:0", queue="low")])
+    assert workflow_store(broker).store(flow) == ("ok", "running", [part("0:0"), part("2:0", queue="low")])
 
     taken = snapshot(redis, times=False)
     assert states_of(broker) == ["started", "waiting", "started"]
@@ -42,7 +43,7 @@ def test_it_is_not_there_before_its_last_part(redis, broker, monkeypatch):
 
     monkeypatch.setattr(broker.redis, "execute", note_state)
 
-    broker.workflows.store(new_flow({"size": 2}, {}, {}))
+    workflow_store(broker).store(new_flow({"size": 2}, {}, {}))
 
     assert states == [b"making", b"making", b"running"]
 
@@ -61,56 +62,56 @@ def test_members_belong_to_the_step_behind_empty_ones(redis, broker, before, emp
 
 
 def test_an_empty_step_is_over_at_once(redis, broker):
-    broker.workflows.store(new_flow({"size": 0, "next": "1"}, {"after": "0"}))
+    workflow_store(broker).store(new_flow({"size": 0, "next": "1"}, {"after": "0"}))
 
     assert states_of(broker) == ["succeeded", "started"]
 
 
 def test_a_workflow_without_jobs_is_over_at_once(redis, broker):
-    assert broker.workflows.store(new_flow({"size": 0, "next": "1"}, {"size": 0, "after": "0"}))[1] == "succeeded"
+    assert workflow_store(broker).store(new_flow({"size": 0, "next": "1"}, {"size": 0, "after": "0"}))[1] == "succeeded"
 
     assert states_of(broker) == ["succeeded", "succeeded"]
     assert "unstarted" not in snapshot(redis)
 
 
 def test_a_step_for_the_first_death_does_not_start(redis, broker):
-    _, _, parts = broker.workflows.store(new_flow({}, {}, on_death=1))
+    _, _, parts = workflow_store(broker).store(new_flow({}, {}, on_death=1))
 
     assert parts == [part("0:0")]
     assert snapshot(redis)[f"open_steps:{FLOW}"] == {"0"}
 
 
 def test_of_a_key_there_is_one_at_a_time(redis, broker):
-    broker.workflows.store(new_flow({}, key="flow\nmay"))
+    workflow_store(broker).store(new_flow({}, key="flow\nmay"))
     before = snapshot(redis)
 
-    assert broker.workflows.store(new_flow({}, flow_id="c" * 12, key="flow\nmay")) == ("duplicate", FLOW, [])
+    assert workflow_store(broker).store(new_flow({}, flow_id="c" * 12, key="flow\nmay")) == ("duplicate", FLOW, [])
     assert snapshot(redis) == before
 
-    broker.workflows.cancel(FLOW)
-    assert broker.workflows.store(new_flow({}, flow_id="c" * 12, key="flow\nmay"))[0] == "ok"
+    workflow_store(broker).cancel(FLOW)
+    assert workflow_store(broker).store(new_flow({}, flow_id="c" * 12, key="flow\nmay"))[0] == "ok"
 
 
 def test_another_one_with_its_id_is_refused(redis, broker):
-    broker.workflows.store(new_flow({}))
+    workflow_store(broker).store(new_flow({}))
     before = snapshot(redis)
 
-    assert broker.workflows.store(new_flow({}, {}))[0] == "taken"
+    assert workflow_store(broker).store(new_flow({}, {}))[0] == "taken"
 
     assert snapshot(redis) == before
 
 
 def test_twice_is_once(redis, broker):
     flow = replace(new_flow({"size": 2, "next": "1"}, {"after": "0"}, key="flow\nmay"), token="token")
-    answer = broker.workflows.store(flow)
+    answer = workflow_store(broker).store(flow)
     before = snapshot(redis)
 
-    assert broker.workflows.store(flow) == answer
+    assert workflow_store(broker).store(flow) == answer
     assert changes(before, snapshot(redis)) == {}
 
-    broker.workflows.start(answer[2])
+    workflow_store(broker).start(answer[2])
     before = snapshot(redis)
-    assert broker.workflows.store(flow) == ("ok", "running", [])
+    assert workflow_store(broker).store(flow) == ("ok", "running", [])
     assert changes(before, snapshot(redis)) == {}
 
 
@@ -200,7 +201,7 @@ def test_of_a_workflow_whose_maker_is_dead_nothing_keeps_another_away(redis, bro
     monkeypatch.setattr(workflows, "PARTS_IN_FLIGHT", 1)
     packets(broker, "a" * 12)[0]()
 
-    answer, _, parts = broker.workflows.store(new_flow({}, {}, {}, key=KEY))
+    answer, _, parts = workflow_store(broker).store(new_flow({}, {}, {}, key=KEY))
 
     assert (answer, len(parts)) == ("ok", 3)
     assert begun_of(redis, broker) == {FLOW}
@@ -217,7 +218,7 @@ def test_a_workflow_of_many_fields_arrives_in_parts(redis, broker, monkeypatch):
     monkeypatch.setattr(broker.redis, "execute", note)
     flow = new_flow({"size": 2, "next": "1"}, {"after": "0"})
 
-    assert broker.workflows.store(flow) == ("ok", "running", [part("0:0")])
+    assert workflow_store(broker).store(flow) == ("ok", "running", [part("0:0")])
 
     assert len(sent) == math.ceil(len(flow.fields) / 2)
     stored = snapshot(redis)[f"workflow:{FLOW}"]
@@ -229,17 +230,17 @@ def test_a_workflow_of_1000_steps_fits(redis, broker):
     """No call of the script has too many values for a command."""
     steps = [{"after": str(number - 1) if number else "", "next": str(number + 1)} for number in range(1000)]
 
-    assert broker.workflows.store(new_flow(*steps)) == ("ok", "running", [part("0:0")])
+    assert workflow_store(broker).store(new_flow(*steps)) == ("ok", "running", [part("0:0")])
 
     assert snapshot(redis)[f"step_waits:{FLOW}:999"] == {"998"}
 
 
 def test_a_workflow_without_steps_is_over_at_once(redis, broker):
-    assert broker.workflows.store(new_flow()) == ("ok", "succeeded", [])
+    assert workflow_store(broker).store(new_flow()) == ("ok", "succeeded", [])
 
 
 def test_one_with_a_step_for_the_first_death_only_is_over_at_once(redis, broker):
-    assert broker.workflows.store(new_flow({}, on_death=0)) == ("ok", "succeeded", [])
+    assert workflow_store(broker).store(new_flow({}, on_death=0)) == ("ok", "succeeded", [])
 
 
 def rooms(*rooms, **options):
@@ -265,10 +266,10 @@ def test_those_that_begin_have_to_fit(redis, broker, limits, wanted, scope):
     flow = rooms((QUEUE, "x", wanted), key="flow\nmay")
 
     if scope is None:
-        assert broker.workflows.store(flow)[0] == "ok"
+        assert workflow_store(broker).store(flow)[0] == "ok"
         return
     with pytest.raises(QueueFull) as full:
-        broker.workflows.store(flow)
+        workflow_store(broker).store(flow)
 
     assert (full.value.client or "queue", full.value.queue, full.value.waiting) == (scope, QUEUE, 1)
     assert changes(before, snapshot(redis)) == {}
@@ -277,16 +278,16 @@ def test_those_that_begin_have_to_fit(redis, broker, limits, wanted, scope):
 def test_of_very_many_clients_the_queue_is_asked_only(redis, broker):
     broker.limits.change(QUEUE, {"run:clients": "max_waiting=1", "run:queue": "max_waiting=5"})
 
-    assert broker.workflows.store(rooms((QUEUE, workflows.ANY_CLIENT, 5)))[0] == "ok"
+    assert workflow_store(broker).store(rooms((QUEUE, workflows.ANY_CLIENT, 5)))[0] == "ok"
     with pytest.raises(QueueFull):
-        broker.workflows.store(rooms((QUEUE, workflows.ANY_CLIENT, 6), flow_id="c" * 12))
+        workflow_store(broker).store(rooms((QUEUE, workflows.ANY_CLIENT, 6), flow_id="c" * 12))
 
 
 def test_all_queues_have_to_have_room(redis, broker):
     broker.limits.change("low", {"run:queue": "max_waiting=1"})
 
     with pytest.raises(QueueFull, match="low"):
-        broker.workflows.store(rooms((QUEUE, "x", 3), ("low", "x", 1), ("low", "y", 1)))
+        workflow_store(broker).store(rooms((QUEUE, "x", 3), ("low", "x", 1), ("low", "y", 1)))
 
 
 def test_cancelled_ids_do_not_count(redis, broker, inspector):
@@ -295,9 +296,9 @@ def test_cancelled_ids_do_not_count(redis, broker, inspector):
     inspector.cancel(second.id)
     assert first.id in snapshot(redis)["jobs"]
 
-    assert broker.workflows.store(rooms((QUEUE, "x", 2)))[0] == "ok"
+    assert workflow_store(broker).store(rooms((QUEUE, "x", 2)))[0] == "ok"
     with pytest.raises(QueueFull):
-        broker.workflows.store(rooms((QUEUE, "x", 3), flow_id="c" * 12))
+        workflow_store(broker).store(rooms((QUEUE, "x", 3), flow_id="c" * 12))
 
 
 def test_what_has_arrived_of_one_that_does_not_fit_goes(redis, broker, monkeypatch):
@@ -317,6 +318,6 @@ def test_what_has_arrived_of_one_that_does_not_fit_goes(redis, broker, monkeypat
     monkeypatch.setattr(broker.redis, "execute", fill)
 
     with pytest.raises(QueueFull):
-        broker.workflows.store(flow)
+        workflow_store(broker).store(flow)
 
     assert {"limits", "waiting_limits", "limit_sources"} >= changes(before, snapshot(redis)).keys()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from django_rtq.workflows import step_store
 from tests.protocol.model.step_calls import holder, send_event, suspend
 from tests.support.jobs import (
     QUEUE,
@@ -165,7 +166,7 @@ def test_what_it_knows_is_read_at_once(redis, broker):
     suspend(broker, job, ms=0, waits_for="3 2 1 two words")
     assert claim(broker, worker=WORKER) == [job.id]
 
-    known = broker.steps.read(holder(broker, job))
+    known = step_store(broker).read(holder(broker, job))
 
     assert (known.wait.sleeps, known.wait.reads, known.wait.event) == (3, 2, "1 two words")
     assert known.wait.text == "3 2 1 two words"
@@ -220,7 +221,7 @@ def test_run_now_ends_the_wait(redis, broker, inspector):
     inspector.run_now(job.id, QUEUE)
 
     assert claim(broker, worker=WORKER) == [job.id]
-    known = broker.steps.read(holder(broker, job))
+    known = step_store(broker).read(holder(broker, job))
     assert known.wait.due_ms <= known.now_ms
     assert send_event(broker, job) == "late"
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from django_rtq.workflows import workflow_store
 from tests.protocol.test_torn_log import copy_of, recover, restore, writes_of
 from tests.support.jobs import QUEUE, settlement
 from tests.support.nightly import IS_NIGHTLY
@@ -20,7 +21,7 @@ ALL = {f"{number:06x}" for number in range(SIZE * len(STEPS))}
 
 
 def make(broker):
-    broker.workflows.start(broker.workflows.store(new_flow(*STEPS))[2])
+    workflow_store(broker).start(workflow_store(broker).store(new_flow(*STEPS))[2])
 
 
 def work(broker, worker, *, ran):
@@ -54,7 +55,7 @@ def go_on(redis, broker):
         unstarted = broker.keys.of(QUEUE).unstarted
         for flow in redis.zrange(unstarted, 0, -1):
             redis.zadd(unstarted, {flow: 1})
-        broker.workflows.sweep([QUEUE])
+        workflow_store(broker).sweep([QUEUE])
 
 
 @pytest.mark.parametrize("third", range(3))

@@ -15,6 +15,7 @@ from django_rtq import InvalidStep, JobContext, task
 from django_rtq.internal_tasks import delete_committed_jobs
 from django_rtq.models import CommittedJob
 from django_rtq.testing import drain, eager
+from django_rtq.workflows import step_store
 from django_rtq.workflows.steps import job_steps
 from tests.support.snapshots import snapshot
 
@@ -184,7 +185,9 @@ def test_a_loop_that_is_over_does_not_begin_again():
 
 def test_how_far_it_is_is_stored_once_a_second(broker, monkeypatch):
     written = []
-    monkeypatch.setattr(type(broker.steps), "write", lambda self, holder, field, text: written.append(text) or True)
+    monkeypatch.setattr(
+        type(step_store(broker)), "write", lambda self, holder, field, text: written.append(text) or True
+    )
     over_numbers.delay()
     drain()
     assert len(written) == 1
@@ -202,9 +205,11 @@ def test_it_looks_at_the_clock_less_often_the_faster_the_items_are(broker, monke
     moment, written = [1000.0], []
     monkeypatch.setattr(job_steps, "time", SimpleNamespace(monotonic=lambda: moment[0]))
     monkeypatch.setattr(job_steps, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(type(broker.steps), "write", lambda self, holder, field, text: written.append(text) or True)
+    monkeypatch.setattr(
+        type(step_store(broker)), "write", lambda self, holder, field, text: written.append(text) or True
+    )
     steps = job_steps.JobSteps(
-        broker.steps, None, "t", is_exactly_once=False, patience_seconds=0.0, noting_outage=nullcontext
+        step_store(broker), None, "t", is_exactly_once=False, patience_seconds=0.0, noting_outage=nullcontext
     )
     steps._remembered = job_steps.Remembered(fields={})
     for _ in steps.each("numbers", range(100)):
@@ -303,7 +308,7 @@ def test_an_atomic_step_commits_its_rows_with_its_result():
 
 
 def test_a_step_that_has_committed_is_not_called_again_when_redis_does_not_know_it(broker, monkeypatch):
-    monkeypatch.setattr(type(broker.steps), "write", lambda self, holder, field, text: True)  # it is lost
+    monkeypatch.setattr(type(step_store(broker)), "write", lambda self, holder, field, text: True)  # it is lost
 
     book.delay()
 

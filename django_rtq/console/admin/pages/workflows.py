@@ -21,11 +21,11 @@ from django_rtq.console.admin.pages.page_admin import Route
 from django_rtq.console.formatting import format_number
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.members import recent_in, viewed_places, why_not_started
 from django_rtq.console.inspector.places import viewed_backend
 from django_rtq.core.jobs.job import moment
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, WorkflowState, count_workflows
-from django_rtq.workflows.members import recent_in, viewed_places, why_not_started
 
 CANCELLED_IN_REQUEST = 2_000  # jobs; heartbeats cancel the others
 

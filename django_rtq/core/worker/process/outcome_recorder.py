@@ -48,7 +48,7 @@ class OutcomeRecorder:
         if type(outcome) is not Acked:
             self._record_other(settlement, run, outcome)
             return
-        if run.added_steps is not None and run.added_steps.are_sent:
+        if run.part is not None and run.part.has_grown:
             self._record_grown(settlement, run, outcome.result.encode())
             return
         if outcome.result:

@@ -17,13 +17,14 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import ClaimResult
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.worker_info import WorkerInfo
+from django_rtq.core.extension import parts
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay, log_trouble
 from django_rtq.core.worker.memory import memory_bytes
@@ -36,9 +37,6 @@ from django_rtq.core.worker.process.running.threaded_runner import make_runner
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import BrokerError
-
-if TYPE_CHECKING:
-    from django_rtq.workflows.batches.gathering import CallGatherer
 
 logger = logging.getLogger("django_rtq")
 T = TypeVar("T")
@@ -109,7 +107,7 @@ class WorkerProcess:
         self._is_stopping = False
         self._is_waiting = False
         self._jobs_done = 0
-        self._gatherer: CallGatherer | None = None
+        self._gatherer: Any = None
 
     def install_handlers(self) -> None:
         """Install the signal handlers. The runner restores them after jobs that replace them."""
@@ -203,13 +201,13 @@ class WorkerProcess:
     def _gather(self, runs: list[Run]) -> list[Run]:
         """Put jobs together that one call gets, and claim what is missing."""
         if self._gatherer is None:
-            from django_rtq.workflows.batches.gathering import CallGatherer  # few projects have such tasks
-
-            self._gatherer = CallGatherer(self._session, self._broker.config)
+            (make,) = parts("gatherer")
+            self._gatherer = make(self._session, self._broker.config)
         room = self._shared.room - len(runs)
         if self._options.max_jobs is not None:
             room = min(room, self._options.max_jobs - self._jobs_done - len(runs))
-        return self._gatherer.gather(runs, room=max(0, room))
+        gathered: list[Run] = self._gatherer.gather(runs, room=max(0, room))
+        return gathered
 
     def _take_new_name(self) -> None:
         """Our lease has expired. Settle, as far as Redis still accepts it, and sign on under a new name."""

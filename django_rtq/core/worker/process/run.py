@@ -2,46 +2,48 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from django_rtq.core.broker.messages import Claimed
 from django_rtq.core.broker.task_backends import alias_of
 from django_rtq.core.conf.config import Config
+from django_rtq.core.extension import parts
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import Interruptible, JobContext
-from django_rtq.core.jobs.job import Job, is_member
-from django_rtq.core.jobs.log_fields import about
+from django_rtq.core.jobs.job import Job
 from django_rtq.core.jobs.outcome import write_call, write_details
 from django_rtq.core.jobs.record import read_call, read_record
-from django_rtq.core.jobs.serializer import RESULT_TAG
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.options.backoff import read_json
 from django_rtq.core.tasks.task import Task
 from django_rtq.core.worker.process.progress import ProgressWriter
 from django_rtq.core.worker.shared_entries import MAX_ID_BYTES
 from django_rtq.core.worker.shared_memory import SharedState
-from django_rtq.exceptions import (
-    BrokerError,
-    BrokerUnavailable,
-    InvalidStep,
-    InvalidTask,
-    InvalidWorkflow,
-    JobSuspended,
-)
-from django_rtq.workflows.store import KEEPS, workflow_of
+from django_rtq.exceptions import BrokerUnavailable, InvalidTask
 
-if TYPE_CHECKING:
-    from django_rtq.workflows.builder import AddedSteps
-    from django_rtq.workflows.steps.job_steps import JobSteps
 
-logger = logging.getLogger("django_rtq")
+class RunPart(Protocol):
+    """What an app has to do with one run: of a job whose id says so, or whose context needs it. Both are freed at once
+    if it does not keep the run."""
+
+    has_asked: bool  # for what has to hear of the end
+    has_grown: bool  # it has sent what Redis takes only together with the success of the job
+
+    def open(self, run: Run) -> None: ...
+    def read_args(self, run: Run) -> tuple[list[Any], dict[str, Any]]: ...
+    def steps(self, run: Run) -> Any: ...
+    def workflow(self, run: Run) -> Any: ...
+    def end(self, run: Run) -> None: ...
+    def leave(self, error: BaseException, failures: int) -> tuple[BaseException, int]: ...
+    async def aleave(self) -> None: ...
+    def check_result(self, run: Run, text: str, config: Config) -> None: ...
+    def check_room(self, run: Run) -> None: ...
 
 
 class Run:
@@ -60,11 +62,9 @@ class Run:
     variables: Context | None = None  # of its function, and of the receivers of its signals
     log_lines: deque[Any] | None = None  # what it has logged and nobody has sent; None: nothing so far
     log_over_ms: int | None = None  # how long its lines are kept, if the job is over
-    takes_results = False  # its arguments have results of other steps of its workflow
-    keeps_result = False  # other steps of its workflow take its result
-    added_steps: AddedSteps | None = None  # which it adds to its workflow
-    steps: JobSteps | None = None  # what it knows of earlier runs, once it has asked
-    has_asked = False  # for steps, or for steps that it adds
+    part: RunPart | None = None  # what an app has to do with it
+    takes_results = False  # its arguments have results of other jobs
+    keeps_result = False  # other jobs take its result
     outage: BrokerUnavailable | None = None  # what this package asked Redis for it, and got no answer
 
     def __init__(
@@ -99,9 +99,8 @@ class Run:
         self.may_run_once = max_crashes == b"0"
         if self.options or self.client:
             _check(self.options, self.client)
-        if self.job_id[12:13] == b"8":  # most often it is a member. Calls for each job would cost more
-            self.takes_results = RESULT_TAG in self.record and is_member(self.job_id)
-            self.keeps_result = self.job_id[16:17] == KEEPS
+        if self.job_id[12:13] == b"8":  # an app may have to do with it. Calls for each job would cost more
+            self._open_part().open(self)
         task = registry.find_registered(self.task_name)
         if task is None:
             task = registry.get_task(self.task_name)
@@ -110,15 +109,13 @@ class Run:
         self.is_open = True
 
     def call_args(self) -> Sequence[Any]:
-        """The positional arguments of its function. Gets those that are results of other steps of its workflow.
+        """The positional arguments of its function. Gets those that are results of other jobs.
 
         Then it raises BrokerError, and WrongState for a result that was lost.
         """
         if self.takes_results:
-            from django_rtq.workflows.results import resolve
-
             with self.noting_outage():
-                self.args, self.kwargs = resolve(self.progress.backend if self.progress else "", self.args, self.kwargs)
+                self.args, self.kwargs = self._open_part().read_args(self)
             self.takes_results = False
         return (self.context, *self.args) if self.task.takes_context else self.args
 
@@ -196,56 +193,17 @@ class Run:
             _flow=self._open_workflow,
         )
 
-    def _open_workflow(self) -> AddedSteps:
-        """What collects the steps that it adds to its workflow. Raises InvalidWorkflow."""
-        if self.task.batch:
-            raise InvalidWorkflow("", f"is not there: {self.task_name} gets many jobs at once.")
-        if not is_member(self.job_id):
-            raise InvalidWorkflow("", f"is not there: job {self.id} belongs to none.")
-        if self.task.exactly_once:
-            raise InvalidWorkflow(
-                workflow_of(self.id), "gets no steps from a task with exactly_once: its transaction has committed then."
-            )
-        self.has_asked = True
-        if self.added_steps is None:
-            from django_rtq.workflows.builder import AddedSteps
-            from django_rtq.workflows.steps.store import Holder
+    def _open_part(self) -> RunPart:
+        if self.part is None:
+            (make,) = parts("run_part")
+            self.part = make()
+        return self.part
 
-            backend = alias_of(self.progress.backend) if self.progress is not None else ""
-            holder = Holder(self.queue, self.id, self.worker, self.now_ms)
-            headers = self.options.get("headers", {})
-            self.added_steps = AddedSteps(
-                holder, headers=headers, backend=backend, passed_by_later=self._passed_by_later
-            )
-        return self.added_steps
+    def _open_steps(self) -> Any:
+        return self._open_part().steps(self)
 
-    def _passed_by_later(self) -> str:
-        return self.steps.passed_by_later() if self.steps is not None else ""
-
-    def _open_steps(self) -> JobSteps:
-        """What it knows of earlier runs. Raises InvalidStep."""
-        if self.task.batch:
-            raise InvalidStep(
-                f"{self.task_name} gets many jobs at once, so it cannot remember steps, sleep or wait for events. Let "
-                "it enqueue a job of another task."
-            )
-        self.has_asked = True
-        if self.steps is None:
-            from django_rtq.core.broker.brokers import get_broker
-            from django_rtq.workflows.steps.job_steps import JobSteps  # few jobs have steps
-            from django_rtq.workflows.steps.store import Holder
-
-            broker = get_broker(self.progress.backend if self.progress is not None else "")
-            holder = Holder(self.queue, self.id, self.worker, self.now_ms)
-            self.steps = JobSteps(
-                broker.steps,
-                holder,
-                self.task_name,
-                is_exactly_once=bool(self.task.exactly_once),
-                patience_seconds=broker.config.lease_seconds,
-                noting_outage=self.noting_outage,
-            )
-        return self.steps
+    def _open_workflow(self) -> Any:
+        return self._open_part().workflow(self)
 
     @contextmanager
     def noting_outage(self) -> Iterator[None]:
@@ -255,30 +213,6 @@ class Run:
         except BrokerUnavailable as error:
             self.outage = error
             raise
-
-    def end(self) -> None:
-        """Its function has returned: send what it adds to its workflow. Raises BrokerError and InvalidWorkflow; and
-        what the function was left by, if it has swallowed that.
-        """
-        if self.steps is not None and (left_by := self.steps.left_by) is not None:
-            text = "job %s: %s returned although it had to be left, so that is ignored: %s. Let JobSuspended pass."
-            logger.warning(text, self.id, self.task_name, left_by, extra=about(self.job))
-            raise left_by
-        if self.added_steps is not None:
-            with self.noting_outage():
-                self.added_steps.send()
-
-    def leave(self) -> None:
-        """Its function has raised something: store how far its loops are. Raises nothing."""
-        if self.steps is not None:
-            with suppress(BrokerError, JobSuspended):
-                self.steps.leave()
-
-    async def aleave(self) -> None:
-        """leave() for coroutines."""
-        if self.steps is not None:
-            with suppress(BrokerError, JobSuspended):
-                await self.steps.aleave()
 
     @property
     def body(self) -> str:
@@ -325,12 +259,10 @@ class Run:
 
     def check_result(self, text: str, config: Config) -> None:
         """Raise PayloadTooLarge for a result, as JSON, that is too large to be kept."""
-        limit, name = config.max_payload_bytes, "MAX_PAYLOAD_BYTES"
+        if self.part is not None and self.keeps_result:
+            self.part.check_result(self, text, config)
         advice = "Store it and return a key, or set result_ttl=0."
-        if self.keeps_result and config.max_step_result_bytes < limit:
-            limit, name = config.max_step_result_bytes, "MAX_STEP_RESULT_BYTES"
-            advice = "Another step of its workflow takes it: store it and return a key."
-        serializer.check_size(self.task_name, "the result has", text, limit, advice, name)
+        serializer.check_size(self.task_name, "the result has", text, config.max_payload_bytes, advice)
 
     def _option(self, name: str, default: Any) -> Any:
         if name in self.options:

@@ -36,7 +36,7 @@ logger = logging.getLogger("django_rtq")
 
 REPAIR_CALLS = 20  # of the script that looks for lost jobs, for 100 records each, while there are some
 START_SECONDS = 0.04  # until the next heartbeat while a process has not signed on yet: then its jobs can be cancelled
-SWEEP_SECONDS = 1.0  # until the next one while a workflow has jobs that wait to be started, or to be cancelled
+CHORE_SECONDS = 1.0  # until the next one while a chore has more to do
 MAX_CHORE_SECONDS = 1.0  # after which a heartbeat leaves what remains to the next one; less where leases are short
 LiveProcesses = Callable[[], Sequence[tuple[int, SharedState]]]  # process id and shared memory of each
 
@@ -90,8 +90,6 @@ class Heartbeat(Loop):
         self._chores: dict[str, Callable[[HeartbeatResult, float], object]] = {
             "promotion and repairs": self._tend,
             **{chore.name: partial(_do, chore) for chore in self._of_apps},
-            "workflows": self._sweep_workflows,
-            "lost jobs of workflows": self._compare_workflows,
             "other projects": self._warn_of_other_projects,
         }
         self._failing: set[str] = set()  # what has failed the last time, and was logged
@@ -103,7 +101,6 @@ class Heartbeat(Loop):
         #: Called then.
         self.on_mismatch: Callable[[], None] = lambda: None
         self._host, self._pid = socket.gethostname(), os.getpid()
-        self._compared_at = time.monotonic()
 
     def begin(self) -> None:
         """A first heartbeat, before there are processes. An outage is no error: the worker will wait for Redis.
@@ -142,7 +139,7 @@ class Heartbeat(Loop):
         until = time.monotonic() + self._chore_seconds
         for name, chore in [*self._chores.items()]:
             if self._apart(name, partial(chore, result, until)):
-                interval = min(interval, SWEEP_SECONDS)
+                interval = min(interval, CHORE_SECONDS)
         return interval
 
     def _apart(self, what: str, act: Callable[[], T]) -> T | None:
@@ -178,14 +175,6 @@ class Heartbeat(Loop):
         if self._stand_in:
             infos[self._stand_in] = {**self._common_info(), "slots": 0, "crash_loop": self._crash_loop}
         return infos
-
-    def _sweep_workflows(self, result: HeartbeatResult, until: float) -> bool:
-        return result.has_members and self._broker.workflows.sweep(self._queues, until=until)
-
-    def _compare_workflows(self, result: HeartbeatResult, until: float) -> None:
-        if time.monotonic() - self._compared_at >= self._broker.config.lease_seconds:
-            self._compared_at = time.monotonic()
-            self._broker.workflows.compare(until=until)
 
     def _warn_of_other_projects(self, result: HeartbeatResult, until: float) -> None:
         del self._chores["other projects"]  # once

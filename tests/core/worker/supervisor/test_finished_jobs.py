@@ -12,6 +12,7 @@ from django_rtq.core.worker.shared_entries import TEXTS
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.workflows import workflow_store
 from tests.support.jobs import QUEUE, let_fall_due, queued_job
 from tests.support.snapshots import place_of, places_of, snapshot
 from tests.support.workflows import FLOW, begun_flow, fields_of
@@ -172,7 +173,7 @@ def test_a_result_that_another_step_takes_is_never_dropped(redis, broker, slots)
     session.settle()
 
     assert shared.waiting() == ([] if slots == 2 else [ids[1].decode()])
-    outcomes = broker.workflows.outcomes(FLOW, [0, 1])
+    outcomes = workflow_store(broker).outcomes(FLOW, [0, 1])
     assert [outcome.endswith(b'x"}') for outcome in outcomes] == [False, True]
     session.close()
 
@@ -186,7 +187,7 @@ def test_a_job_whose_added_steps_redis_has_lost_runs_again(redis, broker, child,
     record = claimed.records[0].replace(b"{}", BODY.encode())
     run = Run(QUEUE, claimed.ids[0], record, worker=session.worker, now_ms=claimed.now_ms)
     run.open()
-    run.added_steps = SimpleNamespace(are_sent=True)
+    run.part = SimpleNamespace(has_grown=True)
     shared.start_batch([run.job_id])
     shared.start(0)
     session.add(run, Acked(result))

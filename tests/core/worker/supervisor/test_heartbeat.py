@@ -13,9 +13,8 @@ from django_rtq import signals
 from django_rtq.core.broker.broker import TENDED_IN_A_LEASE, Broker
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.worker.shared_memory import SharedState
-from django_rtq.core.worker.supervisor.heartbeat import START_SECONDS, SWEEP_SECONDS, Heartbeat
+from django_rtq.core.worker.supervisor.heartbeat import START_SECONDS, Heartbeat
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
-from django_rtq.workflows import store as workflows
 from tests.support.apps import read_incidents
 from tests.support.jobs import (
     QUEUE,
@@ -30,8 +29,7 @@ from tests.support.jobs import (
     scheduled_job,
 )
 from tests.support.server_clock import server_ms
-from tests.support.snapshots import live_jobs, place_of
-from tests.support.workflows import FLOW, parts_flow
+from tests.support.snapshots import place_of
 
 
 @pytest.fixture
@@ -201,18 +199,6 @@ def test_what_is_left_to_take_back_does_not_wait_for_the_next_beat(redis, broker
     assert redis.llen("{rtq:default}:lane:0:") == 60
 
 
-def test_while_a_cancelled_workflow_has_jobs_that_wait_ticks_come_soon(redis, broker, heartbeat, monkeypatch):
-    monkeypatch.setattr(workflows, "CANCELLED_IN_HEARTBEAT", 4)
-    broker.workflows.start(broker.workflows.store(parts_flow(6))[2])
-    broker.workflows.cancel(FLOW)
-    redis.zadd(broker.keys.of(QUEUE).unstarted, {FLOW: server_ms(redis) - workflows.STALLED_MS - 1}, xx=True)
-
-    assert heartbeat.tick() == SWEEP_SECONDS
-    assert len(live_jobs(redis)) == 2
-    assert heartbeat.tick() > SWEEP_SECONDS
-    assert live_jobs(redis) == {}
-
-
 def test_jobs_of_a_worker_that_a_torn_log_has_lost_are_taken_back(redis, broker, heartbeat):
     broker.sign_on([QUEUE, "low"], "ours")
     job = claimed_job(broker, worker="lost")
@@ -235,21 +221,11 @@ def test_a_full_server_keeps_nobody_from_taking_back_jobs(redis, broker, heartbe
     assert place_of(redis, job) == "lane:0:"
 
 
-CHORES = ["promotion and repairs", "keeping limits", "workflows", "lost jobs of workflows", "other projects"]
+CHORES = ["promotion and repairs", "keeping limits", "other projects"]
 
 
 def test_each_chore_is_tried(heartbeat):
-    assert list(heartbeat._chores) == CHORES
-
-
-def test_workflows_are_compared_with_their_jobs_once_in_a_lease(broker, heartbeat, monkeypatch):
-    compared = []
-    monkeypatch.setattr(broker.workflows, "compare", lambda **options: compared.append(options))
-    for seconds in (0, broker.config.lease_seconds, 0):
-        heartbeat._compared_at -= seconds
-        heartbeat.tick()
-
-    assert len(compared) == 1
+    assert [name for name in heartbeat._chores if name in CHORES] == CHORES
 
 
 @pytest.mark.parametrize("error", [RuntimeError("bug"), BrokerFull("no room"), BrokerUnavailable("too slow")])
@@ -290,11 +266,11 @@ def test_what_fails_stops_nothing_else_and_is_logged_once(
 
 def test_what_failed_is_logged_again_when_it_had_succeeded(heartbeat, monkeypatch, caplog):
     answers = iter([1 / 2, 0, 1 / 2, 0, 0])
-    monkeypatch.setitem(heartbeat._chores, "workflows", lambda *args: 1 / next(answers) > 9)
+    monkeypatch.setitem(heartbeat._chores, "other projects", lambda *args: 1 / next(answers) > 9)
     for _ in range(5):
         heartbeat.tick()
 
-    assert caplog.text.count("heartbeat (workflows) failed") == 2
+    assert caplog.text.count("heartbeat (other projects) failed") == 2
 
 
 def test_a_queue_that_cannot_be_promoted_keeps_no_other_from_it(redis, broker, heartbeat, caplog):
@@ -308,22 +284,6 @@ def test_a_queue_that_cannot_be_promoted_keeps_no_other_from_it(redis, broker, h
 
     assert is_queued(redis, "low", job)
     assert "heartbeat (promotion and repairs) failed" in caplog.text
-
-
-def test_a_heartbeat_leaves_the_rest_of_a_large_step_to_the_next_one_which_comes_soon(
-    redis, broker, heartbeat, monkeypatch
-):
-    heartbeat._chore_seconds = 0.0
-    broker.workflows.store(parts_flow(20))
-    unstarted = broker.keys.of(QUEUE).unstarted
-
-    intervals = []
-    for _ in range(3):
-        redis.zadd(unstarted, {FLOW: server_ms(redis) - workflows.STALLED_MS - 1}, xx=True)
-        intervals.append(heartbeat.tick())
-
-    assert [interval == SWEEP_SECONDS for interval in intervals[:2]] == [True, True]
-    assert len(live_jobs(redis)) == 20
 
 
 @pytest.mark.parametrize("lease", [1, 2, 5, 12, 15, 60, 3600])

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django_rtq.console.admin import query_params
 from django_rtq.console.inspector.actions import targets_in
 from django_rtq.console.inspector.inspector import get_inspector
-from django_rtq.workflows.members import viewed_places
+from django_rtq.console.inspector.members import viewed_places
 
 
 def requeue_targets(queue: str = "") -> list[tuple[str, str]]:

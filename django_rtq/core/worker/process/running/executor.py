@@ -23,6 +23,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.core import signals
 from django_rtq.core.conf.config import Config
+from django_rtq.core.extension import parts
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run, running
 from django_rtq.core.jobs.job import Job
@@ -45,8 +46,7 @@ from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running.interrupts import CoroutineInterrupts
 from django_rtq.core.worker.process.running.isolation import Isolation
 from django_rtq.core.worker.shared_memory import SharedState
-from django_rtq.exceptions import JobCancelled, JobSuspended, PayloadError, PayloadTooLarge, TaskNotFound
-from django_rtq.workflows.store import full_workflows, workflow_of
+from django_rtq.exceptions import JobCancelled, JobSuspended, PayloadError, TaskNotFound
 
 logger = logging.getLogger("django_rtq")
 
@@ -116,7 +116,7 @@ class Executor:
         self._progress = progress
         self._middleware = RunMiddleware(config.middleware) if config.middleware else None
         # Results of so many characters are not too large, whatever they are made of.
-        self._small_result = min(config.max_payload_bytes, config.max_step_result_bytes) // 4
+        self._small_result = config.max_payload_bytes // 4
         self.coroutines = CoroutineInterrupts()
 
     def open(self, run: Run) -> Outcome | None:
@@ -157,8 +157,8 @@ class Executor:
                     if around is None or task.internal
                     else self._isolation.call_with(run, around, run.job_for_middleware())
                 )
-            if run.has_asked:
-                run.end()
+            if run.part is not None and run.part.has_asked:
+                run.part.end(run)
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its failure, SystemExit as well
@@ -173,15 +173,14 @@ class Executor:
 
     def execute_batch(self, runs: Sequence[Run]) -> list[Outcome]:
         """Steps 3 and 4, for jobs that one call of their function gets. Returns an outcome for each."""
-        from django_rtq.workflows.batches.batch_calls import CalledTogether
-
         for run in (*runs[1:], runs[0]):  # the first one is the current one of this thread then
             if signals.job_started.receivers:
                 self._isolation.prepare_context(run).run(_send_started, run)
             if run.may_run_once:
                 self._shared.set_runs_once(run.entry)
             run.progress = self._progress
-        together = CalledTogether(runs, self._config)
+        (make,) = parts("called_together")
+        together = make(runs, self._config)
         started = time.perf_counter()
         try:
             calls = together.calls()
@@ -203,7 +202,8 @@ class Executor:
             outcomes.append(self._succeeded(run, result) if raised is None else self._failed(run, raised))
         if self._isolation.uses_database:
             self._isolation.clean_up()
-        return together.with_one_delay(outcomes)
+        with_one_delay: list[Outcome] = together.with_one_delay(outcomes)
+        return with_one_delay
 
     def _batch_call(self, first: Run, calls: list[Any]) -> Callable[[], Any]:
         if self._middleware is None:
@@ -229,8 +229,8 @@ class Executor:
             around = self._middleware
             called = around.acall(run.job_for_middleware()) if around else run.task.body(*args, **run.kwargs)
             result = await self.coroutines.limited(called, limit, run.job_id)
-            if run.has_asked:
-                await sync_to_async(run.end)()
+            if run.part is not None and run.part.has_asked:
+                await sync_to_async(run.part.end)(run)
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - a CancelledError of the job itself as well
@@ -245,36 +245,35 @@ class Executor:
         self._shared.set_deadline(time.monotonic() + seconds + self._config.kill_grace_seconds, entry)
 
     async def _afailed(self, run: Run, error: BaseException) -> Outcome:
-        await run.aleave()
+        if run.part is not None:
+            await run.part.aleave()
         return self._failed(run, error)
 
     def _failed(self, run: Run, error: BaseException) -> Outcome:
-        run.leave()
+        cause, failures = error, run.failures
+        if run.part is not None:
+            cause, failures = run.part.leave(error, failures)
         if run.committed is not None:
             return self._failed_after_commit(run, run.committed, error)
         if isinstance(error, JobCancelled) or self._shared.is_cancel_requested(run.job_id, run.entry):
             return Cancelled()  # whatever it raised when it was interrupted
-        failures = run.failures
-        if run.steps is not None:
-            error = run.steps.left_by or error  # whatever its function has made of it
-            failures = 0 if run.steps.has_progressed else failures
-        if isinstance(error, JobSuspended) and error.waits_for:
-            return Suspended(error.seconds, error.waits_for)
-        error.__traceback__ = task_traceback(error)
+        if isinstance(cause, JobSuspended) and cause.waits_for:
+            return Suspended(cause.seconds, cause.waits_for)
+        cause.__traceback__ = task_traceback(cause)
         if run.outage is not None:
-            return Retried(error, OUTAGE_SECONDS, is_counted=False)
+            return Retried(cause, OUTAGE_SECONDS, is_counted=False)
         most = run.max_attempts(self._config)
-        return decide(run.task, error, failures=failures, max_attempts=most, options=run.options)
+        return decide(run.task, cause, failures=failures, max_attempts=most, options=run.options)
 
     def _succeeded(self, run: Run, result: Any) -> Outcome:
         if not run.result_ttl(self._config) and not run.keeps_result:
             return _NOTHING_KEPT
         try:
             text = "null" if result is None else serializer.dumps(result, what=f"the result of {run.task_name}")
-            if len(text) > self._small_result:
+            if len(text) > self._small_result or run.keeps_result:
                 run.check_result(text, self._config)
-            if full_workflows and run.keeps_result:
-                _check_room(run)
+            if run.part is not None and run.keeps_result:
+                run.part.check_room(run)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - e.g. a lazy string whose function fails
@@ -295,15 +294,6 @@ class Executor:
     def _acked(self, run: Run, text: str) -> Outcome:
         details = run.details(keep_args=self._config.keep_args)
         return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text, details))
-
-
-def _check_room(run: Run) -> None:
-    flow = workflow_of(run.id)
-    if flow in full_workflows:
-        raise PayloadTooLarge(
-            f"{run.task_name}: workflow {flow} keeps results of more than 64 MB, the most of one workflow. "
-            "Another step takes this one, too: let the jobs store their results, and return keys."
-        )
 
 
 def _send_started(run: Run) -> None:

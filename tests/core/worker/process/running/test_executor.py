@@ -71,7 +71,7 @@ def test_what_nobody_wants_is_not_kept(executor, journal):
 
 def test_a_workflow_with_too_many_results_keeps_no_more(executor, journal, monkeypatch):
     """Only of steps whose results others take."""
-    monkeypatch.setattr("django_rtq.core.worker.process.running.executor.full_workflows", {"0123456789ab"})
+    monkeypatch.setattr("django_rtq.workflows.run_part.full_workflows", {"0123456789ab"})
     outcomes = [
         outcome_of(executor, run_of("note", "x", job_id=member_id(flow, NOW_MS, 7, keeps=keeps).encode()))
         for flow, keeps in (("0123456789ab", True), ("0123456789ab", False), ("0123456789ac", True))

@@ -8,12 +8,13 @@ from django.core.management import call_command
 from django_rtq import workflow
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.members import membership_of, why_not_started
 from django_rtq.console.inspector.selection import QueryError, Selection
 from django_rtq.console.search import read_query, search_all
 from django_rtq.core.handle import JobHandle
 from django_rtq.testing import drain
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import Workflow
-from django_rtq.workflows.members import membership_of, why_not_started
 from tests.app import workflow_steps as tasks
 from tests.support.jobs import QUEUE, queued_job, requeue_elsewhere
 from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end
@@ -24,7 +25,7 @@ OTHER = "0123456789ac"
 
 def test_the_dead_jobs_of_several_parts_are_known_by_their_ids(broker):
     flow = parts_flow(5)
-    broker.workflows.start(broker.workflows.store(flow)[2])
+    workflow_store(broker).start(workflow_store(broker).store(flow)[2])
     members = claim_members(broker)
     dead = [members[number] for number in (0, 2, 3)]
     end(broker, "bury", *dead)

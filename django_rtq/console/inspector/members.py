@@ -13,6 +13,7 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import shard_places, viewed_backend, views_all_shards
 from django_rtq.exceptions import WorkflowNotFound
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
 from django_rtq.workflows.store import MOST_WORKFLOWS, workflow_of
 
@@ -53,7 +54,9 @@ def workflow_ids_of(text: str) -> list[str] | None:
     if _ID.fullmatch(text):
         return [text]
     places = viewed_places()
-    answers = get_inspector().in_places(places, lambda place: get_broker(place).workflows.named(text, MOST_WORKFLOWS))
+    answers = get_inspector().in_places(
+        places, lambda place: workflow_store(get_broker(place)).named(text, MOST_WORKFLOWS)
+    )
     ids = [workflow for named in answers.values() for workflow in named]
     return ids if ids or len(answers) == len(places) else None
 
