@@ -8,6 +8,8 @@ EXTENSIONS: list[Extension] = [
         outbox="django_rtq.databases.outbox_calls.OUTBOX",
         relay="django_rtq.databases.relay.OutboxRelay",
     ),
+    Extension(apply_async="django_rtq.compat.celery_options.checked_options"),
+    Extension(email_check="django_rtq.mail.check_settings"),
     Extension(broker_in_tests="django_rtq.testing.suite.find_broker"),
     Extension(limits="django_rtq.limits.store.LimitStore", chores="django_rtq.limits.store.chores"),
     Extension(  # workflows

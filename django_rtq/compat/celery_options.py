@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any
 
 from django_rtq.core.clocks import utc_now
+from django_rtq.core.tasks.options.types import CeleryOptions
+from django_rtq.core.tasks.task import check_names
 from django_rtq.exceptions import InvalidTask
-
-
-class CeleryOptions(TypedDict, total=False):
-    """Options of Celery's apply_async() that have a counterpart."""
-
-    countdown: float | None
-    eta: datetime | None
-    expires: float | timedelta | datetime | None
-    queue: str | None
-    priority: int | None
-    time_limit: float | None
-    headers: Mapping[str, Any] | None
-
 
 _NAMES = {"queue": "queue_name", "priority": "priority", "time_limit": "time_limit", "headers": "headers"}
 
 NAMES = CeleryOptions.__optional_keys__
+
+
+def checked_options(task: str, options: CeleryOptions) -> dict[str, Any]:
+    """The options of apply_async() for using(). Raises InvalidTask."""
+    check_names(f"{task}: apply_async()", options, NAMES)
+    return using_options(task, options)
 
 
 def using_options(task: str, options: CeleryOptions) -> dict[str, Any]:

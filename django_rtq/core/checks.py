@@ -17,6 +17,7 @@ from django.db import connections
 
 from django_rtq.core.broker.task_backends import connection_settings_of, places, shard_of, shard_places
 from django_rtq.core.conf.config import Config, get_config, is_ours, task_backends
+from django_rtq.core.extension import parts
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.core.transactions.rules import named_database, outbox_database, written_database
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
@@ -113,10 +114,9 @@ def check_email(**kwargs: Any) -> list[CheckMessage]:
         return []  # reported as rtq.E001
     if not has_options:
         return []
-    from django_rtq import mail
-
     try:
-        mail.check_settings()
+        for check in parts("email_check"):
+            check()
     except (ConfigurationError, InvalidTask) as error:
         return [Error(f'RTQ["EMAIL"]: {error}', id="rtq.E009")]
     return []

@@ -17,11 +17,13 @@ from django.utils.module_loading import import_string
 class Extension:
     """What an app brings. Each part is a dotted path: a process loads what it uses."""
 
+    apply_async: str = ""  # (name of a task, options of Celery) -> options of using()
     at_start: str = ""  # (backend) -> None: before a worker or a scheduler starts
     broker_in_tests: str = ""  # (RTQ["TEST"]) -> Broker: what takes its place
     called_together: str = ""  # (runs, Config) -> the jobs of one call of a task with `batch`, and what became of each
     check_batch: str = ""  # (Task) -> None: raises InvalidTask for what does not fit the option `batch`
     chores: str = ""  # (Broker, queues) -> list[Chore] of core/worker/supervisor/heartbeat.py
+    email_check: str = ""  # () -> None: raises what is wrong with RTQ["EMAIL"]
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
     forgetting: str = ""  # of a scheduler: (Broker) -> Callable[[], bool]; False: there is more to forget
     gatherer: str = ""  # (WorkerSession, Config) -> what puts the jobs together that one call gets

@@ -49,8 +49,7 @@ from django_rtq.exceptions import ConfigurationError, InvalidTask
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from django_rtq.compat.celery_options import CeleryOptions
-    from django_rtq.core.tasks.options.types import UsingOptions
+    from django_rtq.core.tasks.options.types import CeleryOptions, UsingOptions
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -262,10 +261,7 @@ class Task(EnqueueMethods[P, R_co]):
         `expires` counts from now. Jobs of a higher `priority` run first. Raises InvalidTask for others, and what
         delay() raises.
         """
-        from django_rtq.compat.celery_options import NAMES, using_options
-
-        check_names(f"{self.name}: apply_async()", options, NAMES)
-        changed = using_options(self.name, options)
+        changed = parts("apply_async")[0](self.name, options)
         return (self.using(**changed) if changed else self).delay(*(args or ()), **(kwargs or {}))
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:

@@ -6,7 +6,7 @@ They are wider than those of Task, where options are declared. A test compares t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypedDict
 from uuid import UUID
 
@@ -68,3 +68,15 @@ class TaskOptions(SharedOptions, total=False):
 
     name: str
     aliases: Sequence[str]
+
+
+class CeleryOptions(TypedDict, total=False):
+    """Options of Celery's apply_async() that have a counterpart."""
+
+    countdown: float | None
+    eta: datetime | None
+    expires: float | timedelta | datetime | None
+    queue: str | None
+    priority: int | None
+    time_limit: float | None
+    headers: Mapping[str, Any] | None

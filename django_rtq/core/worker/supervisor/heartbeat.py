@@ -10,13 +10,13 @@ import logging
 import os
 import secrets
 import socket
+import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from django_rtq import __version__
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import CancelRequest, HeartbeatResult
@@ -247,7 +247,7 @@ class Heartbeat(Loop):
             "pid": self._pid,
             "supervisor": self._pid,
             "queues": ",".join(self._queues),
-            "version": __version__,
+            "version": sys.modules["django_rtq"].__version__,
             **self._supervisor_info(),
         }
         if project := project_name():
