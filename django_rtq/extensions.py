@@ -12,6 +12,7 @@ EXTENSIONS: list[Extension] = [
     Extension(email_check="django_rtq.mail.check_settings"),
     Extension(broker_in_tests="django_rtq.testing.suite.find_broker"),
     Extension(limits="django_rtq.limits.store.LimitStore", chores="django_rtq.limits.store.chores"),
+    Extension(inspector="django_rtq.console.inspector.inspector.get_inspector"),  # console
     Extension(  # workflows
         chores="django_rtq.workflows.store.chores",
         forgetting="django_rtq.workflows.store.forgetting",

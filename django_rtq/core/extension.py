@@ -27,6 +27,7 @@ class Extension:
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
     forgetting: str = ""  # of a scheduler: (Broker) -> Callable[[], bool]; False: there is more to forget
     gatherer: str = ""  # (WorkerSession, Config) -> what puts the jobs together that one call gets
+    inspector: str = ""  # (place) -> Inspector: finds and requeues jobs
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
     outbox: str = ""  # Outbox of core/transactions/on_commit.py
     stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox

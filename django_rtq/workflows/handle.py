@@ -14,10 +14,11 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.core.broker.brokers import broker_of
 from django_rtq.core.broker.task_backends import place_of_job
+from django_rtq.core.extension import parts
 from django_rtq.core.handle import check_timeout
 from django_rtq.core.jobs.job import StrEnum
 from django_rtq.core.tasks.task import Task
-from django_rtq.exceptions import WorkflowFailed, WorkflowNotFound, WorkflowTimeout
+from django_rtq.exceptions import JobNotFound, WorkflowFailed, WorkflowNotFound, WorkflowTimeout
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.results import StepResults
 
@@ -204,9 +205,7 @@ class Workflow:
 
     def requeue_dead(self) -> int:
         """Requeue all dead jobs, with all their attempts. Returns how many. Raises WorkflowNotFound."""
-        from django_rtq.console.inspector.inspector import get_inspector
-
-        inspector, number = get_inspector(self.place), 0
+        inspector, number = self._inspector, 0
         by_queue: dict[str, list[str]] = {}
         for job_id, queue in self.dead():
             by_queue.setdefault(queue, []).append(job_id)
@@ -231,31 +230,29 @@ class Workflow:
         return broker_of(self.place)
 
     @property
+    def _inspector(self) -> Any:
+        return parts("inspector")[0](self.place)
+
+    @property
     def _store(self) -> Any:
         return workflow_store(self.broker)
 
     def _requeue_moved(self, job_id: str) -> bool:
         """Requeue a job that is not dead in the queue of its step, if it is in another one."""
-        from django_rtq.console.inspector.inspector import get_inspector
-        from django_rtq.exceptions import JobNotFound
-
-        inspector = get_inspector(self.place)
+        inspector = self._inspector
         try:
             return bool(inspector.requeue(inspector.find(job_id).queue, [job_id]))
         except JobNotFound:
             return False
 
     def _why(self, progress: WorkflowProgress) -> str:
-        from django_rtq.console.inspector.inspector import get_inspector
-        from django_rtq.exceptions import JobNotFound
-
         dead = sum(step.dead for step in progress.steps)
         lines = [f"is {progress.state}." + (f" Dead jobs: {dead}." if dead else "")]
         for job_id, queue in self.dead():
             if len(lines) > SHOWN_ERRORS:
                 break
             try:
-                details = get_inspector(self.place).find(job_id, queue)
+                details = self._inspector.find(job_id, queue)
             except JobNotFound:
                 continue
             last = details.errors[-1] if details.errors else {}
