@@ -146,7 +146,7 @@ def _measure_sending(env: Environment, readings: Readings) -> None:
 def _measure_sleeping(env: Environment, readings: Readings) -> None:
     """What jobs take in Redis that sleep, or wait for an event, more than delayed ones."""
     from benchmarks.jobs import noop
-    from django_rtq.workflows.steps.store import Wait
+    from django_rtq.core.jobs.record import Wait
 
     jobs = 20_000 if env.is_quick else 100_000
     calls = [((7, number), {}) for number in range(jobs)]

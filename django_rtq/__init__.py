@@ -52,8 +52,8 @@ from django_rtq.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from django_rtq.console.inspector.details import JobDetails
     from django_rtq.console.inspector.inspector import Inspector, get_inspector
+    from django_rtq.core.jobs.details import JobDetails
     from django_rtq.workflows.builder import workflow
     from django_rtq.workflows.handle import Workflow, WorkflowState, get_workflow
 
@@ -135,7 +135,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(builder if name == "workflow" else handle, name)
     if name == "JobDetails":
-        from django_rtq.console.inspector.details import JobDetails
+        from django_rtq.core.jobs.details import JobDetails
 
         return JobDetails
     from django_rtq.core.other_queues import IMPORTED

@@ -12,11 +12,12 @@ EXTENSIONS: list[Extension] = [
     Extension(email_check="django_rtq.mail.check_settings"),
     Extension(broker_in_tests="django_rtq.testing.suite.find_broker"),
     Extension(limits="django_rtq.limits.store.LimitStore", chores="django_rtq.limits.store.chores"),
-    Extension(inspector="django_rtq.console.inspector.inspector.get_inspector"),  # console
     Extension(  # workflows
         chores="django_rtq.workflows.store.chores",
         forgetting="django_rtq.workflows.store.forgetting",
+        member_cancelled="django_rtq.workflows.store.tell_cancelled",
         run_part="django_rtq.workflows.run_part.FlowPart",
+        send_event="django_rtq.workflows.steps.events.send",
         settling="django_rtq.workflows.store.settle_members",
         stored_workflow="django_rtq.workflows.store.make_stored",
     ),
@@ -26,4 +27,11 @@ EXTENSIONS: list[Extension] = [
         gatherer="django_rtq.workflows.batches.gathering.CallGatherer",
     ),
     Extension(at_start="django_rtq.models.copy_schedules"),
+    Extension(  # console
+        check_incidents="django_rtq.console.incident_options.check_incidents",
+        incident_watcher="django_rtq.console.incidents.watcher.IncidentWatcher",
+        inspector="django_rtq.console.inspector.inspector.get_inspector",
+        job_logs="django_rtq.console.job_logs.collect_logs",
+        waiting_reason="django_rtq.console.inspector.jobs.waiting_reason.find_waiting",
+    ),
 ]

@@ -172,7 +172,7 @@ def test_a_worker_imports_what_runs_jobs(redis, redis_server):
     modules = imported(WORKER, redis_server.url)
 
     assert of_packages(modules, *EXTRAS, *OTHERS) == ["django_rtq.internal_tasks"]
-    assert of_packages(modules, *PEOPLE) == ["django_rtq.console.inspector", "django_rtq.console.inspector.server_info"]
+    assert of_packages(modules, *PEOPLE) == ["django_rtq.console.inspector", "django_rtq.core.broker.server_info"]
     assert len(ours(modules)) <= 133
 
 

@@ -26,12 +26,12 @@ from django_rtq.backend.compat import (
 from django_rtq.backend.results import new_result, plain_arguments, result_of, set_fields
 from django_rtq.backend.rtq_task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.backend.running import between_signals
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.core.broker.task_backends import REDIS_OPTIONS, connection_settings_of
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.core.handle import JobHandle
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import made_at
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.task import USING_NAMES, Task, on_backend

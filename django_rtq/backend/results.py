@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django_rtq.backend.compat import DjangoResult, DjangoTask, TaskError, TaskResultStatus, normalize_json
-from django_rtq.console.inspector.details import JobDetails
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import JobState, made_at
 from django_rtq.core.jobs.serializer import DisplayEncoder

@@ -22,7 +22,6 @@ from django_rtq.backend.compat import (
 )
 from django_rtq.backend.results import result_of, set_fields
 from django_rtq.backend.rtq_task import RTQTask, WorkerTask, task_in
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core import signals
 from django_rtq.core.broker.brokers import get_broker
@@ -32,6 +31,7 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import current_job
 from django_rtq.core.jobs.context import running as current_run
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.failure import read_failures
 from django_rtq.core.jobs.job import Job, JobState, is_member, made_at
 from django_rtq.core.tasks import registry

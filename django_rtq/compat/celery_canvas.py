@@ -22,7 +22,7 @@ from django_rtq.exceptions import InvalidTask, JobFailed, JobNotFound, WorkflowF
 from django_rtq.workflows import workflow_store
 
 if TYPE_CHECKING:
-    from django_rtq.console.inspector.details import JobDetails
+    from django_rtq.core.jobs.details import JobDetails
     from django_rtq.workflows.builder import AnyStep, WorkflowBuilder
     from django_rtq.workflows.handle import Workflow
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.option import Kind, check_options, number, option, options_of
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError
@@ -88,6 +89,11 @@ class IncidentOptions:
 
 
 _OPTIONS = {name: declared.kind for name, declared in options_of(IncidentOptions).items()}
+
+
+def incident_options() -> IncidentOptions:
+    """The options in RTQ["INCIDENTS"], with their defaults."""
+    return IncidentOptions(**get_config().incidents)
 
 
 def check_incidents(options: Any) -> None:

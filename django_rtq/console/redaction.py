@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from django_rtq.core.tasks.registry import known_task
 
 if TYPE_CHECKING:
-    from django_rtq.console.inspector.details import JobDetails
+    from django_rtq.core.jobs.details import JobDetails
 
 HIDDEN = "********************"
 

@@ -138,13 +138,14 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
 
 
 def _check_server_of(place: str) -> list[CheckMessage]:
-    from django_rtq.console.inspector.inspector import get_inspector
-    from django_rtq.console.inspector.server_info import problems_of
+    from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.server_info import ask_server, problems_of
 
     shard = shard_of(place)
     whose = f"Shard {shard}: " if shard is not None else f"TASKS[{place!r}]: " if place else ""
     try:
-        server = get_inspector(place).server()
+        broker = get_broker(place)
+        server = ask_server(broker.redis, broker.keys)
     except (ConfigurationError, BrokerRefused) as error:
         return [Error(f"{whose}{error}", id="rtq.E004")]
     except BrokerUnavailable:

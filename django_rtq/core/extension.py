@@ -22,20 +22,26 @@ class Extension:
     broker_in_tests: str = ""  # (RTQ["TEST"]) -> Broker: what takes its place
     called_together: str = ""  # (runs, Config) -> the jobs of one call of a task with `batch`, and what became of each
     check_batch: str = ""  # (Task) -> None: raises InvalidTask for what does not fit the option `batch`
+    check_incidents: str = ""  # (value of RTQ["INCIDENTS"]) -> None: raises ConfigurationError
     chores: str = ""  # (Broker, queues) -> list[Chore] of core/worker/supervisor/heartbeat.py
     email_check: str = ""  # () -> None: raises what is wrong with RTQ["EMAIL"]
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
     forgetting: str = ""  # of a scheduler: (Broker) -> Callable[[], bool]; False: there is more to forget
     gatherer: str = ""  # (WorkerSession, Config) -> what puts the jobs together that one call gets
+    incident_watcher: str = ""  # (Broker) -> Loop: of a scheduler, if a receiver is connected
     inspector: str = ""  # (place) -> Inspector: finds and requeues jobs
+    job_logs: str = ""  # (Config, send) -> JobLogs of core/worker/process/session.py
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
+    member_cancelled: str = ""  # (Broker, queue, id) -> None: a job of a workflow was cancelled
     outbox: str = ""  # Outbox of core/transactions/on_commit.py
-    stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
     run_part: str = ""  # () -> RunPart of core/worker/process/run.py
+    send_event: str = ""  # (Broker, id, queue, event, value, token) -> Steps[str]: gives a job an event
     #: Adds commands behind the calls that settle jobs: (Broker, settlements by queue, calls, commands) -> None, or what
     #: takes all replies, and returns what follows: () -> whether jobs were enqueued.
     settling: str = ""
+    stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
+    waiting_reason: str = ""  # (Broker, id, queue) -> Steps[tuple[JobDetails, str]]: why a job waits
 
 
 @cache

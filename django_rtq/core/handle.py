@@ -15,9 +15,8 @@ _FINAL = (JobState.SUCCEEDED, JobState.CANCELLED)
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from django_rtq.console.inspector.details import JobDetails
-    from django_rtq.console.inspector.inspector import Inspector
-    from django_rtq.console.inspector.jobs.queue_position import QueuePosition
+    from django_rtq.core.broker.one_job import JobAccess
+    from django_rtq.core.jobs.details import JobDetails
 
     T_co = TypeVar("T_co", covariant=True, default=Any)
 else:
@@ -71,12 +70,12 @@ class JobHandle(Generic[T_co]):
 
     def refresh(self) -> JobDetails:
         """Query Redis for all that is known of the job. Raises JobNotFound when its id or its result has expired."""
-        self._details = self._inspector().find(self.id, self.queue_name)
+        self._details = self._access().find(self.id, self.queue_name)
         return self._details
 
     async def arefresh(self) -> JobDetails:
         """refresh() for coroutines."""
-        self._details = await self._inspector().afind(self.id, self.queue_name)
+        self._details = await self._access().afind(self.id, self.queue_name)
         return self._details
 
     @property
@@ -106,19 +105,18 @@ class JobHandle(Generic[T_co]):
         """
         check_timeout(timeout)
         left = _clock_of(timeout)
-        details = self._final() or self._inspector().wait(self.id, self.queue_name, left())
+        details = self._final() or self._access().wait(self.id, self.queue_name, left())
         if details is None and timeout:
-            details = _over(timeout, *self._inspector().find_with_position(self.id, self.queue_name))
+            details = _over(timeout, *self._access().find_waiting(self.id, self.queue_name))
         return self._end_of(details)
 
     async def aget(self, timeout: float | None = None) -> T_co:
         """get() for coroutines. Any number of them share a few connections while they wait."""
         check_timeout(timeout)
         left = _clock_of(timeout)
-        details = self._final() or await self._inspector().await_end(self.id, self.queue_name, left())
+        details = self._final() or await self._access().await_end(self.id, self.queue_name, left())
         if details is None and timeout:
-            position = await self._inspector().afind_with_position(self.id, self.queue_name)
-            details = _over(timeout, *position)
+            details = _over(timeout, *await self._access().afind_waiting(self.id, self.queue_name))
         return self._end_of(details)
 
     def cancel(self, *, terminate: bool = False) -> CancelAnswer:
@@ -127,11 +125,11 @@ class JobHandle(Generic[T_co]):
         With `terminate`, the process that runs it is killed. A job that was asked to stop never runs again: it ends as
         cancelled, unless it succeeds before it stops. Raises WrongState when it is over, and JobNotFound.
         """
-        return self._inspector().cancel(self.id, self.queue_name, terminate=terminate)
+        return self._access().cancel(self.id, self.queue_name, terminate=terminate)
 
     async def acancel(self, *, terminate: bool = False) -> CancelAnswer:
         """cancel() for coroutines."""
-        return await self._inspector().acancel(self.id, self.queue_name, terminate=terminate)
+        return await self._access().acancel(self.id, self.queue_name, terminate=terminate)
 
     def send(self, event: str, value: Any = None, *, token: str | None = None) -> None:
         """Give the job an event, for its context.wait(): now, or when it comes there.
@@ -140,18 +138,18 @@ class JobHandle(Generic[T_co]):
         JobNotFound; WrongState for a job that is over, has gone on by its time-out, or has 100 events that it has not
         read; and Unserializable, PayloadTooLarge and ValueError.
         """
-        self._inspector().send(self.id, event, value, queue=self.queue_name, token=token)
+        self._access().send(self.id, event, value, queue=self.queue_name, token=token)
 
     async def asend(self, event: str, value: Any = None, *, token: str | None = None) -> None:
         """send() for coroutines."""
-        await self._inspector().asend(self.id, event, value, queue=self.queue_name, token=token)
+        await self._access().asend(self.id, event, value, queue=self.queue_name, token=token)
 
-    def _inspector(self) -> Inspector:
-        # It has many modules, which a process that only enqueues does not need.
-        from django_rtq.console.inspector.inspector import get_inspector
+    def _access(self) -> JobAccess:
+        # A process that only enqueues does not need these modules.
+        from django_rtq.core.broker.one_job import access_to_jobs
         from django_rtq.core.broker.task_backends import place_of_job
 
-        return get_inspector(place_of_job(self.backend, self.id))
+        return access_to_jobs(place_of_job(self.backend, self.id))
 
     def _final(self) -> JobDetails | None:
         return self._details if self._details is not None and self._details.state in _FINAL else None
@@ -212,13 +210,10 @@ def check_timeout(timeout: Any) -> None:
         raise ValueError(f"timeout is {timeout!r}, but has to be a number of seconds, or None to wait without a limit.")
 
 
-def _over(timeout: float, details: JobDetails, position: QueuePosition) -> JobDetails:
+def _over(timeout: float, details: JobDetails, reason: str) -> JobDetails:
     """The job, if it is over by now. Raises ResultTimeout, which says where it is, and why it waits."""
-    from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
-
     if details.state.is_final:
         return details
-    reason = waiting_reason(details, position)
     where = f"it is {details.state} in {details.queue}.{reason and ' '}{reason}"
     raise ResultTimeout(details.id, f"is not over after {timeout:g} s: {where}")
 

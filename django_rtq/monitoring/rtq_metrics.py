@@ -14,7 +14,7 @@ from django_rtq.core.commands.command import RTQCommand
 
 
 class Command(RTQCommand):
-    in_each_shard = takes_shard = False
+    takes_shard = False
     help = "Print the metrics for Prometheus once, or serve them on a port."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.core.broker.messages import NewJob, UniqueJob
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, made_at
 from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import JobNotFound, WrongState

@@ -15,6 +15,7 @@ from django_rtq.core.broker.messages import Claimed
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.jobs.job import held_since
+from django_rtq.core.jobs.record import Wait
 from django_rtq.core.tasks.options.kinds import Moment, moment_argument
 from django_rtq.core.worker.outcome import Outcome, Retried
 from django_rtq.core.worker.process.run import Run, runs_of
@@ -25,7 +26,6 @@ from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.finished_job import FinishedJob, raise_foreign_error
 from django_rtq.workflows.batches.gathering import CallGatherer
-from django_rtq.workflows.steps.store import Wait
 
 MAX_RUNS = 10_000
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, overload
 
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import NewJob, UniqueJob
@@ -16,8 +15,9 @@ from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, JobState
-from django_rtq.core.jobs.record import Header
+from django_rtq.core.jobs.record import Header, Wait
 from django_rtq.core.validation import TEN_YEARS
 from django_rtq.core.worker.outcome import Outcome, Retried, Suspended, UnknownTask
 from django_rtq.core.worker.process.outcome_recorder import send_outcome
@@ -32,7 +32,7 @@ from django_rtq.testing.engine import use_queues
 from django_rtq.testing.finished_job import FinishedJob, details_of, raise_foreign_error
 from django_rtq.testing.substitute import Substitute
 from django_rtq.workflows.steps.events import written_event
-from django_rtq.workflows.steps.store import Holder, Wait
+from django_rtq.workflows.steps.store import Holder
 from django_rtq.workflows.store import NewWorkflow
 
 MAX_DEPTH = 40  # jobs that run inside each other

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import Job, JobState, made_at, moment
 from django_rtq.core.worker.outcome import (
     Acked,

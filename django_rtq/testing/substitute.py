@@ -11,13 +11,13 @@ from unittest import mock
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import broker_of, substitute_broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob, UniqueJob
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer
 from django_rtq.exceptions import BrokerError, RedisNotAllowed
 from django_rtq.testing.activation import Activation

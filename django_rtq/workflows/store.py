@@ -114,6 +114,11 @@ class NewWorkflow:
         return cls(id=flow, key=key, fields=fields, parts=parts, rooms=rooms, token=token)
 
 
+def tell_cancelled(broker: Broker, queue: str, job_id: str) -> None:
+    """Let its workflow hear that this job was cancelled."""
+    broker.store_of(WorkflowStore).tell(queue, [job_id])
+
+
 def make_stored(broker: Broker, name: str, text: str) -> None:
     """Make the workflow of a row of the outbox, unless it was made. Raises BrokerError, ValueError and QueueFull."""
     answer, _ = broker.store_of(WorkflowStore).make(NewWorkflow.read(text), broker.register_queues)

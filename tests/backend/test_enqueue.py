@@ -23,7 +23,7 @@ from django_rtq.backend.compat import (
     task_enqueued,
 )
 from django_rtq.backend.results import result_of
-from django_rtq.console.inspector.details import JobDetails
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.failure import read_failures
 from django_rtq.core.tasks import registry
 from tests.app import django_tasks as tasks

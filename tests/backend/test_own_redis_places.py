@@ -9,13 +9,13 @@ from django.utils import timezone
 
 from django_rtq import RedisNotAllowed, every, get_inspector
 from django_rtq.backend.compat import task_backends
+from django_rtq.console.schedule_status import row_statuses
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import place_of, places, view_backend
 from django_rtq.core.checks import check_server
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.scheduler.registry import declared_schedules, schedules_in
 from django_rtq.core.scheduler.scheduler import Dispatcher
-from django_rtq.core.scheduler.status import row_statuses
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.internal_tasks import delete_committed_jobs

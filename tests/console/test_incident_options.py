@@ -14,12 +14,12 @@ from tests.markdown import rows, section
 
 
 def read(value):
-    return read_config({"INCIDENTS": value}, debug=True).incident_options
+    return IncidentOptions(**read_config({"INCIDENTS": value}, debug=True).incidents)
 
 
 def test_options_that_are_not_set_have_their_defaults():
     assert read({"oldest_seconds": 600}) == IncidentOptions(oldest_seconds=600)
-    assert read_config({}, debug=True).incident_options == IncidentOptions()
+    assert read({}) == IncidentOptions()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
+from django_rtq.core.broker.one_job import JobAccess
 from django_rtq.exceptions import BrokerUnavailable, JobFailed, JobNotFound, ResultTimeout
 from tests.support.jobs import QUEUE, claim, settle, settlement
 from tests.support.redis_server import UNREACHABLE
@@ -144,9 +145,9 @@ def test_a_job_that_never_was_is_not_found(broker):
         JobHandle("never-was", QUEUE).get()
 
 
-def test_a_job_that_is_requeued_at_once_has_failed_all_the_same(broker, inspector, monkeypatch):
+def test_a_job_that_is_requeued_at_once_has_failed_all_the_same(broker, monkeypatch):
     handle = add.delay(1)
-    monkeypatch.setattr(inspector, "wait", lambda job_id, queue, timeout: inspector.find(job_id, queue))
+    monkeypatch.setattr(JobAccess, "wait", lambda access, job_id, queue, timeout: access.find(job_id, queue))
 
     with pytest.raises(JobFailed, match="was dead and has been requeued since: it is queued now"):
         handle.get()

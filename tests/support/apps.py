@@ -19,7 +19,6 @@ def of_app(path):
 
 
 Inspector = of_app("django_rtq.console.inspector.inspector.Inspector")
-ask_server = of_app("django_rtq.console.inspector.server_info.ask_server")
 captured = of_app("django_rtq.testing.captured")
 drain = of_app("django_rtq.testing.drain")
 eager = of_app("django_rtq.testing.eager")

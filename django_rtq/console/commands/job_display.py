@@ -8,9 +8,10 @@ from typing import Any
 
 from django.utils.timezone import localtime
 
-from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.commands.output import Column, ago, as_json, duration, number
 from django_rtq.console.inspector.members import Membership
-from django_rtq.core.commands.output import Column, ago, as_json, duration, number, one_line
+from django_rtq.core.commands.command import one_line
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import JobState
 

@@ -13,14 +13,14 @@ from django.core.management.base import CommandError
 from django.utils.translation import override
 
 from django_rtq.console.commands.job_arguments import LISTED_STATES, VERBS
+from django_rtq.console.commands.prompts import known_queues
 from django_rtq.console.inspector.actions import ACTIONS
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.selection import QueryError, Selection
 from django_rtq.console.search import read_query, search_all
 from django_rtq.core.commands.command import WRONG_USAGE
-from django_rtq.core.commands.prompts import known_queues
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.exceptions import JobNotFound
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)

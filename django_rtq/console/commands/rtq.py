@@ -8,6 +8,8 @@ from typing import Any
 from django.core.management import get_commands, load_command_class
 from django.core.management.base import CommandParser
 
+from django_rtq.console.commands.command import NO_WORKER, ConsoleCommand
+from django_rtq.console.commands.output import Column, count
 from django_rtq.console.commands.rtq_check import incident_line
 from django_rtq.console.commands.rtq_status import NO_QUEUE, QUEUE_COLUMNS
 from django_rtq.console.incidents import find_incidents
@@ -15,8 +17,6 @@ from django_rtq.console.incidents.schedules import known_schedules
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.core.broker.task_backends import place_of, viewed_backend
-from django_rtq.core.commands.command import NO_WORKER, RTQCommand
-from django_rtq.core.commands.output import Column, count
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.exceptions import BrokerError
 
@@ -25,7 +25,7 @@ MOST_INCIDENTS = 5
 COMMAND_COLUMNS = [Column("COMMAND", lambda command: command[0]), Column("WHAT IT DOES", lambda command: command[1])]
 
 
-class Command(RTQCommand):
+class Command(ConsoleCommand):
     help = "Show the queues, the workers and what is wrong, in short, and which command does what."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -10,14 +10,14 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from django_rtq.console.commands.command import JSON, ConsoleCommand
+from django_rtq.console.commands.output import as_json
 from django_rtq.console.incidents import Incident, find_incidents
 from django_rtq.console.incidents.incident import worst_of
 from django_rtq.console.incidents.schedules import known_schedules
 from django_rtq.console.incidents.workers import host_incidents
 from django_rtq.console.inspector.inspector import get_inspector
-from django_rtq.core.commands.command import JSON, RTQCommand
-from django_rtq.core.commands.output import as_json, one_line
-from django_rtq.core.commands.prompts import seconds_from
+from django_rtq.core.commands.command import one_line, seconds_from
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.exceptions import BrokerError, RTQError
 
@@ -25,7 +25,7 @@ WELL, WARNING, CRITICAL = 0, 1, 2
 _CODES = {"ok": WELL, "warning": WARNING, "critical": CRITICAL}
 
 
-class Command(RTQCommand):
+class Command(ConsoleCommand):
     help = "Say what is wrong, one line for each incident, with an exit code for health checks."
 
     def add_arguments(self, parser: CommandParser) -> None:

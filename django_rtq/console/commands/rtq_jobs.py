@@ -9,17 +9,18 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
+from django_rtq.console.commands.command import ConsoleCommand
 from django_rtq.console.commands.job_actions import JobAction
 from django_rtq.console.commands.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
 from django_rtq.console.commands.job_display import COLUMNS, job_dict, job_dict_in_full, job_lines, job_row
 from django_rtq.console.commands.job_selection import find_one, list_jobs
-from django_rtq.console.inspector.details import JobDetails
+from django_rtq.console.commands.output import as_json, count, number, table
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.console.inspector.members import Membership, membership_of
 from django_rtq.console.redaction import redacted
-from django_rtq.core.commands.command import WRONG_USAGE, RTQCommand
-from django_rtq.core.commands.output import as_json, count, number, one_line, table
+from django_rtq.core.commands.command import WRONG_USAGE, one_line
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.exceptions import JobError, PayloadError
 
 LISTED = 50  # unless --limit says otherwise
@@ -27,7 +28,7 @@ NONE_AT_ALL = "There are no jobs."
 NO_MATCH = "No job matches."
 
 
-class Command(RTQCommand):
+class Command(ConsoleCommand):
     help = "List, show and cancel jobs, requeue or discard dead letters (jobs that failed too often), run jobs now."
 
     def add_arguments(self, parser: CommandParser) -> None:

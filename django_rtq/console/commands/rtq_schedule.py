@@ -11,13 +11,14 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.management.base import CommandError
 from django.db import DatabaseError, router
 
+from django_rtq.console.commands.command import Action, ActionCommand
+from django_rtq.console.commands.output import Column, ago, as_json, count
+from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of, shard_of, shard_places
-from django_rtq.core.commands.command import Action, ActionCommand, Argument, Options
-from django_rtq.core.commands.output import Column, ago, as_json, count, one_line
+from django_rtq.core.commands.command import Argument, Options, one_line
 from django_rtq.core.migrating import with_advice
 from django_rtq.core.scheduler.registry import ScheduledTask
-from django_rtq.core.scheduler.status import ScheduleStatus, read_schedules
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import BrokerError
 from django_rtq.models import Schedule, sync_schedules

@@ -11,13 +11,14 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
+from django_rtq.console.commands.command import JSON, NO_WORKER, ConsoleCommand
+from django_rtq.console.commands.output import Column, as_json, count, duration, facts
+from django_rtq.console.commands.prompts import known_queues
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.queues import unserved
-from django_rtq.console.inspector.server_info import problems_of
-from django_rtq.core.commands.command import JSON, NO_WORKER, QUEUES, WRONG_USAGE, RTQCommand
-from django_rtq.core.commands.output import Column, as_json, count, duration, facts, one_line
-from django_rtq.core.commands.prompts import known_queues, seconds_from
+from django_rtq.core.broker.server_info import problems_of
+from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, one_line, seconds_from
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag
@@ -84,7 +85,7 @@ NO_WORKER_NOW = (
 )
 
 
-class Command(RTQCommand):
+class Command(ConsoleCommand):
     help = "Show the queues with their numbers of jobs and the age of the oldest job, and the workers."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -10,20 +10,12 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.template.defaultfilters import filesizeformat
 
+from django_rtq.console.commands.command import ALL, NO_WORKER, QUEUE, Action, ActionCommand
+from django_rtq.console.commands.output import Column, count, duration, facts, number
+from django_rtq.console.commands.prompts import NotHere, known_queues, system_user
 from django_rtq.console.inspector.details import WorkerDetails
 from django_rtq.console.inspector.inspector import get_inspector
-from django_rtq.core.commands.command import (
-    ALL,
-    NO_WORKER,
-    QUEUE,
-    WRONG_USAGE,
-    Action,
-    ActionCommand,
-    Argument,
-    Options,
-)
-from django_rtq.core.commands.output import Column, count, duration, facts, number, one_line
-from django_rtq.core.commands.prompts import NotHere, known_queues, system_user
+from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import WorkerNotFound
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
+from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.incident import Action, Incident, Severity
 from django_rtq.console.incidents.queues import (
     blocked_workflows,
@@ -35,10 +36,9 @@ from django_rtq.console.incidents.workers import (
 )
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.inspector.server_info import problem_values
-from django_rtq.core.conf.config import get_config
+from django_rtq.console.schedule_status import KnownSchedules
+from django_rtq.core.broker.server_info import problem_values
 from django_rtq.core.jobs.job import moment
-from django_rtq.core.scheduler.status import KnownSchedules
 from django_rtq.databases.outbox import OutboxLag, outbox_lag
 
 MAX_OF_DETECTOR = 50  # incidents of one detector, the worst
@@ -131,7 +131,7 @@ def silent_shard(number: int, error: str, *, since: datetime | None = None, is_m
 
 def reported(incidents: Iterable[Incident]) -> list[Incident]:
     """Those that RTQ["INCIDENTS"] does not ignore, the worst first."""
-    options = get_config().incident_options
+    options = incident_options()
     found = [
         replace(incident, severity=Severity.CRITICAL) if incident.kind in options.critical else incident
         for incident in incidents

@@ -13,7 +13,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext_lazy
 from django.utils.translation import gettext as _
 
 from django_rtq.console.formatting import format_duration, format_number
-from django_rtq.console.inspector.server_info import PROBLEMS
+from django_rtq.core.broker.server_info import PROBLEMS
 from django_rtq.core.jobs.job import StrEnum
 
 #: Placeholders that stand for seconds.

@@ -8,9 +8,10 @@ from shlex import quote
 from typing import Any
 
 from django_rtq.console.formatting import format_number
+from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.incident import Action, Incident, Severity
 from django_rtq.console.incidents.workers import short_name
-from django_rtq.console.inspector.details import ClientPause, JobDetails, QueueDetails
+from django_rtq.console.inspector.details import ClientPause, QueueDetails
 from django_rtq.console.inspector.metrics.reader import TaskMetrics
 from django_rtq.console.inspector.metrics.task_failures import LATELY, LEAST_IN_A_ROW, Runs, TaskFailures
 from django_rtq.console.inspector.metrics.time_series import Series
@@ -18,7 +19,7 @@ from django_rtq.console.inspector.overview import Overview, QueueRow
 from django_rtq.console.inspector.queues import quiet_queues, unserved
 from django_rtq.console.inspector.task_pauses import TaskPause
 from django_rtq.console.redaction import redacted
-from django_rtq.core.conf.config import get_config
+from django_rtq.core.jobs.details import JobDetails
 
 MIN_RUNS = LEAST_IN_A_ROW  # of a task; with fewer a failure rate means little
 WELL = 0.5  # of the rate at which a task begins to fail: below, it has ceased to
@@ -57,7 +58,7 @@ def failing_runs(now: datetime, row: QueueRow, task: str, failures: TaskFailures
         return _since_well(now, failures)
     of_hours = row.tasks.get(task, TaskMetrics())
     seldom = Runs(of_hours.failed, of_hours.done + of_hours.failed)
-    return seldom if _fails(seldom, get_config().incident_options.failure_rate) else Runs()
+    return seldom if _fails(seldom, incident_options().failure_rate) else Runs()
 
 
 def _since_well(now: datetime, failures: TaskFailures) -> Runs:
@@ -66,7 +67,7 @@ def _since_well(now: datetime, failures: TaskFailures) -> Runs:
     Two thresholds, or a task some of whose runs always fail would flip: it begins to fail at the rate of the settings,
     and is well again when less than half of that fail.
     """
-    threshold, present = get_config().incident_options.failure_rate, int(now.timestamp()) // 60
+    threshold, present = incident_options().failure_rate, int(now.timestamp()) // 60
     total, before, is_failing = Runs(), Runs(), False
     for minute in range(present - LATELY + 1, present + 1):
         runs = failures.minutes.get(minute, Runs())
@@ -120,7 +121,7 @@ def _fails_since(row: QueueRow, task: str) -> tuple[datetime | None, bool]:
     of_task = row.tasks.get(task, TaskMetrics())
     if of_task.failed < MOST_FAILURES * of_queue:
         return None, False
-    well_below = WELL * get_config().incident_options.failure_rate
+    well_below = WELL * incident_options().failure_rate
     steps = zip(row.series.of("failed"), row.series.of("succeeded"), strict=True)
     return streak(row.series, [failed if failed >= well_below * (failed + done) else 0 for failed, done in steps])
 
@@ -135,7 +136,7 @@ def version_before(overview: Overview, since: datetime | None) -> str | None:
 
 def new_dead_letters(overview: Overview) -> Iterator[Incident]:
     """Queues with dead letters in which jobs died in the last hour."""
-    least = get_config().incident_options.dead_letters
+    least = incident_options().dead_letters
     died = [(row, _in_an_hour(row.series, "dead")) for row in overview.queues if row.details.dead]
     for row, count in sorted((pair for pair in died if pair[1] >= least), key=lambda pair: -pair[1]):
         since, began_earlier = streak(row.series, row.series.of("dead"))
@@ -155,7 +156,7 @@ def new_dead_letters(overview: Overview) -> Iterator[Incident]:
 
 def long_waits(overview: Overview, oldest_seconds: float | None = None) -> Iterator[Incident]:
     """Queues whose oldest job has been waiting for longer than the caller or the settings say, or that fall behind."""
-    most = get_config().incident_options.oldest_seconds if oldest_seconds is None else oldest_seconds
+    most = incident_options().oldest_seconds if oldest_seconds is None else oldest_seconds
     waits = [
         (row, row.details.oldest_seconds)
         for row in overview.queues
@@ -208,7 +209,7 @@ def zero_limits(overview: Overview) -> Iterator[Incident]:
 
 def busy_clients(overview: Overview) -> Iterator[Incident]:
     """Queues in which one client takes most of the work while jobs of others wait."""
-    most = get_config().incident_options.client_share
+    most = incident_options().client_share
     for row in overview.queues:
         if row.busiest is None or row.busiest.share < most:
             continue

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from django_rtq.console.incidents.incident import Action, Incident, Severity
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import unserved
+from django_rtq.console.schedule_status import KnownSchedules, ScheduleStatus, read_schedules
 from django_rtq.core.broker.task_backends import place_of, viewed_backend
-from django_rtq.core.scheduler.status import KnownSchedules, ScheduleStatus, read_schedules
 from django_rtq.exceptions import ConfigurationError
 
 MAX_NAME = 80  # characters of a name in a text

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.incident import Action, Incident, Severity
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.overview import Overview
@@ -184,7 +185,7 @@ def is_hung(job: RunningJob) -> bool:
     limit = time_limit_of(job)
     if job.looks_hung(limit):
         return True
-    return limit is None and job.usual_seconds is None and job.seconds > get_config().incident_options.running_seconds
+    return limit is None and job.usual_seconds is None and job.seconds > incident_options().running_seconds
 
 
 def time_limit_of(job: RunningJob) -> float | None:

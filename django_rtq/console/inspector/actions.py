@@ -15,18 +15,19 @@ from typing import Any, Literal
 
 from django.dispatch import Signal
 
-from django_rtq.console.inspector.details import read_found
 from django_rtq.console.inspector.jobs.job_refs import LISTS
 from django_rtq.console.inspector.selection import WAITING
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.cancelling import cancel_call, wake_supervisor_of
+from django_rtq.core.broker.cancelling import NOT_CANCELLED, cancel_call, wake_supervisor_of
 from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.task_backends import queues_of_settings
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import record as stored
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.details import JobDetails, read_found
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.workflows import workflow_store
@@ -206,7 +207,7 @@ ACTIONS: dict[Verb, Action] = {
         asks=True,
         lost=lambda broker, queue, answers, seconds: _renamed(answers, "already", "cancelled"),
         tell=_tell_cancelled,
-        reasons={"dead": "is dead: discard it instead.", "finished": "has finished already."},
+        reasons=NOT_CANCELLED,
     ),
     "discard": Action(
         states=("dead",),
@@ -323,3 +324,12 @@ def _read_places(broker: Broker, queue: str, job_ids: Sequence[str]) -> tuple[in
 def _ready_ms(record: bytes) -> int:
     header, _ = stored.read_head(record[:400])
     return header.ready_ms if header else 0
+
+
+def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any], *, most_bytes: int) -> str:
+    """The record of a job with other arguments, without its header. Raises Unserializable and PayloadTooLarge."""
+    call = {"args": list(args), "kwargs": dict(kwargs), "headers": job.headers}
+    given = {name: value for name, value in call.items() if value}
+    body = serializer.dumps({"task": job.task, **given, **job.options}, what=f"the call of {job.task}")
+    stored.check_body(job.task, body, most_bytes)
+    return body

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
-from asgiref.sync import sync_to_async
-
-from django_rtq.console.inspector.actions import ACTIONS, LATEST, Actions, How, has_body, send
+from django_rtq.console.inspector.actions import ACTIONS, LATEST, Actions, How, changed_body, has_body, send
 from django_rtq.console.inspector.clients.client_list import ClientListReader
 from django_rtq.console.inspector.clients.clients import ClientReader
-from django_rtq.console.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
-from django_rtq.console.inspector.jobs import one_job
+from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.jobs.dead_letters import DeadLetters
 from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.inspector.jobs.job_list import JobListReader, JobSearch
 from django_rtq.console.inspector.jobs.job_refs import JobPage
-from django_rtq.console.inspector.jobs.queue_position import QueuePosition
+from django_rtq.console.inspector.jobs.queue_position import QueuePosition, find_with_position
 from django_rtq.console.inspector.metrics.reader import Clients, MetricsReader
 from django_rtq.console.inspector.overview import OverviewReader
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
-from django_rtq.console.inspector.server_info import ServerDetails, ask_server
 from django_rtq.console.inspector.shared_overview import SharedOverview
 from django_rtq.console.inspector.sweep import Sweeper
 from django_rtq.console.inspector.task_details import TaskReader
@@ -34,14 +29,16 @@ from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.core.broker.control import WorkerCommand, send_command, supervisor_of
-from django_rtq.core.broker.redis.commands import Argument, Steps
+from django_rtq.core.broker.one_job import JobAccess, check_id
+from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.core.broker.server_info import ServerDetails, ask_server
 from django_rtq.core.broker.task_backends import views_all_shards
-from django_rtq.core.jobs.job import CancelAnswer, JobState, is_member
+from django_rtq.core.jobs.details import JobDetails, read_found
+from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.limits.limits import LimitEditor
 from django_rtq.workflows import workflow_store
-from django_rtq.workflows.steps.events import written_event
 
 T = TypeVar("T")
 
@@ -55,14 +52,14 @@ class QueuePage:
     clients: Clients
 
 
-class Inspector:
+class Inspector(JobAccess):
     """Reads the queues of a broker, and acts on their jobs. Any thread may use it.
 
     The actions are methods; lists, metrics and the like are read through the readers that it owns.
     """
 
     def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+        super().__init__(broker)
         self._redis, self._keys = broker.redis, broker.keys
         self.queues = QueueReader(broker)
         self.overview = OverviewReader(broker)
@@ -80,29 +77,13 @@ class Inspector:
 
     # -- look
 
-    def find(self, job_id: str, queue: str | None = None) -> JobDetails:
-        """All that is known of a job, in any queue; in the named one first. Raises JobNotFound."""
-        return self._redis.run(one_job.find(self._broker, job_id, queue))
-
-    async def afind(self, job_id: str, queue: str | None = None) -> JobDetails:
-        """find() for coroutines."""
-        return await self._broker.async_redis.run(one_job.find(self._broker, job_id, queue))
-
-    def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
-        """Block until the job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
-        return one_job.wait(self._broker, job_id, queue, timeout)
-
-    async def await_end(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
-        """wait() for coroutines."""
-        return await one_job.await_job(self._broker, job_id, queue, timeout)
-
     def find_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
         """find() with the lines that the job logged, and what it waits for if it waits. Raises JobNotFound."""
-        return self._redis.run(one_job.find_with_position(self._broker, job_id, queue))
+        return self._redis.run(find_with_position(self._broker, job_id, queue))
 
     async def afind_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
         """find_with_position() for coroutines."""
-        return await self._broker.async_redis.run(one_job.find_with_position(self._broker, job_id, queue))
+        return await self._broker.async_redis.run(find_with_position(self._broker, job_id, queue))
 
     def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The states of many jobs, given as (queue, id), in one round trip. Unknown jobs are left out."""
@@ -149,43 +130,6 @@ class Inspector:
 
     # -- act on jobs
 
-    def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
-        """Cancel a waiting job; ask a running job to stop, or with `terminate` have its process killed.
-
-        Raises JobNotFound, and WrongState for a job that is finished or dead.
-        """
-        answer, cancelled_in = self._redis.run(one_job.cancel(self._broker, job_id, queue, terminate=terminate))
-        if cancelled_in:
-            signals.job_cancelled.send_robust(Inspector, job_id=job_id, queue=cancelled_in)
-            workflow_store(self._broker).tell(cancelled_in, [job_id])
-        return answer
-
-    async def acancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
-        """cancel() for coroutines."""
-        steps = one_job.cancel(self._broker, job_id, queue, terminate=terminate)
-        answer, cancelled_in = await self._broker.async_redis.run(steps)
-        if cancelled_in:
-            await signals.job_cancelled.asend_robust(Inspector, job_id=job_id, queue=cancelled_in)
-            if is_member(job_id):
-                await sync_to_async(workflow_store(self._broker).tell)(cancelled_in, [job_id])
-        return answer
-
-    def send(
-        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
-    ) -> None:
-        """Give a job an event, for which it waits now or later: see JobHandle.send()."""
-        self._redis.run(self._send_event(job_id, event, value, queue, token))
-
-    async def asend(
-        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
-    ) -> None:
-        """send() for coroutines."""
-        await self._broker.async_redis.run(self._send_event(job_id, event, value, queue, token))
-
-    def _send_event(self, job_id: str, event: str, value: Any, queue: str | None, token: str | None) -> Steps[str]:
-        text = written_event(event, value)
-        return one_job.send(self._broker, job_id, queue, event, token or secrets.token_hex(8), text)
-
     def quiet_worker(self, worker: str, *, by: str = "") -> None:
         """Ask the rtq_worker of this worker to claim no more jobs until wake_worker(). Raises WorkerNotFound.
 
@@ -221,7 +165,7 @@ class Inspector:
         job = self.find(job_id, queue)
         if job.state is not JobState.DEAD or not job.task:
             raise WrongState(job_id, f"is {job.state}, not dead." if job.task else "cannot be read.")
-        body = one_job.changed_body(job, args, kwargs, most_bytes=self._broker.config.max_payload_bytes)
+        body = changed_body(job, args, kwargs, most_bytes=self._broker.config.max_payload_bytes)
         call = SCRIPTS["requeue_changed"].call(self._keys.of(queue), (latest_ms, job_id, body))
         (answer,), resent_after = send(self._broker, [call])
         is_ours = resent_after is not None and has_body(self._broker, queue, job_id, body)
@@ -242,7 +186,7 @@ class Inspector:
         Raises JobNotFound, and WrongState for jobs in other states and for those that wait for the end of a job of the
         same unique key (G9).
         """
-        one_job.check_id(job_id)
+        check_id(job_id)
         has_finished = False
         for name in self._names(queue):
             answer = self.actions.act("run_now", name, [job_id])[job_id]

@@ -16,14 +16,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from django_rtq.console.inspector.details import (
-    JobDetails,
-    Progress,
-    QueueDetails,
-    RunningJob,
-    UnknownTask,
-    WorkerDetails,
-)
+from django_rtq.console.inspector.details import QueueDetails, RunningJob, UnknownTask, WorkerDetails
 from django_rtq.console.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.console.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
 from django_rtq.console.inspector.metrics.reader import (
@@ -44,13 +37,14 @@ from django_rtq.console.inspector.metrics.time_series import AT_ONCE, Series, Ti
 from django_rtq.console.inspector.metrics.totals import KINDS as TOTALS
 from django_rtq.console.inspector.metrics.totals import read_totals, totals_commands
 from django_rtq.console.inspector.queues import read_queue_details
-from django_rtq.console.inspector.server_info import ServerDetails, read_server
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QueueKeys, read_queue_names
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.server_info import ServerDetails, read_server
 from django_rtq.core.broker.stored_format import check_format, read_format
+from django_rtq.core.jobs.details import JobDetails, Progress
 from django_rtq.core.jobs.job import clock_moment, moment
 from django_rtq.core.jobs.record import read_head, read_leniently
 from django_rtq.exceptions import BrokerError

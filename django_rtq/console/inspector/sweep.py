@@ -19,7 +19,7 @@ from typing import Any
 
 from django_rtq.console.inspector.actions import ACTIONS, PLAINLY, Actions, Answers, How, Verb
 from django_rtq.console.inspector.clients.clients import ClientReader
-from django_rtq.console.inspector.details import JobDetails, QueueDetails
+from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch, List, list_sizes
 from django_rtq.console.inspector.jobs.job_filter import AT_ONCE, SCRIPTS_PER_ROUND_TRIP, JobFilter, select_ids
 from django_rtq.console.inspector.jobs.job_list import JobSearch
@@ -32,6 +32,7 @@ from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Argument, Command
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import HELD_FROM, clock_moment, made_ms
 from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from django_rtq.exceptions import BrokerError

@@ -14,7 +14,7 @@ from django_rtq.console.inspector.actions import PLAINLY, Actions, How, Verb, di
 from django_rtq.console.inspector.clients.client_list import ClientCounts, ClientListReader
 from django_rtq.console.inspector.clients.client_states import ClientInQueue
 from django_rtq.console.inspector.clients.clients import ClientReader
-from django_rtq.console.inspector.details import JobDetails, QueueDetails, WorkerDetails
+from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.inspector import Inspector, QueuePage, get_inspector, of_all_shards
 from django_rtq.console.inspector.jobs.dead_letters import DEPTH as GROUPED
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadGroups, DeadLetters
@@ -51,6 +51,7 @@ from django_rtq.core.broker.task_backends import (
     view_backend,
 )
 from django_rtq.core.clocks import utc_now
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.exceptions import BrokerError, RTQError, TooManyPausedTasks
 from django_rtq.limits.limits import LimitEditor, QueueLimits, share_of_queue
 

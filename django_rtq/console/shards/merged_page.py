@@ -14,8 +14,8 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.jobs.job_refs import JobPage, decode_list, encode_cursor
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 
 _LONGEST = 200_000  # bytes of the places in a cursor

@@ -18,7 +18,6 @@ from django_rtq.core.broker.messages import (
     ClaimResult,
     EnqueueCall,
     HeartbeatResult,
-    HeldEntry,
     LaneClaim,
     NewJob,
     UniqueJob,
@@ -38,7 +37,7 @@ from django_rtq.core.broker.worker_info import WorkerInfo, forget_info_commands,
 from django_rtq.core.conf.config import Config, check_redis_is_allowed
 from django_rtq.core.extension import parts
 from django_rtq.core.jobs.job import PARK_SECONDS, Job, made_ms
-from django_rtq.core.jobs.record import Header, read_head, read_record, write_record
+from django_rtq.core.jobs.record import Header, HeldEntry, read_head, read_record, write_record
 from django_rtq.core.threads import shared_property
 from django_rtq.exceptions import BrokerError, BrokerFull
 

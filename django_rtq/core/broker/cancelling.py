@@ -8,6 +8,8 @@ from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 
+#: Why a job was not cancelled, after its id.
+NOT_CANCELLED = {"dead": "is dead: discard it instead.", "finished": "has finished already."}
 TOKEN_MS = 3_600_000  # a supervisor that has not read it for so long is dead
 
 

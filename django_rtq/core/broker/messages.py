@@ -154,20 +154,6 @@ class ClaimResult:
             self.statuses.add(text)
 
 
-class HeldEntry(NamedTuple):
-    """An entry of a processing list, as scripts write it: "<attempt> <claimed ms>[:<ran ms> <client>]"."""
-
-    attempt: int
-    claimed_ms: int | None = None  # None: a former version wrote it
-
-    @classmethod
-    def read(cls, entry: bytes) -> HeldEntry:
-        """Raises ValueError for an entry that no version wrote."""
-        attempt, _, times = entry.partition(b" ")
-        claimed = times.partition(b" ")[0].partition(b":")[0]
-        return cls(int(attempt), int(claimed) if claimed else None)
-
-
 class CancelRequest(NamedTuple):
     """A request to cancel a running job."""
 

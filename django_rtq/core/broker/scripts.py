@@ -175,12 +175,17 @@ def _check_version() -> None:
     """
     if _stamp_of_package() == _STAMP:
         return
-    own = sys.modules["django_rtq"].__version__
+    own = own_version()
     found = re.search(r'^__version__ = "(.*)"', _PACKAGE.read_text(), re.MULTILINE)
     if found and found[1] != own:
         raise BrokerRefused(
             f"django_rtq was upgraded from {own} to {found[1]} while this process was running. Restart it."
         )
+
+
+def own_version() -> str:
+    """The version of this package that this process has imported."""
+    return str(sys.modules["django_rtq"].__version__)
 
 
 def _stamp_of_package() -> int:

@@ -36,7 +36,6 @@ class Command(RTQCommand):
         "Stops on Ctrl-C, SIGTERM or SIGHUP with exit code 0."
     )
 
-    in_each_shard = False  # it has loops for each
     backend_help = "Schedule the jobs in the Redis of this backend in TASKS, by default of all its declared queues."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -15,8 +15,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from django_rtq.core.commands.command import QUEUES, Options, RTQCommand
-from django_rtq.core.commands.prompts import seconds_from
+from django_rtq.core.commands.command import QUEUES, Options, RTQCommand, seconds_from
 
 MOST_SLOTS = 10_000
 RELOAD = "--reload"

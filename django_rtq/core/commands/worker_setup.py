@@ -13,11 +13,10 @@ from typing import NoReturn
 from django.core.management.base import CommandError
 from django.db import connections
 
-from django_rtq.console.inspector.server_info import ask_server, problems_of
 from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.server_info import ask_server, problems_of
 from django_rtq.core.broker.task_backends import place_of, places, shard_of
-from django_rtq.core.commands.command import WRONG_USAGE
-from django_rtq.core.commands.output import one_line
+from django_rtq.core.commands.command import WRONG_USAGE, one_line
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import check_queue_name
 from django_rtq.core.extension import parts

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 from django.conf import UserSettingsHolder, global_settings, settings
 from django.core.signals import setting_changed
@@ -27,12 +27,10 @@ from django_rtq.core.conf.option import (
     unknown_option,
 )
 from django_rtq.core.conf.queue_options import QUEUE_NAME, QueueConfig, check_queues
+from django_rtq.core.extension import parts
 from django_rtq.core.under_test import is_under_test
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
-
-if TYPE_CHECKING:
-    from django_rtq.console.incident_options import IncidentOptions
 
 DEBUG_REDIS = "redis://localhost:6379/0"
 MAX_VERSION = 100  # characters
@@ -81,9 +79,8 @@ def _check_schedules(schedules: Mapping[str, Any]) -> None:
 
 
 def _check_incidents(options: Any) -> None:
-    from django_rtq.console.incident_options import check_incidents
-
-    check_incidents(options)
+    for check in parts("check_incidents"):
+        check(options)
 
 
 def _check_email(options: Mapping[str, Any]) -> None:
@@ -224,13 +221,6 @@ class Config:
     def job_log_level(self) -> int | None:
         """The lowest level of log lines of jobs that are kept; None: none are."""
         return job_log_level(self.job_logs)
-
-    @property
-    def incident_options(self) -> IncidentOptions:
-        """The options in RTQ["INCIDENTS"], with their defaults."""
-        from django_rtq.console.incident_options import IncidentOptions
-
-        return IncidentOptions(**self.incidents)
 
 
 OPTIONS = {name.upper(): declared for name, declared in options_of(Config).items()}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import Job
@@ -148,3 +148,39 @@ def _read_header(line: bytes) -> Header | None:
 def has_body(record: bytes, body: str) -> bool:
     """Whether the record has this body, behind any header."""
     return record.partition(b"\n")[2] == body.encode()
+
+
+class HeldEntry(NamedTuple):
+    """An entry of a processing list, as scripts write it: "<attempt> <claimed ms>[:<ran ms> <client>]"."""
+
+    attempt: int
+    claimed_ms: int | None = None  # None: a former version wrote it
+
+    @classmethod
+    def read(cls, entry: bytes) -> HeldEntry:
+        """Raises ValueError for an entry that no version wrote."""
+        attempt, _, times = entry.partition(b" ")
+        claimed = times.partition(b" ")[0].partition(b":")[0]
+        return cls(int(attempt), int(claimed) if claimed else None)
+
+
+class Wait(NamedTuple):
+    """What a job waits for, or has waited for last."""
+
+    due_ms: int  # when it goes on at the latest
+    sleeps: int  # how many have begun
+    reads: int  # how many events it has got
+    event: str  # "<number> <name>"; "": it sleeps
+
+    @classmethod
+    def read(cls, entry: bytes | None) -> Wait | None:
+        """From an entry of `step_jobs`. None: the job has never waited."""
+        if not entry:
+            return None
+        due, sleeps, reads, *event = entry.decode().split(" ", 3)
+        return cls(int(due), int(sleeps), int(reads), event[0] if event else "")
+
+    @property
+    def text(self) -> str:
+        """What it waits for, as suspend.lua takes it."""
+        return f"{self.sleeps} {self.reads}" + (f" {self.event}" if self.event else "")

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.keys import QueueKeys
+from django_rtq.core.broker.one_job import check_id, names_to_ask, other_place
+from django_rtq.core.broker.redis.commands import Command, Steps, checked
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs import serializer
 from django_rtq.core.validation import MAX_STEP_NAME, is_step_name
-from django_rtq.exceptions import PayloadTooLarge
+from django_rtq.exceptions import JobNotFound, PayloadTooLarge, WrongState
 
 MAX_VALUE_BYTES = 65_536
+MAX_EVENTS = 1_000  # of a job
+MAX_UNREAD = 100  # of them, that it has not read
+MAX_EVENT_BYTES = 4_194_304  # of their values, together
 
 
 def written_event(event: object, value: Any) -> str:
@@ -25,3 +34,35 @@ def written_event(event: object, value: Any) -> str:
             "most. Store it and send a key."
         )
     return text
+
+
+def send_command(keys: QueueKeys, job_id: str, event: str, token: str, value: str) -> Command:
+    """The command that gives a job an event, as JSON."""
+    arguments = (job_id, event, token, value, MAX_UNREAD, MAX_EVENTS, MAX_EVENT_BYTES)
+    return SCRIPTS["send_event"].call(keys, arguments)
+
+
+def send(broker: Broker, job_id: str, queue: str | None, event: str, value: Any, token: str | None) -> Steps[str]:
+    """Give a job an event. Returns its queue. Raises JobNotFound and WrongState, and what written_event() raises."""
+    text, token = written_event(event, value), token or secrets.token_hex(8)
+    check_id(job_id)
+    has_finished = False
+    for name in (yield from names_to_ask(broker, queue)):
+        (word,) = checked((yield [send_command(broker.keys.of(name), job_id, event, token, text)]))
+        answer = word.decode()
+        if answer == "sent":
+            return name
+        if answer in _NOT_SENT:
+            raise WrongState(job_id, _NOT_SENT[answer].format(event=event))
+        has_finished = has_finished or answer == "finished"
+    place = queue and (yield from other_place(broker, job_id, queue))
+    if place:
+        return (yield from send(broker, job_id, place, event, value, token))
+    raise WrongState(job_id, "is over: it gets no event any more.") if has_finished else JobNotFound(job_id)
+
+
+_NOT_SENT = {
+    "late": "has gone on without event {event!r}: its time-out is over.",
+    "full": f"has {MAX_UNREAD} events that it has not read, or has got {MAX_EVENTS:,}: it takes no more.",
+    "large": f"has got events of {MAX_EVENT_BYTES:,} bytes: it takes no more.",
+}

@@ -7,18 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.keys import QueueKeys
-from django_rtq.core.broker.messages import HeldEntry
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.jobs.record import HeldEntry, Wait
 
 if TYPE_CHECKING:
     from django_rtq.core.broker.redis.async_client import AsyncRedisClient
-
-MAX_EVENTS = 1_000  # of a job
-MAX_UNREAD = 100  # of them, that it has not read
-MAX_EVENT_BYTES = 4_194_304  # of their values, together
 
 
 class Holder(NamedTuple):
@@ -28,28 +23,6 @@ class Holder(NamedTuple):
     job_id: str
     worker: str
     claimed_ms: int
-
-
-class Wait(NamedTuple):
-    """What a job waits for, or has waited for last."""
-
-    due_ms: int  # when it goes on at the latest
-    sleeps: int  # how many have begun
-    reads: int  # how many events it has got
-    event: str  # "<number> <name>"; "": it sleeps
-
-    @classmethod
-    def read(cls, entry: bytes | None) -> Wait | None:
-        """From an entry of `step_jobs`. None: the job has never waited."""
-        if not entry:
-            return None
-        due, sleeps, reads, *event = entry.decode().split(" ", 3)
-        return cls(int(due), int(sleeps), int(reads), event[0] if event else "")
-
-    @property
-    def text(self) -> str:
-        """What it waits for, as suspend.lua takes it."""
-        return f"{self.sleeps} {self.reads}" + (f" {self.event}" if self.event else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +77,3 @@ class StepStore:
         call = SCRIPTS["record_step"].call(self._keys.of(holder.queue), arguments, worker=holder.worker)
         (word,) = checked((yield [call]))
         return bool(word == b"ok")
-
-
-def send_command(keys: QueueKeys, job_id: str, event: str, token: str, value: str) -> Command:
-    """The command that gives a job an event, as JSON."""
-    arguments = (job_id, event, token, value, MAX_UNREAD, MAX_EVENTS, MAX_EVENT_BYTES)
-    return SCRIPTS["send_event"].call(keys, arguments)

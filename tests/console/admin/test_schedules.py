@@ -15,9 +15,9 @@ from django_rtq import cron, every, task
 from django_rtq.console.admin.display.schedules import why_not
 from django_rtq.console.inspector.task_pauses import TaskPause
 from django_rtq.console.redaction import HIDDEN
+from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.scheduler.scheduler import Dispatcher
-from django_rtq.core.scheduler.status import ScheduleStatus
 from django_rtq.core.tasks import registry
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule

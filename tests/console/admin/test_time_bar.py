@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.console.admin.display.charts.time_bar import parts_of, time_bar
 from django_rtq.console.admin.display.jobs import steps
-from django_rtq.console.inspector.details import JobDetails
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 
 MADE = datetime(2026, 11, 22, 10, tzinfo=timezone.utc)

@@ -4,7 +4,7 @@ import pytest
 from django.core.management import load_command_class
 
 from django_rtq import every, task
-from django_rtq.core.commands.command import ActionCommand
+from django_rtq.console.commands.command import ActionCommand
 from django_rtq.core.tasks import registry
 from django_rtq.models import Schedule
 from tests.support.commands import run

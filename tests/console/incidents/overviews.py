@@ -3,11 +3,12 @@
 from datetime import datetime, timedelta, timezone
 
 from django_rtq.console.incidents import find_incidents
-from django_rtq.console.inspector.details import JobDetails, QueueDetails, RunningJob, WorkerDetails
+from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.metrics.task_failures import Runs, TaskFailures
 from django_rtq.console.inspector.metrics.time_series import Series
 from django_rtq.console.inspector.overview import UNSCHEDULED, Overview, QueueRow
-from django_rtq.console.inspector.server_info import ServerDetails
+from django_rtq.core.broker.server_info import ServerDetails
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 from django_rtq.workflows.workflow_states import WorkflowStates
 

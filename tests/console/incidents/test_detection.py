@@ -9,7 +9,7 @@ from django.utils import translation
 from django_rtq.console.incident_options import KINDS
 from django_rtq.console.incidents import Severity, read_incidents
 from django_rtq.console.incidents.incident import TEXTS
-from django_rtq.console.inspector.server_info import PROBLEMS
+from django_rtq.core.broker.server_info import PROBLEMS
 from django_rtq.databases.outbox import OutboxLag
 from tests.console.incidents.overviews import ago, incidents, kinds, minutes, row
 from tests.support.jobs import QUEUE, dead_job, queued_job

@@ -17,6 +17,7 @@ import json
 import pytest
 
 from django_rtq.core.conf.config import get_config
+from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents import Incident, Severity
 from django_rtq.signals import incident_closed, incident_opened
 from shop import alarms, chat, urls
@@ -60,7 +61,7 @@ def test_the_chat_gets_all(posted):
 
 
 def test_the_thresholds_are_read():
-    assert get_config().incident_options.oldest_seconds == 600
+    assert incident_options().oldest_seconds == 600
 """
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.core.broker.messages import HeldEntry
 from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.jobs.record import HeldEntry
 from django_rtq.workflows import step_store
-from django_rtq.workflows.steps.store import Holder, send_command
+from django_rtq.workflows.steps.events import send_command
+from django_rtq.workflows.steps.store import Holder
 from tests.support.jobs import QUEUE, WORKER, claimed_job
 
 DONE = '1795205063204 1500 {"id":7}'

@@ -17,14 +17,15 @@ from django_rtq.console.admin.display.texts import LIST_LABELS, STATE_LABELS
 from django_rtq.console.admin.filters import filter_query, read_filter
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_duration, format_number
+from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.workers import is_hung, time_limit_of
 from django_rtq.console.inspector.actions import VERBS
-from django_rtq.console.inspector.details import CLOCKS_DIFFER, JobDetails, QueueDetails, RunningJob, WorkerDetails
+from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_refs import LISTS, JobPage
 from django_rtq.console.redaction import redacted
-from django_rtq.core.conf.config import get_config
+from django_rtq.core.jobs.details import CLOCKS_DIFFER, JobDetails
 from django_rtq.core.jobs.job import JobState
 
 PAGE_SIZE = 25  # jobs
@@ -315,5 +316,5 @@ def running_job_warning(job: RunningJob) -> str:
         return _("over its time limit of %(limit)g s") % {"limit": limit}
     if job.usual_seconds is not None:
         return _("much longer than usual (%(usual)s)") % {"usual": format_duration(job.usual_seconds)}
-    longest = get_config().incident_options.running_seconds
+    longest = incident_options().running_seconds
     return _("running for over %(duration)s without a time limit") % {"duration": format_duration(longest)}

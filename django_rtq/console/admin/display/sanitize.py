@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from django_rtq.console.inspector.details import JobDetails
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.serializer import DisplayEncoder
 from django_rtq.core.tasks.registry import known_task
 

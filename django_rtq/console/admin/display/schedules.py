@@ -21,9 +21,9 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.places import alias_of
 from django_rtq.console.inspector.queues import unserved
+from django_rtq.console.schedule_status import ScheduleStatus, read_all_schedules
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.jobs.job import JobState
-from django_rtq.core.scheduler.status import ScheduleStatus, read_all_schedules
 
 EMPTY_VALUE = "-"
 MAX_SHOWN = 200  # rows of a table

@@ -28,13 +28,13 @@ from django_rtq.console.admin.pages.bulk.requeue_targets import (
 )
 from django_rtq.console.admin.pages.page_admin import Route
 from django_rtq.console.admin.pages.searching import JobSearch
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.console.inspector.members import membership_of
 from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.core.clocks import utc_now
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 from django_rtq.core.tasks.registry import is_internal, known_task
 from django_rtq.databases.exactly_once import has_committed

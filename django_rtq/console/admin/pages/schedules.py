@@ -35,7 +35,7 @@ from django_rtq.console.admin.urls import page_url
 from django_rtq.console.inspector.inspector import of_all_shards
 from django_rtq.console.inspector.places import shard_numbers
 from django_rtq.console.redaction import hidden, hidden_args
-from django_rtq.core.scheduler.status import ScheduleStatus, row_statuses
+from django_rtq.console.schedule_status import ScheduleStatus, row_statuses
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import RTQError
 from django_rtq.models import Schedule

@@ -19,11 +19,11 @@ from django_rtq.console.admin.display.texts import LIST_LABELS
 from django_rtq.console.admin.filters import query_of_search
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_number
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.places import shard_numbers, views_all_shards
 from django_rtq.console.inspector.selection import LONGEST, QueryError, Selection
 from django_rtq.console.search import Found, read_query, search
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.exceptions import BrokerError, JobNotFound
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from django_rtq.console.inspector.details import JobDetails, QueueDetails
+from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_refs import (
     DEPTH,
@@ -29,6 +29,7 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.jobs.details import JobDetails
 
 STEP = 250  # jobs that one script looks at: some milliseconds
 _STEP_OF = {"finished": MAINTAIN_AT_ONCE}  # outcomes may be long

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.jobs.job_text import has_text, in_json, spellings
 from django_rtq.core.broker.keys import QueueKeys
 from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
@@ -19,6 +18,7 @@ from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.aliases import other_names
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.failure import read_cut_failure
 from django_rtq.core.jobs.job import JobState
 from django_rtq.core.jobs.record import read_head

@@ -10,7 +10,6 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.inspector.jobs.job_refs import (
@@ -29,6 +28,7 @@ from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import Argument, Command
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.jobs.details import JobDetails
 
 _BATCH = 500  # scheduled jobs that are read at once: those that are retrying have a list of their own
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django_rtq.console.inspector.details import JobDetails, RawJob
 from django_rtq.core.broker.keys import QueueKeys
 from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.jobs.details import JobDetails, RawJob
 
 _BAND = re.compile(r"-?[0-9]{1,12}\+?")  # in cursors
 _TURN = re.compile(r"-?[0-9]{1,16}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?|inf")  # a score; inf: the client is blocked

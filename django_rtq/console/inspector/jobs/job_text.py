@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import date, time
 from typing import Any
 
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.details import JobDetails
 
 
 def in_json(text: str) -> str:

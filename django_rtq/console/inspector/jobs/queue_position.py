@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds, read_holds
+from django_rtq.console.inspector.details import FinishedStep
 from django_rtq.console.inspector.task_pauses import read_task_hold
+from django_rtq.console.log_lines import MAX_LINES, LogLine
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.one_job import check_id, first_found, names_to_ask
+from django_rtq.core.broker.redis.commands import Command, Steps, checked
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import clock_moment, moment
+from django_rtq.exceptions import JobNotFound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,3 +61,25 @@ def _read_holds(now_ms: int, found: list[Any]) -> Holds:
 
 def _number(reply: Any) -> int | None:
     return reply if isinstance(reply, int) else None
+
+
+def find_with_position(broker: Broker, job_id: str, queue: str | None) -> Steps[tuple[JobDetails, QueuePosition]]:
+    """find() with its log, its finished steps, and what the job waits for if it waits. Raises JobNotFound."""
+    check_id(job_id)
+    names = yield from names_to_ask(broker, queue)
+    calls: list[Command] = []
+    for keys in map(broker.keys.of, names):
+        calls += [SCRIPTS[name].call(keys, (job_id,)) for name in ("find_job", "queue_position")]
+        calls.append(("LRANGE", keys.log_of(job_id), -MAX_LINES, -1))
+        calls.append(("HGETALL", keys.steps + job_id.encode()))
+    replies = checked((yield calls))
+    try:
+        details = first_found(job_id, names, replies[::4])
+    except JobNotFound:
+        if queue is None:
+            raise
+        return (yield from find_with_position(broker, job_id, None))
+    place = 4 * names.index(details.queue)
+    lines = [line for stored in replies[place + 2] if (line := LogLine.read(stored))]
+    steps = FinishedStep.read_all(replies[place + 3])
+    return replace(details, log=lines, steps=steps), QueuePosition.read(replies[place + 1])

@@ -10,13 +10,21 @@ from django.utils.translation import ngettext
 
 from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.inspector.clients.holds import Holds
-from django_rtq.console.inspector.details import JobDetails
-from django_rtq.console.inspector.jobs.queue_position import QueuePosition
+from django_rtq.console.inspector.jobs.queue_position import QueuePosition, find_with_position
 from django_rtq.console.inspector.overview import UNSCHEDULED
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import Steps
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 
 YEARS = timedelta(days=9 * 365)  # a wait without a time-out
 MANY = 1000  # the script stops counting the jobs ahead in a lane here
+
+
+def find_waiting(broker: Broker, job_id: str, queue: str) -> Steps[tuple[JobDetails, str]]:
+    """A job, and why it waits, for handles. Raises JobNotFound."""
+    job, position = yield from find_with_position(broker, job_id, queue)
+    return job, waiting_reason(job, position)
 
 
 def waiting_reason(job: JobDetails, position: QueuePosition) -> str:

@@ -140,9 +140,8 @@ class WorkerProcess:
     def run(self) -> int:
         """Steps 1 to 4. Returns the exit code of the process."""
         if self._broker.config.job_log_level is not None:
-            from django_rtq.console.job_logs import collect_logs
-
-            self._session.logs = collect_logs(self._broker.config, self._session.send_logs)
+            for collect in parts("job_logs"):
+                self._session.logs = collect(self._broker.config, self._session.send_logs)
         try:
             self._retry_until_connected(self._session.sign_on)
             while not self._is_stopping and not self._must_recycle() and not self._is_orphan():

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 from weakref import WeakSet
 
 from django_rtq.core import signals
@@ -33,11 +33,28 @@ from django_rtq.core.worker.shared_entries import MAX_ID_BYTES, Revoked
 from django_rtq.core.worker.shared_memory import MAX_NAME_BYTES, SharedState
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, TimeLimitExceeded
 
-if TYPE_CHECKING:
-    from django_rtq.console.job_logs import JobLogs
-
 CHECK_AGAIN_SECONDS = 5.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
+
+
+class JobLogs(Protocol):
+    """What jobs log, if it is kept: it travels with their outcomes. take() and confirm() take turns."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to send."""
+
+    def end(self, run: Run, outcome: Outcome) -> None:
+        """A run is over."""
+
+    def take(self, settlements: dict[str, Settlement], worker: str) -> None:
+        """Add what was logged so far to what this worker sends."""
+
+    def confirm(self) -> None:
+        """Redis has what was taken."""
+
+    def stop(self) -> None:
+        """The process ends."""
 
 
 class Reconciler:

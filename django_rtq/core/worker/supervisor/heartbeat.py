@@ -10,7 +10,6 @@ import logging
 import os
 import secrets
 import socket
-import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import CancelRequest, HeartbeatResult
 from django_rtq.core.broker.redis.commands import Argument, Command
+from django_rtq.core.broker.scripts import own_version
 from django_rtq.core.broker.stored_format import check_types
 from django_rtq.core.conf.config import project_name
 from django_rtq.core.extension import parts
@@ -247,7 +247,7 @@ class Heartbeat(Loop):
             "pid": self._pid,
             "supervisor": self._pid,
             "queues": ",".join(self._queues),
-            "version": sys.modules["django_rtq"].__version__,
+            "version": own_version(),
             **self._supervisor_info(),
         }
         if project := project_name():

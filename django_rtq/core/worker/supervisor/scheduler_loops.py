@@ -18,7 +18,5 @@ def scheduler_loops(broker: Broker, queues: Sequence[str]) -> list[Loop]:
     if alias := outbox_database():
         loops += [relay(broker, alias) for relay in parts("relay")]
     if signals.incident_opened.receivers or signals.incident_closed.receivers:
-        from django_rtq.console.incidents.watcher import IncidentWatcher  # with it comes the inspector
-
-        loops.append(IncidentWatcher(broker))
+        loops += [watcher(broker) for watcher in parts("incident_watcher")]
     return loops

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from django_rtq.console.inspector.clients.holds import Holds
-from django_rtq.console.inspector.details import JobDetails
 from django_rtq.console.inspector.jobs.queue_position import QueuePosition
 from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 from tests.support.jobs import QUEUE
 

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import pytest
 
 from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.server_info import ask_server
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from testproject.redis_server import free_port
-from tests.support.apps import ask_server
 from tests.support.jobs import QUEUE, new_job
 
 COMMAND = re.compile(rb"\*\d+\r\n((?:\$\d+\r\n.*?\r\n)+)", re.DOTALL)

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.console.formatting import format_duration
-from django_rtq.console.inspector.details import CLOCKS_DIFFER, JobDetails
+from django_rtq.core.jobs.details import CLOCKS_DIFFER, JobDetails
 from django_rtq.core.jobs.job import JobState
 
 WIDTH, HEIGHT, LEAST = 1000.0, 14, 3.0  # units of the drawing; a part is never narrower than LEAST

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import getpass
-import math
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from django_rtq.core.commands.output import one_line
+from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.inspector.selection import past_moment
+from django_rtq.core.commands.command import one_line
 from django_rtq.core.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.core.validation import did_you_mean
-
-if TYPE_CHECKING:
-    from django_rtq.console.inspector.inspector import Inspector
 
 MOST = 1_000_000_000  # of --limit
 
@@ -79,25 +76,8 @@ def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
     return wanted
 
 
-def seconds_from(least: float, most: float = math.inf) -> Callable[[str], float]:
-    """The type of an argument that is a number of seconds in a range."""
-
-    def seconds(text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not (least <= number <= most and number < math.inf):
-            raise ArgumentTypeError(f"{text!r} is not a number of seconds, {least:g} or more.")
-        return number
-
-    return seconds
-
-
 def past_time(text: str) -> datetime:
     """The type of an argument that is a time ago, such as 2h, or a date and time, by default in TIME_ZONE."""
-    from django_rtq.console.inspector.selection import past_moment  # rtq_worker does not need the inspector
-
     moment = past_moment(text)
     if moment is None:
         raise ArgumentTypeError(

@@ -4,10 +4,10 @@ import pytest
 import redis as redis_py
 from django.test import override_settings
 
-from django_rtq.console.inspector.server_info import ask_server
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.connections import check_server_mode
+from django_rtq.core.broker.server_info import ask_server
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
 from testproject.redis_server import PrivateRedis

@@ -1,4 +1,4 @@
-"""Output of commands: safe text, numbers, tables, JSON, and the progress line."""
+"""Output of commands: numbers, tables, JSON, and the progress line."""
 
 from __future__ import annotations
 
@@ -7,35 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from unicodedata import category, combining, east_asian_width
+from unicodedata import combining, east_asian_width
 
 from django.core.management.base import OutputWrapper
 
 from django_rtq.core.clocks import utc_now
+from django_rtq.core.commands.command import one_line
 from django_rtq.core.jobs.serializer import DisplayEncoder
 
 LINES_EVERY = 5000  # a log file, where lines cannot be overwritten, gets one line for so many
-
-
-def one_line(text: object, most: int | None = None) -> str:
-    """The text on one line, truncated to `most` characters. Characters that are not printable are escaped.
-
-    Spaces of all kinds are plain ones: formatted numbers have some that do not break.
-
-    Data in Redis comes from users and from errors: it must not move the cursor or add lines.
-    """
-    whole = str(text)
-    # Truncate first: a message may be a megabyte long.
-    short = whole if most is None else whole[: most + 1]
-    if not short.isprintable():
-        short = "".join(map(_shown, short))
-    return short if most is None or len(short) <= most else short[: most - 3] + "..."
-
-
-def _shown(character: str) -> str:
-    if character.isprintable():
-        return character
-    return " " if category(character) == "Zs" else character.encode("unicode_escape").decode()
 
 
 def number(value: int) -> str:

@@ -121,16 +121,19 @@ def problems_of(server: ServerDetails, translated: Callable[[str], str] = str) -
 
 def problem_values(server: ServerDetails) -> dict[str, str]:
     """The values that PROBLEMS speak of."""
-    from django.template.defaultfilters import filesizeformat  # with it come templates, which no worker needs
+    # With them come templates, which no worker needs.
+    from django.template.defaultfilters import filesizeformat
+    from django.utils.formats import number_format
 
-    from django_rtq.console.formatting import format_number
+    def grouped(count: int | None) -> str:
+        return "\N{EN DASH}" if count is None else number_format(count, force_grouping=True)
 
     return {
         "policy": server.eviction_policy,
         "used": filesizeformat(server.used_memory or 0),
         "most": filesizeformat(server.max_memory or 0),
-        "connections": format_number(server.connections),
-        "max_connections": format_number(server.max_connections),
+        "connections": grouped(server.connections),
+        "max_connections": grouped(server.max_connections),
     }
 
 

@@ -1,0 +1,220 @@
+"""Finds, awaits and cancels one job: the commands and what Redis replies, for threads and for coroutines.
+
+A job is first looked for in the queue that the caller knows. If it is not there, it may have been requeued elsewhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.cancelling import NOT_CANCELLED, cancel_call, wake_supervisor_of
+from django_rtq.core.broker.keys import read_queue_names
+from django_rtq.core.broker.redis.commands import Steps, checked
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.wait import await_end, wait_for_end
+from django_rtq.core.extension import parts
+from django_rtq.core.jobs.details import JobDetails, read_found
+from django_rtq.core.jobs.job import CancelAnswer, is_member
+from django_rtq.exceptions import JobNotFound, WrongState
+
+
+class JobAccess:
+    """What handles ask of a broker. Any thread may use it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def find(self, job_id: str, queue: str | None = None) -> JobDetails:
+        """All that is known of a job, in any queue; in the named one first. Raises JobNotFound."""
+        return self._broker.redis.run(find(self._broker, job_id, queue))
+
+    async def afind(self, job_id: str, queue: str | None = None) -> JobDetails:
+        """find() for coroutines."""
+        return await self._broker.async_redis.run(find(self._broker, job_id, queue))
+
+    def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+        """Block until the job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
+        return wait(self._broker, job_id, queue, timeout)
+
+    async def await_end(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+        """wait() for coroutines."""
+        return await await_job(self._broker, job_id, queue, timeout)
+
+    def find_waiting(self, job_id: str, queue: str) -> tuple[JobDetails, str]:
+        """find(), and why it waits: "" if it does not, or nobody knows. Raises JobNotFound."""
+        return self._broker.redis.run(find_waiting(self._broker, job_id, queue))
+
+    async def afind_waiting(self, job_id: str, queue: str) -> tuple[JobDetails, str]:
+        """find_waiting() for coroutines."""
+        return await self._broker.async_redis.run(find_waiting(self._broker, job_id, queue))
+
+    def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
+        """Cancel a waiting job; ask a running job to stop, or with `terminate` have its process killed.
+
+        Raises JobNotFound, and WrongState for a job that is finished or dead.
+        """
+        answer, cancelled_in = self._broker.redis.run(cancel(self._broker, job_id, queue, terminate=terminate))
+        if cancelled_in:
+            signals.job_cancelled.send_robust(type(self), job_id=job_id, queue=cancelled_in)
+            self._tell_apps(cancelled_in, job_id)
+        return answer
+
+    async def acancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
+        """cancel() for coroutines."""
+        steps = cancel(self._broker, job_id, queue, terminate=terminate)
+        answer, cancelled_in = await self._broker.async_redis.run(steps)
+        if cancelled_in:
+            await signals.job_cancelled.asend_robust(type(self), job_id=job_id, queue=cancelled_in)
+            if is_member(job_id):
+                await sync_to_async(self._tell_apps)(cancelled_in, job_id)
+        return answer
+
+    def _tell_apps(self, queue: str, job_id: str) -> None:
+        if is_member(job_id):
+            for tell in parts("member_cancelled"):
+                tell(self._broker, queue, job_id)
+
+    def send(
+        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
+    ) -> None:
+        """Give a job an event, for which it waits now or later: see JobHandle.send()."""
+        self._broker.redis.run(_send_event(self._broker, job_id, queue, event, value, token))
+
+    async def asend(
+        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
+    ) -> None:
+        """send() for coroutines."""
+        await self._broker.async_redis.run(_send_event(self._broker, job_id, queue, event, value, token))
+
+
+def access_to_jobs(place: str) -> JobAccess:
+    """That of a broker of this process, for a backend in TASKS or a shard; "": for RTQ["REDIS"]."""
+    broker = get_broker(place)
+    of_tests: JobAccess | None = getattr(broker, "inspector", None)
+    return JobAccess(broker) if of_tests is None else of_tests
+
+
+def find(broker: Broker, job_id: str, queue: str | None) -> Steps[JobDetails]:
+    """All that is known of a job, in any queue; in the named one first. Raises JobNotFound."""
+    check_id(job_id)
+    names = yield from names_to_ask(broker, queue)
+    calls = [SCRIPTS["find_job"].call(broker.keys.of(name), (job_id,)) for name in names]
+    try:
+        return first_found(job_id, names, checked((yield calls)))
+    except JobNotFound:
+        if queue is None:
+            raise
+    return (yield from find(broker, job_id, None))
+
+
+def find_waiting(broker: Broker, job_id: str, queue: str) -> Steps[tuple[JobDetails, str]]:
+    """find(), and why the job waits, for people."""
+    for explain in parts("waiting_reason"):
+        found: tuple[JobDetails, str] = yield from explain(broker, job_id, queue)
+        return found
+    return (yield from find(broker, job_id, queue)), ""
+
+
+def wait(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+    """Block until a job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
+    check_id(job_id)
+    until = None if timeout is None else time.monotonic() + timeout
+    while True:
+        query = SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,))
+        reply = wait_for_end(broker, queue, job_id, _left(until), query)
+        details = read_found(job_id, queue, reply) if reply else None
+        if details or not reply:
+            return details
+        queue = broker.redis.run(find(broker, job_id, None)).queue
+
+
+async def await_job(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+    """wait() for coroutines."""
+    check_id(job_id)
+    until = None if timeout is None else time.monotonic() + timeout
+    while True:
+        query = SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,))
+        reply = await await_end(broker, queue, job_id, _left(until), query)
+        details = read_found(job_id, queue, reply) if reply else None
+        if details or not reply:
+            return details
+        queue = (await broker.async_redis.run(find(broker, job_id, None))).queue
+
+
+def _left(until: float | None) -> float | None:
+    return None if until is None else until - time.monotonic()
+
+
+def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -> Steps[tuple[CancelAnswer, str]]:
+    """Cancel a job, or ask it to stop. Returns the queue, too, if the job was cancelled now.
+
+    Raises JobNotFound and WrongState.
+    """
+    check_id(job_id)
+    has_finished = False
+    for name in (yield from names_to_ask(broker, queue)):
+        call = cancel_call(broker.keys.of(name), broker.config, job_id, "terminate" if terminate else "ask")
+        ((word, worker),) = checked((yield [call]))
+        answer = word.decode()
+        if answer == "asked":
+            yield from wake_supervisor_of(broker.keys, worker.decode())  # it need not wait for its next heartbeat
+            return CancelAnswer.ASKED, ""
+        if answer in ("cancelled", "already"):
+            return CancelAnswer.CANCELLED, name if answer == "cancelled" else ""
+        if answer == "dead":
+            raise WrongState(job_id, NOT_CANCELLED[answer])
+        has_finished = has_finished or answer == "finished"  # or it was requeued in one of the other queues
+    place = queue and (yield from other_place(broker, job_id, queue))
+    if place:
+        return (yield from cancel(broker, job_id, place, terminate=terminate))
+    raise WrongState(job_id, NOT_CANCELLED["finished"]) if has_finished else JobNotFound(job_id)
+
+
+def _send_event(
+    broker: Broker, job_id: str, queue: str | None, event: str, value: Any, token: str | None
+) -> Steps[None]:
+    (send,) = parts("send_event")
+    yield from send(broker, job_id, queue, event, value, token)
+
+
+def other_place(broker: Broker, job_id: str, queue: str) -> Steps[str]:
+    """The other queue in which a job is; "" if there is none."""
+    try:
+        place = (yield from find(broker, job_id, None)).queue
+    except JobNotFound:
+        return ""
+    return "" if place == queue else place
+
+
+def first_found(job_id: str, queues: Sequence[str], replies: Sequence[Any]) -> JobDetails:
+    """The job, from the replies of the script `find_job` for these queues. Raises JobNotFound."""
+    for queue, reply in zip(queues, replies, strict=True):
+        details = read_found(job_id, queue, reply)
+        if details:
+            return details
+    raise JobNotFound(job_id)
+
+
+def check_id(job_id: Any) -> None:
+    """Raises JobNotFound for what is no text, and for half a surrogate pair, which Redis cannot store."""
+    if not isinstance(job_id, str):
+        raise JobNotFound(job_id)
+    try:
+        job_id.encode()
+    except UnicodeEncodeError as error:
+        raise JobNotFound(job_id) from error
+
+
+def names_to_ask(broker: Broker, queue: str | None) -> Steps[list[str]]:
+    """The named queue, or all."""
+    if queue is not None:
+        return [queue]
+    (names,) = checked((yield [("SMEMBERS", broker.keys.queues)]))
+    return read_queue_names(names)
