@@ -26,6 +26,14 @@ EXTENSIONS: list[Extension] = [
         check_batch="django_rtq.workflows.batches.declared.check_batch",
         gatherer="django_rtq.workflows.batches.gathering.CallGatherer",
     ),
+    Extension(  # scale
+        check_shards="django_rtq.scale.shard_options.check_limits",
+        router="django_rtq.scale.placement.router",
+        sentinels="django_rtq.scale.settings.behind_sentinels",
+        servers="django_rtq.scale.settings.from_servers",
+        shards_broker="django_rtq.scale.sharded.AllShardsBroker",
+        supervisors="django_rtq.scale.supervisors.run_in_each",
+    ),
     Extension(at_start="django_rtq.models.copy_schedules"),
     Extension(  # console
         check_incidents="django_rtq.console.incident_options.check_incidents",

@@ -23,6 +23,7 @@ class Extension:
     called_together: str = ""  # (runs, Config) -> the jobs of one call of a task with `batch`, and what became of each
     check_batch: str = ""  # (Task) -> None: raises InvalidTask for what does not fit the option `batch`
     check_incidents: str = ""  # (value of RTQ["INCIDENTS"]) -> None: raises ConfigurationError
+    check_shards: str = ""  # (RTQ["SHARDS"], RTQ["QUEUES"]) -> None: raises ConfigurationError
     chores: str = ""  # (Broker, queues) -> list[Chore] of core/worker/supervisor/heartbeat.py
     email_check: str = ""  # () -> None: raises what is wrong with RTQ["EMAIL"]
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
@@ -35,12 +36,17 @@ class Extension:
     member_cancelled: str = ""  # (Broker, queue, id) -> None: a job of a workflow was cancelled
     outbox: str = ""  # Outbox of core/transactions/on_commit.py
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
+    router: str = ""  # Router of core/broker/task_backends.py: where jobs go, with RTQ["SHARDS"]
     run_part: str = ""  # () -> RunPart of core/worker/process/run.py
     send_event: str = ""  # (Broker, id, queue, event, value, token) -> Steps[str]: gives a job an event
+    sentinels: str = ""  # (ConnectionSettings, SentinelConnectionPool) -> ConnectionSettings
+    servers: str = ""  # (RTQ["REDIS"], RTQ["DB"], RTQ["PREFIX"]) -> ConnectionSettings: of a master that moves
     #: Adds commands behind the calls that settle jobs: (Broker, settlements by queue, calls, commands) -> None, or what
     #: takes all replies, and returns what follows: () -> whether jobs were enqueued.
     settling: str = ""
+    shards_broker: str = ""  # (Config, role, backend, find) -> Broker of producers, with RTQ["SHARDS"]
     stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
+    supervisors: str = ""  # (places, what runs one, health file) -> exit code of rtq_worker for several places
     waiting_reason: str = ""  # (Broker, id, queue) -> Steps[tuple[JobDetails, str]]: why a job waits
 
 

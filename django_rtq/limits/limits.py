@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command
-from django_rtq.core.broker.task_backends import shard_numbers, shard_of
-from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
 from django_rtq.core.jobs.job import clock_moment
 from django_rtq.core.validation import did_you_mean
@@ -130,22 +128,6 @@ class LimitEditor:
 
     def _is_paused(self, queue: str, client: str) -> Command:
         return ("HEXISTS", self._keys.of(queue).limits, f"paused:{client}")
-
-
-def share_of_queue(queue: str, limits: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """What one of several shards gets of limits of a whole queue, as of those in the settings. Raises ValueError."""
-    numbers, config = shard_numbers(), get_config()
-    if len(numbers) < 2 or config.queue(queue).shards:
-        return dict(limits)
-    from django_rtq.scale.shard_options import divided, undividable  # most projects have none
-
-    given = {name: value for name, value in limits.items() if value not in (None, "settings")}
-    if (name := undividable(given, len(numbers))) is not None:
-        raise ValueError(
-            f"{name} {limits[name]} cannot be divided among {len(numbers)} shards. Raise it, keep the queue in one "
-            f'shard with RTQ["QUEUES"][{queue!r}] = {{"shards": 1}}, or limit clients.'
-        )
-    return {**limits, **divided(given, numbers.index(shard_of(place) or 0), len(numbers))}
 
 
 def limits_text(known: Collection[str], limits: Mapping[str, Any]) -> str:

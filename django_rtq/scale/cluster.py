@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from redis.connection import AbstractConnection, Connection
-from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
+from redis.crc import key_slot
 from redis.exceptions import (
     AskError,
     AuthenticationError,
@@ -40,6 +40,7 @@ SHORT_PAUSE_SECONDS, LONG_PAUSE_SECONDS = 0.02, 0.1
 class ClusterSlot:
     """The slot of a key in a Cluster, and the addresses of some nodes."""
 
+    is_cluster: ClassVar = True
     addresses: tuple[Address, ...]
     key: bytes
     connection_class: type[AbstractConnection] = Connection
@@ -49,6 +50,10 @@ class ClusterSlot:
     def service(self) -> str:
         """The number of the slot."""
         return str(key_slot(self.key))
+
+    def url(self, addresses: str, scheme: str, db: int) -> str:
+        """The URL of the Cluster."""
+        return f"{scheme}+cluster://{addresses}"
 
     def new_master(self) -> Master:
         """Its master, which no connection has looked for yet."""
@@ -183,20 +188,3 @@ def _address(server: Any, asked: Address) -> Address:
         more = rest[1] if len(rest) > 1 else []
         host = dict(zip(more[::2], more[1::2], strict=False)).get(b"ip")
     return (host.decode() if host else asked[0]), int(port)
-
-
-def tag_of_shard(prefix: str, number: int, count: int) -> str:
-    """cluster_tag() of one of several shards. Each of the `count` equal parts of all slots has one of theirs.
-
-    Shard 0 has the tag of a project without shards; the next ones have slots in the parts behind its own, in turn.
-    The second number in a tag is the first one for which that is so.
-    """
-
-    def part_of(number: int, salt: int) -> int:
-        return key_slot(f"{prefix}.{number}.{salt}".encode()) * count // REDIS_CLUSTER_HASH_SLOTS
-
-    part = (part_of(0, 0) + number) % count
-    for salt in range(REDIS_CLUSTER_HASH_SLOTS * 64):
-        if part_of(number, salt) == part:
-            return f"{{{prefix}.{number}.{salt}}}"
-    raise AssertionError(f"no name of shard {number} lies in its slots")

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from redis.exceptions import RedisError
 from redis.sentinel import Sentinel
@@ -24,6 +24,7 @@ REFRESH_RETRY_SECONDS = 30.0
 class SentinelService:
     """A master that Sentinels monitor: their addresses, and its name."""
 
+    is_cluster: ClassVar = False
     addresses: tuple[Address, ...]  # of the Sentinels
     service: str
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)  # of redis.Redis
@@ -44,6 +45,10 @@ class SentinelService:
             sentinel_kwargs={**timeouts, **self.arguments, **ours},
             **forced,
         )
+
+    def url(self, addresses: str, scheme: str, db: int) -> str:
+        """The Sentinels, the name of the service, and the database."""
+        return f"sentinel://{addresses}/{self.service}/{db}"
 
     def new_master(self) -> Master:
         """Its master, which no connection has looked for yet."""

@@ -1,14 +1,8 @@
-"""Where jobs of a project with RTQ["SHARDS"] go, and the broker of producers, which finds the shard of each job (D146).
-
-A shard holds all queues, for a part of the clients: what one script does with queues, turns and limits stays one
-script. An id names the shard of its job for ever, so nothing is looked up.
-"""
+"""The broker of producers of a project with RTQ["SHARDS"], which finds the shard of each job."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 
 from django_rtq.core.broker.broker import Broker
@@ -16,120 +10,10 @@ from django_rtq.core.broker.enqueue_calls import AnyJob
 from django_rtq.core.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated
 from django_rtq.core.broker.redis.client import run_together
 from django_rtq.core.broker.redis.commands import Steps, raised
-from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_of, shard_pinned_in, shard_place
-from django_rtq.core.conf.config import Config, get_config
-from django_rtq.core.jobs.job import new_job_id, shard_in, with_shard
+from django_rtq.core.broker.task_backends import shard_place
+from django_rtq.core.conf.config import Config
+from django_rtq.core.jobs.job import shard_in
 from django_rtq.exceptions import BrokerError
-
-NewId = Callable[..., str]  # of the client of a job, and the digest of a unique one
-
-# -- where jobs go
-
-
-def new_ids(backend: str, queue: str) -> NewId | None:
-    """What makes ids that name the shards of jobs. None: no shards, or the backend has a Redis of its own."""
-    pinned = shard_pinned_in(backend) if backend else None
-    if pinned is None and not has_shards(backend):
-        return None
-    return _new_ids(queue, pinned)
-
-
-@lru_cache(maxsize=1000)
-def _new_ids(queue: str, pinned: int | None) -> NewId:
-    """all_shards() forgets it with the settings."""
-    numbers = all_shards()
-
-    def new_id(client: str, digest: str = "") -> str:
-        shard = shard_of_client(queue, client) if pinned is None else pinned
-        if shard is not None:
-            return new_job_id(shard)
-        job_id = new_job_id()
-        return with_shard(job_id, _shard_without_client(digest, job_id, numbers))
-
-    return new_id
-
-
-def has_shards(backend: str) -> bool:
-    """Whether jobs of this backend go to shards: the backend has no Redis of its own."""
-    return bool(all_shards()) and not (backend and place_of(backend))
-
-
-def new_workflow_home(client: str, key: str) -> int:
-    """The shard of a new workflow: of its client, else of its key, else any."""
-    numbers = all_shards()
-    return shard_for(f"client {client}" if client else f"workflow {key or new_job_id()}", numbers) if numbers else 0
-
-
-def check_together(jobs: Sequence[AnyJob]) -> None:
-    """Raises ValueError if jobs that are to be stored together are in several shards."""
-    if len(shards := {shard_in(job.id) for job in jobs}) > 1:
-        raise ValueError(
-            f"delay_many(all_or_none=True) cannot store these jobs together: they belong to {len(shards)} shards, "
-            "which no script reaches at once. Call it once for each client: a client is in one shard."
-        )
-
-
-def all_shards() -> tuple[int, ...]:
-    """The numbers of the shards."""
-    config = get_config()
-    if _all.config is not config:
-        _all.config, _all.numbers = config, tuple(shard_numbers())
-        _new_ids.cache_clear()
-        shard_of_client.cache_clear()
-    return _all.numbers
-
-
-class _All:
-    """What all_shards() has found, and for which settings."""
-
-    config: Config | None = None
-    numbers: tuple[int, ...] = ()
-
-
-_all = _All()
-
-
-def shard_for_job(queue: str, client: str, digest: str, job_id: str, numbers: tuple[int, ...]) -> int:
-    """The shard of the queue, if it is in one; else of the client; without one of the digest of a unique job, or of
-    the id."""
-    shard = shard_of_client(queue, client)
-    return _shard_without_client(digest, job_id, numbers) if shard is None else shard
-
-
-def _shard_without_client(digest: str, job_id: str, numbers: tuple[int, ...]) -> int:
-    if digest:
-        return shard_for(f"digest {digest}", numbers)
-    return numbers[int(job_id[-8:], 16) % len(numbers)]
-
-
-@lru_cache(maxsize=20_000)
-def shard_of_client(queue: str, client: str) -> int | None:
-    """Of the queue, if it is in one, else of the client; None without a client. all_shards() forgets it with the
-    settings."""
-    numbers = all_shards()
-    pinned = shard_of_queue(queue, numbers)
-    return shard_for(f"client {client}", numbers) if pinned is None and client else pinned
-
-
-def shard_of_queue(queue: str, numbers: tuple[int, ...]) -> int | None:
-    """The shard of a queue that is in one as a whole ("shards": 1); None: its clients are spread."""
-    options = get_config().queues.get(queue)
-    return shard_for(f"queue {queue}", numbers) if options and options.get("shards") else None
-
-
-def is_elsewhere(queue: str, place: str) -> bool:
-    """Whether a queue as a whole is in another shard than this place."""
-    numbers = all_shards()
-    pinned = None if not numbers or shard_of(place) is None else shard_of_queue(queue, numbers)
-    return pinned is not None and pinned != shard_of(place)
-
-
-def shard_for(name: str, numbers: tuple[int, ...]) -> int:
-    """The shard of a name by rendezvous hashing: it changes for one name in n when shard n is added.
-
-    Never change it: it would misplace jobs.
-    """
-    return max(numbers, key=lambda number: blake2b(f"{number} {name}".encode(), digest_size=8).digest())
 
 
 class AllShardsBroker(Broker):

@@ -31,13 +31,13 @@ from django_rtq.core.tasks.enqueuing import (
     checked_calls,
     is_in_transaction,
     pauses,
-    sharded,
 )
 from django_rtq.core.tasks.task import CalledWorkflow, Task, send_through_middleware, uses_middleware
 from django_rtq.core.transactions.on_commit import has_transaction
 from django_rtq.core.transactions.rules import OnCommit, outbox_database
 from django_rtq.databases.outbox import delete_or_log, store_text
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
+from django_rtq.scale import placement
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.results import StepResults, references_in
@@ -280,7 +280,7 @@ class StepCollector(After):
         if self._backend not in (None, task.backend):
             raise InvalidWorkflow(self.id, f"has tasks of several Redis servers, {task.name} among them.")
         self._backend = task.backend
-        self._has_shards = get_config().shards is not None and sharded().has_shards(task.backend)
+        self._has_shards = get_config().shards is not None and placement.has_shards(task.backend)
 
     def _client_of(self, task: Task[Any, Any], job: NewJob) -> str:
         """The client of a job, which is where delay() would send it, so that limits hold, and where its workflow is.
@@ -288,7 +288,7 @@ class StepCollector(After):
         The first job that has to be in some shard decides that, unless it is settled. Raises InvalidWorkflow.
         """
         client = job.client or self._client
-        shard = sharded().shard_of_client(task.queue, client) if self._has_shards else None
+        shard = placement.shard_of_client(task.queue, client) if self._has_shards else None
         if shard is None:
             return client
         if shard != shard_in(self._id):
@@ -363,7 +363,7 @@ class WorkflowBuilder(StepCollector):
         DATABASE.checked(f"workflow {name}: on_commit", on_commit, InvalidTask)
         owner = client_name(f"workflow {name}: client", client) if client is not None else ""
         has_shards = get_config().shards is not None
-        workflow_id = new_workflow_id(sharded().new_workflow_home(owner, self._unique_key) if has_shards else 0)
+        workflow_id = new_workflow_id(placement.new_workflow_home(owner, self._unique_key) if has_shards else 0)
         super().__init__(workflow_id, workflow_id, client=owner, headers=headers)
         self._is_settled = bool(self.key and not owner)
         self._on_commit, self._on_dead = on_commit, on_dead

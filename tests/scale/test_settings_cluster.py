@@ -27,7 +27,7 @@ ADDRESSES = (("10.0.0.1", 6379), ("::1", 7001))
 )
 def test_credentials_and_tls_reach_all_nodes(source):
     connection_settings = settings_of(source)
-    slot = connection_settings.cluster
+    slot = connection_settings.service
 
     with reader_of(connection_settings) as reader:
         assert isinstance(reader, SentinelManagedSSLConnection)
@@ -41,7 +41,7 @@ def test_credentials_and_tls_reach_all_nodes(source):
 def test_without_tls_the_connections_are_plain():
     connection_settings = settings_of("redis+cluster://10.0.0.1:6379/")
 
-    assert connection_settings.cluster.connection_class is Connection
+    assert connection_settings.service.connection_class is Connection
     assert str(connection_settings) == "redis+cluster://10.0.0.1:6379"
 
 
@@ -97,7 +97,7 @@ def master(monkeypatch):
         return reply
 
     monkeypatch.setattr(SlotMaster, "_ask", ask)
-    master = settings_of({"cluster": ["a:1", "b:2"]}).cluster.new_master()
+    master = settings_of({"cluster": ["a:1", "b:2"]}).service.new_master()
     master.replies = replies
     return master
 

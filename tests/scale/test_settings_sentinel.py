@@ -121,7 +121,7 @@ def test_credentials_and_tls_reach_the_master_and_the_sentinels():
     with reader_of(connection_settings) as reader:
         assert isinstance(reader, SentinelManagedSSLConnection)
         assert (reader.username, reader.password, reader.ca_certs) == ("alice", "hunter2", "/ca.pem")
-    asked = connection_settings.sentinel.manager().sentinels[0].connection_pool.make_connection()
+    asked = connection_settings.service.manager().sentinels[0].connection_pool.make_connection()
     assert isinstance(asked, SSLConnection)
     assert (asked.password, asked.ca_certs, asked.protocol) == ("hunter3", "/ca2.pem", 2)
     assert asked.retry._retries == 0
@@ -139,7 +139,7 @@ def test_a_sentinel_alias_keeps_the_credentials_of_both_and_no_time_outs(sentine
     with reader_of(connection_settings) as reader:
         assert isinstance(reader, SentinelManagedSSLConnection)
         assert (reader.password, reader.ca_certs) == ("hunter2", "/ca.pem")
-    asked = connection_settings.sentinel.manager().sentinels[0].connection_pool.make_connection()
+    asked = connection_settings.service.manager().sentinels[0].connection_pool.make_connection()
     assert (asked.password, asked.socket_timeout) == ("hunter3", 2)
 
 
@@ -147,7 +147,7 @@ def test_sentinels_listen_to_a_time_out_of_theirs():
     connection_settings = settings_of(
         {"sentinels": [("one", 1)], "service": "s", "sentinel_kwargs": {"socket_timeout": 0.5}}
     )
-    asked = connection_settings.sentinel.manager().sentinels[0].connection_pool.make_connection()
+    asked = connection_settings.service.manager().sentinels[0].connection_pool.make_connection()
 
     assert (asked.socket_timeout, asked.socket_connect_timeout) == (0.5, 2)
 
@@ -217,7 +217,7 @@ def test_while_no_sentinel_answers_the_connections_stay(broker_behind_sentinel, 
     def nobody(service):
         raise MasterNotFoundError("nobody answers")
 
-    master = master_of(broker_behind_sentinel.connection_settings.sentinel)
+    master = master_of(broker_behind_sentinel.connection_settings.service)
     monkeypatch.setattr(master.manager, "discover_master", nobody)
 
     assert client.execute_one(("CLIENT", "ID")) == before

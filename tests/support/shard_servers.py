@@ -9,18 +9,17 @@ from typing import Any
 
 from django.test import override_settings
 
-from django_rtq.core.broker import task_backends
 from django_rtq.core.conf.config import Config, get_config
+from django_rtq.scale.placement import Placement, config_of
 from django_rtq.scale.shard_options import share_of
 
-_config_of_shard = task_backends._config_of_shard
 _urls: list[str] = []
 
 
 def put_on(urls: Sequence[str]) -> None:
     """Take these servers from now on; none: where shards are otherwise."""
     _urls[:] = urls
-    task_backends._config_of_shard = _on_server if urls else _config_of_shard
+    Placement.config_of = staticmethod(_on_server if urls else config_of)
 
 
 def _on_server(number: int) -> Config:

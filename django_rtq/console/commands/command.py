@@ -18,7 +18,7 @@ from django_rtq.console.commands.prompts import NotHere, client_argument, positi
 from django_rtq.core.broker.task_backends import place_of_job, shard_of, shard_place
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, RTQCommand
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.scale.sharded import all_shards, shard_for_job
+from django_rtq.scale.placement import shard_of_client
 
 NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
 
@@ -114,8 +114,8 @@ def _places_of_clients(options: Options) -> list[str]:
     clients = [named] if isinstance(named, str) else named
     if not clients:
         return []
-    queue, numbers = options.get("queue") or "", all_shards()
-    return [shard_place(shard_for_job(queue, client, "", "", numbers)) for client in clients if client]
+    queue = options.get("queue") or ""
+    return [shard_place(shard_of_client(queue, client) or 0) for client in clients if client]
 
 
 def _place_of(job_id: str) -> str:

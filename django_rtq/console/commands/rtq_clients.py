@@ -24,7 +24,8 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.places import viewed_backend
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
-from django_rtq.limits.limits import Limit, Limits, limits_text, share_of_queue
+from django_rtq.limits.limits import Limit, Limits, limits_text
+from django_rtq.scale.shard_options import share_of_queue
 
 COLUMNS = [
     *(Column("CLIENT"), Column("QUEUED", right=True), Column("RUNNING", right=True), Column("MAX", right=True)),

@@ -24,12 +24,12 @@ from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.task_backends import queues_of_settings
-from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import record as stored
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import JobDetails, read_found
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.scale.placement import is_elsewhere
 from django_rtq.workflows import workflow_store
 
 LATEST = 10**15  # a moment after any death, in ms
@@ -107,25 +107,16 @@ def _requeue_calls(broker: Broker, queue: str, job_ids: Sequence[str], how: How)
 def targets_in(places: Sequence[str]) -> set[str]:
     """The queues in which dead letters of these places can be requeued."""
     names = set[str]().union(*map(queues_of_settings, places))
-    return {name for name in names if not any(_is_in_another_shard(name, place) for place in places)}
+    return {name for name in names if not any(is_elsewhere(name, place) for place in places)}
 
 
 def check_target(target: str, places: Sequence[str]) -> None:
     """Raises ValueError, in words, for a queue that is not one of targets_in()."""
     if target in targets_in(places):
         return
-    if any(_is_in_another_shard(target, place) for place in places):
+    if any(is_elsewhere(target, place) for place in places):
         raise ValueError(f"Queue {target} as a whole is in another shard: jobs cannot be requeued there.")
     raise ValueError(f'Queue {target} is not one of the settings. Name it in RTQ["QUEUES"].')
-
-
-def _is_in_another_shard(queue: str, place: str) -> bool:
-    """Whether a queue as a whole is in another shard than this place, so that no job can go there."""
-    if get_config().shards is None:
-        return False
-    from django_rtq.scale.sharded import is_elsewhere  # most projects have none
-
-    return is_elsewhere(queue, place)
 
 
 def _teller(signal: Signal) -> Callable[[type, str, list[str], How], object]:

@@ -53,7 +53,8 @@ from django_rtq.core.broker.task_backends import (
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.exceptions import BrokerError, RTQError, TooManyPausedTasks
-from django_rtq.limits.limits import LimitEditor, QueueLimits, share_of_queue
+from django_rtq.limits.limits import LimitEditor, QueueLimits
+from django_rtq.scale.shard_options import share_of_queue
 
 T = TypeVar("T")
 Page = Callable[[Inspector, str], JobPage]  # the page of a shard behind a cursor

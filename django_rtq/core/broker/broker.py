@@ -81,7 +81,7 @@ class Broker:
             read_all()  # an upgrade may replace the files while this process runs
         self.config = config
         self.redis = RedisClient(self.connection_settings.command_pool(role=role))
-        self.keys = Keys(config.prefix, in_cluster=self.connection_settings.cluster is not None)
+        self.keys = Keys(config.prefix, in_cluster=self.connection_settings.is_in_cluster)
         self._registered_queues: set[str] = set()
         self._plain_queues: set[str] = set()  # those of them that were not seen to have max_waiting
         self._replicas: Replicas | None = None

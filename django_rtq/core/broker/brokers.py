@@ -59,9 +59,8 @@ def broker_class(place: str, role: str) -> Callable[..., Broker]:
 
     if place or role != "client" or not shard_numbers():
         return Broker
-    from django_rtq.scale.sharded import AllShardsBroker
-
-    return partial(AllShardsBroker, find=broker_of)
+    (shards_broker,) = parts("shards_broker")
+    return partial(shards_broker, find=broker_of)
 
 
 def forget_brokers(places: Collection[str] | None = None) -> None:

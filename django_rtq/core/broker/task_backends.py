@@ -6,12 +6,11 @@ RTQ["REDIS"] without shards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
@@ -24,6 +23,7 @@ from django_rtq.core.conf.config import (
     is_ours,
     task_backends,
 )
+from django_rtq.core.extension import parts
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError
@@ -147,6 +147,30 @@ def shard_numbers() -> list[int]:
     return list(range(shards))
 
 
+class Router(Protocol):
+    """Where jobs go with RTQ["SHARDS"]."""
+
+    def config_of(self, number: int) -> Config:
+        """The settings with the place of a shard, and its share of the limits of queues."""
+
+    def new_ids(self, backend: str, queue: str) -> Callable[..., str] | None:
+        """What makes ids that name the shards of jobs, of a client and a digest. None: the jobs go to no shard."""
+
+    def check_together(self, job_ids: Iterable[str]) -> None:
+        """Raises ValueError if these jobs cannot be stored together."""
+
+    def shard_of_client(self, queue: str, client: str) -> int | None:
+        """The shard of a client's jobs; None without a client, if they may be in any."""
+
+    def shard_of_schedule(self, queue: str, client: str, name: str) -> int:
+        """The shard of a schedule's jobs."""
+
+
+def router() -> Router:
+    """That of the app that knows of shards."""
+    return cast(Router, parts("router")[0])
+
+
 def place_of_job(backend: str, job_id: str) -> str:
     """Where a job, or a workflow, of a backend is: the place of the backend, or of the shard that the id names."""
     if get_config().shards is None or place_of(backend):
@@ -209,7 +233,7 @@ def _read(backend: str) -> tuple[Config, ConnectionSettings]:
             config = config_of_backend(options)
         else:
             number = shard_of(backend) if shard_numbers() else None
-            config = get_config() if number is None else _config_of_shard(number)
+            config = get_config() if number is None else router().config_of(number)
         return config, read_connection_settings(config)
     except ConfigurationError as error:
         raise ConfigurationError(in_settings(str(error), backend)) from error
@@ -218,20 +242,6 @@ def _read(backend: str) -> tuple[Config, ConnectionSettings]:
 def in_settings(text: str, backend: str) -> str:
     """What is said of RTQ["REDIS"], said of the setting that takes its place for a backend."""
     return text.replace('RTQ["', f'TASKS[{backend!r}]["OPTIONS"]["') if _own_options(backend) else text
-
-
-def _config_of_shard(number: int) -> Config:
-    """The settings with the place of a shard, and its share of the limits of queues."""
-    from django_rtq.scale.shard_options import share_of
-
-    config = get_config()
-    assert config.shards is not None
-    queues = share_of(config.queues, number, config.shards)
-    if not number:
-        return replace(config, queues=queues)
-    from django_rtq.scale.cluster import tag_of_shard
-
-    return replace(config, queues=queues, prefix=tag_of_shard(config.prefix, number, config.shards))
 
 
 def _address(backend: str) -> tuple[str, str]:

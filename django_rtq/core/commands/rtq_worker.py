@@ -16,6 +16,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from django_rtq.core.commands.command import QUEUES, Options, RTQCommand, seconds_from
+from django_rtq.core.extension import parts
 
 MOST_SLOTS = 10_000
 RELOAD = "--reload"
@@ -96,14 +97,15 @@ class Command(RTQCommand):
         if len(places := self.places(options)) == 1:
             return self._run({**options, "backend": places[0]})
         from django_rtq.core.commands.worker_setup import queue_names
-        from django_rtq.scale.supervisors import run_in_each
 
         queue_names(options["queues"], places[0])  # wrong ones are told once, and not by each process
-        return run_in_each(
+        (run_in_each,) = parts("supervisors")
+        code: int = run_in_each(
             places,
             lambda place, health_file: self._run({**options, "backend": place, "health_file": health_file}),
             health_file=options["health_file"],
         )
+        return code
 
     def _run(self, options: dict[str, Any]) -> int:
         from django_rtq.core.broker.brokers import open_broker

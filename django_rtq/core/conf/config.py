@@ -275,9 +275,8 @@ def read_config(options: Any, *, debug: bool) -> Config:
     config = Config(**values)
     _check_relations(config)
     if config.shards is not None:
-        from django_rtq.scale.shard_options import check_limits  # most projects have none
-
-        check_limits(config.shards, config.queues)
+        for check_shards in parts("check_shards"):
+            check_shards(config.shards, config.queues)
     return config
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from django_rtq.core import signals
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import is_refusal, queue_full
-from django_rtq.core.broker.task_backends import is_in, place_of, places, shard_of, shard_place
+from django_rtq.core.broker.task_backends import is_in, place_of, places, router, shard_numbers, shard_of, shard_place
 from django_rtq.core.conf.config import Config, get_config, task_backends
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import with_shard
@@ -59,17 +59,10 @@ class ScheduledTask:
     def place(self) -> str:
         """Where its jobs go: the Redis of its backend, or the shard of its client, else of its name."""
         place = place_of(self.task.backend)
-        if place or get_config().shards is None:
+        if place or not shard_numbers():
             return place
-        from django_rtq.scale.sharded import all_shards, shard_for, shard_of_queue
-
         client = new_job(self.task, self.schedule.args, dict(self.schedule.kwargs)).client
-        numbers = all_shards()
-        if not numbers:
-            return ""
-        pinned = shard_of_queue(self.task.queue, numbers)
-        name = f"client {client}" if client else f"schedule {self.name}"
-        return shard_place(shard_for(name, numbers) if pinned is None else pinned)
+        return shard_place(router().shard_of_schedule(self.task.queue, client, self.name))
 
     def fire(self, broker: Broker, slot_ms: int) -> str:
         """Enqueue the job of a slot. Returns the answer of Broker.fire; raises what delay() raises."""

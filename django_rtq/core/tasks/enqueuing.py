@@ -7,7 +7,7 @@ import reprlib
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from asgiref.sync import sync_to_async
@@ -16,6 +16,7 @@ from django.db import connections
 from django_rtq.core import signals
 from django_rtq.core.broker.brokers import broker_of
 from django_rtq.core.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated, is_refusal, queue_full
+from django_rtq.core.broker.task_backends import router
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.tasks.calls import CalledTask, new_job
@@ -262,19 +263,11 @@ def _new_jobs(task: EnqueuedTask, queue: str, calls: Iterable[Arguments], all_or
     make = new_job if task.uniqueness is None else new_unique_job
     if get_config().shards is None:
         return [make(task, args, kwargs) for args, kwargs in calls]
-    new_id = sharded().new_ids(task.backend, queue)
+    new_id = router().new_ids(task.backend, queue)
     jobs = [make(task, args, kwargs, new_id) for args, kwargs in calls]
     if all_or_none:
-        sharded().check_together(jobs)
+        router().check_together(job.id for job in jobs)
     return jobs
-
-
-@cache
-def sharded() -> Any:
-    """With it comes redis-py. An import in each call would take longer than to find the shard of a job."""
-    from django_rtq.scale import sharded
-
-    return sharded
 
 
 def new_unique_job(

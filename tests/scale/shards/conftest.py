@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.core.broker.brokers import close_brokers
 from django_rtq.core.broker.redis.client import RedisClient
-from django_rtq.scale.sharded import shard_for
+from django_rtq.scale.placement import shard_for
 from testproject.redis_server import PrivateRedis
 from tests.core.worker.conftest import databases_of_the_session, journal  # noqa: F401
 from tests.support.redis_server import LEASE_SECONDS, Redis

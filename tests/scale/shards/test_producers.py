@@ -27,8 +27,8 @@ from django_rtq.core.broker.task_backends import config_of, shard_place
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import made_at, new_job_id, shard_in, with_shard
 from django_rtq.core.tasks.calls import new_job
-from django_rtq.scale import sharded
-from django_rtq.scale.sharded import new_ids
+from django_rtq.scale import placement
+from django_rtq.scale.placement import new_ids
 from django_rtq.testing import captured, drain
 from tests.app import django_tasks, tasks
 from tests.scale.shards.conftest import client_of, waiting
@@ -64,7 +64,7 @@ def shards_of_jobs(queue):
 
 def test_where_a_job_goes_never_changes_but_with_the_settings(monkeypatch):
     ids = cycle(f"{number:012x}70008{number * 7919:015x}" for number in range(len(JOBS)))
-    monkeypatch.setattr(sharded, "new_job_id", lambda shard=0: with_shard(next(ids), shard))
+    monkeypatch.setattr(placement, "new_job_id", lambda shard=0: with_shard(next(ids), shard))
 
     for _ in range(2):
         for count, (places, ledger) in PLACES.items():

@@ -13,7 +13,7 @@ from django_rtq.core.scheduler.registry import schedules_in, sync_rows
 from django_rtq.core.tasks import registry
 from django_rtq.databases.outbox import outbox_rows
 from django_rtq.databases.relay import relay
-from django_rtq.scale.sharded import shard_for, shard_of_queue
+from django_rtq.scale.placement import shard_for, shard_of_queue
 from tests.app import tasks
 from tests.scale.shards.conftest import client_of, waiting
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE

@@ -15,7 +15,7 @@ from django_rtq.core.jobs.job import shard_in
 from django_rtq.databases.outbox import outbox_rows
 from django_rtq.databases.relay import relay
 from django_rtq.exceptions import InvalidWorkflow
-from django_rtq.scale.sharded import shard_for
+from django_rtq.scale.placement import shard_for
 from tests.app import tasks
 from tests.app.workflow_steps import double, report
 from tests.console.admin.conftest import operator, person  # noqa: F401

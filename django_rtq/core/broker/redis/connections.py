@@ -6,20 +6,17 @@ import inspect
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from itertools import starmap
+from typing import Any, cast
 
 import redis
 from redis.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 
 from django_rtq.core.broker.redis.client import LEADS_TO_CLUSTER, InSettings
-from django_rtq.core.broker.redis.masters import MasterPool, no_retry
+from django_rtq.core.broker.redis.masters import MasterPool, Service, no_retry
 from django_rtq.exceptions import BrokerError, ConfigurationError
-from django_rtq.scale.sentinel import SentinelService
-
-if TYPE_CHECKING:
-    from django_rtq.scale.cluster import ClusterSlot
 
 OLDEST_SERVER = (6, 2)  # of Redis; Valkey began with 7.2
 #: Timeouts of commands and of connecting, unless RTQ sets others.
@@ -69,8 +66,7 @@ class ConnectionSettings:
     db: int = 0
     #: Host, credentials, TLS: arguments of the connection class that the project decides.
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
-    sentinel: SentinelService | None = None
-    cluster: ClusterSlot | None = None
+    service: Service | None = None  # whose master moves: behind Sentinels, or in a Cluster
     socket_timeout: float = COMMAND_SECONDS  # seconds until a command raises redis.TimeoutError
     connect_timeout: float = CONNECT_SECONDS
     in_settings: InSettings = field(default=str, repr=False, compare=False)
@@ -78,13 +74,12 @@ class ConnectionSettings:
     @property
     def reconnect_seconds(self) -> float:
         """How long a worker may wait between two tries to connect: a replica may be promoted meanwhile."""
-        return 5.0 if self.sentinel is None and self.cluster is None else 1.0
+        return 5.0 if self.service is None else 1.0
 
-    def of_node(self, host: str, port: int) -> ConnectionSettings:
-        """How to reach one node of the Cluster, and no other."""
-        assert self.cluster is not None
-        arguments = {**self.arguments, "host": host, "port": port}
-        return replace(self, connection_class=self.cluster.connection_class, arguments=arguments, cluster=None)
+    @property
+    def is_in_cluster(self) -> bool:
+        """Whether all keys have to lie in one slot."""
+        return self.service is not None and self.service.is_cluster
 
     def command_pool(self, *, role: str) -> redis.ConnectionPool:
         """A new pool for commands; the caller disconnects it. It never retries by itself."""
@@ -131,8 +126,7 @@ class ConnectionSettings:
         else:  # a Unix socket
             options.pop("socket_keepalive_options", None)
         arguments = {**self.arguments, **ours, **options}
-        service = self.sentinel or self.cluster
-        if service is None:
+        if self.service is None:
             is_unix = self.connection_class is UnixDomainSocketConnection
             return redis.ConnectionPool(
                 connection_class=_UnixConnection if is_unix else self.connection_class,
@@ -140,7 +134,7 @@ class ConnectionSettings:
                 **arguments,
             )
         return MasterPool(
-            service,
+            self.service,
             patience_seconds=self.socket_timeout,
             connection_class=self.connection_class,
             max_connections=MAX_CONNECTIONS,
@@ -148,15 +142,11 @@ class ConnectionSettings:
         )
 
     def __str__(self) -> str:
-        if self.cluster is not None:
-            scheme = "rediss" if issubclass(self.connection_class, SSLConnection) else "redis"
-            return f"{scheme}+cluster://{','.join(_address(host, port) for host, port in self.cluster.addresses)}"
-        if self.sentinel is not None:
-            sentinels = ",".join(_address(host, port) for host, port in self.sentinel.addresses)
-            return f"sentinel://{sentinels}/{self.sentinel.service}/{self.db}"
+        scheme = "rediss" if issubclass(self.connection_class, SSLConnection) else "redis"
+        if self.service is not None:
+            return self.service.url(",".join(starmap(_address, self.service.addresses)), scheme, self.db)
         if issubclass(self.connection_class, UnixDomainSocketConnection):
             return f"unix://{self.arguments.get('path', '')}?db={self.db}"
-        scheme = "rediss" if issubclass(self.connection_class, SSLConnection) else "redis"
         address = _address(self.arguments.get("host", "localhost"), self.arguments.get("port", 6379))
         return f"{scheme}://{address}/{self.db}"
 

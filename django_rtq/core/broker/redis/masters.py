@@ -33,8 +33,19 @@ class Service(Hashable, Protocol):
     """What has a master that moves."""
 
     @property
+    def is_cluster(self) -> bool:
+        """Whether the master has a slot of a Cluster, and no database."""
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """Some servers that know the master."""
+
+    @property
     def service(self) -> str:
         """Its name."""
+
+    def url(self, addresses: str, scheme: str, db: int) -> str:
+        """Where it is, without credentials."""
 
     def new_master(self) -> Master:
         """Its master, which no connection has looked for yet."""

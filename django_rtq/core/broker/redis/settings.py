@@ -11,11 +11,10 @@ No connection is opened here.
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import redis
@@ -24,30 +23,21 @@ from django.core.cache.backends.redis import RedisCache as NativeRedisCache
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 from redis.cluster import RedisCluster
-from redis.connection import Connection, SSLConnection, parse_url
+from redis.connection import Connection, parse_url
 from redis.exceptions import RedisClusterException, RedisError
-from redis.sentinel import (
-    SentinelConnectionPool,
-    SentinelManagedConnection,
-    SentinelManagedSSLConnection,
-)
+from redis.sentinel import SentinelConnectionPool
 
-from django_rtq.core.broker.keys import cluster_tag
 from django_rtq.core.broker.redis.connections import ConnectionSettings, argument_names, identity_arguments
 from django_rtq.core.conf.config import Config
-from django_rtq.core.validation import did_you_mean
+from django_rtq.core.extension import parts
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.scale.sentinel import SentinelService
 
-_SETTING = 'RTQ["REDIS"]'
+SETTING = 'RTQ["REDIS"]'
 _SCHEMES = ("redis://", "rediss://", "unix://")
 # Arguments of pools, not of connections. A URL that others use too may carry them.
 _POOL_ARGUMENTS = {"max_connections", "timeout"}
 _CLUSTER_SCHEMES = ("redis+cluster://", "rediss+cluster://")
-_CLUSTER_KEYS = ("cluster", "username", "password", "ssl")
-_NODE = re.compile(r"(?:\[([^]]+)\]|([^:\[\]\s]+)):(\d{1,5})")
 _UNREAD_CLUSTER = 'a Redis Cluster. Only addresses can be read from there: write {"cluster": ["host:port", …]} instead.'
-_SENTINEL_KEYS = ("sentinels", "service", "db", "username", "password", "ssl", "sentinel_kwargs")
 
 
 def read_connection_settings(config: Config) -> ConnectionSettings:
@@ -56,16 +46,14 @@ def read_connection_settings(config: Config) -> ConnectionSettings:
     db: Any = config.db
     if db is not None and (not isinstance(db, int) or isinstance(db, bool) or db < 0):
         raise ConfigurationError(f'RTQ["DB"] is {db!r}, but has to be the number of a database, 0 or more.')
-    if isinstance(source, Mapping):
-        is_cluster = "cluster" in source
-        connection_settings = _from_cluster(source, db, config.prefix) if is_cluster else _from_sentinels(source, db)
-    elif isinstance(source, str) and source.startswith(_CLUSTER_SCHEMES):
-        connection_settings = _from_cluster_url(source, db, config.prefix)
+    if isinstance(source, Mapping) or (isinstance(source, str) and source.startswith(_CLUSTER_SCHEMES)):
+        (from_servers,) = parts("servers")
+        connection_settings: ConnectionSettings = from_servers(source, db, config.prefix)
     elif isinstance(source, str) and source:
         connection_settings = _from_text(source, db)
     else:
         raise ConfigurationError(
-            f"{_SETTING} is of type {type(source).__name__}, or empty, but has to be a URL, an alias of "
+            f"{SETTING} is of type {type(source).__name__}, or empty, but has to be a URL, an alias of "
             "CACHES, a description of Sentinels or of a Cluster, or the dotted path of a factory."
         )
     _check_arguments(connection_settings)
@@ -74,14 +62,14 @@ def read_connection_settings(config: Config) -> ConnectionSettings:
 
 def _from_text(text: str, db: int | None) -> ConnectionSettings:
     if "://" in text:
-        return _from_url(text, db)
+        return from_url(text, db)
     if text in list(caches):
         return _from_alias(text, db)
     if "." in text and all(part.isidentifier() for part in text.split(".")):
         return _from_factory(text, db)
     shown = "a text with an @ in it" if "@" in text else repr(text)  # part of a URL may hold a password
     raise ConfigurationError(
-        f"{_SETTING} is {shown}, which is neither a URL, nor an alias of CACHES (there are: "
+        f"{SETTING} is {shown}, which is neither a URL, nor an alias of CACHES (there are: "
         f"{', '.join(caches)}), nor the dotted path of a factory."
     )
 
@@ -91,7 +79,7 @@ def _check_arguments(connection_settings: ConnectionSettings) -> None:
     try:
         connection_settings.blocking_connection(role="check", block_seconds=0)
     except (TypeError, ValueError, RedisError) as error:
-        raise ConfigurationError(f"{_SETTING}: redis-py cannot use {connection_settings}: {error}") from error
+        raise ConfigurationError(f"{SETTING}: redis-py cannot use {connection_settings}: {error}") from error
 
 
 def caches_in(connection_settings: ConnectionSettings) -> list[str]:
@@ -115,37 +103,38 @@ def _place(connection_settings: ConnectionSettings) -> str:
 # 1. A URL
 
 
-def _from_url(url: str, db: int | None) -> ConnectionSettings:
+def from_url(url: str, db: int | None) -> ConnectionSettings:
+    """How to reach the server of a URL. Raises ConfigurationError."""
     options = _parse_url(url)
     connection_class = options.pop("connection_class", Connection)
     url_db = options.pop("db", None)
     if url_db is None and not url.startswith("unix") and urlsplit(url).path.strip("/"):
         # redis-py would silently use database 0.
-        raise ConfigurationError(f"{_SETTING} is a URL whose path is not the number of a database.")
+        raise ConfigurationError(f"{SETTING} is a URL whose path is not the number of a database.")
     for name in options:
         if name not in argument_names(connection_class) | _POOL_ARGUMENTS:
             cure = "Write rediss:// for TLS." if name.startswith("ssl_") else "Take it out."
             raise ConfigurationError(
-                f"{_SETTING} is a URL with the argument {name!r}, which {connection_class.__name__} of "
+                f"{SETTING} is a URL with the argument {name!r}, which {connection_class.__name__} of "
                 f"redis-py does not know. {cure}"
             )
     return ConnectionSettings(
         connection_class=connection_class,
-        db=_first(db, url_db),
+        db=first_db(db, url_db),
         arguments=identity_arguments(connection_class, options),
     )
 
 
 def _parse_url(url: str) -> dict[str, Any]:
     if not url.startswith(_SCHEMES):
-        raise ConfigurationError(f"{_SETTING} is a URL, but does not start with {', '.join(_SCHEMES)}.")
+        raise ConfigurationError(f"{SETTING} is a URL, but does not start with {', '.join(_SCHEMES)}.")
     try:
         return dict(parse_url(url))  # type: ignore[no-untyped-call]
     except ValueError as error:
         # What does not parse as a port is most often part of a password, which must not be logged.
         reason = str(error) if str(error).startswith("Invalid value for") else "its parts make no sense."
     raise ConfigurationError(
-        f"{_SETTING} is a URL that cannot be read: {reason} If the password holds one of : / ? # @, "
+        f"{SETTING} is a URL that cannot be read: {reason} If the password holds one of : / ? # @, "
         "write it as urllib.parse.quote(password, safe='') gives it."
     )
 
@@ -154,7 +143,7 @@ def _parse_url(url: str) -> dict[str, Any]:
 
 
 def _from_alias(alias: str, db: int | None) -> ConnectionSettings:
-    name = f"{_SETTING} is the alias {alias!r} of CACHES"
+    name = f"{SETTING} is the alias {alias!r} of CACHES"
     try:
         client = _client_of_cache(caches[alias])
     except RedisClusterException as error:
@@ -193,105 +182,11 @@ def _client_of_cache(cache: Any) -> Any:
     return None
 
 
-# 3. Sentinels
-
-
-def _from_sentinels(options: Mapping[str, Any], db: int | None) -> ConnectionSettings:
-    connection_class = SentinelManagedSSLConnection if options.get("ssl") else SentinelManagedConnection
-    _check_keys(options, _SENTINEL_KEYS)
-    service, own_db = options.get("service"), options.get("db", 0)
-    if not isinstance(service, str) or not service:
-        raise ConfigurationError(f'{_SETTING} needs a "service": the name of the master, like "mymaster".')
-    if not isinstance(own_db, int) or own_db < 0:
-        raise ConfigurationError(f'{_SETTING} has "db": {own_db!r}, which is not the number of a database.')
-    sentinel_kwargs = options.get("sentinel_kwargs") or {}
-    if not isinstance(sentinel_kwargs, Mapping):
-        raise ConfigurationError(f'{_SETTING} has "sentinel_kwargs" that are not a dictionary.')
-    return ConnectionSettings(
-        connection_class=connection_class,
-        db=_first(db, own_db),
-        arguments=identity_arguments(connection_class, options),
-        sentinel=SentinelService(
-            addresses=_addresses(options.get("sentinels")), service=service, arguments=dict(sentinel_kwargs)
-        ),
-    )
-
-
-def _addresses(sentinels: Any) -> tuple[tuple[str, int], ...]:
-    try:
-        addresses = tuple((str(host), int(port)) for host, port in sentinels)
-    except (TypeError, ValueError):
-        addresses = ()
-    if not addresses:
-        raise ConfigurationError(
-            f'{_SETTING} needs "sentinels": a list of pairs of host and port, like [("10.0.0.1", 26379)].'
-        )
-    return addresses
-
-
-def _check_keys(options: Mapping[str, Any], known: Sequence[str]) -> None:
-    tls = {name for name in argument_names(SentinelManagedSSLConnection) if name.startswith("ssl_")}
-    names = f" Known are: {', '.join(known)}, ssl_…."
-    for key in options:
-        if key not in tls.union(known):
-            meant = did_you_mean(str(key).lower(), tls.union(known), otherwise=names, quoted=True)
-            raise ConfigurationError(f"{_SETTING} has an unknown key {key!r}.{meant}")
-        if key in tls and not options.get("ssl"):
-            raise ConfigurationError(f'{_SETTING} has {key!r}, but TLS is off. Add "ssl": True.')
-
-
-# 3b. A Cluster
-
-
-def _from_cluster(options: Mapping[str, Any], db: int | None, prefix: str) -> ConnectionSettings:
-    from django_rtq.scale.cluster import ClusterSlot  # most projects have none
-
-    _check_keys(options, _CLUSTER_KEYS)
-    if db:
-        raise ConfigurationError(
-            f"{_SETTING} names database {db} of a Cluster, which has database 0 only. Take it out; projects that share "
-            'a Cluster need different values of RTQ["PREFIX"].'
-        )
-    connection_class = SentinelManagedSSLConnection if options.get("ssl") else SentinelManagedConnection
-    arguments = identity_arguments(connection_class, options)
-    return ConnectionSettings(
-        connection_class=connection_class,
-        arguments=arguments,
-        cluster=ClusterSlot(
-            addresses=_nodes(options["cluster"]),
-            key=cluster_tag(prefix).encode(),
-            connection_class=SSLConnection if options.get("ssl") else Connection,
-            arguments=arguments,
-        ),
-    )
-
-
-def _from_cluster_url(url: str, db: int | None, prefix: str) -> ConnectionSettings:
-    scheme, _, rest = url.partition("+cluster://")
-    place = re.split(r"[/?]", rest, maxsplit=1)[0]
-    credentials, at, nodes = place.rpartition("@")
-    first = nodes.partition(",")[0]
-    of_first = _from_url(f"{scheme}://{credentials}{at}{first}{rest[len(place) :]}", None)
-    options = {name: value for name, value in of_first.arguments.items() if name not in ("host", "port")}
-    options |= {"cluster": nodes.split(","), "ssl": scheme == "rediss"}
-    return _from_cluster(options, _first(db, of_first.db), prefix)
-
-
-def _nodes(nodes: Any) -> tuple[tuple[str, int], ...]:
-    texts = nodes if isinstance(nodes, Sequence) and not isinstance(nodes, str) else ()
-    found = [_NODE.fullmatch(node) if isinstance(node, str) else None for node in texts]
-    if not found or None in found:
-        raise ConfigurationError(
-            f'{_SETTING} needs "cluster": a list of some nodes as texts of host and port, like ["10.0.0.1:6379"].'
-        )
-    return tuple((match[1] or match[2], int(match[3])) for match in found if match)
-
-
 # 4. A factory
 
 
 def _from_factory(path: str, db: int | None) -> ConnectionSettings:
-    name = f'{_SETTING} is "{path}"'
+    name = f'{SETTING} is "{path}"'
     try:
         factory = import_string(path)
     except ImportError as error:
@@ -307,7 +202,7 @@ def _from_factory(path: str, db: int | None) -> ConnectionSettings:
     except Exception as error:
         raise ConfigurationError(f"{name}, which raised {type(error).__name__} when called.") from error
     connection_settings = _from_client(client, name)
-    return replace(connection_settings, db=_first(db, connection_settings.db))
+    return replace(connection_settings, db=first_db(db, connection_settings.db))
 
 
 # A client that the project made
@@ -328,35 +223,12 @@ def _from_client(client: Any, name: str) -> ConnectionSettings:
         db=int(pool.connection_kwargs.get("db") or 0),
         arguments=identity_arguments(pool.connection_class, pool.connection_kwargs),
     )
-    return (
-        _behind_sentinels(connection_settings, pool)
-        if isinstance(pool, SentinelConnectionPool)
-        else connection_settings
-    )
+    if not isinstance(pool, SentinelConnectionPool):
+        return connection_settings
+    (behind_sentinels,) = parts("sentinels")
+    return cast(ConnectionSettings, behind_sentinels(connection_settings, pool))
 
 
-def _behind_sentinels(connection_settings: ConnectionSettings, pool: SentinelConnectionPool) -> ConnectionSettings:
-    connection_class = connection_settings.connection_class
-    if not issubclass(connection_class, SentinelManagedConnection):
-        # django-redis makes this of rediss://service/0, and would use the name of the service as a host.
-        has_tls = issubclass(connection_class, SSLConnection)
-        connection_class = SentinelManagedSSLConnection if has_tls else SentinelManagedConnection
-    manager = pool.sentinel_manager
-    sentinels = [sentinel.connection_pool.connection_kwargs for sentinel in manager.sentinels]
-    arguments = manager.sentinel_kwargs.items()
-    return replace(
-        connection_settings,
-        connection_class=connection_class,
-        arguments={key: value for key, value in connection_settings.arguments.items() if key not in ("host", "port")},
-        sentinel=SentinelService(
-            addresses=tuple((options["host"], int(options["port"])) for options in sentinels),
-            service=pool.service_name,
-            arguments={key: value for key, value in arguments if not key.startswith(("socket_", "retry"))},
-            min_other_sentinels=manager.min_other_sentinels,
-            force_master_ip=getattr(manager, "_force_master_ip", None),
-        ),
-    )
-
-
-def _first(db: int | None, otherwise: int | None) -> int:
+def first_db(db: int | None, otherwise: int | None) -> int:
+    """RTQ["DB"], if it is set."""
     return db if db is not None else otherwise or 0

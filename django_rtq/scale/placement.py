@@ -1,0 +1,147 @@
+"""Where jobs of a project with RTQ["SHARDS"] go (D146).
+
+A shard holds all queues, for a part of the clients: what one script does with queues, turns and limits stays one
+script. An id names the shard of its job for ever, so nothing is looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import blake2b
+
+from django_rtq.core.broker.task_backends import Router, place_of, shard_numbers, shard_of, shard_pinned_in
+from django_rtq.core.conf.config import Config, get_config
+from django_rtq.core.jobs.job import new_job_id, shard_in, with_shard
+from django_rtq.scale.shard_options import share_of, tag_of_shard
+
+NewId = Callable[..., str]  # of the client of a job, and the digest of a unique one
+
+
+def new_ids(backend: str, queue: str) -> NewId | None:
+    """What makes ids that name the shards of jobs. None: no shards, or the backend has a Redis of its own."""
+    pinned = shard_pinned_in(backend) if backend else None
+    if pinned is None and not has_shards(backend):
+        return None
+    return _new_ids(queue, pinned)
+
+
+@lru_cache(maxsize=1000)
+def _new_ids(queue: str, pinned: int | None) -> NewId:
+    """all_shards() forgets it with the settings."""
+    numbers = all_shards()
+
+    def new_id(client: str, digest: str = "") -> str:
+        shard = shard_of_client(queue, client) if pinned is None else pinned
+        if shard is not None:
+            return new_job_id(shard)
+        job_id = new_job_id()
+        return with_shard(job_id, _shard_without_client(digest, job_id, numbers))
+
+    return new_id
+
+
+def has_shards(backend: str) -> bool:
+    """Whether jobs of this backend go to shards: the backend has no Redis of its own."""
+    return bool(all_shards()) and not (backend and place_of(backend))
+
+
+def new_workflow_home(client: str, key: str) -> int:
+    """The shard of a new workflow: of its client, else of its key, else any."""
+    numbers = all_shards()
+    return shard_for(f"client {client}" if client else f"workflow {key or new_job_id()}", numbers) if numbers else 0
+
+
+def check_together(job_ids: Iterable[str]) -> None:
+    """Raises ValueError if jobs that are to be stored together are in several shards."""
+    if len(shards := set(map(shard_in, job_ids))) > 1:
+        raise ValueError(
+            f"delay_many(all_or_none=True) cannot store these jobs together: they belong to {len(shards)} shards, "
+            "which no script reaches at once. Call it once for each client: a client is in one shard."
+        )
+
+
+def all_shards() -> tuple[int, ...]:
+    """The numbers of the shards."""
+    config = get_config()
+    if _all.config is not config:
+        _all.config, _all.numbers = config, tuple(shard_numbers())
+        _new_ids.cache_clear()
+        shard_of_client.cache_clear()
+    return _all.numbers
+
+
+class _All:
+    """What all_shards() has found, and for which settings."""
+
+    config: Config | None = None
+    numbers: tuple[int, ...] = ()
+
+
+_all = _All()
+
+
+def _shard_without_client(digest: str, job_id: str, numbers: tuple[int, ...]) -> int:
+    if digest:
+        return shard_for(f"digest {digest}", numbers)
+    return numbers[int(job_id[-8:], 16) % len(numbers)]
+
+
+@lru_cache(maxsize=20_000)
+def shard_of_client(queue: str, client: str) -> int | None:
+    """Of the queue, if it is in one, else of the client; None without a client. all_shards() forgets it with the
+    settings."""
+    numbers = all_shards()
+    pinned = shard_of_queue(queue, numbers)
+    return shard_for(f"client {client}", numbers) if pinned is None and client else pinned
+
+
+def shard_of_queue(queue: str, numbers: tuple[int, ...]) -> int | None:
+    """The shard of a queue that is in one as a whole ("shards": 1); None: its clients are spread."""
+    options = get_config().queues.get(queue)
+    return shard_for(f"queue {queue}", numbers) if options and options.get("shards") else None
+
+
+def shard_of_schedule(queue: str, client: str, name: str) -> int:
+    """Of the queue, if it is in one, else of the client, else of the name of the schedule."""
+    shard = shard_of_client(queue, client)
+    return shard_for(f"schedule {name}", all_shards()) if shard is None else shard
+
+
+def is_elsewhere(queue: str, place: str) -> bool:
+    """Whether a queue as a whole is in another shard than this place."""
+    numbers = all_shards()
+    pinned = None if not numbers or shard_of(place) is None else shard_of_queue(queue, numbers)
+    return pinned is not None and pinned != shard_of(place)
+
+
+def shard_for(name: str, numbers: tuple[int, ...]) -> int:
+    """The shard of a name by rendezvous hashing: it changes for one name in n when shard n is added.
+
+    Never change it: it would misplace jobs.
+    """
+    return max(numbers, key=lambda number: blake2b(f"{number} {name}".encode(), digest_size=8).digest())
+
+
+def config_of(number: int) -> Config:
+    """The settings with the place of a shard, and its share of the limits of queues."""
+    config = get_config()
+    assert config.shards is not None
+    queues = share_of(config.queues, number, config.shards)
+    if not number:
+        return replace(config, queues=queues)
+    return replace(config, queues=queues, prefix=tag_of_shard(config.prefix, number, config.shards))
+
+
+class Placement:
+    """What the core asks: a Router."""
+
+    config_of = staticmethod(config_of)
+    new_ids = staticmethod(new_ids)
+    check_together = staticmethod(check_together)
+    shard_of_client = staticmethod(shard_of_client)
+    shard_of_schedule = staticmethod(shard_of_schedule)
+
+
+router: Router = Placement()
