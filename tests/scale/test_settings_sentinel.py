@@ -13,9 +13,11 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.redis.masters import master_of
 from django_rtq.core.conf.config import Config
+from django_rtq.exceptions import BrokerRefused, ConfigurationError
 from django_rtq.scale import sentinel as sentinel_module
 from testproject.redis_server import PrivateRedis
 from tests.core.broker.redis.connections import ask, client_of, django_redis, reader_of, settings_of, settings_of_alias
+from tests.core.broker.redis.test_diagnosis import asked, listening, resp
 from tests.support.redis_sentinel import PrivateSentinel
 from tests.support.waiting import PATIENCE
 
@@ -221,3 +223,32 @@ def test_while_no_sentinel_answers_the_connections_stay(broker_behind_sentinel, 
     monkeypatch.setattr(master.manager, "discover_master", nobody)
 
     assert client.execute_one(("CLIENT", "ID")) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, 'needs a "service"'),
+        ({"service": "s"}, 'needs "sentinels"'),
+        ({"service": "s", "sentinels": []}, 'needs "sentinels"'),
+        ({"service": "s", "sentinels": "host:26379"}, 'needs "sentinels"'),
+        ({"service": "s", "sentinels": [("one", 1)], "db": "1"}, "\"db\": '1'"),
+        ({"service": "s", "sentinels": [("one", 1)], "passwort": "x"}, "'passwort'. Did you mean 'password'"),
+        ({"SERVICE": "s"}, "'SERVICE'. Did you mean 'service'"),
+        ({"zzz": 1}, "'zzz'. Known are: sentinels, service"),
+        ({"service": "s", "ssl_ca_certs": "/ca.pem"}, 'but TLS is off. Add "ssl": True'),
+        ({"service": "s", "sentinels": [("one", 1)], "sentinel_kwargs": "x"}, "not a dictionary"),
+        ({"service": "s", "sentinels": [("one", 1)], "sentinel_kwargs": {"color": 1}}, "cannot use .*color"),
+    ],
+)
+def test_what_is_wrong_with_sentinels_is_said(options, message):
+    with pytest.raises(ConfigurationError, match=message):
+        settings_of(options)
+
+
+def test_sentinels_that_do_not_know_the_service():
+    known = b"*1\r\n*4\r\n$4\r\nname\r\n$4\r\nmain\r\n$5\r\nflags\r\n$6\r\nmaster\r\n"
+    with listening(resp({b"SENTINEL": known})) as port, pytest.raises(BrokerRefused) as caught:
+        asked({"sentinels": [("127.0.0.1", 1), ("127.0.0.1", port)], "service": "other"})
+
+    assert str(caught.value) == ("The Sentinels do not know the service 'other' in RTQ[\"REDIS\"]. They know: main.")

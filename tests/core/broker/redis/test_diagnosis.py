@@ -94,14 +94,6 @@ def test_a_file_of_certificates_that_is_not_there():
         asked(f"rediss://127.0.0.1:{free_port()}/0?ssl_ca_certs=/nope.pem")
 
 
-def test_sentinels_that_do_not_know_the_service():
-    known = b"*1\r\n*4\r\n$4\r\nname\r\n$4\r\nmain\r\n$5\r\nflags\r\n$6\r\nmaster\r\n"
-    with listening(resp({b"SENTINEL": known})) as port, pytest.raises(BrokerRefused) as caught:
-        asked({"sentinels": [("127.0.0.1", 1), ("127.0.0.1", port)], "service": "other"})
-
-    assert str(caught.value) == ("The Sentinels do not know the service 'other' in RTQ[\"REDIS\"]. They know: main.")
-
-
 @pytest.mark.parametrize("use", [asked, lambda address: Broker(Config(redis=address)).enqueue(QUEUE, [new_job()])])
 def test_a_redis_that_is_too_old_is_refused_with_its_version(use):
     with (

@@ -50,27 +50,6 @@ def test_what_is_wrong_is_said(source, db, message):
         settings_of(source, db)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, 'needs a "service"'),
-        ({"service": "s"}, 'needs "sentinels"'),
-        ({"service": "s", "sentinels": []}, 'needs "sentinels"'),
-        ({"service": "s", "sentinels": "host:26379"}, 'needs "sentinels"'),
-        ({"service": "s", "sentinels": [("one", 1)], "db": "1"}, "\"db\": '1'"),
-        ({"service": "s", "sentinels": [("one", 1)], "passwort": "x"}, "'passwort'. Did you mean 'password'"),
-        ({"SERVICE": "s"}, "'SERVICE'. Did you mean 'service'"),
-        ({"zzz": 1}, "'zzz'. Known are: sentinels, service"),
-        ({"service": "s", "ssl_ca_certs": "/ca.pem"}, 'but TLS is off. Add "ssl": True'),
-        ({"service": "s", "sentinels": [("one", 1)], "sentinel_kwargs": "x"}, "not a dictionary"),
-        ({"service": "s", "sentinels": [("one", 1)], "sentinel_kwargs": {"color": 1}}, "cannot use .*color"),
-    ],
-)
-def test_what_is_wrong_with_sentinels_is_said(options, message):
-    with pytest.raises(ConfigurationError, match=message):
-        settings_of(options)
-
-
 def fails():
     raise OSError("no vault")
 
