@@ -9,6 +9,7 @@ from django.test import override_settings
 from hypothesis import HealthCheck, settings
 
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.one_job import JobAccess
 from hatch_build import compile_catalogs
 from testproject.mariadb_server import MariaDBUnavailable, PrivateMariaDB
 from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
@@ -142,6 +143,12 @@ def broker(rtq_settings):
     broker = get_broker()
     yield broker
     broker.close()
+
+
+@pytest.fixture
+def access(broker):
+    """What handles ask in this process."""
+    return JobAccess(broker)
 
 
 @pytest.fixture

@@ -168,11 +168,19 @@ def test_a_web_process_that_enqueues_imports_the_broker(redis, redis_server):
     assert len(ours(modules)) <= 76
 
 
+def test_a_handle_imports_what_is_told_of_one_job(redis, redis_server):
+    program = ENQUEUED.replace("probe.delay()", "handle = probe.delay()")
+    modules = imported(f"{program}handle.state; handle.cancel()\nprint(*sys.modules)", redis_server.url)
+
+    assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS, "django_rtq.core.worker") == []
+    assert len(ours(modules)) <= 80
+
+
 def test_a_worker_imports_what_runs_jobs(redis, redis_server):
     modules = imported(WORKER, redis_server.url)
 
     assert of_packages(modules, *EXTRAS, *OTHERS) == ["django_rtq.internal_tasks"]
-    assert of_packages(modules, *PEOPLE) == ["django_rtq.console.inspector", "django_rtq.core.broker.server_info"]
+    assert of_packages(modules, *PEOPLE) == []
     assert len(ours(modules)) <= 133
 
 

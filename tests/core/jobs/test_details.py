@@ -31,38 +31,38 @@ def test_whatever_stands_there_is_told_as_far_as_it_goes(error):
     assert (attempt.number, attempt.started_at, attempt.ended_at, attempt.seconds) == (None, None, None, None)
 
 
-def test_a_job_that_runs_tells_since_when_and_how_long_its_lease_lasts(redis, broker, inspector):
+def test_a_job_that_runs_tells_since_when_and_how_long_its_lease_lasts(redis, broker, access):
     job = claimed_job(broker)
 
-    details = inspector.find(job.id)
+    details = access.find(job.id)
 
     now = redis.time()[0]
     assert abs(details.claimed_at.timestamp() - now) < 5
     assert 0 < details.lease_left_seconds <= LEASE_SECONDS
 
 
-def test_a_result_tells_when_it_was_made_and_until_when_it_is_kept(redis, broker, inspector):
+def test_a_result_tells_when_it_was_made_and_until_when_it_is_kept(redis, broker, access):
     job = claimed_job(broker)
     settle(broker, "ack", job, outcome=json.dumps({"state": "succeeded"}), keep_ms=60_500)
 
-    details = inspector.find(job.id)
+    details = access.find(job.id)
 
     assert abs(details.finished_at.timestamp() - redis.time()[0]) < 5
     assert (details.forgotten_at - details.finished_at).total_seconds() == 60.5
 
 
-def test_an_id_tells_when_the_job_was_made(redis, broker, inspector):
+def test_an_id_tells_when_the_job_was_made(redis, broker, access):
     job, ours = queued_job(broker), new_job_id()
     broker.enqueue(QUEUE, [job._replace(id=ours)])
 
-    assert inspector.find(job.id).made_at is None  # anybody's
-    assert abs(inspector.find(ours).made_at.timestamp() - redis.time()[0]) < 5
+    assert access.find(job.id).made_at is None  # anybody's
+    assert abs(access.find(ours).made_at.timestamp() - redis.time()[0]) < 5
 
 
-def test_the_record_is_shown_as_it_is_but_not_without_end(redis, broker, inspector):
+def test_the_record_is_shown_as_it_is_but_not_without_end(redis, broker, access):
     job = queued_job(broker, client="x", expires="+5000", body='{"args":["' + "x" * 100_000 + '"]}')
 
-    details = inspector.find(job.id)
+    details = access.find(job.id)
 
     assert details.record.startswith("0 3 ")
     assert len(details.record) == 65_536 < details.record_bytes

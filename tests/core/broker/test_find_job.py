@@ -37,11 +37,11 @@ BODY = '{"task": "shop.tasks.pay", "args": [1, []], "kwargs": {"a": 2}}'
         (dead_job, JobState.DEAD, (1, 0, 1)),
     ],
 )
-def test_a_live_job_is_told_with_its_state_and_call(redis, broker, inspector, seed, state, counts):
+def test_a_live_job_is_told_with_its_state_and_call(redis, broker, access, seed, state, counts):
     job = seed(broker, body=BODY, client="acme", priority=5)
     before = snapshot(redis)
 
-    details = inspector.find(job.id)
+    details = access.find(job.id)
 
     assert (details.id, details.queue, details.state) == (job.id, QUEUE, state)
     assert (details.task, details.args, details.kwargs) == ("shop.tasks.pay", [1, []], {"a": 2})
@@ -51,18 +51,18 @@ def test_a_live_job_is_told_with_its_state_and_call(redis, broker, inspector, se
     assert snapshot(redis) == before
 
 
-def test_moments_are_told_where_there_are_any(redis, broker, inspector):
-    scheduled, dead, queued = (inspector.find(seed(broker).id) for seed in (scheduled_job, dead_job, queued_job))
+def test_moments_are_told_where_there_are_any(redis, broker, access):
+    scheduled, dead, queued = (access.find(seed(broker).id) for seed in (scheduled_job, dead_job, queued_job))
 
     assert scheduled.due_at == scheduled.ready_at > queued.ready_at
     assert dead.died_at >= dead.ready_at
     assert (queued.due_at, queued.died_at, scheduled.died_at) == (None, None, None)
 
 
-def test_who_runs_it_is_told(redis, broker, inspector):
+def test_who_runs_it_is_told(redis, broker, access):
     broker.sign_on([QUEUE], "other")
 
-    assert inspector.find(claimed_job(broker).id).worker == WORKER
+    assert access.find(claimed_job(broker).id).worker == WORKER
 
 
 @pytest.mark.parametrize(
@@ -76,58 +76,58 @@ def test_who_runs_it_is_told(redis, broker, inspector):
         ({"state": "never heard of"}, JobState.SUCCEEDED, None),
     ],
 )
-def test_of_a_finished_job_its_outcome_is_told(redis, broker, inspector, outcome, state, result):
+def test_of_a_finished_job_its_outcome_is_told(redis, broker, access, outcome, state, result):
     job = claimed_job(broker)
     settle(broker, "ack", job, outcome=json.dumps(outcome) if isinstance(outcome, dict) else outcome)
 
-    details = inspector.find(job.id)
+    details = access.find(job.id)
 
     assert (details.state, details.result) == (state, result)
 
 
-def test_nothing_is_told_of_a_job_whose_outcome_was_dropped(redis, broker, inspector):
+def test_nothing_is_told_of_a_job_whose_outcome_was_dropped(redis, broker, access):
     job = finished_job(broker)
     redis.delete(broker.keys.of(QUEUE).results)
 
     with pytest.raises(JobNotFound):
-        inspector.find(job.id)
+        access.find(job.id)
 
 
 @pytest.mark.parametrize("record", ["{}", "no header", "0 3 1 0 x\nno json", "0 3 1 0 x\n[1]"])
-def test_a_record_that_cannot_be_read_is_shown_as_far_as_it_goes(redis, broker, inspector, record):
+def test_a_record_that_cannot_be_read_is_shown_as_far_as_it_goes(redis, broker, access, record):
     job = dead_job(broker)
     redis.hset(broker.keys.of(QUEUE).jobs, job.id, record)
 
-    details = inspector.find(job.id)
+    details = access.find(job.id)
 
     assert (details.state, details.task, details.args) == (JobState.DEAD, "", [])
 
 
-def test_it_is_looked_for_in_the_named_queue_and_in_all_others(redis, broker, inspector):
+def test_it_is_looked_for_in_the_named_queue_and_in_all_others(redis, broker, access):
     job = queued_job(broker, queue="low")
     queued_job(broker)
 
-    assert inspector.find(job.id).queue == "low"
-    assert inspector.find(job.id, "low").queue == "low"
-    assert inspector.find(job.id, QUEUE).queue == "low"
+    assert access.find(job.id).queue == "low"
+    assert access.find(job.id, "low").queue == "low"
+    assert access.find(job.id, QUEUE).queue == "low"
 
 
-def test_an_unknown_job_is_not_found(redis, broker, inspector):
+def test_an_unknown_job_is_not_found(redis, broker, access):
     job = queued_job(broker)
     lose_record(broker, job)
 
     for job_id in (job.id, new_job().id):
         with pytest.raises(JobNotFound):
-            inspector.find(job_id)
+            access.find(job_id)
 
 
-def test_of_jobs_without_an_outcome_the_last_ones_are_known_to_have_succeeded(broker, inspector):
+def test_of_jobs_without_an_outcome_the_last_ones_are_known_to_have_succeeded(broker, access):
     jobs = [claimed_job(broker) for _ in range(3)]
     for job in jobs:
         settle(broker, "ack", job, outcome="")
 
     with mutated(Mutant("few", "queries/find_job", "DEEP = 100000", "DEEP = 2")):
-        assert [inspector.find(job.id).state for job in jobs[1:]] == [JobState.SUCCEEDED] * 2
+        assert [access.find(job.id).state for job in jobs[1:]] == [JobState.SUCCEEDED] * 2
         with pytest.raises(JobNotFound):
-            inspector.find(jobs[0].id)
-    assert inspector.find(jobs[0].id).state is JobState.SUCCEEDED
+            access.find(jobs[0].id)
+    assert access.find(jobs[0].id).state is JobState.SUCCEEDED
