@@ -24,7 +24,7 @@ def charge(order_id, api_token="swordfish", amount=5):
     """Charge an order."""
 
 
-def test_it_shows_runs_charts_and_histograms(broker, operator):
+def test_it_shows_runs_and_charts(broker, operator):
     tell(broker, "done ship", 6, "failed ship", 3, "crashed ship", 1)
     tell(broker, f"r{bucket_of(2.0)} ship", 9, f"w{bucket_of(5)} ship", 6)
 
@@ -32,8 +32,7 @@ def test_it_shows_runs_charts_and_histograms(broker, operator):
 
     assert [cell["text"] for cell in answer.context["totals"]][:4] == ["6", "3", "1", "33 %"]
     assert next(chart["rows"][-1][1] for chart in answer.context["charts"]) == ["6", "2", "1"]
-    assert [len(chart["rows"]) for chart in answer.context["histograms"]] == [1, 1]
-    assert text(answer).count('<svg class="rtq-chart') == 5
+    assert text(answer).count('<svg class="rtq-chart') == 3
     assert "not registered in this process" in text(answer)
 
 
@@ -139,7 +138,6 @@ def test_a_task_that_nobody_knows_is_not_found(broker, operator, name):
 def test_a_task_that_has_not_run_yet_has_a_page(broker, operator):
     answer = operator.get(PAGE)
     assert answer.status_code == 200
-    assert "No runs." in text(answer)
 
 
 def test_a_list_that_was_not_searched_to_its_end_says_so(broker, operator, monkeypatch):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -20,16 +18,11 @@ from django_rtq.console.admin.display.texts import LIST_LABELS, number_text, sch
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number, format_percent, names_text
 from django_rtq.console.inspector.details import QueueDetails
-from django_rtq.console.inspector.metrics.histograms import Bar, bars
 from django_rtq.console.inspector.metrics.reader import TaskMetrics
 from django_rtq.console.inspector.task_details import TaskDetails, TaskInQueue
 from django_rtq.core.jobs.aliases import names_of
 from django_rtq.core.tasks.task import TASK_NAMES, Task
 
-WIDTH, HEIGHT = 600, 120  # of a histogram
-_SVG = (
-    '<svg class="rtq-chart rtq-bars" viewBox="0 0 {} {}" role="img" aria-label="{}" preserveAspectRatio="none">{}</svg>'
-)
 MAX_QUEUES_NAMED = 5
 MAX_QUEUES_SHOWN = 10  # in the table of jobs, unless all are asked for
 _OUTCOMES = ("done", "failed", "crashed")
@@ -65,45 +58,6 @@ def listed_tasks(
     counted = [name for name in matching if figures.get(name) is not None]
     counted.sort(key=figures.__getitem__, reverse=not params.is_reversed)
     return [*counted, *(name for name in matching if figures.get(name) is None)]
-
-
-def histogram(name: str, title: str, buckets: Mapping[int, int], *, per_second: int = 1) -> dict[str, Any]:
-    """A histogram for the template `_histogram.html`. `per_second`: how many units of the buckets are a second."""
-    drawn_bars = bars(buckets)
-    if not drawn_bars:
-        return {"name": name, "title": title, "is_empty": True}
-    return {
-        "name": name,
-        "title": title,
-        "svg": _svg(drawn_bars, title),
-        "from_text": format_duration(drawn_bars[0].lower / per_second),
-        "to_text": format_duration(drawn_bars[-1].upper / per_second),
-        "top_text": _("highest bar: %(count)s") % {"count": format_number(max(bar.number for bar in drawn_bars))},
-        "rows": [
-            (
-                format_duration(bar.lower / per_second),
-                format_duration(bar.upper / per_second),
-                format_number(bar.number),
-            )
-            for bar in drawn_bars
-            if bar.number
-        ],
-    }
-
-
-def _svg(drawn_bars: Sequence[Bar], label: str) -> SafeString:
-    top, step = max(bar.number for bar in drawn_bars), WIDTH / len(drawn_bars)
-    drawn = format_html_join(
-        "",
-        '<rect x="{}" y="{}" width="{}" height="{}"/>',
-        (
-            (f"{number * step:.1f}", f"{HEIGHT - height:.1f}", f"{max(1.0, step - 2):.1f}", f"{height:.1f}")
-            for number, bar in enumerate(drawn_bars)
-            if bar.number
-            for height in [max(1.0, bar.number / top * (HEIGHT - 2))]
-        ),
-    )
-    return format_html(_SVG, WIDTH, HEIGHT, label, drawn)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -197,14 +151,6 @@ def charts(task: TaskDetails) -> list[dict[str, Any]]:
         time_chart("runs", _("Runs per hour"), steps, bands, events=events),
         time_chart("run-times", _("Percentiles of run times"), steps, run_times, events=events, write=format_duration),
         time_chart("wait-times", _("Percentiles of waits"), steps, waits, events=events, write=format_duration),
-    ]
-
-
-def histograms(task: TaskDetails) -> list[dict[str, Any]]:
-    """How long runs took, and how long jobs waited for their first run."""
-    return [
-        histogram("run-histogram", _("Run times"), task.runs),
-        histogram("wait-histogram", _("Waits"), task.waits, per_second=1000),
     ]
 
 

@@ -23,7 +23,6 @@ from django_rtq.console.admin.display.tasks import (
     PausedTask,
     TaskListParams,
     charts,
-    histograms,
     listed_tasks,
     metrics_cells,
     paused_tasks,
@@ -111,7 +110,6 @@ class TaskAdmin(BulkPages):
             "groups": [group_row(queue, group, self.url) for queue, group in details.groups[:MAX_GROUPS]],
             "older_groups": max(0, len(details.groups) - MAX_GROUPS),
             "charts": charts(details),
-            "histograms": histograms(details),
             "schedules_title": _("Schedules"),
             "schedule_rows": self._schedules(request, name),
         }
