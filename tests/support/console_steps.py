@@ -4,6 +4,7 @@ from django_rtq.console.inspector.metrics.totals import read_totals, totals_comm
 from django_rtq.console.inspector.task_details import TaskReader
 from django_rtq.core.broker.redis.client import as_dict
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.workflows import workflow_store
 from tests.support.jobs import QUEUE
 
 
@@ -70,3 +71,13 @@ def track_incidents(broker, second, *ids):
     """A view of these incidents, at that second."""
     found = {each: each.upper() for each in ids}
     return broker.maintenance.track_incidents(found, seen_ms=second * 1000, gap_ms=500, token=f"t{second}")
+
+
+def requeue_elsewhere(broker, jobs, target, *, queue=QUEUE):
+    """Queue dead letters in another queue, whether settings name it or not; answers the ids."""
+    call = SCRIPTS["requeue_elsewhere"].call_many(
+        [broker.keys.of(name) for name in (queue, target)], (10**15, *(job.id for job in jobs))
+    )
+    queued = [job_id.decode() for job_id in broker.redis.execute_one(call, resend=True)]
+    workflow_store(broker).tell(target, queued)
+    return queued

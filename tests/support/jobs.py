@@ -9,9 +9,7 @@ import time
 
 from django_rtq.core.broker.cancelling import cancel_call, wake_supervisor_of
 from django_rtq.core.broker.messages import NewJob, UniqueJob
-from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.settlement import Report, Settlement
-from django_rtq.workflows import workflow_store
 
 QUEUE = "default"
 WORKER = "w1"
@@ -142,16 +140,6 @@ def dead_unique_job(broker, name="a", **options):
     job = held_job(broker, name, **options)
     settle(broker, "bury", job)
     return job
-
-
-def requeue_elsewhere(broker, jobs, target, *, queue=QUEUE):
-    """Queue dead letters in another queue, whether settings name it or not; answers the ids."""
-    call = SCRIPTS["requeue_elsewhere"].call_many(
-        [broker.keys.of(name) for name in (queue, target)], (10**15, *(job.id for job in jobs))
-    )
-    queued = [job_id.decode() for job_id in broker.redis.execute_one(call, resend=True)]
-    workflow_store(broker).tell(target, queued)
-    return queued
 
 
 def limit_of(broker, digest="d1"):

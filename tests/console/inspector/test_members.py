@@ -16,7 +16,8 @@ from django_rtq.testing import drain
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import Workflow
 from tests.app import workflow_steps as tasks
-from tests.support.jobs import QUEUE, queued_job, requeue_elsewhere
+from tests.support.console_steps import requeue_elsewhere
+from tests.support.jobs import QUEUE, queued_job
 from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end
 from tests.workflows.lua.test_cancel_workflow import parts_flow
 

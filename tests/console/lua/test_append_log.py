@@ -5,6 +5,7 @@ import pytest
 from django_rtq.console.log_lines import write_line
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.settlement import LOGS_AT_ONCE, Settlement
+from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import (
     KEEP_MS,
     QUEUE,
@@ -13,7 +14,6 @@ from tests.support.jobs import (
     claimed_jobs,
     dead_job,
     new_job,
-    requeue_elsewhere,
     settle,
 )
 from tests.support.single_steps import trim

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django_rtq.core.broker.messages import NewJob, UniqueJob
-from tests.support.jobs import QUEUE, claim, dead_job, dead_unique_job, requeue_elsewhere, settle, settlement
+from tests.support.console_steps import requeue_elsewhere
+from tests.support.jobs import QUEUE, claim, dead_job, dead_unique_job, settle, settlement
 
 TARGET = "bulk"
 

@@ -7,7 +7,8 @@ import pytest
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.workflow_states import read_workflow_states, workflow_commands
-from tests.support.jobs import QUEUE, WORKER, lose_record, requeue_elsewhere
+from tests.support.console_steps import requeue_elsewhere
+from tests.support.jobs import QUEUE, WORKER, lose_record
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import live_jobs, snapshot
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, states_of

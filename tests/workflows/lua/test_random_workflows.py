@@ -18,7 +18,8 @@ from django_rtq.workflows.store import set_bits
 from tests.protocol.model.keyspace import problems, read_keyspace
 from tests.protocol.model.step_calls import DONE
 from tests.support import sweeps
-from tests.support.jobs import QUEUE, requeue_elsewhere, settlement
+from tests.support.console_steps import requeue_elsewhere
+from tests.support.jobs import QUEUE, settlement
 from tests.support.nightly import IS_NIGHTLY
 from tests.support.workflows import FLOW, begun_flow, fields_of
 

@@ -4,6 +4,7 @@ import pytest
 
 from django_rtq.workflows import step_store
 from tests.protocol.model.step_calls import DONE, holder
+from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -12,7 +13,6 @@ from tests.support.jobs import (
     let_fall_due,
     let_lapse,
     queued_job,
-    requeue_elsewhere,
     settle,
     settlement,
 )

@@ -1,7 +1,6 @@
 """The supervisor settles what a dead process had finished, as the process would have done."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,10 +11,8 @@ from django_rtq.core.worker.shared_entries import TEXTS
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.workflows import workflow_store
 from tests.support.jobs import QUEUE, let_fall_due, queued_job
 from tests.support.snapshots import place_of, places_of, snapshot
-from tests.support.workflows import FLOW, begun_flow, fields_of
 
 BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
 DONE = Acked('{"state":"succeeded","task":"tests.app.tasks.note","attempt":1,"seconds":0.1,"kept":60,"result":"x"}')
@@ -141,66 +138,6 @@ def test_of_a_result_that_is_too_long_for_the_page_it_is_said_that_it_is_lost(re
     assert details.attempt == 1
     assert f"job {lost.id} succeeded, but its result is lost" in caplog.text
     assert short.id not in caplog.text
-
-
-@pytest.mark.parametrize("slots", [1, 2])
-def test_a_result_that_another_step_takes_is_never_dropped(redis, broker, slots):
-    """Its job runs again; without the death of the process it does not."""
-    shared = SharedState(slots)
-    session = WorkerSession(broker, shared, [QUEUE], base_name="host")
-    session.sign_on()
-    begun_flow(broker, {"size": 2, "keep": True})
-    shared._full_at = shared._text_at + 200
-    runs = []
-    for claimed in session.fetch(2, idle=True).claimed:
-        for job_id, record in zip(claimed.ids, claimed.records, strict=True):
-            body = record.replace(b"{}", BODY.encode())
-            run = Run(claimed.queue, job_id, body, worker=session.worker, now_ms=claimed.now_ms)
-            run.open()
-            runs.append(run)
-    ids = [run.job_id for run in runs]
-    if slots == 1:
-        shared.start_batch(ids)
-    for place, run in enumerate(runs):
-        run.entry = place if slots == 1 else shared.add_entry(run.job_id)
-        shared.start(run.entry)
-        session.add(run, Acked(DONE.result.replace('"x"', '"' + "x" * 3000 * place + '"')))
-    assert (shared.running(), shared.waiting()) == ([], [ids[1].decode()])
-    killed = shared.finished()
-    settle_finished(broker, [QUEUE], session.worker, killed)
-    assert broker.attempts(session.worker, [QUEUE]) == {QUEUE: {ids[1]: 1}}
-
-    session.settle()
-
-    assert shared.waiting() == ([] if slots == 2 else [ids[1].decode()])
-    outcomes = workflow_store(broker).outcomes(FLOW, [0, 1])
-    assert [outcome.endswith(b'x"}') for outcome in outcomes] == [False, True]
-    session.close()
-
-
-@pytest.mark.parametrize("by", ["process", "supervisor"])
-@pytest.mark.parametrize("result", ["", DONE.result])
-def test_a_job_whose_added_steps_redis_has_lost_runs_again(redis, broker, child, by, result):
-    session, shared = child
-    begun_flow(broker, {"next": "1"}, {"after": "0"})
-    (claimed,) = session.fetch(1, idle=True).claimed
-    record = claimed.records[0].replace(b"{}", BODY.encode())
-    run = Run(QUEUE, claimed.ids[0], record, worker=session.worker, now_ms=claimed.now_ms)
-    run.open()
-    run.part = SimpleNamespace(has_grown=True)
-    shared.start_batch([run.job_id])
-    shared.start(0)
-    session.add(run, Acked(result))
-
-    if by == "supervisor":
-        tell(broker, session, shared)
-        assert broker.reclaim_child(QUEUE, session.worker, []) == [(run.id, "queued")]
-    else:
-        session.settle()
-        session.reconcile()
-
-    assert place_of(redis, run) == "lane:0:"
-    assert fields_of(broker)["ends:0"] == "0 0 0"
 
 
 def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, broker, child, inspector):

@@ -1,0 +1,79 @@
+"""The supervisor settles what a dead process had finished of workflows."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from django_rtq.core.worker.outcome import Acked
+from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.process.session import WorkerSession
+from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
+from django_rtq.workflows import workflow_store
+from tests.core.worker.supervisor import test_finished_jobs
+from tests.core.worker.supervisor.test_finished_jobs import BODY, DONE, tell
+from tests.support.jobs import QUEUE
+from tests.support.snapshots import place_of
+from tests.support.workflows import FLOW, begun_flow, fields_of
+
+child = test_finished_jobs.child
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_result_that_another_step_takes_is_never_dropped(redis, broker, slots):
+    """Its job runs again; without the death of the process it does not."""
+    shared = SharedState(slots)
+    session = WorkerSession(broker, shared, [QUEUE], base_name="host")
+    session.sign_on()
+    begun_flow(broker, {"size": 2, "keep": True})
+    shared._full_at = shared._text_at + 200
+    runs = []
+    for claimed in session.fetch(2, idle=True).claimed:
+        for job_id, record in zip(claimed.ids, claimed.records, strict=True):
+            body = record.replace(b"{}", BODY.encode())
+            run = Run(claimed.queue, job_id, body, worker=session.worker, now_ms=claimed.now_ms)
+            run.open()
+            runs.append(run)
+    ids = [run.job_id for run in runs]
+    if slots == 1:
+        shared.start_batch(ids)
+    for place, run in enumerate(runs):
+        run.entry = place if slots == 1 else shared.add_entry(run.job_id)
+        shared.start(run.entry)
+        session.add(run, Acked(DONE.result.replace('"x"', '"' + "x" * 3000 * place + '"')))
+    assert (shared.running(), shared.waiting()) == ([], [ids[1].decode()])
+    killed = shared.finished()
+    settle_finished(broker, [QUEUE], session.worker, killed)
+    assert broker.attempts(session.worker, [QUEUE]) == {QUEUE: {ids[1]: 1}}
+
+    session.settle()
+
+    assert shared.waiting() == ([] if slots == 2 else [ids[1].decode()])
+    outcomes = workflow_store(broker).outcomes(FLOW, [0, 1])
+    assert [outcome.endswith(b'x"}') for outcome in outcomes] == [False, True]
+    session.close()
+
+
+@pytest.mark.parametrize("by", ["process", "supervisor"])
+@pytest.mark.parametrize("result", ["", DONE.result])
+def test_a_job_whose_added_steps_redis_has_lost_runs_again(redis, broker, child, by, result):
+    session, shared = child
+    begun_flow(broker, {"next": "1"}, {"after": "0"})
+    (claimed,) = session.fetch(1, idle=True).claimed
+    record = claimed.records[0].replace(b"{}", BODY.encode())
+    run = Run(QUEUE, claimed.ids[0], record, worker=session.worker, now_ms=claimed.now_ms)
+    run.open()
+    run.part = SimpleNamespace(has_grown=True)
+    shared.start_batch([run.job_id])
+    shared.start(0)
+    session.add(run, Acked(result))
+
+    if by == "supervisor":
+        tell(broker, session, shared)
+        assert broker.reclaim_child(QUEUE, session.worker, []) == [(run.id, "queued")]
+    else:
+        session.settle()
+        session.reconcile()
+
+    assert place_of(redis, run) == "lane:0:"
+    assert fields_of(broker)["ends:0"] == "0 0 0"
