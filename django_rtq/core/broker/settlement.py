@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_rtq.core.broker.keys import Keys, QueueKeys
@@ -23,26 +23,31 @@ WORKFLOW_PART: Callable[[Any], Any] = itemgetter(slice(12, 26))
 MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
 UNKNOWN_CLIENT = "\n"  # in place of the client of a job to retry: the script reads it from the record
 _ACK_WIDTH = 3  # arguments of one job in `ack`
-_WIDTHS = {
-    "note_times": 2,  # before the others
-    "ack": _ACK_WIDTH,
-    "ack_members": _ACK_WIDTH,
-    "expire": 3,
-    "finish_cancel": 3,
-    "retry": 5,
-    "bury": 3,
-    "suspend": 3,
-    "release": 1,
-}  # arguments of one job
-_OUTCOMES = ("ack", "ack_members", "retry", "bury", "suspend", "expire", "finish_cancel")
-# Of these members may end, because some have had a cancel request.
-_MEMBERS_END = ("retry", "bury", "suspend", "expire", "finish_cancel", "release")
+
+
+class Verb(NamedTuple):
+    """How Redis is told what became of jobs."""
+
+    width: int  # arguments of one job
+    state: str = ""  # in which the script `finish` leaves them; "": the verb has a script of its own
+    is_outcome: bool = True  # of a run
+
+
+#: In the order in which they are sent: `note_times` before the others.
+VERBS = {
+    "note_times": Verb(2, is_outcome=False),
+    "ack": Verb(_ACK_WIDTH, "succeeded"),
+    "ack_members": Verb(_ACK_WIDTH),
+    "expire": Verb(3, "expired"),
+    "finish_cancel": Verb(3, "cancelled"),
+    "retry": Verb(5),
+    "bury": Verb(3),
+    "suspend": Verb(3),
+    "release": Verb(1, is_outcome=False),
+}
+_OUTCOMES = [verb for verb, how in VERBS.items() if how.is_outcome]
+_outcomes_in = attrgetter(*_OUTCOMES)
 _OTHERS = (b"8", "8")  # the version of ids of members, and of ids that name a shard
-_STATES = {
-    "ack": "succeeded",
-    "expire": "expired",
-    "finish_cancel": "cancelled",
-}  # in which `finish` leaves their jobs
 
 
 class Report(NamedTuple):
@@ -81,9 +86,7 @@ class Settlement:
     @property
     def has_outcomes(self) -> bool:
         """Whether it holds outcomes of runs."""
-        return bool(
-            self.ack or self.ack_members or self.retry or self.bury or self.suspend or self.expire or self.finish_cancel
-        )
+        return any(_outcomes_in(self))
 
     def add_ack(self, job_id: Argument, keep_ms: int, outcome: bytes) -> None:
         """add() for a success: most jobs end so."""
@@ -111,12 +114,15 @@ class Settlement:
 
     def any_outcome_id(self) -> bytes:
         """The id of a job whose outcome is in there; b"" if there is none."""
-        ids: Iterator[Argument] = (entries[0] for verb in _OUTCOMES if (entries := getattr(self, verb)))
-        return _as_bytes(next(ids, b""))
+        return next((_as_bytes(entries[0]) for entries in _outcomes_in(self) if entries), b"")
 
     def job_ids(self) -> set[bytes]:
         """The ids of all jobs in it."""
-        return {_as_bytes(job_id) for verb, width in _WIDTHS.items() for job_id in getattr(self, verb)[::width]}
+        return {job_id for verb in VERBS for job_id in self.ids_of(verb)}
+
+    def ids_of(self, verb: str) -> list[bytes]:
+        """The ids of those of one verb."""
+        return [_as_bytes(job_id) for job_id in getattr(self, verb)[:: VERBS[verb].width]]
 
     def commands(
         self, keys: QueueKeys, home: QueueKeys, worker: str, *, max_results: int, logs_ms: int, but: str = ""
@@ -128,27 +134,18 @@ class Settlement:
         for start in range(0, len(self.logs), LOGS_AT_ONCE):  # first: who lost a job cannot add lines to it
             parts = chain.from_iterable(self.logs[start : start + LOGS_AT_ONCE])
             yield "logs", SCRIPTS["append_log"].call(keys, (logs_ms, max_results, *parts), worker=worker)
-        for verb, width in _WIDTHS.items():
+        for verb, (width, state, _) in VERBS.items():
             entries: list[Argument] = [] if verb == but else getattr(self, verb)
             for part in _of_few_workflows(entries) if verb == "ack_members" else _parts(entries, width):
                 if verb == "ack_members":
                     call = SCRIPTS["finish_members"].call_many
                     yield verb, call([keys, home], (max_results, *part), worker=worker)
-                elif state := _STATES.get(verb):
+                elif state:
                     yield verb, SCRIPTS["finish"].call(keys, (max_results, state, *part), worker=worker)
                 else:
                     yield verb, SCRIPTS[verb].call(keys, part, worker=worker)
         for arguments in self.metrics:
             yield "metrics", SCRIPTS["add_metrics"].call(keys, arguments)
-
-    def noted_members(self) -> list[bytes]:
-        """The ids of jobs of workflows of which something is noted: runs that are over, and have not succeeded."""
-        return [
-            _as_bytes(job_id)
-            for verb in _MEMBERS_END
-            for job_id in getattr(self, verb)[:: _WIDTHS[verb]]
-            if is_member(job_id)
-        ]
 
     def clear(self, verb: str) -> None:
         """Remove the outcomes of one verb, which Redis has stored."""
@@ -156,18 +153,8 @@ class Settlement:
 
     def joined(self, later: Settlement) -> Settlement:
         """These outcomes followed by later ones."""
-        return Settlement(
-            note_times=self.note_times + later.note_times,
-            ack=self.ack + later.ack,
-            ack_members=self.ack_members + later.ack_members,
-            expire=self.expire + later.expire,
-            finish_cancel=self.finish_cancel + later.finish_cancel,
-            retry=self.retry + later.retry,
-            bury=self.bury + later.bury,
-            suspend=self.suspend + later.suspend,
-            release=self.release + later.release,
-            metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:],
-        )
+        joined = {verb: getattr(self, verb) + getattr(later, verb) for verb in VERBS}
+        return Settlement(**joined, metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:])
 
 
 def _parts(entries: Sequence[Argument], width: int) -> Iterator[Sequence[Argument]]:
