@@ -47,8 +47,8 @@ def run_bulk_action(sweep: dict[str, Any], per_second: int = 0, cursor: str = ""
     """Do something with many jobs of a queue: see Sweep. Returns with how many.
 
     It may be interrupted anywhere and run again: requeued jobs are not dead any more, those that died again died too
-    late to be meant, and what was cancelled or run now is not in that state any more. With `per_second` a job handles
-    that many and enqueues another job for the rest.
+    late to be meant, and what was cancelled or run now is not in that state any more. A job of an earlier release has a
+    limit per second, or goes on at a cursor: it does all the rest.
     """
     from django_rtq.console.inspector.inspector import get_inspector
     from django_rtq.console.inspector.sweep import Sweep
@@ -57,20 +57,14 @@ def run_bulk_action(sweep: dict[str, Any], per_second: int = 0, cursor: str = ""
     job, wanted = current_job(), Sweep.read(sweep)
     place = place_of_job(job.backend, job.job_id) if job else ""
     sweeps = get_inspector(place).sweeps
-    if not per_second:
-        return sum(step.count for step in sweeps.steps(wanted, cursor=cursor, shown=redacted))
-    step = next(sweeps.steps(wanted, cursor=cursor, limit=per_second, shown=redacted))
-    if step.cursor:
-        rest = on_backend(run_bulk_action.using(queue_name=wanted.selection.queues[0], run_after=1.0), pinned_in(place))
-        rest.delay(sweep, per_second, step.cursor)
-    return step.count
+    return sum(step.count for step in sweeps.steps(wanted, cursor=cursor, shown=redacted))
 
 
-def enqueue_rest(sweep: Sweep, queues: Sequence[str], per_second: int = 0) -> Iterator[JobHandle]:
+def enqueue_rest(sweep: Sweep, queues: Sequence[str]) -> Iterator[JobHandle]:
     """Enqueue a job in each of these queues, which does what is left there. Raises BrokerError and QueueFull."""
     for queue in queues:
         action = on_backend(run_bulk_action.using(queue_name=queue), pinned_in(viewed_backend()))
-        yield action.delay(sweep.of(queue).stored(), per_second)
+        yield action.delay(sweep.of(queue).stored())
 
 
 # Jobs of these tasks may lie in queues when a new release is deployed: earlier releases have enqueued them.

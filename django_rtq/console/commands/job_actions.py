@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -95,7 +94,7 @@ class JobAction:
             does = words.question.format(jobs=count(counted.count, words.jobs))
             confirm(self._command.stderr, f"This {does}. Type 'yes' to continue:", expected="yes")
         with ProgressLine(self._command.stderr, words.done.capitalize(), counted.count, shown=self._shown) as progress:
-            result = run_steps(_paced(steps, options["per_second"]), show=progress.show)
+            result = run_steps(steps, show=progress.show)
         self._report(result, {} if self._is_of_dead else self._failed(result.answers))
 
     def _all(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
@@ -105,7 +104,7 @@ class JobAction:
         if not self._is_of_dead and counted.count >= AT_ONCE:
             progress.show(counted.count)
         sweep = replace(sweep, selection=replace(sweep.selection, until_ms=counted.until_ms))
-        return counted, sweeps.steps(sweep, limit=self._options["per_second"] or AT_ONCE, shown=redacted)
+        return counted, sweeps.steps(sweep, limit=AT_ONCE, shown=redacted)
 
     def _newest(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
         """The first that match, up to --limit; of dead letters, the newest of all queues together."""
@@ -240,14 +239,6 @@ def stopped(result: Result, done: str) -> CommandError:
     )
     error.__cause__ = result.stopped_by
     return error
-
-
-def _paced(steps: Iterable[Result], per_second: int | None) -> Iterator[Result]:
-    """The steps, with a second between them if there is a limit."""
-    for step in steps:
-        yield step
-        if per_second and step.cursor:
-            time.sleep(1.0)
 
 
 def _shown_answer(answer: str) -> str:

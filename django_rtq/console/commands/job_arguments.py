@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from django_rtq.console.commands.command import ALL, CLIENT, DRY_RUN, JSON, LIMIT, NO_INPUT, QUEUE, add_actions
-from django_rtq.console.commands.prompts import job_id, past_time, positive, utf8_text
+from django_rtq.console.commands.prompts import job_id, past_time, utf8_text
 from django_rtq.console.inspector.actions import ACTIONS, Verb
 from django_rtq.console.inspector.jobs.job_refs import LISTS
 from django_rtq.core.commands.command import WRONG_USAGE
@@ -73,7 +73,6 @@ def _add_ways(parser: ArgumentParser, name: str) -> None:
     """How it is done."""
     action = ACTIONS[VERBS[name]]
     DRY_RUN.but(help="Say how many jobs would be meant in which queues, and change nothing.").add_to(parser)
-    parser.add_argument("--per-second", type=positive, metavar="N", help="Look at N jobs in a second at most.")
     if action.asks:
         NO_INPUT.add_to(parser)
 
@@ -137,7 +136,7 @@ def _wrong_filter(options: dict[str, Any]) -> str:
 
 
 def _wrong_beside_ids(options: dict[str, Any]) -> str:
-    for name in (*FILTERS[1:], "limit", "all", "dry_run", "per_second"):
+    for name in (*FILTERS[1:], "limit", "all", "dry_run"):
         if options.get(name) not in (None, False):
             option = name.replace("_", "-")
             return f"Give either ids or --{option}: together it is not clear which jobs you mean."

@@ -10,6 +10,8 @@ from django.contrib.admin.models import LogEntry
 
 from django_rtq.console.admin.action_log import ids_text
 from django_rtq.console.admin.pages.bulk import pages as bulk_pages
+from django_rtq.console.inspector.selection import Selection
+from django_rtq.console.inspector.sweep import Sweep
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.internal_tasks import run_bulk_action
 from tests.console.admin.conftest import body, logged, text
@@ -195,30 +197,11 @@ def test_where_no_worker_comes_one_goes_on_by_hand(broker, operator, inspector, 
     assert inspector.queues.get(QUEUE).dead == 0
 
 
-def test_they_may_come_slowly(broker, operator, inspector):
+def test_a_job_of_an_earlier_release_that_has_a_limit_does_all_the_rest(broker, inspector):
     die(broker, *"abcde")
-    given = {"queue": QUEUE, "until_ms": LATER, "per_second": "2", "error": "ValueError"}
-    answer = operator.post(f"{PAGE}requeue-all/", given)
-    assert inspector.queues.get(QUEUE).dead == 5  # the request itself does nothing
-    assert "0 of 5 requeued." in text(operator.get(answer["Location"]))
+    sweep = Sweep(verb="discard", selection=Selection(queues=[QUEUE], states=["dead"], until_ms=LATER))
 
-    for done, left in ((2, 3), (2, 1), (1, 0)):
-        (job,) = [job for state in ("queued", "scheduled") for job in chores_in(inspector, state)]
-        assert run_bulk_action(*job.args, **job.kwargs) == done
-        inspector.cancel(job.id, QUEUE)
-        assert inspector.queues.get(QUEUE).dead == left
-    assert not chores_in(inspector, "scheduled")
-
-
-def chores_in(inspector, state):
-    """Jobs of the internal task in that state."""
-    return [job for job in inspector.job_list.page(QUEUE, state).jobs if job.task == run_bulk_action.name]
-
-
-@pytest.mark.parametrize("rate", ["-1", "abc", "0", "1e3", ""])
-def test_a_rate_that_makes_no_sense_is_none(rate, broker, operator, inspector):
-    die(broker, "a")
-    operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "per_second": rate})
+    assert run_bulk_action(sweep.stored(), 2) == 5
     assert inspector.queues.get(QUEUE).dead == 0
 
 

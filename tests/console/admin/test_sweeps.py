@@ -10,7 +10,6 @@ from django_rtq.internal_tasks import cancel_client_jobs, cancel_task_jobs, run_
 from tests.console.admin.conftest import MAIL, body, logged, text
 from tests.console.admin.test_clients import LIST, confirm_form
 from tests.console.admin.test_dead_letters import said
-from tests.console.admin.test_tasks import PAGE as TASK_PAGE
 from tests.support import sweeps
 from tests.support.commands import dead_letter
 from tests.support.jobs import QUEUE, claim, queued_job, retrying_job, scheduled_job
@@ -35,24 +34,6 @@ def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operat
     assert {inspector.find(job.id).state for job in later} == {JobState.QUEUED}
     assert [inspector.queues.get(queue).queued for queue in (QUEUE, "low")] == [2, 2]  # with the internal job
     assert inspector.queues.get("zoo").queued == 1
-
-
-@pytest.mark.parametrize("page", [f"{LIST}cancel/?client=bakery", f"{TASK_PAGE}cancel/"], ids=["client", "task"])
-def test_with_a_limit_a_job_of_each_queue_does_some_in_a_second(broker, inspector, operator, page):
-    for queue in (QUEUE, "low"):
-        for _ in range(3):
-            queued_job(broker, client="bakery", queue=queue, body=body(1))
-    fields, html = confirm_form(operator, page)
-    assert "Limit per second (optional):" in html
-
-    operator.post(page.partition("?")[0], {**fields, "per_second": "2"})
-
-    assert "0 jobs were cancelled. Jobs of these queues do the rest: default, low." in said(operator)
-    (job,) = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(task="run_bulk_action")).jobs
-    assert run_bulk_action(*job.args, **job.kwargs) == 2
-    assert inspector.queues.get("low").queued == 4  # nothing was done there yet
-    (rest,) = inspector.job_list.page(QUEUE, "scheduled").jobs
-    assert run_bulk_action(*rest.args, **rest.kwargs) == 1
 
 
 def test_a_full_queue_takes_no_job_for_the_rest(broker, inspector, operator, monkeypatch):

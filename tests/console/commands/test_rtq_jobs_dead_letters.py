@@ -246,13 +246,3 @@ def test_a_query_that_fits_no_dead_letter_is_refused(three, inspector, query, sa
     assert ran.code > 0
     assert said in ran.error
     assert dead_ids(inspector) == set(three)
-
-
-def test_a_limit_per_second_waits_between_the_steps(broker, inspector, monkeypatch):
-    dead_letters(broker, 5)
-    waits = []
-    monkeypatch.setattr("time.sleep", waits.append)
-
-    ran = run("rtq_jobs", "requeue", "--all", "--per-second", "2")
-
-    assert (ran.out, waits) == ("Requeued 5 dead letters.\n", [1.0, 1.0])

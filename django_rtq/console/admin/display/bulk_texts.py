@@ -132,7 +132,6 @@ REMAINDER_HINTS = {
         "The queue is paused or no worker serves it, so the job that does the rest is waiting. Continue here."
     ),
     "running": lambda: _("A worker is processing it. You may close this page."),
-    "slow": lambda: _("Jobs of this queue process some of them every second. You may close this page."),
     "over": lambda: _("The job that did this has finished."),
     "failed": lambda: _("The job that did the rest has failed. Continue here."),
 }

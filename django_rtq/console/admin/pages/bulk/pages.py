@@ -46,10 +46,9 @@ from django_rtq.console.formatting import format_moment
 from django_rtq.console.inspector.actions import ACTIONS, LATEST, Verb
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.places import shard_numbers, views_all_shards
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import STEP, Count, Result, Sweep, sum_of_results
-from django_rtq.console.internal_tasks import enqueue_rest, run_bulk_action
+from django_rtq.console.internal_tasks import enqueue_rest
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import JobState, moment
 from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull
@@ -75,7 +74,6 @@ class BulkForm:
     sweep: Sweep
     queue: str  # "": none was named
     state: str
-    per_second: int = 0  # at most; 0: as fast as possible
 
     @classmethod
     def read(cls, data: QueryDict, verb: Verb) -> BulkForm:
@@ -87,7 +85,7 @@ class BulkForm:
         )
         target = read_target(data) if verb == "requeue" else ""
         sweep = Sweep(verb=verb, selection=selection, target=target)
-        return cls(sweep=sweep, queue=queue, state=state, per_second=read_rate(data))
+        return cls(sweep=sweep, queue=queue, state=state)
 
     @property
     def query(self) -> dict[str, object]:
@@ -95,7 +93,6 @@ class BulkForm:
         sweep, selection = self.sweep, self.sweep.selection
         optional = {
             "state": "" if self.state == "dead" else self.state,
-            "per_second": self.per_second,
             "target": sweep.target,
         }
         given = {name: value for name, value in optional.items() if value}
@@ -110,8 +107,6 @@ class BulkForm:
             facts.insert(1, (_("State"), str(STATE_LABELS[JobState(self.state)])))
         if self.sweep.target:
             facts.append((_("To queue"), self.sweep.target))
-        if self.per_second:
-            facts.append((_("Limit per second"), str(self.per_second)))
         if until is not None:
             facts.append((_("Died before") if self.state == "dead" else _("Made before"), format_moment(until)))
         return facts
@@ -220,8 +215,6 @@ class BulkPages(PageAdmin):
         job_ids = query_params.get_text(request.GET, "job", LONGEST_IDS).split(",")
         states = {_state_of(job_id, form.queue) for job_id in job_ids}
         state = next(name for name in REMAINDER_HINTS if name in states)
-        if left and state == "over" and form.per_second and _has_next_job(form.sweep):
-            state = "slow"
         hint = REMAINDER_HINTS[state]()
         done = max(0, total - left)
         at_least_left = 0 if count.is_complete else left
@@ -243,7 +236,7 @@ class BulkPages(PageAdmin):
         """Cancel all waiting jobs of a client or a task, or requeue all of its dead letters, after a question."""
         sweep = _read_sweep(request.POST, verb, jobs.wanted)
         if request.method == "POST" and sweep.selection.until_ms and not refuses_target(request):
-            self.act_in_queues(request, sweep, jobs.log, read_rate(request.POST))
+            self.act_in_queues(request, sweep, jobs.log)
             return HttpResponseRedirect(jobs.back)
         counted = get_inspector().sweeps.count(_read_sweep(QueryDict(), verb, jobs.wanted))
         if not counted.count and not counted.cut:
@@ -262,15 +255,14 @@ class BulkPages(PageAdmin):
             "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
             "is_harmless": verb == "requeue",
             "targets": requeue_targets() if verb == "requeue" else (),
-            "has_rate": True,
             "breadcrumbs": jobs.breadcrumbs,
             "back": jobs.back,
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
-    def act_in_queues(self, request: HttpRequest, sweep: Sweep, log: Log, per_second: int = 0) -> list[str]:
+    def act_in_queues(self, request: HttpRequest, sweep: Sweep, log: Log) -> list[str]:
         """Act in all queues of a sweep, and tell the user. Returns those that are not finished. Raises BrokerError."""
-        result, jobs, error = _act(sweep, per_second)
+        result, jobs, error = _act(sweep)
         text = bulk_done_text(sweep.verb, result.count, target=sweep.target)
         if jobs:
             rest = _("%(done)s Jobs of these queues do the rest: %(queues)s.")
@@ -312,7 +304,7 @@ class BulkPages(PageAdmin):
 
     def _act_on_matching(self, request: HttpRequest, form: BulkForm) -> HttpResponse:
         sweep = form.sweep
-        result, jobs, error = _act(sweep, form.per_second)
+        result, jobs, error = _act(sweep)
         done, text = result.count, form.done_text(result.count)
         if error is not None:
             if done:
@@ -370,7 +362,7 @@ class BulkPages(PageAdmin):
     def _render_form(
         self, request: HttpRequest, form: BulkForm, more: dict[str, Any], total: int | None = None
     ) -> HttpResponse:
-        hidden = {**form.query, **({} if total is None else {"total": total, "per_second": 0})}
+        hidden = {**form.query, **({} if total is None else {"total": total})}
         verb = form.sweep.verb
         context = {
             "title": bulk_title(verb),
@@ -409,11 +401,6 @@ def read_moment_ms(data: QueryDict) -> int:
     return query_params.get_int(data, "until_ms", 0, maximum=LATEST)
 
 
-def read_rate(data: QueryDict) -> int:
-    """With how many jobs something is done in a second; 0: with as many as possible."""
-    return query_params.get_int(data, "per_second", 0, maximum=10_000)
-
-
 def _read_sweep(data: QueryDict, verb: Verb, wanted: JobFilter) -> Sweep:
     """An action on all jobs of a client or a task, from a form that names the queues. Raises Http404."""
     named = data.getlist("in")
@@ -425,47 +412,30 @@ def _read_sweep(data: QueryDict, verb: Verb, wanted: JobFilter) -> Sweep:
     return Sweep(verb=verb, selection=selection, target=target)
 
 
-def _act(sweep: Sweep, per_second: int = 0) -> tuple[Result, list[JobHandle[Any]], BrokerError | QueueFull | None]:
-    """Act for as long as a request may take. Returns what was done, the jobs that do the rest, and the first error.
-
-    With a limit per second a job does all of it: a request does not wait.
-    """
+def _act(sweep: Sweep) -> tuple[Result, list[JobHandle[Any]], BrokerError | QueueFull | None]:
+    """Act for as long as a request may take. Returns what was done, the jobs that do the rest, and the first error."""
     ends = time.monotonic() + REQUEST_SECONDS
-    share = per_second and max(1, per_second // (len(shard_numbers()) if views_all_shards() else 1))
-    in_shards = get_inspector().in_each_shard(lambda: _act_here(sweep, share, ends))
+    in_shards = get_inspector().in_each_shard(lambda: _act_here(sweep, ends))
     if len(in_shards) == 1:
         return in_shards[0]
     results, jobs, errors = zip(*in_shards, strict=True)
     return sum_of_results(results), list(chain.from_iterable(jobs)), next(filter(None, errors), None)
 
 
-def _act_here(
-    sweep: Sweep, per_second: int, ends: float
-) -> tuple[Result, list[JobHandle[Any]], BrokerError | QueueFull | None]:
+def _act_here(sweep: Sweep, ends: float) -> tuple[Result, list[JobHandle[Any]], BrokerError | QueueFull | None]:
     """In one shard, until that moment; one step at least."""
     jobs: list[JobHandle[Any]] = []
     left = max(0.0, ends - time.monotonic())
-    result = Result() if per_second else get_inspector().sweeps.run(sweep, seconds=left, limit=STEP)
+    result = get_inspector().sweeps.run(sweep, seconds=left, limit=STEP)
     if isinstance(result.stopped_by, BrokerError):
         return result, jobs, result.stopped_by
-    all_queues = sweep.selection.queues or get_inspector().queues.names()
-    queues = all_queues if per_second else result.queues_left if sweep.verb != "purge" else ()
+    queues = result.queues_left if sweep.verb != "purge" else ()
     try:
-        for job in enqueue_rest(sweep, queues, per_second):
+        for job in enqueue_rest(sweep, queues):
             jobs.append(job)
     except (BrokerError, QueueFull) as error:
         return result, jobs, error
     return result, jobs, None
-
-
-def _has_next_job(sweep: Sweep) -> bool:
-    """Whether another job of this action waits or runs. These are the first of their lists."""
-    wanted, (queue,) = JobFilter(task=f"={run_bulk_action.name}"), sweep.selection.queues
-    return any(
-        job.args and Sweep.read(job.args[0]).stored() == sweep.stored()
-        for state in ("scheduled", "queued", "running")
-        for job in get_inspector().job_list.page(queue, state, filter=wanted, depth=STEP).jobs
-    )
 
 
 def _state_of(job_id: str, queue: str) -> str:
