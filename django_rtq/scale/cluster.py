@@ -27,7 +27,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from django_rtq.core.broker.redis.commands import Command, Mending, Pause, with_dependent
-from django_rtq.core.broker.redis.masters import Address, Master, WrongAddress, no_retry
+from django_rtq.core.broker.redis.masters import Address, WrongAddress, no_retry
+from django_rtq.scale.masters import Master, MovingService
 
 #: Timeout of a node that is asked for the slots, and of asking them all.
 NODE_SECONDS = 2.0
@@ -37,7 +38,7 @@ SHORT_PAUSE_SECONDS, LONG_PAUSE_SECONDS = 0.02, 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSlot:
+class ClusterSlot(MovingService):
     """The slot of a key in a Cluster, and the addresses of some nodes."""
 
     is_cluster: ClassVar = True
@@ -47,7 +48,7 @@ class ClusterSlot:
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)  # of connections to the nodes
 
     @property
-    def service(self) -> str:
+    def name(self) -> str:
         """The number of the slot."""
         return str(key_slot(self.key))
 

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from redis.exceptions import RedisError
 from redis.sentinel import Sentinel
 
-from django_rtq.core.broker.redis.masters import Address, Master, no_retry
+from django_rtq.core.broker.redis.masters import Address, no_retry
+from django_rtq.scale.masters import Master, MovingService
 
 #: Timeout of a Sentinel. Sentinels are asked one after the other, so it has to be short.
 SENTINEL_SECONDS = 2.0
@@ -21,7 +22,7 @@ REFRESH_RETRY_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentinelService:
+class SentinelService(MovingService):
     """A master that Sentinels monitor: their addresses, and its name."""
 
     is_cluster: ClassVar = False
@@ -49,6 +50,11 @@ class SentinelService:
     def url(self, addresses: str, scheme: str, db: int) -> str:
         """The Sentinels, the name of the service, and the database."""
         return f"sentinel://{addresses}/{self.service}/{db}"
+
+    @property
+    def name(self) -> str:
+        """As the Sentinels call it."""
+        return self.service
 
     def new_master(self) -> Master:
         """Its master, which no connection has looked for yet."""
@@ -84,3 +90,17 @@ class SentinelMaster(Master):
             self._refresh_at = now + REFRESH_RETRY_SECONDS
         finally:
             self._lock.release()
+
+    def unknown_service(self, text: str) -> str | None:
+        if text.count(" - ") >= len(self.manager.sentinels):
+            return None  # none has answered
+        for sentinel in self.manager.sentinels:
+            try:
+                names = sentinel.sentinel_masters()
+            except (RedisError, OSError):
+                continue
+            if self._service in names:
+                return None
+            known = ", ".join(sorted(names)) or "none"
+            return f'The Sentinels do not know the service {self._service!r} in RTQ["REDIS"]. They know: {known}.'
+        return None

@@ -11,10 +11,10 @@ from redis.sentinel import MasterNotFoundError, Sentinel, SentinelManagedSSLConn
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
-from django_rtq.core.broker.redis.masters import master_of
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerRefused, ConfigurationError
 from django_rtq.scale import sentinel as sentinel_module
+from django_rtq.scale.masters import master_of
 from testproject.redis_server import PrivateRedis
 from tests.core.broker.redis.connections import ask, client_of, django_redis, reader_of, settings_of, settings_of_alias
 from tests.core.broker.redis.test_diagnosis import asked, listening, resp

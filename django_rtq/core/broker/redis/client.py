@@ -16,7 +16,7 @@ from redis.sentinel import MasterNotFoundError
 
 from django_rtq.core.broker.redis.commands import Command, Mending, Pause, Steps, checked, script_of, with_dependent
 from django_rtq.core.broker.redis.hooks import command_hooks, run_hooked
-from django_rtq.core.broker.redis.masters import MasterPool, WrongAddress, has_moved, note_loss
+from django_rtq.core.broker.redis.masters import WrongAddress, has_moved, note_loss
 from django_rtq.core.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
 
@@ -58,33 +58,17 @@ def wrong_address(pool: redis.ConnectionPool, error: Exception) -> str | None:
 
     Waiting does not fix an address or a file that is wrong. Called after connecting has failed only.
     """
-    options = pool.connection_kwargs
-    if isinstance(pool, MasterPool) and pool.master.asked:
-        options = {**options, **dict(zip(("host", "port"), pool.master.asked, strict=True))}
-    if isinstance(error, MasterNotFoundError):
-        return _unknown_service(pool, str(error))
+    options, master = pool.connection_kwargs, getattr(pool, "master", None)
+    if master is not None and master.asked:
+        options = {**options, **dict(zip(("host", "port"), master.asked, strict=True))}
+    if master is not None and isinstance(error, MasterNotFoundError):
+        return cast(str | None, master.unknown_service(str(error)))
     for name in _FILES:
         if options.get(name) and not os.access(options[name], os.R_OK):
             return f'RTQ["REDIS"] has {name}={options[name]!r}, a file that does not exist or cannot be read.'
     if isinstance(error, redis_exceptions.InvalidResponse):
         address = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
         return f'RTQ["REDIS"] leads to {address}, where no Redis answers, but another server. Check host and port.'
-    return None
-
-
-def _unknown_service(pool: Any, text: str) -> str | None:
-    """Whether Sentinels answer that do not know the service."""
-    if text.count(" - ") >= len(pool.sentinel_manager.sentinels):
-        return None  # none has answered
-    for sentinel in pool.sentinel_manager.sentinels:
-        try:
-            names = sentinel.sentinel_masters()
-        except (redis_exceptions.RedisError, OSError):
-            continue
-        if pool.service_name in names:
-            return None
-        known_names = ", ".join(sorted(names)) or "none"
-        return f'The Sentinels do not know the service {pool.service_name!r} in RTQ["REDIS"]. They know: {known_names}.'
     return None
 
 
@@ -299,8 +283,9 @@ def mended(commands: Sequence[Command], replies: list[Any], pool: redis.Connecti
     """The replies after what was not executed was sent again: calls of unknown scripts, what met a moving master."""
     complete = partial(with_scripts, in_settings=in_settings_of(pool))
     replies = yield from complete(commands, replies)
-    if isinstance(pool, MasterPool):
-        replies = yield from pool.master.resend(commands, replies, pool.patience_seconds, complete)
+    moving: Any = pool
+    if hasattr(pool, "master"):
+        replies = yield from moving.master.resend(commands, replies, moving.patience_seconds, complete)
     return replies
 
 

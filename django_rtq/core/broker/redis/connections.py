@@ -15,7 +15,7 @@ import redis
 from redis.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 
 from django_rtq.core.broker.redis.client import LEADS_TO_CLUSTER, InSettings
-from django_rtq.core.broker.redis.masters import MasterPool, Service, no_retry
+from django_rtq.core.broker.redis.masters import Service, no_retry
 from django_rtq.exceptions import BrokerError, ConfigurationError
 
 OLDEST_SERVER = (6, 2)  # of Redis; Valkey began with 7.2
@@ -133,8 +133,7 @@ class ConnectionSettings:
                 max_connections=MAX_CONNECTIONS,
                 **arguments,
             )
-        return MasterPool(
-            self.service,
+        return self.service.pool(
             patience_seconds=self.socket_timeout,
             connection_class=self.connection_class,
             max_connections=MAX_CONNECTIONS,
