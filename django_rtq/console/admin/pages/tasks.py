@@ -273,7 +273,6 @@ def _row(
     return {
         "name": name,
         "is_known": task is not None,  # not the task itself: a template would call it
-        "may_be_enqueued": task is not None and not task.internal,
         "queue": task.queue if task else "",
         "options": ", ".join(task_options(task)) if task else "",
         "cells": metrics_cells(metrics),
