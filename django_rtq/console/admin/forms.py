@@ -144,15 +144,6 @@ def to_editable_json(value: Any) -> str:
     return json.dumps(json.loads(serializer.dumps(value)), indent=2, ensure_ascii=False)
 
 
-def python_call(task: str, args: Any, kwargs: Any) -> str:
-    """The job as Python code to enqueue it, with redacted arguments. "" if the record is not readable."""
-    module, _dot, name = task.rpartition(".")
-    if not (name and isinstance(args, list) and isinstance(kwargs, dict)):
-        return ""
-    given = [repr(value) for value in args] + [f"{key}={value!r}" for key, value in kwargs.items()]
-    return f"from {module} import {name}\n\n{name}.delay({', '.join(given)})"
-
-
 def restore_secrets(value: Any, shown: Any, old: Any) -> Any:
     """The edited value, with the original secrets in place of the ones that are still hidden."""
     if value == shown and shown != old:

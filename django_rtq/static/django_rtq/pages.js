@@ -1,4 +1,4 @@
-// Selects all rows of a table, or a range with Shift. Copies texts to the clipboard. The key / focuses the search box.
+// Selects all rows of a table, or a range with Shift. The key / focuses the search box.
 // A search without a match so far goes on by itself.
 // Listens on the document, so that it keeps working when live.js replaces a region.
 "use strict";
@@ -8,7 +8,7 @@
   const count = (form) => form.querySelectorAll("[data-rtq-selected]").forEach((element) => {
     element.textContent = boxes(element).filter((box) => box.checked).length;
   });
-  document.addEventListener("click", async ({ target, shiftKey }) => {
+  document.addEventListener("click", ({ target, shiftKey }) => {
     if (target.matches("[data-rtq-all]")) boxes(target).forEach((box) => { box.checked = target.checked; });
     if (target.matches(".rtq input[type=checkbox][name=id]")) {
       const all = boxes(target);
@@ -17,15 +17,6 @@
       last = target;
     }
     if (target.form && target.closest(".rtq")) count(target.form);
-    if (target.matches("[data-rtq-copy]")) {
-      const text = document.getElementById(target.dataset.rtqCopy).textContent;
-      try {
-        await navigator.clipboard.writeText(text);
-        target.textContent = target.dataset.rtqCopied;
-      } catch { // the clipboard needs HTTPS: select the text instead
-        getSelection().selectAllChildren(document.getElementById(target.dataset.rtqCopy));
-      }
-    }
   });
   document.addEventListener("keydown", (event) => {
     const isTyping = event.target.closest("input, textarea, select, [contenteditable]");

@@ -170,7 +170,7 @@ class _Reader(HTMLParser):
     """Collects the texts of a page, except for commands, code and data."""
 
     _SEEN = ("aria-label", "title", "alt", "placeholder", "data-rtq-on", "data-rtq-off", "data-rtq-stale")
-    _SEEN += ("data-rtq-ended", "data-rtq-pause", "data-rtq-resume", "data-rtq-copied")
+    _SEEN += ("data-rtq-ended", "data-rtq-pause", "data-rtq-resume")
     _QUIET = ("script", "style", "pre", "code", "textarea")
 
     def __init__(self):

@@ -18,7 +18,7 @@ from django_rtq.console.admin.display.jobs import busiest_first, running_by_work
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
 from django_rtq.console.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.console.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
-from django_rtq.console.admin.forms import CallForm, EventForm, python_call
+from django_rtq.console.admin.forms import CallForm, EventForm
 from django_rtq.console.admin.pages.bulk.pages import BulkPages
 from django_rtq.console.admin.pages.bulk.requeue_targets import (
     read_target,
@@ -110,7 +110,6 @@ class JobAdmin(BulkPages):
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
             "result": job.result,
             "attempts": job.attempts[::-1],
-            "call": python_call(job.task, job.args, job.kwargs) if job.has_call else "",
             "is_known": not is_unknown(job.task),
             "is_internal": is_internal(job.task),
             "exactly_once": _exactly_once_text(job),
