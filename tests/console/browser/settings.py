@@ -9,7 +9,7 @@ from tests.settings import *  # noqa: F403
 from tests.settings import MIDDLEWARE
 
 # What each wants in front of django.contrib.admin, by its own instructions.
-THEMES = {"unfold": ["unfold"], "jazzmin": ["jazzmin"], "grappelli": ["grappelli"]}
+THEMES = {"unfold": ["unfold"], "jazzmin": ["jazzmin"]}
 
 theme = os.environ.get("RTQ_TEST_THEME", "")
 INSTALLED_APPS = [*THEMES.get(theme, []), *WITH_ADMIN, "tests.app"]
