@@ -81,10 +81,6 @@ class Inspector(JobAccess):
         """find() with the lines that the job logged, and what it waits for if it waits. Raises JobNotFound."""
         return self._redis.run(find_with_position(self._broker, job_id, queue))
 
-    async def afind_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
-        """find_with_position() for coroutines."""
-        return await self._broker.async_redis.run(find_with_position(self._broker, job_id, queue))
-
     def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The states of many jobs, given as (queue, id), in one round trip. Unknown jobs are left out."""
         calls = [SCRIPTS["find_job"].call(self._keys.of(queue), (job_id,)) for queue, job_id in jobs]
