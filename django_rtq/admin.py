@@ -1,38 +1,43 @@
 """Django admin pages that show queues, jobs and workers, and act on them.
 
-Nothing is imported here that needs Django's admin, which not every project has.
+Nothing is imported here that needs Django's admin, which not every project has. A page is loaded when it is asked for:
+many processes serve none.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
+from django.utils.functional import SimpleLazyObject
+from django.utils.module_loading import import_string
+
+from django_rtq import models
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite
+    from django.db.models import Model
+
+PAGES: dict[type[Model], str] = {
+    models.Queue: "queues.QueueAdmin",
+    models.Job: "jobs.JobAdmin",
+    models.DeadLetter: "dead_letters.DeadLetterAdmin",
+    models.Client: "clients.ClientAdmin",
+    models.Worker: "workers.WorkerAdmin",
+    models.Workflow: "workflows.WorkflowAdmin",
+    models.RegisteredTask: "tasks.TaskAdmin",
+    models.Schedule: "schedules.ScheduleAdmin",
+}
 
 
 def register(site: AdminSite) -> None:
     """Register all pages on an admin site. Done already for Django's default site."""
-    from django_rtq import models
-    from django_rtq.console.admin.pages.clients import ClientAdmin
-    from django_rtq.console.admin.pages.dead_letters import DeadLetterAdmin
-    from django_rtq.console.admin.pages.jobs import JobAdmin
-    from django_rtq.console.admin.pages.queues import QueueAdmin
-    from django_rtq.console.admin.pages.schedules import ScheduleAdmin
-    from django_rtq.console.admin.pages.tasks import TaskAdmin
-    from django_rtq.console.admin.pages.workers import WorkerAdmin
-    from django_rtq.console.admin.pages.workflows import WorkflowAdmin
+    for model in PAGES:
+        site.register(model, _page)  # type: ignore[arg-type]  # Django calls it as a class
 
-    site.register(models.Queue, QueueAdmin)
-    site.register(models.Job, JobAdmin)
-    site.register(models.DeadLetter, DeadLetterAdmin)
-    site.register(models.Client, ClientAdmin)
-    site.register(models.Worker, WorkerAdmin)
-    site.register(models.Workflow, WorkflowAdmin)
-    site.register(models.RegisteredTask, TaskAdmin)
-    site.register(models.Schedule, ScheduleAdmin)
+
+def _page(model: type[Model], site: AdminSite) -> Any:
+    return SimpleLazyObject(lambda: import_string(f"django_rtq.console.admin.pages.{PAGES[model]}")(model, site))
 
 
 if apps.is_installed("django.contrib.admin"):
