@@ -48,7 +48,7 @@ class ClusterSlot(MovingService):
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)  # of connections to the nodes
 
     @property
-    def name(self) -> str:
+    def service(self) -> str:
         """The number of the slot."""
         return str(key_slot(self.key))
 

@@ -26,7 +26,7 @@ class MovingService:
     __slots__ = ()
 
     @property
-    def name(self) -> str:
+    def service(self) -> str:
         """What connections ask for."""
         raise NotImplementedError
 
@@ -104,7 +104,7 @@ class MasterPool(SentinelConnectionPool):
         #: For how long commands are sent again that were not executed, because the master moves.
         self.patience_seconds = patience_seconds
         super().__init__(  # type: ignore[no-untyped-call]
-            service.name,
+            service.service,
             self.master.manager,
             is_master=True,
             connection_class=_connection_class(connection_class, self.master),

@@ -51,11 +51,6 @@ class SentinelService(MovingService):
         """The Sentinels, the name of the service, and the database."""
         return f"sentinel://{addresses}/{self.service}/{db}"
 
-    @property
-    def name(self) -> str:
-        """As the Sentinels call it."""
-        return self.service
-
     def new_master(self) -> Master:
         """Its master, which no connection has looked for yet."""
         return SentinelMaster(self)

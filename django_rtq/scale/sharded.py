@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from django_rtq.core.broker.broker import Broker
@@ -54,11 +54,7 @@ class AllShardsBroker(Broker):
         """All packets are sent before a reply is read."""
         merged = _Merged(jobs)
         parts = [(broker, at, merged.take(at)) for broker, at in self.by_shard(jobs)]
-        ends = run_together([(broker.redis, steps(broker, part)) for broker, _, part in parts])
-        for (_, positions, part), words in zip(parts, ends, strict=True):
-            with merged.errors:
-                merged.put(positions, part, raised(words))
-        return merged.answers()
+        return merged.answers(parts, run_together([(broker.redis, steps(broker, part)) for broker, _, part in parts]))
 
     async def aenqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue() for coroutines."""
@@ -79,11 +75,8 @@ class AllShardsBroker(Broker):
 
         merged = _Merged(jobs)
         parts = [(broker, at, merged.take(at)) for broker, at in self.by_shard(jobs)]
-        ends = await asyncio.gather(*(send(broker, part) for broker, _, part in parts), return_exceptions=True)
-        for (_, positions, part), words in zip(parts, ends, strict=True):
-            with merged.errors:
-                merged.put(positions, part, raised(words))
-        return merged.answers()
+        sent = (send(broker, part) for broker, _, part in parts)
+        return merged.answers(parts, await asyncio.gather(*sent, return_exceptions=True))
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
         """Enqueue the jobs of several calls, in one round trip to each shard, all at once."""
@@ -117,37 +110,21 @@ class _Merged:
 
     def __init__(self, jobs: list[Any]) -> None:
         self._jobs = jobs
-        self._answers = [""] * len(jobs)
-        self._problem = ""  # of replicas
-        self.errors = _FirstError()
 
     def take(self, positions: Sequence[int]) -> list[Any]:
         return [self._jobs[position] for position in positions]
 
-    def put(self, positions: Sequence[int], part: Sequence[Any], answers: Sequence[str]) -> None:
-        """Note the answers, and the jobs: they may have new ids."""
-        if isinstance(answers, Unreplicated):
-            self._problem = answers.problem
-        for position, job, answer in zip(positions, part, answers, strict=True):
-            self._jobs[position], self._answers[position] = job, answer
-
-    def answers(self) -> list[str]:
-        """An answer for each job. Raises the first error."""
-        if self.errors.first is not None:
-            raise self.errors.first
-        return Unreplicated(self._answers, self._problem) if self._problem else self._answers
-
-
-class _FirstError:
-    """Blocks whose BrokerErrors wait until all are done."""
-
-    first: BrokerError | None = None
-
-    def __enter__(self) -> None:
-        """Nothing."""
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
-        if not isinstance(error, BrokerError):
-            return False
-        self.first = self.first or error
-        return True
+    def answers(self, parts: Iterable[tuple[Broker, list[int], list[Any]]], ends: Iterable[Any]) -> list[str]:
+        """An answer for each job. The jobs are noted, too: they may have new ids. Raises the first error."""
+        answers, problem, error = [""] * len(self._jobs), "", None
+        for (_, positions, part), end in zip(parts, ends, strict=True):
+            if isinstance(end, BrokerError):
+                error = error or end
+                continue
+            words = raised(end)
+            problem = words.problem if isinstance(words, Unreplicated) else problem
+            for position, job, answer in zip(positions, part, words, strict=True):
+                self._jobs[position], answers[position] = job, answer
+        if error is not None:
+            raise error
+        return Unreplicated(answers, problem) if problem else answers
