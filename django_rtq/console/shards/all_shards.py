@@ -10,6 +10,8 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django_rtq.console.inspector.details import QueueDetails
@@ -25,6 +27,7 @@ from django_rtq.workflows.workflow_states import WorkflowStates
 
 ANSWER_SECONDS = 1.0  # for so long a page waits for a shard
 T = TypeVar("T")
+Value = TypeVar("Value")
 Number = TypeVar("Number", int, float)
 
 
@@ -133,22 +136,16 @@ def merged_front(by_shard: Mapping[int, Front]) -> Front:
 
 def merged_overview(overviews: Mapping[int, Overview]) -> Overview:
     """The overviews of some shards as one: numbers are added up. What is about one server only is that of the first."""
-    every = list(overviews.values())
-    rows: dict[str, list[QueueRow]] = {}
-    for overview in every:
-        for row in overview.queues:
-            rows.setdefault(row.details.name, []).append(row)
-    memory = [overview.server.used_memory for overview in every if overview.server.used_memory is not None]
-    return replace(
-        every[0],
-        now=max(overview.now for overview in every),
-        queues=[_merged_row(rows[name]) for name in sorted(rows)],
-        workers=[worker for overview in every for worker in overview.workers],
-        server=replace(every[0].server, used_memory=sum(memory) if memory else None),
-        contact_seconds=least(overview.contact_seconds for overview in every),
-        scheduler_seconds=most(overview.scheduler_seconds for overview in every),
-        unscheduled=sorted({name for overview in every for name in overview.unscheduled}),
-        workflows=_merged_workflows([overview.workflows for overview in every]),
+    return merged(
+        list(overviews.values()),
+        now=max,
+        queues=lambda lists: [_merged_row(rows) for _, rows in sorted(grouped("details.name", joined(lists)).items())],
+        workers=joined,
+        server=lambda servers: merged(servers, used_memory=total),
+        contact_seconds=least,
+        scheduler_seconds=most,
+        unscheduled=lambda lists: sorted(set(joined(lists))),
+        workflows=_merged_workflows,
     )
 
 
@@ -156,24 +153,18 @@ def _merged_workflows(every: Sequence[WorkflowStates]) -> WorkflowStates:
     counts: Counter[str] = Counter()
     for states in every:
         counts.update(states.counts)
-    blocked = [flow for states in every for flow in states.blocked]
+    blocked = joined(states.blocked for states in every)
     return WorkflowStates(counts=counts, blocked=sorted(blocked, key=lambda flow: flow.since))
 
 
 def _merged_row(rows: Sequence[QueueRow]) -> QueueRow:
     if len(rows) == 1:
         return rows[0]
-    slots = sum(row.slots for row in rows)
-    busy = sum(row.utilisation * row.slots for row in rows if row.utilisation is not None)
-    return replace(
-        rows[0],
-        details=merged_details([row.details for row in rows]),
-        series=merged_series([row.series for row in rows]),
-        slots=slots,
-        done_per_minute=sum(row.done_per_minute for row in rows),
-        failed_per_minute=sum(row.failed_per_minute for row in rows),
-        utilisation=busy / slots if slots else None,
+    row = merged(
+        rows, details=merged_details, series=merged_series, slots=sum, done_per_minute=sum, failed_per_minute=sum
     )
+    busy = sum(row.utilisation * row.slots for row in rows if row.utilisation is not None)
+    return replace(row, utilisation=busy / row.slots if row.slots else None)
 
 
 _SUMS = ("queued", "scheduled", "retrying", "running", "dead", "clients", "finished", "lost")
@@ -181,16 +172,14 @@ _SUMS = ("queued", "scheduled", "retrying", "running", "dead", "clients", "finis
 
 def merged_details(queues: Sequence[QueueDetails]) -> QueueDetails:
     """A queue in several shards: paused if it is in one of them."""
-    return replace(
-        queues[0],
-        **{name: sum(getattr(queue, name) for queue in queues) for name in _SUMS},
-        paused=any(queue.paused for queue in queues),
-        oldest_seconds=most(queue.oldest_seconds for queue in queues),
-        contact_seconds=least(queue.contact_seconds for queue in queues),
-        scheduler_seconds=most(queue.scheduler_seconds for queue in queues),
-        paused_seconds=most(queue.paused_seconds for queue in queues),
-        paused_tasks=_merged_pauses(pause for queue in queues for pause in queue.paused_tasks),
-        paused_clients=tuple(client for queue in queues for client in queue.paused_clients),
+    return merged(
+        queues,
+        **dict.fromkeys(_SUMS, sum),
+        **dict.fromkeys(("oldest_seconds", "scheduler_seconds", "paused_seconds"), most),
+        contact_seconds=least,
+        paused=any,
+        paused_tasks=lambda lists: _merged_pauses(joined(lists)),
+        paused_clients=lambda lists: tuple(joined(lists)),
     )
 
 
@@ -222,3 +211,28 @@ def most(values: Iterable[Number | None]) -> Number | None:
 def least(values: Iterable[Number | None]) -> Number | None:
     """The smallest value; None: none is known."""
     return min((value for value in values if value is not None), default=None)
+
+
+def total(values: Iterable[Number | None]) -> Number | None:
+    """The sum; None: none is known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def joined(lists: Iterable[Iterable[T]]) -> list[T]:
+    """All items."""
+    return list(chain.from_iterable(lists))
+
+
+def grouped(name: str, items: Iterable[T]) -> dict[str, list[T]]:
+    """The items by one of their attributes."""
+    groups: dict[str, list[T]] = {}
+    for item in items:
+        groups.setdefault(attrgetter(name)(item), []).append(item)
+    return groups
+
+
+def merged(same: Sequence[Value], **ways: Callable[[list[Any]], Any]) -> Value:
+    """One dataclass of several: these fields are made of those of all, and the others are those of the first."""
+    of_all = {name: way([getattr(each, name) for each in same]) for name, way in ways.items()}
+    return replace(same[0], **of_all)  # type: ignore[type-var]

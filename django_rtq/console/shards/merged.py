@@ -384,7 +384,7 @@ class _Tasks(_Merged, TaskReader):
         every = self._shards.every(lambda inspector: inspector.tasks.all(hours))
         names = sorted(set().union(*(metrics for metrics, _ in every)))
         return (
-            {name: merged_metrics(metrics[name] for metrics, _ in every if name in metrics) for name in names},
+            {name: merged_metrics([metrics[name] for metrics, _ in every if name in metrics]) for name in names},
             merged_queues(queue for _, queues in every for queue in queues),
         )
 
