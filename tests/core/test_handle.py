@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, WrongState
-from tests.support.apps import get_inspector
+from tests.support.apps import get_inspector, needs
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle
 from tests.support.redis_server import UNREACHABLE
 from tests.support.single_steps import promote
@@ -192,6 +192,7 @@ def test_handles_of_one_job_are_equal():
     assert repr(handle) == "<JobHandle a1 in mail>"
 
 
+@needs("workflows")
 @pytest.mark.parametrize("job_id", [None, 7, b"7", "\ud800"])
 @pytest.mark.parametrize(
     "ask",

@@ -11,6 +11,7 @@ from django.test import override_settings
 from django_rtq import JobHandle, JobState, task
 from django_rtq.core.broker.one_job import JobAccess
 from django_rtq.exceptions import BrokerUnavailable, JobFailed, JobNotFound, ResultTimeout
+from tests.support.apps import needs
 from tests.support.jobs import QUEUE, claim, settle, settlement
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import PATIENCE, wait_until
@@ -153,6 +154,7 @@ def test_a_job_that_is_requeued_at_once_has_failed_all_the_same(broker, monkeypa
         handle.get()
 
 
+@needs("console")
 @pytest.mark.parametrize("timeout", [0, 0.1])
 def test_it_took_too_long(broker, timeout):
     handle = add.delay(1)

@@ -12,7 +12,7 @@ from django_rtq import JobHandle, every, task
 from django_rtq.core import other_queues
 from django_rtq.core.tasks.task import OPTIONS
 from django_rtq.exceptions import InvalidTask
-from tests.support.apps import captured
+from tests.support.apps import captured, needs
 
 
 @task
@@ -26,6 +26,7 @@ def refusal(call, **options):
     return str(caught.value)
 
 
+@needs("compat")
 @pytest.mark.parametrize(
     ("call", "options", "cure"),
     [
@@ -166,6 +167,7 @@ def test_the_table_names_nothing_that_there_is():
     assert not other_queues._RENAMED.keys() & other_queues.INSTEAD.keys()
 
 
+@needs("workflows")
 def test_what_the_table_tells_to_write_exists():
     texts = [*other_queues._RENAMED.values(), *other_queues.INSTEAD.values(), *other_queues._METHODS.values()]
     for text in texts:

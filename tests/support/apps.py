@@ -18,6 +18,11 @@ def of_app(path):
     return call
 
 
+def needs(app):
+    """Marks a test that needs an app: needs("limits")."""
+    return pytest.mark.skipif(find_spec(f"django_rtq.{app}") is None, reason=f"without django_rtq.{app}")
+
+
 Inspector = of_app("django_rtq.console.inspector.inspector.Inspector")
 captured = of_app("django_rtq.testing.captured")
 drain = of_app("django_rtq.testing.drain")

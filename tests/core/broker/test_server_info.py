@@ -12,6 +12,7 @@ from django_rtq.core.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
 from testproject.redis_server import PrivateRedis
 from tests.app import tasks
+from tests.support.apps import needs
 from tests.support.redis_cluster import PrivateCluster
 from tests.support.redis_server import UNREACHABLE
 
@@ -61,6 +62,7 @@ def test_a_server_that_is_not_there_cannot_be_reached_and_was_not_lost():
     assert not isinstance(caught.value, BrokerRefused)
 
 
+@needs("scale")
 def test_sentinels_that_are_away_are_told_in_a_sentence():
     with pytest.raises(BrokerUnavailable) as caught:
         asked({"sentinels": [("127.0.0.1", 1)], "service": "mymaster"})

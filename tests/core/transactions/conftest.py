@@ -61,6 +61,6 @@ def with_options(rtq_settings):
 
 
 @pytest.fixture
-def names(broker):
+def names(inspector):
     """Reads the first arguments of the waiting jobs, in their order."""
     return lambda queue="default": [job.args[0] for job in get_inspector().job_list.page(queue, "queued").jobs]

@@ -15,7 +15,7 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.heartbeat import START_SECONDS, Heartbeat
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
-from tests.support.apps import read_incidents
+from tests.support.apps import needs, read_incidents
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -224,6 +224,7 @@ def test_a_full_server_keeps_nobody_from_taking_back_jobs(redis, broker, heartbe
 CHORES = ["promotion and repairs", "keeping limits", "other projects"]
 
 
+@needs("limits")
 def test_each_chore_is_tried(heartbeat):
     assert [name for name in heartbeat._chores if name in CHORES] == CHORES
 

@@ -16,7 +16,7 @@ from django_rtq.core.worker.process.running.interrupts import MainThreadInterrup
 from django_rtq.core.worker.process.running.isolation import Isolation
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
-from tests.support.apps import member_id
+from tests.support.apps import member_id, needs
 
 NOW_MS = 1_800_000_000_000
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
@@ -69,6 +69,7 @@ def test_what_nobody_wants_is_not_kept(executor, journal):
     assert outcome_of(executor, run_of("note", "x", result_ttl=0)) == Acked("")
 
 
+@needs("workflows")
 def test_a_workflow_with_too_many_results_keeps_no_more(executor, journal, monkeypatch):
     """Only of steps whose results others take."""
     monkeypatch.setattr("django_rtq.workflows.run_part.full_workflows", {"0123456789ab"})
