@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from django_rtq.console.admin import permissions
 from django_rtq.console.admin.display.incidents import health_of
-from django_rtq.console.incidents import find_incidents
+from django_rtq.console.incidents import Action, Incident, Severity, find_incidents
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs import serializer
@@ -25,6 +25,13 @@ OVERVIEW = "/admin/django_rtq/queue/"
 def url(name, *args, query=None):
     """A short form of a URL."""
     return " ".join([name, *args, *(f"{key}={value}" for key, value in (query or {}).items() if value)])
+
+
+@pytest.mark.parametrize("action", Action)
+def test_every_action_has_a_link(action):
+    incident = Incident(kind="no_worker", severity=Severity.WARNING, actions=(action,))
+    (line,) = health_of([incident], overview(), url).lines
+    assert line.url or line.requeue_url or line.resume_url, "console/admin/display/incidents.py: add its page"
 
 
 def health(*rows, **options):

@@ -1,8 +1,11 @@
 """rtq: the overview in short, and the list of commands."""
 
+from pathlib import Path
+
 from django.core.management import get_commands
 from django.test import override_settings
 
+from django_rtq.console import commands
 from tests.support.commands import body, dead_letter, run
 from tests.support.jobs import claimed_job, queued_job, retrying_job
 from tests.support.redis_server import UNREACHABLE
@@ -10,6 +13,11 @@ from tests.support.redis_server import UNREACHABLE
 
 def lines_of(ran):
     return [" ".join(line.split()) for line in ran.out.splitlines()]
+
+
+def test_each_command_has_a_door_in_management():
+    modules = {path.stem for path in Path(commands.__file__).parent.glob("rtq*.py")}
+    assert modules <= get_commands().keys()
 
 
 def test_it_shows_the_queues_the_workers_and_what_is_wrong(redis, broker):

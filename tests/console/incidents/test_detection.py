@@ -7,7 +7,7 @@ from django.test import override_settings
 from django.utils import translation
 
 from django_rtq.console.incident_options import KINDS
-from django_rtq.console.incidents import Severity, read_incidents
+from django_rtq.console.incidents import Severity, detection, queues, read_incidents, schedules, workers
 from django_rtq.console.incidents.incident import TEXTS
 from django_rtq.core.broker.server_info import PROBLEMS
 from django_rtq.databases.outbox import OutboxLag
@@ -19,6 +19,16 @@ def test_every_kind_has_a_text():
     of_server = {f"redis_{name}" for name in PROBLEMS}
     assert set(KINDS) <= TEXTS.keys() | of_server
     assert of_server <= set(KINDS)
+
+
+@pytest.mark.parametrize("module", [queues, schedules, workers])
+def test_every_detector_is_called(module):
+    found = {name for name, each in vars(module).items() if not name.startswith("_") and is_detector(each)}
+    assert found <= vars(detection).keys(), "console/incidents/detection.py: list it"
+
+
+def is_detector(each):
+    return getattr(each, "__annotations__", {}).get("return") == "Iterator[Incident]"
 
 
 @pytest.mark.parametrize(
