@@ -9,7 +9,8 @@ from django.contrib.auth.models import Permission
 from django.core.management import call_command
 from django.db import connection
 
-from django_rtq.console.admin import permissions
+from django_rtq.admin import PAGES
+from django_rtq.console.admin import navigation, permissions
 from django_rtq.models import AdminEntry, Queue
 
 ENTRIES = [model for model in apps.get_app_config("django_rtq").get_models() if issubclass(model, AdminEntry)]
@@ -64,3 +65,7 @@ def test_every_permission_that_is_asked_for_exists(name):
 def test_every_permission_of_the_entries_is_asked_for():
     ours = Permission.objects.filter(content_type__model__in=[model._meta.model_name for model in ENTRIES])
     assert {f"django_rtq.{permission.codename}" for permission in ours} == set(PERMISSIONS)
+
+
+def test_every_page_of_the_menu_is_in_the_navigation():
+    assert {model.__name__ for model in PAGES} == set(navigation._ENTRIES)
