@@ -15,8 +15,8 @@ local q, target, latest, ids = named(), named(2), tonumber(ARGV[1]), { select(2,
 local now, queued = now_ms(q.clock), {}
 
 -- What goes there with a record. Failures and crashes do not: all attempts are left.
-local function hashes_beside(of)
-  return { of.errors, of.progress, of.step_jobs }
+local function hashes_beside(q)
+  return { q.errors, q.progress, q.step_jobs }
 end
 
 -- Its place before its record, as when it was enqueued. It may have been in that queue before.

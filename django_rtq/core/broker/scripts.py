@@ -5,7 +5,7 @@ set of names.
 
 The header of a file is its signature. ``-- uses:`` names the parts in lua/lib/ that it calls, which may use others.
 ``-- keys:`` names the keys of the queue that a script uses: see keys.py for their types and meaning. The script has
-them from ``named()``, which is generated here from that line.
+them from ``named()``, which is generated here from that line; names that it uses in few places are made there.
 
 A call declares one key for each queue, its tag, and ``named()`` appends the names of the keys to it. In a Cluster it
 declares two at least: see keys.py.
@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -32,14 +33,16 @@ from django_rtq.core.broker.redis.speedups import TextCommand
 from django_rtq.exceptions import BrokerRefused
 
 AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes some 8,000 values
+MANY_USES = 5  # of a key in a script
 
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
+_FIELD = re.compile(r"\b(q|target|home)\.(\w+)")
 _KEYS = re.compile(r"^-- keys: (.*(?:\n--  .*)*)", re.MULTILINE)  # the next lines go on with two spaces
 # One constructor with all fields: a table that grows key by key is reallocated five times.
 _NAMED = """
 local function named(place)
   local tag = KEYS[place or 1]
-  return {{ {fields} }}
+  return {{ tag = tag, {fields} }}
 end
 """
 
@@ -56,7 +59,7 @@ class Script:
     @cached_property
     def text(self) -> str:
         """What Redis runs: named(), what the script uses of the parts, and its own file. Raises BrokerRefused."""
-        return "\n".join([_named(self.key_names), link(self._source, _parts(self._source))])
+        return _with_names(self.key_names, link(self._source, _parts(self._source)))
 
     @cached_property
     def sha(self) -> bytes:
@@ -123,12 +126,19 @@ class Script:
         return (b"EVALSHA", self.sha, 1, keys.tag)
 
 
-def _named(names: Sequence[str]) -> str:
-    """Lua code of named(): the keys by name of the queue whose tag is the key at that place."""
-    fields = [
-        f'{name} = tag .. "{QUEUE_KEYS[name].name}"' if name in QUEUE_KEYS else f"{name} = KEYS[2]" for name in names
-    ]
-    return _NAMED.format(fields=", ".join(fields))
+def _with_names(names: Sequence[str], text: str) -> str:
+    """The text behind named(): the keys by name of the queue whose tag is the key at that place.
+
+    It makes the names that the text uses often. The others are made where they are used: few calls come to all of these
+    places, and keys that end with more are joined there anyway.
+    """
+    keys = {name: QUEUE_KEYS[name] for name in names if name in QUEUE_KEYS}
+    uses = Counter(name for _, name in _FIELD.findall(text))
+    code = {name: f'tag .. "{key.name}"' for name, key in keys.items()}
+    often = [name for name in names if name not in keys or (uses[name] >= MANY_USES and not keys[name].per)]
+    fields = ", ".join(f"{name} = {code.get(name, 'KEYS[2]')}" for name in often)
+    rare = {name: made for name, made in code.items() if name not in often}
+    return _NAMED.format(fields=fields) + "\n" + _FIELD.sub(lambda use: f"{use[1]}.{rare.get(use[2], use[2])}", text)
 
 
 def _parts(source: str, found: dict[str, str] | None = None) -> dict[str, str]:

@@ -34,7 +34,8 @@ local function has(q, key)
 end
 
 -- Read what each step needs. Most queues have none of the rare keys, or limits alone: then nothing is looked up in the others.
-local function open_queue(place)
+-- Some of them matter only where jobs end.
+local function open_queue(place, has_ends)
   local q = queues[place]
   if q then return q end
   q = named(place)
@@ -42,8 +43,9 @@ local function open_queue(place)
   for i = 7, 5 + 2 * aside, 2 do
     if tonumber(list[i]) == place then q.aside = add_aside(q.aside, list[i + 1]) end
   end
-  local rare = redis.call("EXISTS", q.failures, q.crashes, q.errors, q.waiting_since, q.retrying, q.progress, q.digests,
-    q.cancel_requests, q.cancelled_in_lane, q.paused, q.waiters, q.limits, q.step_jobs, q.runners)
+  local rare = has_ends and redis.call("EXISTS", q.limits, q.failures, q.crashes, q.waiting_since, q.cancelled_in_lane,
+      q.paused, q.runners, q.errors, q.retrying, q.progress, q.digests, q.cancel_requests, q.waiters, q.step_jobs)
+    or redis.call("EXISTS", q.limits, q.failures, q.crashes, q.waiting_since, q.cancelled_in_lane, q.paused, q.runners)
   q.has_limits = rare > 0 and redis.call("EXISTS", q.limits) == 1
   q.has_rare = rare > (q.has_limits and 1 or 0)
   q.has_failures, q.has_crashes, q.has_waiting_since = has(q, q.failures), has(q, q.crashes), has(q, q.waiting_since)
@@ -57,7 +59,7 @@ end
 -- By then its jobs were given to others, and it may not settle them.
 local function settle_jobs(at)
   while list[at] do
-    local q, ends = open_queue(tonumber(list[at])), at + 1 + list[at + 1]
+    local q, ends = open_queue(tonumber(list[at]), true), at + 1 + list[at + 1]
     for _, id in ipairs(finish_runs(q, list, at + 2, ends, most, q.now, "succeeded")) do reply[#reply + 1] = id end
     at = ends + 1
   end

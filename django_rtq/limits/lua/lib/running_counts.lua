@@ -1,6 +1,6 @@
 -- running_counts: count the running jobs of a queue and of its clients, while there are limits.
 -- created when first called
--- uses: limits blocking rates virtual_turns
+-- uses: limits blocking rates virtual_turns used_times
 
 -- The client in an entry of a processing list; nil: it was claimed without limits.
 local function owner_of(held)
@@ -45,6 +45,15 @@ local function add_running(q, owners, members, total, sign)
   if running.queue > 32 then counts[2] = string.rep("0", 64) .. counts[2] end -- see assign_jobs
   if c > 0 then redis.call("HSET", q.running_counts, unpack(counts)) end
   if g > 0 then redis.call("HDEL", q.running_counts, unpack(gone)) end
+end
+
+-- Jobs of these clients start.
+local function count_started(q, clients)
+  local owners, total = count_jobs(clients), #clients
+  local members = members_of(owners)
+  add_running(q, owners, members, total, 1)
+  use_rates(q, owners, members, total, 1)
+  if q.has_times then charge_starts(q, owners) end
 end
 
 -- These entries have left the processing lists: give their places back, and their starts if they did not run.

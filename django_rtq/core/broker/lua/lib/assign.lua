@@ -1,5 +1,5 @@
 -- assign: take the next jobs of a queue, and put them into the reply of a claim.
--- uses: turns running_counts blocking limits rates used_times runners
+-- uses: turns running_counts blocking limits runners
 
 -- Add a queue to the reply: its place, status, the time, number of jobs, number of counts. Returns the position before.
 local function begin_answer(q, place, status, reply)
@@ -35,13 +35,7 @@ local function assign_jobs(q, ids, owners, reply, head, counts)
   if q.runner ~= false and h > 0 then note_runner(q, q.runner, held, 2) end
   if h > 64 then held[2] = string.rep("0", 64) .. held[2] end
   if h > 0 then redis.call("HSET", q.running, unpack(held)) end
-  if clients and h > 0 then
-    local started = count_jobs(clients)
-    local members = members_of(started)
-    add_running(q, started, members, h / 2, 1)
-    use_rates(q, started, members, h / 2, 1)
-    if q.has_times then charge_starts(q, started) end
-  end
+  if clients and h > 0 then count_started(q, clients) end
   return h / 2
 end
 

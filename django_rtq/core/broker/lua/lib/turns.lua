@@ -13,7 +13,8 @@ end
 local function take_turns(q, band, claim)
   if q.has_weights then return take_virtual_turns(q, band, claim) end
   local clients = first_clients(q, band, claim.wanted + 1) -- one more: whether others have work
-  local turns = { clients = clients, is_alone = #clients == 1, lanes = {}, lines = {}, taken = {}, ids = {} }
+  local is_whole = #clients <= claim.wanted and not (q.has_limits or q.aside) -- these are all that have work
+  local turns = { clients = clients, is_alone = #clients == 1, is_whole = is_whole, lanes = {}, lines = {}, taken = {}, ids = {} }
   if q.aside then leave_aside(q, clients, 1) end
   for c = #clients, claim.wanted + 1, -1 do clients[c] = nil end
   local rooms = q.has_limits and read_rooms(q, clients)
@@ -89,7 +90,7 @@ local function end_turns(q, band, turns)
   if turns.stays and #empty > 0 and not has_waiting(q) then return false end
   if #going_on > 0 and #gone == 0 then return true end
   if #gone > 0 then redis.call("ZREM", ring, unpack(gone)) end
-  local is_empty = redis.call("EXISTS", ring) == 0 or (q.has_limits and #first_clients(q, band, 1) == 0)
+  local is_empty = turns.is_whole and #gone == #turns.clients or redis.call("EXISTS", ring) == 0 or (q.has_limits and #first_clients(q, band, 1) == 0)
   if is_empty then redis.call("ZREM", q.bands, band) end
   return not is_empty
 end
