@@ -15,21 +15,19 @@ local q, target, latest, ids = named(), named(2), tonumber(ARGV[1]), { select(2,
 local now, queued = now_ms(q.clock), {}
 
 -- What goes there with a record. Failures and crashes do not: all attempts are left.
-local function hashes_beside(q)
-  return { q.errors, q.progress, q.step_jobs }
-end
+local beside, beside_there = { q.errors, q.progress, q.step_jobs }, { target.errors, target.progress, target.step_jobs }
 
 -- Its place before its record, as when it was enqueued. It may have been in that queue before.
 local function store_job(id, record, ms, digest)
-  local fresh, hashes = fresh_record(record, now), hashes_beside(target)
+  local fresh = fresh_record(record, now)
   redis.call("SADD", queue_of(target.jobs))
   redis.call("SREM", target.finished, id)
   redis.call("SREM", target.finished_before, id)
   push_back(target, id, fresh, now)
   redis.call("HSET", target.jobs, id, fresh)
-  for i, hash in ipairs(hashes_beside(q)) do
+  for i, hash in ipairs(beside) do
     local value = redis.call("HGET", hash, id)
-    if value then redis.call("HSET", hashes[i], id, value) end
+    if value then redis.call("HSET", beside_there[i], id, value) end
   end
   if digest then
     acquire_unique(target, id, digest, ms)

@@ -90,7 +90,8 @@ local function end_turns(q, band, turns)
   if turns.stays and #empty > 0 and not has_waiting(q) then return false end
   if #going_on > 0 and #gone == 0 then return true end
   if #gone > 0 then redis.call("ZREM", ring, unpack(gone)) end
-  local is_empty = turns.is_whole and #gone == #turns.clients or redis.call("EXISTS", ring) == 0 or (q.has_limits and #first_clients(q, band, 1) == 0)
+  local is_empty = turns.is_whole and #gone == #turns.clients or redis.call("EXISTS", ring) == 0
+    or (q.has_limits and #first_clients(q, band, 1) == 0)
   if is_empty then redis.call("ZREM", q.bands, band) end
   return not is_empty
 end
