@@ -173,6 +173,15 @@ def test_after_the_naming_lines_no_key_or_argument_appears_by_number(name):
     assert "ARGV" not in rest
 
 
+@every_file
+def test_keys_are_taken_from_q_target_or_home(name):
+    """Their names may be made there: see _with_names() in scripts.py."""
+    taken = re.findall(r"\b(\w+)\.(\w+)", code_of(name))
+    others = {"ends", "flow", "picked", "plan", "share", "turns", "used"}  # tables with such a field that is no key
+
+    assert {of for of, key in taken if key in QUEUE_KEYS} <= {"q", "target", "home", *others}
+
+
 @every_script
 def test_every_key_that_is_named_is_used_and_every_key_that_is_used_is_named(name):
     named, used = names_in_body(name), keys_touched(reach_of(name))
