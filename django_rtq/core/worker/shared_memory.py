@@ -106,7 +106,7 @@ class SharedState(Entries):
     @property
     def renewed_at(self) -> float:
         """Since this time.monotonic() the lease has been valid, for one lease at least. 0: it was not renewed yet.
-        Negative: it had expired by then."""
+        Negative: it had expired by then, or the name had not signed on."""
         (renewed_at,) = _TIME.unpack_from(self._memory, _RENEWED)
         return float(renewed_at)
 

@@ -179,9 +179,9 @@ class WorkerSession:
             with self._lock:
                 self.worker = name[-MAX_NAME_BYTES:]
                 self._held.clear()  # jobs that were claimed under another name belong to other workers now
-            self._signed_on_at = time.monotonic()
             self._shared.set_name(self.worker)
             self._broker.sign_on(self._queues, self.worker, self._info())
+            self._signed_on_at = time.monotonic()  # a heartbeat that did not know the name began before
 
     def sign_off(self) -> None:
         """Sign off. Call it only when no job is held. Raises BrokerUnavailable."""

@@ -93,7 +93,6 @@ class Heartbeat(Loop):
             "other projects": self._warn_of_other_projects,
         }
         self._failing: set[str] = set()  # what has failed the last time, and was logged
-        self._renewed: set[str] = set()  # the workers whose leases the last heartbeat has renewed
         self._crash_loop = ""
         self._stand_in = ""  # the name under which the supervisor has signed on, instead of processes that crash
         #: Redis holds data in another format: the worker has to exit.
@@ -157,11 +156,7 @@ class Heartbeat(Loop):
 
     def _note_renewed(self, asked: Sequence[SharedState], unknown: Collection[str], at: float) -> None:
         for shared in asked:
-            if shared.worker not in unknown:
-                shared.renewed_at = at
-            elif shared.worker in self._renewed:  # else it has not signed on yet
-                shared.renewed_at = -at
-        self._renewed = {shared.worker for shared in asked} - set(unknown)
+            shared.renewed_at = -at if shared.worker in unknown else at
         if self._stand_in in unknown:
             self._stand_in = ""
 
