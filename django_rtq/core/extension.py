@@ -12,6 +12,8 @@ from typing import Any
 
 from django.utils.module_loading import import_string
 
+from django_rtq.exceptions import ConfigurationError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
@@ -55,3 +57,10 @@ def parts(name: str) -> tuple[Any, ...]:
     """What the apps bring of this part, in the order of django_rtq/extensions.py."""
     paths = (getattr(extension, name) for extension in import_module("django_rtq.extensions").EXTENSIONS)
     return tuple(import_string(path) for path in paths if path)
+
+
+def required(name: str) -> Any:
+    """What one app brings of this part, for what is not possible without it. Raises ConfigurationError."""
+    for brought in parts(name):
+        return brought
+    raise ConfigurationError(f"No app in django_rtq/extensions.py brings the part {name!r}, which this needs.")

@@ -20,7 +20,7 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import EnqueueCall, queue_full
 from django_rtq.core.broker.task_backends import place_of
 from django_rtq.core.clocks import database_now
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import required
 from django_rtq.core.jobs.job import made_ms
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.migrating import with_advice
@@ -135,7 +135,7 @@ def _make_workflow(broker: Broker, row: _Row) -> Exception | None:
     """Store the workflow of a row, which may be there. Returns why not. Raises BrokerUnavailable and BrokerFull."""
     try:
         place_of(row.backend)
-        parts("stored_workflow")[0](broker, row.task, row.job)
+        required("stored_workflow")(broker, row.task, row.job)
     except (BrokerUnavailable, BrokerFull):
         raise
     except (ValueError, ConfigurationError, BrokerError, QueueFull) as problem:

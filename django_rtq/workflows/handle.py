@@ -14,7 +14,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.core.broker.brokers import broker_of
 from django_rtq.core.broker.task_backends import place_of_job
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import required
 from django_rtq.core.handle import check_timeout
 from django_rtq.core.jobs.job import StrEnum
 from django_rtq.core.tasks.task import Task
@@ -231,7 +231,7 @@ class Workflow:
 
     @property
     def _inspector(self) -> Any:
-        return parts("inspector")[0](self.place)
+        return required("inspector")(self.place)
 
     @property
     def _store(self) -> Any:

@@ -35,7 +35,7 @@ from django_rtq.core.broker.stored_format import check_format, format_commands, 
 from django_rtq.core.broker.task_backends import in_settings
 from django_rtq.core.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers, worker_info_commands
 from django_rtq.core.conf.config import Config, check_redis_is_allowed
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import parts, required
 from django_rtq.core.jobs.job import PARK_SECONDS, Job, made_ms
 from django_rtq.core.jobs.record import Header, HeldEntry, read_head, read_record, write_record
 from django_rtq.core.threads import shared_property
@@ -96,7 +96,7 @@ class Broker:
     @shared_property
     def limits(self) -> Any:
         """The LimitStore."""
-        return parts("limits")[0](self.redis, self.keys, self.config)
+        return required("limits")(self.redis, self.keys, self.config)
 
     @shared_property
     def async_redis(self) -> AsyncRedisClient:

@@ -16,7 +16,7 @@ from django.dispatch import receiver
 
 from django_rtq.core.broker.task_backends import config_of, place_of, shard_numbers, viewed_backend
 from django_rtq.core.conf.config import mode_of_tests
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import required
 
 if TYPE_CHECKING:
     from django_rtq.core.broker.broker import Broker
@@ -41,7 +41,7 @@ def broker_of(backend: str) -> Broker:
         if _substitutes[-1] is not None:
             return _substitutes[-1]
     elif mode := mode_of_tests():
-        found: Broker = parts("broker_in_tests")[0](mode)
+        found: Broker = required("broker_in_tests")(mode)
         return found
     place = place_of(backend)
     return _brokers.get(place) or _brokers.setdefault(place, open_broker(place, role="client"))
@@ -59,8 +59,7 @@ def broker_class(place: str, role: str) -> Callable[..., Broker]:
 
     if place or role != "client" or not shard_numbers():
         return Broker
-    (shards_broker,) = parts("shards_broker")
-    return partial(shards_broker, find=broker_of)
+    return partial(required("shards_broker"), find=broker_of)
 
 
 def forget_brokers(places: Collection[str] | None = None) -> None:

@@ -19,7 +19,7 @@ from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.commands import Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.wait import await_end, wait_for_end
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import parts, required
 from django_rtq.core.jobs.details import JobDetails, read_found
 from django_rtq.core.jobs.job import CancelAnswer, is_member
 from django_rtq.exceptions import JobNotFound, WrongState
@@ -180,8 +180,7 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
 def _send_event(
     broker: Broker, job_id: str, queue: str | None, event: str, value: Any, token: str | None
 ) -> Steps[None]:
-    (send,) = parts("send_event")
-    yield from send(broker, job_id, queue, event, value, token)
+    yield from required("send_event")(broker, job_id, queue, event, value, token)
 
 
 def other_place(broker: Broker, job_id: str, queue: str) -> Steps[str]:

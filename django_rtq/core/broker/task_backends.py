@@ -23,7 +23,7 @@ from django_rtq.core.conf.config import (
     is_ours,
     task_backends,
 )
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import required
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError
@@ -168,7 +168,7 @@ class Router(Protocol):
 
 def router() -> Router:
     """That of the app that knows of shards."""
-    return cast(Router, parts("router")[0])
+    return cast(Router, required("router"))
 
 
 def place_of_job(backend: str, job_id: str) -> str:

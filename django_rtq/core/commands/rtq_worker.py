@@ -16,7 +16,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from django_rtq.core.commands.command import QUEUES, Options, RTQCommand, seconds_from
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import required
 
 MOST_SLOTS = 10_000
 RELOAD = "--reload"
@@ -99,8 +99,7 @@ class Command(RTQCommand):
         from django_rtq.core.commands.worker_setup import queue_names
 
         queue_names(options["queues"], places[0])  # wrong ones are told once, and not by each process
-        (run_in_each,) = parts("supervisors")
-        code: int = run_in_each(
+        code: int = required("supervisors")(
             places,
             lambda place, health_file: self._run({**options, "backend": place, "health_file": health_file}),
             health_file=options["health_file"],

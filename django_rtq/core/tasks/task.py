@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.core.conf.option import FLAG, Unfit, accepts, number, one_of, option, options_of, seconds
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import parts, required
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import JobContext
@@ -188,7 +188,7 @@ class Task(EnqueueMethods[P, R_co]):
             schedule=schedules_option(self.name, self.schedule),
         )
         if self.exactly_once != "":
-            self._set(exactly_once=parts("exactly_once")[0].database(self.name, self.exactly_once, self.func))
+            self._set(exactly_once=required("exactly_once").database(self.name, self.exactly_once, self.func))
         if self.batch is not None:
             for check in parts("check_batch"):
                 check(self)
@@ -261,7 +261,7 @@ class Task(EnqueueMethods[P, R_co]):
         `expires` counts from now. Jobs of a higher `priority` run first. Raises InvalidTask for others, and what
         delay() raises.
         """
-        changed = parts("apply_async")[0](self.name, options)
+        changed = required("apply_async")(self.name, options)
         return (self.using(**changed) if changed else self).delay(*(args or ()), **(kwargs or {}))
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
@@ -384,7 +384,7 @@ class Task(EnqueueMethods[P, R_co]):
         return self.using(on_commit=named_database(self.on_commit) or True)
 
     def _in_transaction(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        return parts("exactly_once")[0](func, self.name, str(self.exactly_once)) if self.exactly_once else func
+        return required("exactly_once")(func, self.name, str(self.exactly_once)) if self.exactly_once else func
 
     def _send(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
         """Enqueue jobs, inside of middleware if there is any. Raises what delay() raises."""

@@ -23,7 +23,7 @@ from django.db import connections, transaction
 
 from django_rtq.core.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.core.broker.messages import EnqueueCall, is_refusal, queue_full
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import required
 from django_rtq.core.transactions.rules import outbox_database, written_database
 from django_rtq.exceptions import BrokerError, QueueFull
 
@@ -82,7 +82,7 @@ def open_database(is_open: Callable[[str], bool] = has_transaction) -> str | Non
 
 def outbox() -> Outbox | None:
     """The outbox, if the settings ask for one."""
-    return parts("outbox")[0] if outbox_database() is not None else None
+    return required("outbox") if outbox_database() is not None else None
 
 
 def defer(alias: str, task: str, call: EnqueueCall, finish: Finish) -> None:
@@ -91,7 +91,7 @@ def defer(alias: str, task: str, call: EnqueueCall, finish: Finish) -> None:
     If that database has the outbox, they are rows of the transaction until then, and `finish` gets None if Redis did
     not accept them. Raises TransactionManagementError in a connection without autocommit and outside of atomic().
     """
-    box: Outbox | None = parts("outbox")[0] if alias == outbox_database() else None
+    box: Outbox | None = required("outbox") if alias == outbox_database() else None
     if box:
         call = call._replace(jobs=box.store(alias, task, call))
     connection = connections[alias]

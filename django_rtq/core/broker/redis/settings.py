@@ -29,7 +29,7 @@ from redis.sentinel import SentinelConnectionPool
 
 from django_rtq.core.broker.redis.connections import ConnectionSettings, argument_names, identity_arguments
 from django_rtq.core.conf.config import Config
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import required
 from django_rtq.exceptions import ConfigurationError
 
 SETTING = 'RTQ["REDIS"]'
@@ -47,8 +47,7 @@ def read_connection_settings(config: Config) -> ConnectionSettings:
     if db is not None and (not isinstance(db, int) or isinstance(db, bool) or db < 0):
         raise ConfigurationError(f'RTQ["DB"] is {db!r}, but has to be the number of a database, 0 or more.')
     if isinstance(source, Mapping) or (isinstance(source, str) and source.startswith(_CLUSTER_SCHEMES)):
-        (from_servers,) = parts("servers")
-        connection_settings: ConnectionSettings = from_servers(source, db, config.prefix)
+        connection_settings: ConnectionSettings = required("servers")(source, db, config.prefix)
     elif isinstance(source, str) and source:
         connection_settings = _from_text(source, db)
     else:
@@ -225,8 +224,7 @@ def _from_client(client: Any, name: str) -> ConnectionSettings:
     )
     if not isinstance(pool, SentinelConnectionPool):
         return connection_settings
-    (behind_sentinels,) = parts("sentinels")
-    return cast(ConnectionSettings, behind_sentinels(connection_settings, pool))
+    return cast(ConnectionSettings, required("sentinels")(connection_settings, pool))
 
 
 def first_db(db: int | None, otherwise: int | None) -> int:

@@ -24,7 +24,7 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import ClaimResult
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.worker_info import WorkerInfo
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import parts, required
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay, log_trouble
 from django_rtq.core.worker.memory import memory_bytes
@@ -200,8 +200,7 @@ class WorkerProcess:
     def _gather(self, runs: list[Run]) -> list[Run]:
         """Put jobs together that one call gets, and claim what is missing."""
         if self._gatherer is None:
-            (make,) = parts("gatherer")
-            self._gatherer = make(self._session, self._broker.config)
+            self._gatherer = required("gatherer")(self._session, self._broker.config)
         room = self._shared.room - len(runs)
         if self._options.max_jobs is not None:
             room = min(room, self._options.max_jobs - self._jobs_done - len(runs))

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from django_rtq.core.broker.messages import Claimed
 from django_rtq.core.broker.task_backends import alias_of
 from django_rtq.core.conf.config import Config
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import required
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import Interruptible, JobContext
 from django_rtq.core.jobs.job import Job
@@ -195,8 +195,7 @@ class Run:
 
     def _open_part(self) -> RunPart:
         if self.part is None:
-            (make,) = parts("run_part")
-            self.part = make()
+            self.part = required("run_part")()
         return self.part
 
     def _open_steps(self) -> Any:

@@ -23,7 +23,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.core import signals
 from django_rtq.core.conf.config import Config
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import required
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run, running
 from django_rtq.core.jobs.job import Job
@@ -179,8 +179,7 @@ class Executor:
             if run.may_run_once:
                 self._shared.set_runs_once(run.entry)
             run.progress = self._progress
-        (make,) = parts("called_together")
-        together = make(runs, self._config)
+        together = required("called_together")(runs, self._config)
         started = time.perf_counter()
         try:
             calls = together.calls()
