@@ -27,6 +27,7 @@ class Extension:
     check_incidents: str = ""  # (value of RTQ["INCIDENTS"]) -> None: raises ConfigurationError
     check_shards: str = ""  # (RTQ["SHARDS"], RTQ["QUEUES"]) -> None: raises ConfigurationError
     chores: str = ""  # (Broker, queues) -> list[Chore] of core/worker/supervisor/heartbeat.py
+    duties: str = ""  # likewise, before promotion and repairs: what limits rest on
     email_check: str = ""  # () -> None: raises what is wrong with RTQ["EMAIL"]
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
     forgetting: str = ""  # of a scheduler: (Broker) -> Callable[[], bool]; False: there is more to forget

@@ -184,7 +184,7 @@ class SettingsKeeper:
         return self._store.apply_settings(queue, self._started_ms, latest)
 
 
-def chores(broker: Broker, queues: Sequence[str]) -> list[SettingsKeeper]:
+def duties(broker: Broker, queues: Sequence[str]) -> list[SettingsKeeper]:
     """What the heartbeat does for limits."""
     return [SettingsKeeper(broker.limits, broker.keys, broker.config, queues)]
 

@@ -85,11 +85,13 @@ class Heartbeat(Loop):
         self._on_cancel_requests = on_cancel_requests
         self._supervisor_info = supervisor_info
         self._chore_seconds = min(MAX_CHORE_SECONDS, lease / 4 - self._interval / 2)
-        self._of_apps: list[Chore] = [chore for chores in parts("chores") for chore in chores(broker, queues)]
+        first, later = ([c for make in parts(of) for c in make(broker, queues)] for of in ("duties", "chores"))
+        self._of_apps: list[Chore] = [*first, *later]
         #: What comes after the duties, each until a moment (time.monotonic()): True if it goes on soon.
         self._chores: dict[str, Callable[[HeartbeatResult, float], object]] = {
+            **{chore.name: partial(_do, chore) for chore in first},
             "promotion and repairs": self._tend,
-            **{chore.name: partial(_do, chore) for chore in self._of_apps},
+            **{chore.name: partial(_do, chore) for chore in later},
             "other projects": self._warn_of_other_projects,
         }
         self._failing: set[str] = set()  # what has failed the last time, and was logged
