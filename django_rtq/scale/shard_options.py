@@ -76,6 +76,7 @@ def tag_of_shard(prefix: str, number: int, count: int) -> str:
     """
 
     def part_of(number: int, salt: int) -> int:
+        # HASH_SLOT of the Redis Cluster specification, CRC-16/XMODEM. Its twin in redis-py would load all of that.
         slot = crc_hqx(f"{prefix}.{number}.{salt}".encode(), 0) % SLOTS
         return slot * count // SLOTS
 

@@ -116,18 +116,6 @@ class NewWorkflow:
         return cls(id=flow, key=key, fields=fields, parts=parts, rooms=rooms, token=token)
 
 
-def tell_cancelled(broker: Broker, queue: str, job_id: str) -> None:
-    """Let its workflow hear that this job was cancelled."""
-    broker.store_of(WorkflowStore).tell(queue, [job_id])
-
-
-def make_stored(broker: Broker, name: str, text: str) -> None:
-    """Make the workflow of a row of the outbox, unless it was made. Raises BrokerError, ValueError and QueueFull."""
-    answer, _ = broker.store_of(WorkflowStore).make(NewWorkflow.read(text), broker.register_queues)
-    if answer == "taken":
-        raise InvalidWorkflow(name, "has an id that another workflow has, by chance.")
-
-
 ANY_CLIENT = "\n"
 
 
@@ -839,3 +827,15 @@ def chores(broker: Broker, queues: Sequence[str]) -> Sequence[_Chore]:
 def forgetting(broker: Broker) -> Callable[[], bool]:
     """What a scheduler calls to forget old workflows."""
     return broker.store_of(WorkflowStore).forget_old
+
+
+def tell_cancelled(broker: Broker, queue: str, job_id: str) -> None:
+    """Let its workflow hear that this job was cancelled."""
+    broker.store_of(WorkflowStore).tell(queue, [job_id])
+
+
+def make_stored(broker: Broker, name: str, text: str) -> None:
+    """Make the workflow of a row of the outbox, unless it was made. Raises BrokerError, ValueError and QueueFull."""
+    answer, _ = broker.store_of(WorkflowStore).make(NewWorkflow.read(text), broker.register_queues)
+    if answer == "taken":
+        raise InvalidWorkflow(name, "has an id that another workflow has, by chance.")
