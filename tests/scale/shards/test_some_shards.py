@@ -51,7 +51,7 @@ def test_a_range_begins_with_the_lower_number():
     ],
 )
 def test_what_does_not_exist_is_wrong_usage(shards, monkeypatch, arguments, text):
-    monkeypatch.setattr("django_rtq.core.commands.rtq_worker.parts", lambda name: [lambda *args, **options: 0])
+    monkeypatch.setattr("django_rtq.core.commands.rtq_worker.required", lambda name: lambda *args, **options: 0)
     with pytest.raises(CommandError, match=text) as refused:
         Command().execute(**options_of(*arguments))
     assert refused.value.returncode == 64
