@@ -6,8 +6,8 @@ import pytest
 from django.views.debug import get_default_exception_reporter_filter
 
 from django_rtq import task
-from django_rtq.console.admin.display.sanitize import parameter_names
 from django_rtq.console.redaction import HIDDEN, hidden, hidden_args, is_unknown, redacted
+from django_rtq.console.sanitize import parameter_names
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.tasks import registry
 

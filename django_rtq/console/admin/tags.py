@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from django_rtq.console.admin.display import sanitize
+from django_rtq.console import sanitize
 from django_rtq.console.admin.display.charts import svg
 from django_rtq.console.admin.refreshing import content_digest
 from django_rtq.console.admin.urls import page_url

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.console.commands.output import Column, as_json, table
 from django_rtq.console.commands.prompts import NotHere, client_argument, positive
+from django_rtq.console.output import Column, as_json, table
 from django_rtq.core.broker.task_backends import place_of_job, shard_of, shard_place
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, RTQCommand
 from django_rtq.exceptions import ConfigurationError

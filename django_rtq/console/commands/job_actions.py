@@ -14,13 +14,13 @@ from django.core.management.base import CommandError
 from django_rtq.console.commands.command import ConsoleCommand
 from django_rtq.console.commands.job_arguments import VERBS
 from django_rtq.console.commands.job_selection import find_jobs, find_one, read_selection, selected_queues
-from django_rtq.console.commands.output import ProgressLine, as_json, count, number
 from django_rtq.console.commands.prompts import check_interactive, confirm
 from django_rtq.console.inspector.actions import ACTIONS, Answers, check_target
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.members import viewed_places
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Count, Result, Sweep, run_steps
+from django_rtq.console.output import ProgressLine, as_json, count, number
 from django_rtq.console.redaction import redacted
 from django_rtq.core.commands.command import INTERRUPTED, one_line
 from django_rtq.core.jobs.job import JobState

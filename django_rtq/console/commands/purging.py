@@ -5,12 +5,12 @@ from __future__ import annotations
 from django.core.management.base import CommandError
 
 from django_rtq.console.commands.command import ConsoleCommand
-from django_rtq.console.commands.output import ProgressLine, count
 from django_rtq.console.commands.prompts import check_interactive, confirm
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Sweep
+from django_rtq.console.output import ProgressLine, count
 from django_rtq.core.commands.command import INTERRUPTED, Options, one_line
 
 

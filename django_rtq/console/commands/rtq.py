@@ -9,13 +9,13 @@ from django.core.management import get_commands, load_command_class
 from django.core.management.base import CommandParser
 
 from django_rtq.console.commands.command import NO_WORKER, ConsoleCommand
-from django_rtq.console.commands.output import Column, count
 from django_rtq.console.commands.rtq_check import incident_line
 from django_rtq.console.commands.rtq_status import NO_QUEUE, QUEUE_COLUMNS
 from django_rtq.console.incidents import find_incidents
 from django_rtq.console.incidents.schedules import known_schedules
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.output import Column, count
 from django_rtq.core.broker.task_backends import place_of, viewed_backend
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.exceptions import BrokerError

@@ -11,12 +11,12 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.console.commands.command import JSON, ConsoleCommand
-from django_rtq.console.commands.output import as_json
 from django_rtq.console.incidents import Incident, find_incidents
 from django_rtq.console.incidents.incident import worst_of
 from django_rtq.console.incidents.schedules import known_schedules
 from django_rtq.console.incidents.workers import host_incidents
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.output import as_json
 from django_rtq.core.commands.command import one_line, seconds_from
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.exceptions import BrokerError, RTQError

@@ -14,7 +14,6 @@ from django.core.management.base import CommandError
 from django.utils.translation import override
 
 from django_rtq.console.commands.command import CLIENT, EVERY_QUEUE, LIMIT, NO_INPUT, Action, ActionCommand, switched
-from django_rtq.console.commands.output import Column, as_json, count, number
 from django_rtq.console.commands.prompts import client_argument, known_queues, system_user
 from django_rtq.console.commands.purging import purge
 from django_rtq.console.inspector.clients.client_list import SORTS
@@ -22,6 +21,7 @@ from django_rtq.console.inspector.clients.client_states import ClientInQueue, Qu
 from django_rtq.console.inspector.clients.holds import holds_text
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.places import viewed_backend
+from django_rtq.console.output import Column, as_json, count, number
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
 from django_rtq.limits.limits import Limit, Limits, limits_text

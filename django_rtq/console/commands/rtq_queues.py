@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from django.core.management.base import CommandError
 
 from django_rtq.console.commands.command import NO_INPUT, Action, ActionCommand, switched
-from django_rtq.console.commands.output import Column, count, duration, number
 from django_rtq.console.commands.prompts import known_queues
 from django_rtq.console.commands.purging import purge
 from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.output import Column, count, duration, number
 from django_rtq.core.commands.command import Argument, Options
 from django_rtq.core.tasks.registry import declared_queues
 

@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError, router
 
 from django_rtq.console.commands.command import Action, ActionCommand
-from django_rtq.console.commands.output import Column, ago, as_json, count
+from django_rtq.console.output import Column, ago, as_json, count
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of, shard_of, shard_places

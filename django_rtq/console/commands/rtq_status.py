@@ -12,11 +12,11 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
 from django_rtq.console.commands.command import JSON, NO_WORKER, ConsoleCommand
-from django_rtq.console.commands.output import Column, as_json, count, duration, facts
 from django_rtq.console.commands.prompts import known_queues
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.queues import unserved
+from django_rtq.console.output import Column, as_json, count, duration, facts
 from django_rtq.core.broker.server_info import problems_of
 from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, one_line, seconds_from
 from django_rtq.core.conf.config import get_config

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from django.utils.translation import override
 
 from django_rtq.console.commands.command import EVERY_QUEUE, Action, ActionCommand, switched
-from django_rtq.console.commands.output import Column
 from django_rtq.console.commands.prompts import known_queues, system_user, utf8_text
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.task_pauses import TaskPause
+from django_rtq.console.output import Column
 from django_rtq.core.commands.command import Argument, Options, one_line
 from django_rtq.core.jobs.aliases import names_of
 from django_rtq.core.tasks.registry import get_public_task

@@ -11,10 +11,10 @@ from django.core.management.base import CommandError
 from django.template.defaultfilters import filesizeformat
 
 from django_rtq.console.commands.command import ALL, NO_WORKER, QUEUE, Action, ActionCommand
-from django_rtq.console.commands.output import Column, count, duration, facts, number
 from django_rtq.console.commands.prompts import NotHere, known_queues, system_user
 from django_rtq.console.inspector.details import WorkerDetails
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.output import Column, count, duration, facts, number
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import WorkerNotFound

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django_rtq.console.commands.command import LIMIT, Action, ActionCommand
-from django_rtq.console.commands.output import Column, ago, count, facts
 from django_rtq.console.inspector.members import recent_in, why_not_started
+from django_rtq.console.output import Column, ago, count, facts
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import shard_places
 from django_rtq.core.commands.command import Argument, Options

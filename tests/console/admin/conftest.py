@@ -10,7 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from django_rtq.console.admin import permissions
+from django_rtq.console import permissions
 from django_rtq.console.admin.pages import page_admin
 from django_rtq.console.admin.pages.page_admin import PageAdmin
 from django_rtq.core.broker.redis.client import RedisClient

@@ -10,7 +10,8 @@ from django.core.management import call_command
 from django.db import connection
 
 from django_rtq.admin import PAGES
-from django_rtq.console.admin import navigation, permissions
+from django_rtq.console import permissions
+from django_rtq.console.admin import navigation
 from django_rtq.models import AdminEntry, Queue
 
 ENTRIES = [model for model in apps.get_app_config("django_rtq").get_models() if issubclass(model, AdminEntry)]

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from django_rtq.console.admin import permissions
+from django_rtq.console import permissions
 from django_rtq.console.admin.pages.bulk import pages as bulk_pages
 from django_rtq.console.inspector.actions import VERBS
 from django_rtq.core.jobs.job import JobState

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from django.test import override_settings
 
-from django_rtq.console.admin import permissions
+from django_rtq.console import permissions
 from django_rtq.console.admin.display.incidents import health_of
 from django_rtq.console.incidents import Action, Incident, Severity, find_incidents
 from django_rtq.core.broker.brokers import get_broker

@@ -8,7 +8,7 @@ from django.contrib.admin.models import LogEntry
 from django.utils import timezone
 from django.utils.html import escape
 
-from django_rtq.console.admin import permissions
+from django_rtq.console import permissions
 from django_rtq.console.redaction import HIDDEN
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import CommittedJob

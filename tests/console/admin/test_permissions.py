@@ -4,7 +4,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from django_rtq.console.admin import permissions
+from django_rtq.console import permissions
 from tests.console.admin.conftest import ALL, MAIL, every_page, url_of
 from tests.support.jobs import QUEUE, let_lapse
 from tests.support.snapshots import snapshot

@@ -9,10 +9,10 @@ from django.http import QueryDict
 
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.display.charts.svg import polyline_points, scale_maximum, sparkline
-from django_rtq.console.admin.display.sanitize import clean_text, pretty_json, short_id
 from django_rtq.console.admin.filters import filter_facts, filter_query, read_filter
 from django_rtq.console.admin.tags import rtq_ago, rtq_moment
 from django_rtq.console.formatting import format_duration, format_number, format_percent
+from django_rtq.console.sanitize import clean_text, pretty_json, short_id
 
 
 @pytest.mark.parametrize(

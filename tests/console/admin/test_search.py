@@ -5,7 +5,7 @@ import re
 import pytest
 from django.utils.html import escape
 
-from django_rtq.console.admin import permissions
+from django_rtq.console import permissions
 from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.console.redaction import HIDDEN
 from tests.console.admin.conftest import MAIL, body, text

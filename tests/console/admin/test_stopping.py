@@ -6,7 +6,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.messages import get_messages
 
-from django_rtq.console.admin import permissions
+from django_rtq.console import permissions
 from django_rtq.core.broker.control import Order, WorkerCommand
 from django_rtq.core.broker.worker_info import worker_info_commands
 from tests.console.admin.conftest import body, logged, text

@@ -5,7 +5,7 @@ from html import unescape
 import pytest
 
 from django_rtq import task
-from django_rtq.console.admin import permissions
+from django_rtq.console import permissions
 from django_rtq.console.admin.display.paged_list import ListParams
 from django_rtq.console.admin.pages import tasks
 from django_rtq.core.broker.histogram import bucket_of

@@ -10,11 +10,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
-from django_rtq.console.admin.display.sanitize import clean_text
 from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.inspector.clients.client_list import STATES, ClientPage
 from django_rtq.console.inspector.clients.client_states import ClientInQueue
 from django_rtq.console.inspector.clients.queue_clients import MOST
+from django_rtq.console.sanitize import clean_text
 from django_rtq.limits.limits import Limit, Limits
 
 _TITLES = {

@@ -14,13 +14,13 @@ from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from django_rtq.console.admin.display.sanitize import clean_text
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_number
 from django_rtq.console.incidents.detection import reported, silent_shard
 from django_rtq.console.incidents.incident import Action, Incident, worst_of
 from django_rtq.console.incidents.queues import failed_lately
 from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.sanitize import clean_text
 
 if TYPE_CHECKING:
     from django_rtq.console.shards.all_shards import ShardAnswers

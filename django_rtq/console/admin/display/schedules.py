@@ -13,7 +13,6 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_rtq.console.admin.display.sanitize import clean_text
 from django_rtq.console.admin.display.texts import STATE_LABELS, schedule_text
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.incidents.schedules import has_scheduler, is_let_go
@@ -21,6 +20,7 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.places import alias_of
 from django_rtq.console.inspector.queues import unserved
+from django_rtq.console.sanitize import clean_text
 from django_rtq.console.schedule_status import ScheduleStatus, read_all_schedules
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.jobs.job import JobState

@@ -11,11 +11,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq import models
-from django_rtq.console.admin import permissions, query_params
+from django_rtq.console import permissions
+from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.bulk_texts import purge_consequence
 from django_rtq.console.admin.display.clients import ClientListParams, client_rows, limit_label, list_context
-from django_rtq.console.admin.display.sanitize import clean_text
 from django_rtq.console.admin.display.texts import client_consequence, client_question, no_client_jobs_text
 from django_rtq.console.admin.forms import LimitsForm
 from django_rtq.console.admin.pages.bulk.pages import AllJobs, BulkPages
@@ -24,6 +24,7 @@ from django_rtq.console.inspector.actions import Verb
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.places import shard_places
+from django_rtq.console.sanitize import clean_text
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 from django_rtq.limits.limits import Limits

@@ -16,12 +16,12 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation_links, search_url
-from django_rtq.console.admin.permissions import VIEW, UserPermissions
 from django_rtq.console.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.console.admin.urls import page_url
 from django_rtq.console.inspector.inspector import get_inspector, of_all_shards
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend, views_all_shards
+from django_rtq.console.permissions import VIEW, UserPermissions
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound
 

@@ -18,7 +18,8 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
-from django_rtq.console.admin import permissions, query_params
+from django_rtq.console import permissions
+from django_rtq.console.admin import query_params
 from django_rtq.console.admin.display.schedules import (
     EMPTY_VALUE,
     MAX_SHOWN,

@@ -11,11 +11,11 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq import models
-from django_rtq.console.admin import permissions, query_params
+from django_rtq.console import permissions
+from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.jobs import group_row
 from django_rtq.console.admin.display.paged_list import paged_context
-from django_rtq.console.admin.display.sanitize import clean_text
 from django_rtq.console.admin.display.schedules import task_rows
 from django_rtq.console.admin.display.tasks import (
     MAX_QUEUES_NAMED,
@@ -44,6 +44,7 @@ from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.metrics.reader import MAX_HOURS, TaskMetrics
 from django_rtq.console.inspector.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
+from django_rtq.console.sanitize import clean_text
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import ConfigurationError, InvalidTask, PayloadError, TooManyPausedTasks

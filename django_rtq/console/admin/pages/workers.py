@@ -12,13 +12,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq import models
-from django_rtq.console.admin import permissions, query_params
+from django_rtq.console import permissions
+from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
-from django_rtq.console.admin.display.sanitize import clean_text
 from django_rtq.console.admin.display.workers import by_host, host_sections
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.sanitize import clean_text
 from django_rtq.exceptions import LeaseNotExpired, WorkerNotFound
 
 

@@ -11,11 +11,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq import models
-from django_rtq.console.admin import permissions
+from django_rtq.console import permissions
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.charts.graph import MOST, graph, state_text
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
-from django_rtq.console.admin.display.sanitize import clean_text
 from django_rtq.console.admin.pages.bulk.pages import AllJobs, BulkPages
 from django_rtq.console.admin.pages.page_admin import Route
 from django_rtq.console.formatting import format_number
@@ -23,6 +22,7 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.members import recent_in, viewed_places, why_not_started
 from django_rtq.console.inspector.places import viewed_backend
+from django_rtq.console.sanitize import clean_text
 from django_rtq.core.jobs.job import moment
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, WorkflowState, count_workflows

@@ -8,8 +8,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from django_rtq.console.admin.display.sanitize import clean_text
 from django_rtq.console.formatting import format_number
+from django_rtq.console.sanitize import clean_text
 from django_rtq.workflows.handle import StepProgress
 
 MOST = 60  # steps that are drawn

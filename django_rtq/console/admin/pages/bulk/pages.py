@@ -18,7 +18,8 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.utils.translation import gettext as _
 
-from django_rtq.console.admin import permissions, query_params
+from django_rtq.console import permissions
+from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import ids_text, log_action
 from django_rtq.console.admin.display.bulk_texts import (
     REMAINDER_HINTS,
@@ -32,7 +33,6 @@ from django_rtq.console.admin.display.bulk_texts import (
     no_longer_text,
     nothing_matches_text,
 )
-from django_rtq.console.admin.display.sanitize import clean_text
 from django_rtq.console.admin.display.texts import STATE_LABELS, number_text, rest_refused_text
 from django_rtq.console.admin.filters import filter_facts, filter_query, read_filter
 from django_rtq.console.admin.pages.bulk.requeue_targets import (
@@ -49,6 +49,7 @@ from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import STEP, Count, Result, Sweep, sum_of_results
 from django_rtq.console.internal_tasks import enqueue_rest
+from django_rtq.console.sanitize import clean_text
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import JobState, moment
 from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull

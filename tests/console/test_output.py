@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from django_rtq.console.commands.output import Column, ago, count, duration, table
+from django_rtq.console.output import Column, ago, count, duration, table
 from django_rtq.core.commands.command import one_line
 from tests.support.commands import Terminal, run
 
