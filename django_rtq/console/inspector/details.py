@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django_rtq.console.inspector.task_pauses import TaskPause
+from django_rtq.console.merging import ANY, EVERY, LEAST, MOST, SUM, by, joined, merge_by
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import Progress
 from django_rtq.core.jobs.job import PARK_SECONDS, moment
@@ -31,33 +32,45 @@ class ZeroLimit(NamedTuple):
     is_set_here: bool  # at run time; or else the settings say so
 
 
+def _merged_pauses(lists: Sequence[Sequence[TaskPause]]) -> tuple[TaskPause, ...]:
+    """Whoever paused a task comes before places where it was resumed."""
+    return tuple(merge_by("task", sorted(joined(lists), key=lambda pause: pause.is_over)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDetails:
     """How many jobs a queue holds."""
 
     name: str
-    paused: bool
-    queued: int
-    scheduled: int
-    retrying: int
-    running: int
-    dead: int
+    paused: bool = field(metadata=ANY)
+    queued: int = field(metadata=SUM)
+    scheduled: int = field(metadata=SUM)
+    retrying: int = field(metadata=SUM)
+    running: int = field(metadata=SUM)
+    dead: int = field(metadata=SUM)
     #: How long the oldest queued job has been waiting that might start, so none of a client that is paused or at its
     #: limits; None: no such job waits.
-    oldest_seconds: float | None
-    clients: int  # lanes with jobs: clients, counted once for each priority
-    finished: int = 0  # finished jobs whose outcome is kept
-    contact_seconds: float | None = None  # since the last contact of any of its workers or schedulers; None: never
-    scheduler_seconds: float | None = None  # since a scheduler last looked for its due jobs
-    clock_behind_seconds: float = 0.0  # how far the server's clock, which was put back, still is behind
-    paused_seconds: float | None = None  # since it was paused; None: it is not
-    paused_tasks: tuple[TaskPause, ...] = ()  # tasks whose jobs wait here, by name; their jobs count as scheduled
-    lost: int = 0  # jobs of `queued` that are in no place in Redis; workers queue them again
-    lost_seconds: float | None = None  # since a worker has noticed them; None: there are none
-    paused_clients: tuple[ClientPause, ...] = ()  # 50 at most, those that are paused for longest
-    is_at_limit: bool = False  # it runs as many jobs as it may
-    is_at_rate: bool = False  # its rate lets no job start at this moment
-    zero_limits: tuple[ZeroLimit, ...] = ()  # for which jobs wait
+    oldest_seconds: float | None = field(metadata=MOST)
+    clients: int = field(metadata=SUM)  # lanes with jobs: clients, counted once for each priority
+    finished: int = field(default=0, metadata=SUM)  # finished jobs whose outcome is kept
+    #: Since the last contact of any of its workers or schedulers; None: never.
+    contact_seconds: float | None = field(default=None, metadata=LEAST)
+    #: Since a scheduler last looked for its due jobs.
+    scheduler_seconds: float | None = field(default=None, metadata=MOST)
+    #: How far the server's clock, which was put back, still is behind.
+    clock_behind_seconds: float = field(default=0.0, metadata=MOST)
+    paused_seconds: float | None = field(default=None, metadata=MOST)  # since it was paused; None: it is not
+    #: Tasks whose jobs wait here, by name; their jobs count as scheduled.
+    paused_tasks: tuple[TaskPause, ...] = field(default=(), metadata=by(_merged_pauses))
+    #: Jobs of `queued` that are in no place in Redis; workers queue them again.
+    lost: int = field(default=0, metadata=SUM)
+    #: Since a worker has noticed them; None: there are none.
+    lost_seconds: float | None = field(default=None, metadata=MOST)
+    #: 50 at most, those that are paused for longest.
+    paused_clients: tuple[ClientPause, ...] = field(default=(), metadata=EVERY)
+    is_at_limit: bool = field(default=False, metadata=ANY)  # it runs as many jobs as it may
+    is_at_rate: bool = field(default=False, metadata=ANY)  # its rate lets no job start at this moment
+    zero_limits: tuple[ZeroLimit, ...] = field(default=(), metadata=EVERY)  # for which jobs wait
 
     @property
     def needs_scheduler(self) -> bool:

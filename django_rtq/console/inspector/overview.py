@@ -33,10 +33,17 @@ from django_rtq.console.inspector.metrics.task_failures import (
     task_failures_call,
 )
 from django_rtq.console.inspector.metrics.task_hours import TaskHours
-from django_rtq.console.inspector.metrics.time_series import AT_ONCE, Series, TimeSeriesReader, read_period
+from django_rtq.console.inspector.metrics.time_series import (
+    AT_ONCE,
+    Series,
+    TimeSeriesReader,
+    merge_series,
+    read_period,
+)
 from django_rtq.console.inspector.metrics.totals import KINDS as TOTALS
 from django_rtq.console.inspector.metrics.totals import read_totals, totals_commands
 from django_rtq.console.inspector.queues import read_queue_details
+from django_rtq.console.merging import JOINED, LEAST, MOST, ONE, SUM, by, rows_by, sum_of_counts, total
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QueueKeys, read_queue_names
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
@@ -48,7 +55,12 @@ from django_rtq.core.jobs.details import JobDetails, Progress
 from django_rtq.core.jobs.job import clock_moment, moment
 from django_rtq.core.jobs.record import read_head, read_leniently
 from django_rtq.exceptions import BrokerError
-from django_rtq.workflows.workflow_states import WorkflowStates, read_workflow_states, workflow_commands
+from django_rtq.workflows.workflow_states import (
+    BlockedWorkflow,
+    WorkflowStates,
+    read_workflow_states,
+    workflow_commands,
+)
 
 MAX_RUNNING_SHOWN = 1000  # running jobs of a queue
 USUAL_HOURS = 6  # hours before the current one that say how long tasks usually run
@@ -74,12 +86,12 @@ class BusiestClient(NamedTuple):
 class QueueRow:
     """A queue and its recent activity."""
 
-    details: QueueDetails
-    series: Series
-    slots: int  # jobs that its workers can run at once; they may also serve other queues
-    done_per_minute: float  # over the last minutes
-    failed_per_minute: float  # runs
-    utilisation: float | None  # share of the slots that its jobs used recently, 0 to 1; None: no slots
+    details: QueueDetails = field(metadata=ONE)
+    series: Series = field(metadata=by(merge_series))
+    slots: int = field(metadata=SUM)  # jobs that its workers can run at once; they may also serve other queues
+    done_per_minute: float = field(metadata=SUM)  # over the last minutes
+    failed_per_minute: float = field(metadata=SUM)  # runs
+    busy_slots: float = field(default=0.0, metadata=SUM)  # how many of the slots its jobs used recently
     #: task name -> this hour and the one before it; how long runs took only if a job runs, and waits only with totals
     tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)
     task_failures: Mapping[str, TaskFailures] = field(default_factory=dict)  # task name -> its last runs, if any failed
@@ -89,22 +101,41 @@ class QueueRow:
     totals: list[Any] = field(default_factory=list)  # if asked for: counters to add up, see read_totals()
     busiest: BusiestClient | None = None  # None: nothing ran lately, or jobs of fewer than two clients wait
 
+    @property
+    def utilisation(self) -> float | None:
+        """The share of the slots that its jobs used recently, 0 to 1; None: no slots."""
+        return self.busy_slots / self.slots if self.slots else None
+
+
+def _with_all_memory(servers: Sequence[ServerDetails]) -> ServerDetails:
+    return replace(servers[0], used_memory=total(server.used_memory for server in servers))
+
+
+def _all_workflows(every: Sequence[WorkflowStates]) -> WorkflowStates:
+    def oldest_first(name: str) -> list[BlockedWorkflow]:
+        return sorted(chain.from_iterable(getattr(each, name) for each in every), key=lambda flow: flow.since)
+
+    counts = sum_of_counts(states.counts for states in every)
+    return WorkflowStates(counts=counts, blocked=oldest_first("blocked"), stuck=oldest_first("stuck"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """All data of the overview."""
 
-    now: datetime  # the server's time
-    queues: list[QueueRow]
-    workers: list[WorkerDetails]
-    server: ServerDetails
-    contact_seconds: float | None = None  # since the last contact of any worker or scheduler; None: never
-    scheduler_seconds: float | None = (
-        None  # since a scheduler looked for due jobs, in the queue where that is longest ago
-    )
-    unscheduled: list[str] = field(default_factory=list)  # queues in which no scheduler has looked for due jobs lately
+    now: datetime = field(metadata=MOST)  # the server's time
+    queues: list[QueueRow] = field(metadata=rows_by("details.name"))
+    workers: list[WorkerDetails] = field(metadata=JOINED)
+    #: Of several, but for its memory, the first.
+    server: ServerDetails = field(metadata=by(_with_all_memory))
+    #: Since the last contact of any worker or scheduler; None: never.
+    contact_seconds: float | None = field(default=None, metadata=LEAST)
+    #: Since a scheduler looked for due jobs, in the queue where that is longest ago.
+    scheduler_seconds: float | None = field(default=None, metadata=MOST)
+    #: Queues in which no scheduler has looked for due jobs lately.
+    unscheduled: list[str] = field(default_factory=list, metadata=by(lambda lists: sorted({*chain(*lists)})))
     deploys: list[Deploy] = field(default_factory=list)  # the newest first; none without RTQ["VERSION"]
-    workflows: WorkflowStates = field(default_factory=WorkflowStates)
+    workflows: WorkflowStates = field(default_factory=WorkflowStates, metadata=by(_all_workflows))
 
     @property
     def living(self) -> list[WorkerDetails]:
@@ -346,7 +377,7 @@ def _row(
         slots=slots,
         done_per_minute=series.total("succeeded", steps) / minutes,
         failed_per_minute=series.total("failed", steps) / minutes,
-        utilisation=min(1.0, busy_ms / (slots * minutes * 60_000)) if slots else None,
+        busy_slots=min(float(slots), busy_ms / (minutes * 60_000)),
         tasks=tasks,
         **failures._asdict(),
         busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2], busiest[3] / 1000)

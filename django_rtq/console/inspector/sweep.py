@@ -26,6 +26,7 @@ from django_rtq.console.inspector.jobs.job_list import JobSearch
 from django_rtq.console.inspector.jobs.job_refs import JobRef, decode_cursor, decode_list, encode_cursor
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
 from django_rtq.console.inspector.selection import WAITING, Selection
+from django_rtq.console.merging import FIRST, JOINED, MOST, SUM, UNION, by, merge, sum_of_counts
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
@@ -88,15 +89,21 @@ class Sweep:
         return How(target=self.target, running=running, **latest)
 
 
+def _positive_sums(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return {queue: number for queue, number in sum_of_counts(counts).items() if number}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
     """How many jobs are meant."""
 
-    by_queue: Mapping[str, int] = field(default_factory=dict)  # queues without any are left out
-    cut: frozenset[str] = frozenset()  # queues that may have more: their lists were not searched to the end
-    searched: int = 0
-    total: int = 0  # jobs in the lists
-    until_ms: int = 0  # the moment of this snapshot
+    #: Queues without any are left out.
+    by_queue: Mapping[str, int] = field(default_factory=dict, metadata=by(_positive_sums))
+    #: Queues that may have more: their lists were not searched to the end.
+    cut: frozenset[str] = field(default=frozenset(), metadata=UNION)
+    searched: int = field(default=0, metadata=SUM)
+    total: int = field(default=0, metadata=SUM)  # jobs in the lists
+    until_ms: int = field(default=0, metadata=MOST)  # the moment of this snapshot
 
     @property
     def count(self) -> int:
@@ -113,12 +120,16 @@ class Count:
 class Result:
     """What was done: in one step, or in all steps together."""
 
-    done: list[str] = field(default_factory=list)  # ids; none of a purge
-    answers: Answers = field(default_factory=dict)  # what became of the jobs that were named to Redis by their ids
-    purged: int = 0  # jobs that were deleted without a look at their ids
-    refused: int = 0  # how many others were found, and nothing was done with them
+    done: list[str] = field(default_factory=list, metadata=JOINED)  # ids; none of a purge
+    #: What became of the jobs that were named to Redis by their ids.
+    answers: Answers = field(
+        default_factory=dict, metadata=by(lambda parts: dict(chain.from_iterable(part.items() for part in parts)))
+    )
+    purged: int = field(default=0, metadata=SUM)  # jobs that were deleted without a look at their ids
+    refused: int = field(default=0, metadata=SUM)  # how many others were found, and nothing was done with them
     cursor: str = ""  # where the next step begins; "": there is none
-    stopped_by: BrokerError | KeyboardInterrupt | None = None  # what was done before stays done
+    #: What was done before stays done.
+    stopped_by: BrokerError | KeyboardInterrupt | None = field(default=None, metadata=FIRST)
 
     @property
     def count(self) -> int:
@@ -179,7 +190,7 @@ class Sweeper:
         lists = [(queue, state) for queue in queues for state in states]
         if lists:
             counts.append(self._count_lists(lists, selection, until_ms, most or MOST_COUNTED, shown))
-        return sum_of(counts, until_ms)
+        return merge([Count(until_ms=until_ms), *counts])
 
     def _begin(self, sweep: Sweep) -> tuple[list[str], int]:
         """The queues, and the moment of the snapshot: when the newest dead letter died, or the time of the server.
@@ -521,32 +532,10 @@ def _all_of(numbers: Mapping[str, int]) -> Count:
     return Count(by_queue=numbers, searched=total, total=total)
 
 
-def sum_of(counts: Sequence[Count], until_ms: int) -> Count:
-    """Counts of different lists of the same queues."""
-    numbers: Counter[str] = Counter()
-    for count in counts:
-        numbers.update(count.by_queue)
-    return Count(
-        by_queue=dict(+numbers),
-        cut=frozenset().union(*(count.cut for count in counts)),
-        searched=sum(count.searched for count in counts),
-        total=sum(count.total for count in counts),
-        until_ms=until_ms,
-    )
-
-
 def sum_of_results(results: Sequence[Result]) -> Result:
     """What was done in several shards. The cursor says which queues are left, and no more: each shard has its own."""
     left = dict.fromkeys(chain.from_iterable(result.queues_left for result in results))
-    stops = [result.stopped_by for result in results if result.stopped_by]
-    return Result(
-        done=[job_id for result in results for job_id in result.done],
-        answers=dict(chain.from_iterable(result.answers.items() for result in results)),
-        purged=sum(result.purged for result in results),
-        refused=sum(result.refused for result in results),
-        cursor=encode_cursor(["", "", *left]) if left else "",
-        stopped_by=stops[0] if stops else None,
-    )
+    return replace(merge(results), cursor=encode_cursor(["", "", *left]) if left else "")
 
 
 def _packets(sizes: Mapping[str, int]) -> list[list[tuple[str, int, int]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from django_rtq.console.inspector.metrics.reader import (
 )
 from django_rtq.console.inspector.metrics.task_hours import TaskHours
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
+from django_rtq.console.merging import COUNTS, ONE, SUM, UNION, by, merge, rows_by
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -40,20 +41,21 @@ class TaskHour:
     """The runs of a task in one hour."""
 
     begins_at: datetime
-    metrics: TaskMetrics
+    metrics: TaskMetrics = field(metadata=ONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskInQueue:
     """The jobs of a task in one queue, as far as they were searched."""
 
-    queue: QueueDetails
-    queued: int = 0
-    scheduled: int = 0
-    retrying: int = 0
-    running: int = 0
-    dead: int = 0
-    cut: frozenset[str] = frozenset()  # states in which there may be more: the search did not reach the end
+    queue: QueueDetails = field(metadata=ONE)
+    queued: int = field(default=0, metadata=SUM)
+    scheduled: int = field(default=0, metadata=SUM)
+    retrying: int = field(default=0, metadata=SUM)
+    running: int = field(default=0, metadata=SUM)
+    dead: int = field(default=0, metadata=SUM)
+    #: States in which there may be more: the search did not reach the end.
+    cut: frozenset[str] = field(default=frozenset(), metadata=UNION)
 
     @property
     def waiting(self) -> int:
@@ -80,11 +82,12 @@ class TaskDetails:
     """What is known of a task, under its name and its aliases."""
 
     name: str
-    hours: list[TaskHour]  # every hour, the present one last
-    total: TaskMetrics  # of `hours` together
-    runs: Mapping[int, int]  # bucket of the run time in seconds -> runs
-    waits: Mapping[int, int]  # bucket of the wait in ms -> jobs
-    queues: list[TaskInQueue]  # every queue
+    #: Every hour, the present one last.
+    hours: list[TaskHour] = field(metadata=by(lambda lists: list(map(merge, zip(*lists, strict=False)))))
+    total: TaskMetrics = field(metadata=ONE)  # of `hours` together
+    runs: Mapping[int, int] = field(metadata=COUNTS)  # bucket of the run time in seconds -> runs
+    waits: Mapping[int, int] = field(metadata=COUNTS)  # bucket of the wait in ms -> jobs
+    queues: list[TaskInQueue] = field(metadata=rows_by("queue.name"))  # every queue
     deploys: list[Deploy]  # the newest first; none without RTQ["VERSION"]
     groups: list[tuple[str, DeadGroup]]  # the queue and its dead letters of one error, the latest first
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds, paused_text, read_holds
+from django_rtq.console.merging import MOST, SUM
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
@@ -21,9 +22,10 @@ class TaskPause:
     """A paused task in one queue, or one that was resumed and whose jobs are on their way back to their lanes."""
 
     task: str
-    seconds: float | None  # for how long it has been paused; None: it was resumed
+    seconds: float | None = field(metadata=MOST)  # for how long it has been paused; None: it was resumed
     by: str  # who paused it; "": not known
-    held: int  # jobs that claims have met, and that wait; others of the task may be in their lanes still
+    #: Jobs that claims have met, and that wait; others of the task may be in their lanes still.
+    held: int = field(metadata=SUM)
 
     @property
     def is_over(self) -> bool:

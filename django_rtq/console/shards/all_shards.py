@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
-from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.metrics.time_series import Series
-from django_rtq.console.inspector.overview import Overview, QueueRow
-from django_rtq.console.inspector.task_pauses import TaskPause
+from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.merging import merge
 from django_rtq.core.broker.brokers import on_brokers_forgotten
 from django_rtq.core.broker.task_backends import shard_numbers, shard_place
 from django_rtq.core.clocks import utc_now
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, RTQError
-from django_rtq.workflows.workflow_states import WorkflowStates
 
 ANSWER_SECONDS = 1.0  # for so long a page waits for a shard
 T = TypeVar("T")
@@ -130,109 +125,5 @@ Front = tuple[Overview, list[Series]]  # an overview, and the counters of its qu
 
 def merged_front(by_shard: Mapping[int, Front]) -> Front:
     """All in one."""
-    overview = merged_overview({number: overview for number, (overview, _) in by_shard.items()})
+    overview = merge(overview for overview, _ in by_shard.values())
     return overview, [series for _, of_shard in by_shard.values() for series in of_shard]
-
-
-def merged_overview(overviews: Mapping[int, Overview]) -> Overview:
-    """The overviews of some shards as one: numbers are added up. What is about one server only is that of the first."""
-    return merged(
-        list(overviews.values()),
-        now=max,
-        queues=lambda lists: [_merged_row(rows) for _, rows in sorted(grouped("details.name", joined(lists)).items())],
-        workers=joined,
-        server=lambda servers: merged(servers, used_memory=total),
-        contact_seconds=least,
-        scheduler_seconds=most,
-        unscheduled=lambda lists: sorted(set(joined(lists))),
-        workflows=_merged_workflows,
-    )
-
-
-def _merged_workflows(every: Sequence[WorkflowStates]) -> WorkflowStates:
-    counts: Counter[str] = Counter()
-    for states in every:
-        counts.update(states.counts)
-    blocked = joined(states.blocked for states in every)
-    return WorkflowStates(counts=counts, blocked=sorted(blocked, key=lambda flow: flow.since))
-
-
-def _merged_row(rows: Sequence[QueueRow]) -> QueueRow:
-    if len(rows) == 1:
-        return rows[0]
-    row = merged(
-        rows, details=merged_details, series=merged_series, slots=sum, done_per_minute=sum, failed_per_minute=sum
-    )
-    busy = sum(row.utilisation * row.slots for row in rows if row.utilisation is not None)
-    return replace(row, utilisation=busy / row.slots if row.slots else None)
-
-
-_SUMS = ("queued", "scheduled", "retrying", "running", "dead", "clients", "finished", "lost")
-
-
-def merged_details(queues: Sequence[QueueDetails]) -> QueueDetails:
-    """A queue in several shards: paused if it is in one of them."""
-    return merged(
-        queues,
-        **dict.fromkeys(_SUMS, sum),
-        **dict.fromkeys(("oldest_seconds", "scheduler_seconds", "paused_seconds"), most),
-        contact_seconds=least,
-        paused=any,
-        paused_tasks=lambda lists: _merged_pauses(joined(lists)),
-        paused_clients=lambda lists: tuple(joined(lists)),
-    )
-
-
-def _merged_pauses(pauses: Iterable[TaskPause]) -> tuple[TaskPause, ...]:
-    by_task: dict[str, TaskPause] = {}
-    for pause in pauses:
-        other = by_task.get(pause.task, pause)
-        first = other if pause.is_over else pause  # whoever paused it, not where it was resumed
-        held = pause.held + other.held if other is not pause else pause.held
-        by_task[pause.task] = replace(first, seconds=most([pause.seconds, other.seconds]), held=held)
-    return tuple(by_task[task] for task in sorted(by_task))
-
-
-def merged_series(series: Sequence[Series]) -> Series:
-    """The sums of these counters, step by step from the last one."""
-    counts: dict[str, Counter[int]] = {}
-    for one in series:
-        for name in one.counts:
-            counts.setdefault(name, Counter()).update(dict(enumerate(one.of(name))))
-    steps = series[0].steps
-    return replace(series[0], counts={name: [sums[i] for i in range(steps)] for name, sums in counts.items()})
-
-
-def most(values: Iterable[Number | None]) -> Number | None:
-    """The largest value; None: none is known."""
-    return max((value for value in values if value is not None), default=None)
-
-
-def least(values: Iterable[Number | None]) -> Number | None:
-    """The smallest value; None: none is known."""
-    return min((value for value in values if value is not None), default=None)
-
-
-def total(values: Iterable[Number | None]) -> Number | None:
-    """The sum; None: none is known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def joined(lists: Iterable[Iterable[T]]) -> list[T]:
-    """All items."""
-    return list(chain.from_iterable(lists))
-
-
-def grouped(name: str, items: Iterable[T]) -> dict[str, list[T]]:
-    """The items by one of their attributes."""
-    groups: dict[str, list[T]] = {}
-    for item in items:
-        groups.setdefault(attrgetter(name)(item), []).append(item)
-    return groups
-
-
-def merged(same: Sequence[Value], **ways: Callable[[list[Any]], Any]) -> Value:
-    """One dataclass of several: these fields are made of those of all, and the others are those of the first."""
-    of_all = {name: way([getattr(each, name) for each in same]) for name, way in ways.items()}
-    return replace(same[0], **of_all)  # type: ignore[type-var]

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from django_rtq.console.inspector.actions import PLAINLY, Actions, How, Verb, distinct
-from django_rtq.console.inspector.clients.client_list import ClientCounts, ClientListReader
-from django_rtq.console.inspector.clients.client_states import ClientInQueue
+from django_rtq.console.inspector.clients.client_list import ClientListReader
 from django_rtq.console.inspector.clients.clients import ClientReader
 from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.inspector import Inspector, QueuePage, get_inspector, of_all_shards
-from django_rtq.console.inspector.jobs.dead_letters import DEPTH as GROUPED
-from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadGroups, DeadLetters
+from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch, List
 from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.inspector.jobs.job_list import JobListReader
@@ -26,10 +26,11 @@ from django_rtq.console.inspector.metrics.reader import TaskMetrics
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import QueueReader
 from django_rtq.console.inspector.shared_overview import SharedOverview
-from django_rtq.console.inspector.sweep import Count, Sweep, Sweeper, sum_of
-from django_rtq.console.inspector.task_details import TaskDetails, TaskReader
+from django_rtq.console.inspector.sweep import Sweeper
+from django_rtq.console.inspector.task_details import TaskReader
 from django_rtq.console.inspector.task_pauses import TaskPauses
-from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards, merged_overview
+from django_rtq.console.merging import joined, merge, merge_by
+from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards
 from django_rtq.console.shards.merged_page import merged_page, read_places
 from django_rtq.console.shards.merging import (
     merged_clients,
@@ -37,8 +38,6 @@ from django_rtq.console.shards.merging import (
     merged_dead,
     merged_in_queues,
     merged_limits,
-    merged_metrics,
-    merged_queues,
     merged_task,
 )
 from django_rtq.core.broker.brokers import get_broker
@@ -60,12 +59,28 @@ T = TypeVar("T")
 Page = Callable[[Inspector, str], JobPage]  # the page of a shard behind a cursor
 
 
+def _each(path: str, merge: Callable[[list[Any]], Any] | None = None, *, by_shard: Any = None) -> Any:
+    """A method that asks the same of all shards, by a method of their inspectors, and merges what they answer."""
+    method_of = attrgetter(path)
+
+    def ask(self: Any, *args: Any, **options: Any) -> Any:
+        answers = self._shards.ask(lambda inspector, _: method_of(inspector)(*args, **options))
+        return by_shard(answers) if merge is None else merge(list(answers.values()))
+
+    return ask
+
+
+def _nothing(answers: list[None]) -> None:
+    pass
+
+
 class AllShards(Inspector):
     """The inspector of all shards, for one request. It has what pages use; the rest is that of shard 0."""
 
     def __init__(self) -> None:
         broker = get_broker("")
         super().__init__(broker)
+        self._shards = self
         self.silent: dict[int, SilentShard] = {}
         self._is_known_who_answers = False
         self.queues = _Queues(self)
@@ -160,9 +175,8 @@ class AllShards(Inspector):
             )
         )
         unfinished = {number: page.page for number, page in pages.items() if begun.get(number, "") is not None}
-        (details,) = merged_queues(page.details for page in pages.values())
         return QueuePage(
-            details=details,
+            details=merge(page.details for page in pages.values()),
             page=merged_page(unfinished, begun, limit, lambda place: 0),
             clients=merged_clients([page.clients for page in pages.values()], clients),
         )
@@ -172,24 +186,16 @@ class AllShards(Inspector):
     def in_each_shard(self, do: Callable[[], T]) -> list[T]:
         return list(self.act(lambda inspector, number: do()).values())
 
-    def quiet_worker(self, worker: str, *, by: str = "") -> None:
-        self.every(lambda inspector: inspector.quiet_worker(worker, by=by))
-
-    def wake_worker(self, worker: str) -> None:
-        self.every(lambda inspector: inspector.wake_worker(worker))
-
-    def stop_worker(self, worker: str) -> None:
-        self.every(lambda inspector: inspector.stop_worker(worker))
+    quiet_worker = _each("quiet_worker", _nothing)
+    wake_worker = _each("wake_worker", _nothing)
+    stop_worker = _each("stop_worker", _nothing)
 
     def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
         by_shard = self.act(lambda inspector, _: inspector.reclaim_worker(worker, queues))
-        return _all_of(by_shard.values())
+        return joined(by_shard.values())
 
-    def pause(self, queue: str) -> bool:
-        return any(self.every(lambda inspector: inspector.pause(queue)))
-
-    def resume(self, queue: str) -> bool:
-        return any(self.every(lambda inspector: inspector.resume(queue)))
+    pause = _each("pause", any)
+    resume = _each("resume", any)
 
     def forget(self, queue: str, *, discard_outcomes: bool = False, is_dry_run: bool = False) -> str:
         """Only if no shard has a reason to keep it."""
@@ -230,78 +236,47 @@ class _Merged:
 
 
 class _Queues(_Merged, QueueReader):
-    def names(self) -> list[str]:
-        return sorted(set().union(*self._shards.every(lambda inspector: inspector.queues.names())))
-
-    def details(self, names: Iterable[str] | None = None) -> list[QueueDetails]:
-        wanted = None if names is None else list(names)
-        by_shard = self._shards.every(lambda inspector: inspector.queues.details(wanted))
-        return merged_queues(queue for queues in by_shard for queue in queues)
+    names = _each("queues.names", lambda names: sorted({*chain(*names)}))
+    details = _each("queues.details", lambda lists: merge_by("name", chain(*lists)))
 
 
 class _SharedOverview(_Merged, SharedOverview):
-    def read(self, *, fresh: bool = False) -> Overview:
-        return merged_overview(self._shards.ask(lambda inspector, _: inspector.shared_overview.read(fresh=fresh)))
+    read = _each("shared_overview.read", merge)
 
     def glance(self) -> Overview | None:
-        glances = {n: get_inspector(shard_place(n)).shared_overview.glance() for n in shard_numbers()}
-        found = {number: overview for number, overview in glances.items() if overview is not None}
-        return merged_overview(found) if found else None
+        glances = [get_inspector(shard_place(number)).shared_overview.glance() for number in shard_numbers()]
+        found = [overview for overview in glances if overview is not None]
+        return merge(found) if found else None
 
 
 class _JobList(_Merged, JobListReader):
-    def page(
-        self,
-        queue: str,
-        state: str,
-        *,
-        cursor: str = "",
-        limit: int = 50,
-        filter: JobFilter = ALL_JOBS,
-        depth: int = DEPTH,
-    ) -> JobPage:
+    def page(self, queue: str, state: str, *, cursor: str = "", limit: int = 50, **options: Any) -> JobPage:
         def read(inspector: Inspector, place: str) -> JobPage:
-            return inspector.job_list.page(queue, state, cursor=place, limit=limit, filter=filter, depth=depth)
+            return inspector.job_list.page(queue, state, cursor=place, limit=limit, **options)
 
         return self._shards.pages(cursor, limit, read)
 
-    def search(
-        self,
-        lists: Sequence[List],
-        filter: JobFilter,
-        *,
-        sizes: Mapping[List, int],
-        shown: Callable[[JobDetails], JobDetails],
-    ) -> FilteredSearch:
-        return _Search(self._shards, lists, filter, sizes, shown)
+    def search(self, lists: Sequence[List], filter: JobFilter, **options: Any) -> FilteredSearch:
+        return _Search(self._shards, lists, filter, **options)
 
 
 class _Search(FilteredSearch):
     """The same lists of all shards."""
 
-    def __init__(
-        self,
-        shards: AllShards,
-        lists: Sequence[List],
-        filter: JobFilter,
-        sizes: Mapping[List, int],
-        shown: Callable[[JobDetails], JobDetails],
-    ) -> None:
-        super().__init__(shards._broker, lists, filter, sizes=sizes, shown=shown)
-        self._shards = shards
+    def __init__(self, shards: AllShards, lists: Sequence[List], filter: JobFilter, **options: Any) -> None:
+        super().__init__(shards._broker, lists, filter, **options)
+        self._shards, self._options = shards, options
         self._rank = {list_: number for number, list_ in enumerate(lists)}
 
     def page(self, cursor: str = "", limit: int = 50, depth: int = DEPTH) -> JobPage:
         def read(inspector: Inspector, place: str) -> JobPage:
-            search = inspector.job_list.search(self._lists, self._filter, sizes=self._sizes, shown=self._shown)
-            return search.page(place, limit, depth)
+            return inspector.job_list.search(self._lists, self._filter, **self._options).page(place, limit, depth)
 
         return self._shards.pages(cursor, limit, read, lambda place: self._rank[place[0], place[1]])
 
 
 class _DeadLetters(_Merged, DeadLetters):
-    def all_groups(self, depth: int = GROUPED) -> dict[str, DeadGroups]:
-        return merged_dead(self._shards.ask(lambda inspector, _: inspector.dead_letters.all_groups(depth)))
+    all_groups = _each("dead_letters.all_groups", by_shard=merged_dead)
 
     def with_messages(self, groups: Sequence[tuple[str, DeadGroup]]) -> list[tuple[str, DeadGroup]]:
         """Each group is read where its newest dead letter is."""
@@ -331,28 +306,18 @@ class _Limits(_Merged, LimitEditor):
         parts = {number: share_of_queue(queue, limits, shard_place(number)) for number in shard_numbers()}
         self._shards.ask(lambda inspector, number: inspector.limits.set_queue(queue, **parts[number]))
 
-    def set_default(self, queue: str, **limits: Any) -> None:
-        self._shards.every(lambda inspector: inspector.limits.set_default(queue, **limits))
-
-    def set_client(self, queue: str, client: str, **limits: Any) -> None:
-        self._shards.every(lambda inspector: inspector.limits.set_client(queue, client, **limits))
-
-    def pause_client(self, queue: str, client: str, by: str = "") -> bool:
-        return any(self._shards.every(lambda inspector: inspector.limits.pause_client(queue, client, by)))
-
-    def resume_client(self, queue: str, client: str) -> bool:
-        return any(self._shards.every(lambda inspector: inspector.limits.resume_client(queue, client)))
+    set_default = _each("limits.set_default", _nothing)
+    set_client = _each("limits.set_client", _nothing)
+    pause_client = _each("limits.pause_client", any)
+    resume_client = _each("limits.resume_client", any)
 
 
 class _Clients(_Merged, ClientReader):
-    def get(self, client: str, queues: Iterable[str] | None = None) -> list[ClientInQueue]:
-        names = None if queues is None else list(queues)
-        return merged_in_queues(self._shards.ask(lambda inspector, _: inspector.clients.get(client, names)))
+    get = _each("clients.get", by_shard=merged_in_queues)
 
 
 class _ClientList(_Merged, ClientListReader):
-    def read(self) -> ClientCounts:
-        return merged_counts(self._shards.ask(lambda inspector, _: inspector.client_list.read()))
+    read = _each("client_list.read", by_shard=merged_counts)
 
 
 class _Actions(_Merged, Actions):
@@ -362,7 +327,7 @@ class _Actions(_Merged, Actions):
         for job_id in distinct(job_ids):
             by_shard.setdefault(_shard_with(job_id), []).append(job_id)
         done = self._shards.act(lambda inspector, n: inspector.actions.done(verb, queue, by_shard[n], how), by_shard)
-        return _all_of(done.values())
+        return joined(done.values())
 
     def reached(self, job_ids: Sequence[str]) -> list[str]:
         """Not those in shards that do not answer."""
@@ -370,22 +335,18 @@ class _Actions(_Merged, Actions):
 
 
 class _Sweeper(_Merged, Sweeper):
-    def count(self, sweep: Sweep, **options: Any) -> Count:
-        """The moment of the snapshot is the latest of all shards."""
-        counts = self._shards.every(lambda inspector: inspector.sweeps.count(sweep, **options))
-        return sum_of(counts, max(count.until_ms for count in counts))
+    count = _each("sweeps.count", merge)  # the moment of the snapshot is the latest of all shards
 
 
 class _Tasks(_Merged, TaskReader):
-    def get(self, name: str, hours: int = 24) -> TaskDetails:
-        return merged_task(self._shards.ask(lambda inspector, _: inspector.tasks.get(name, hours)))
+    get = _each("tasks.get", by_shard=merged_task)
 
     def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
         every = self._shards.every(lambda inspector: inspector.tasks.all(hours))
         names = sorted(set().union(*(metrics for metrics, _ in every)))
         return (
-            {name: merged_metrics([metrics[name] for metrics, _ in every if name in metrics]) for name in names},
-            merged_queues(queue for _, queues in every for queue in queues),
+            {name: merge(metrics[name] for metrics, _ in every if name in metrics) for name in names},
+            merge_by("name", chain.from_iterable(queues for _, queues in every)),
         )
 
 
@@ -400,18 +361,11 @@ class _TaskPauses(_Merged, TaskPauses):
                 full.append(error)
                 return error.paused
 
-        paused = _once(self._shards.every(pause))
+        paused = sorted({*chain(*self._shards.every(pause))})
         if full:
             raise TooManyPausedTasks(full[0].queue, paused)
         return paused
 
     def resume_task(self, name: str, queue: str | None = None) -> list[str]:
-        return _once(self._shards.act(lambda inspector, _: inspector.task_pauses.resume_task(name, queue)).values())
-
-
-def _all_of(parts: Iterable[Sequence[str]]) -> list[str]:
-    return [item for part in parts for item in part]
-
-
-def _once(parts: Iterable[Sequence[str]]) -> list[str]:
-    return sorted(set(_all_of(parts)))
+        answers = self._shards.act(lambda inspector, _: inspector.task_pauses.resume_task(name, queue))
+        return sorted({*chain(*answers.values())})

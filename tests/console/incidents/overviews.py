@@ -44,7 +44,6 @@ def row(
         slots=1,
         done_per_minute=0.0,
         failed_per_minute=0.0,
-        utilisation=None,
         tasks=tasks or {},
         task_failures=failures or {},
         newest_dead=dead_letter,

@@ -12,6 +12,7 @@ from threading import Lock
 
 from django_rtq.console.inspector.clients.client_states import Shares
 from django_rtq.console.inspector.clients.queue_clients import QueueClients
+from django_rtq.console.merging import JOINED, LEAST, MOST
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.client import clock_ms
@@ -62,10 +63,10 @@ class ClientPage:
 class ClientCounts:
     """All clients at one moment."""
 
-    queues: Sequence[QueueClients]
-    now_ms: int
-    read_at: float = field(default_factory=time.monotonic)
-    kept_seconds: float = 0.0
+    queues: Sequence[QueueClients] = field(metadata=JOINED)
+    now_ms: int = field(metadata=MOST)
+    read_at: float = field(default_factory=time.monotonic, metadata=LEAST)
+    kept_seconds: float = field(default=0.0, metadata=MOST)
 
     @property
     def age_seconds(self) -> float:

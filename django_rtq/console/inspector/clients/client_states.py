@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds, holds_text, read_holds
+from django_rtq.console.merging import ANY, FIRST, JOINED, MOST, SUM, TOTAL
 from django_rtq.limits.limits import ClientPause, Limits, read_limits, read_pause
 
 _BILLION = 1_000_000_000
@@ -45,17 +46,18 @@ class ClientInQueue:
 
     client: str
     queue: str
-    queued: int  # jobs in its lanes
-    oldest_seconds: float | None  # how long the first of them has been waiting; None: no job waits
-    scheduled: int  # jobs that wait for their time, retries included
-    running: int | None  # None: not counted, because the queue has no limits
+    queued: int = field(metadata=SUM)  # jobs in its lanes
+    #: How long the first of them has been waiting; None: no job waits.
+    oldest_seconds: float | None = field(metadata=MOST)
+    scheduled: int = field(metadata=SUM)  # jobs that wait for their time, retries included
+    running: int | None = field(metadata=TOTAL)  # None: not counted, because the queue has no limits
     own: Limits  # the limits of this client
-    pause: ClientPause | None
-    is_blocked: bool  # it has jobs, and waits until it may start one
+    pause: ClientPause | None = field(metadata=FIRST)
+    is_blocked: bool = field(metadata=ANY)  # it has jobs, and waits until it may start one
     holds: Holds  # why it may not start a job
     shares: Shares
     queue_state: QueueState
-    shards: Sequence[int] = ()  # that know it, if all are read at once
+    shards: Sequence[int] = field(default=(), metadata=JOINED)  # that know it, if all are read at once
 
     @property
     def default(self) -> Limits:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from django_rtq.console.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.console.inspector.queues import QueueReader
+from django_rtq.console.merging import EVERY, LEAST, SUM
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -34,12 +35,13 @@ class DeadGroup:
 
     task: str
     error_class: str
-    count: int
-    first_at: datetime
+    count: int = field(metadata=SUM)
+    first_at: datetime = field(metadata=LEAST)
     last_at: datetime
     newest_id: str
     message: str  # of the newest, truncated
-    shards: Sequence[int] = ()  # that have some, if all are read at once; that of the newest is the first
+    #: That have some, if all are read at once; that of the newest is the first.
+    shards: Sequence[int] = field(default=(), metadata=EVERY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +49,8 @@ class DeadGroups:
     """The groups of a queue, the largest first."""
 
     groups: list[DeadGroup] = field(default_factory=list)
-    searched: int = 0  # how many of the newest dead letters were read
-    total: int = 0
+    searched: int = field(default=0, metadata=SUM)  # how many of the newest dead letters were read
+    total: int = field(default=0, metadata=SUM)
 
 
 @dataclass(frozen=True, slots=True)

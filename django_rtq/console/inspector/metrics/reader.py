@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from django_rtq.console.merging import COUNTS, MOST, SUM
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.histogram import percentile
 from django_rtq.core.broker.redis.commands import Command
@@ -28,14 +29,16 @@ _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 class TaskMetrics:
     """The runs of a task in some hours."""
 
-    done: int = 0
-    failed: int = 0  # runs that failed, also those that crashed their worker
-    crashed: int = 0  # runs that crashed their worker
-    retried: int = 0  # failed runs that were followed by a retry
-    dead: int = 0
-    expired: int = 0
-    runs: Mapping[int, int] = field(default_factory=dict, hash=False, repr=False)  # bucket of seconds -> runs
-    waits: Mapping[int, int] = field(default_factory=dict, hash=False, repr=False)  # bucket of ms -> jobs
+    done: int = field(default=0, metadata=SUM)
+    failed: int = field(default=0, metadata=SUM)  # runs that failed, also those that crashed their worker
+    crashed: int = field(default=0, metadata=SUM)  # runs that crashed their worker
+    retried: int = field(default=0, metadata=SUM)  # failed runs that were followed by a retry
+    dead: int = field(default=0, metadata=SUM)
+    expired: int = field(default=0, metadata=SUM)
+    #: Bucket of seconds -> runs.
+    runs: Mapping[int, int] = field(default_factory=dict, hash=False, repr=False, metadata=COUNTS)
+    #: Bucket of ms -> jobs.
+    waits: Mapping[int, int] = field(default_factory=dict, hash=False, repr=False, metadata=COUNTS)
 
     @property
     def run_p50(self) -> float | None:
@@ -69,10 +72,10 @@ class ClientDetails:
     """One client of a queue."""
 
     client: str
-    queued: int  # jobs in its lanes
-    oldest_seconds: float | None  # how long its first job has been waiting; None: no job waits
-    done_lately: int  # runs in the last hour
-    busy_seconds: float  # how long these runs took
+    queued: int = field(metadata=SUM)  # jobs in its lanes
+    oldest_seconds: float | None = field(metadata=MOST)  # how long its first job has been waiting; None: no job waits
+    done_lately: int = field(metadata=SUM)  # runs in the last hour
+    busy_seconds: float = field(metadata=SUM)  # how long these runs took
     share: float  # of the time of all runs of this queue in the last hour, 0 to 1
 
 
@@ -81,9 +84,10 @@ class Clients:
     """Some clients of a queue."""
 
     clients: list[ClientDetails] = field(default_factory=list)
-    lanes: int = 0  # lanes with waiting jobs: clients, counted once for each priority
-    searched: int = 0  # how many of these lanes were read: those whose first jobs wait longest
-    busy_seconds: float = 0.0  # how long the runs of all clients took in the last hour
+    lanes: int = field(default=0, metadata=SUM)  # lanes with waiting jobs: clients, counted once for each priority
+    #: How many of these lanes were read: those whose first jobs wait longest.
+    searched: int = field(default=0, metadata=SUM)
+    busy_seconds: float = field(default=0.0, metadata=SUM)  # how long the runs of all clients took in the last hour
 
 
 class MetricsReader:

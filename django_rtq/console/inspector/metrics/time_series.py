@@ -7,7 +7,7 @@ takes a third of a second each time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain, pairwise
 from typing import Any
@@ -44,6 +44,14 @@ class Series:
     def last(self) -> int:
         """The number of the current step, counted from 1970."""
         return int(self.begins_at.timestamp()) // self.step_seconds + self.steps - 1
+
+
+def merge_series(series: Sequence[Series]) -> Series:
+    """The sums of these counters, step by step from the last one."""
+    names, steps = set[str]().union(*(one.counts for one in series)), series[0].steps
+    lists = {name: [one.of(name)[-steps:] for one in series] for name in names}
+    sums = {name: list(map(sum, zip(*of_all, strict=True))) for name, of_all in lists.items()}
+    return replace(series[0], counts=sums)
 
 
 class TimeSeriesReader:
