@@ -64,8 +64,8 @@ PAGES = {
     "schedules": "/schedule/",
 }
 COMMANDS = {
-    "rtq_status": "rtq_status",
-    "rtq_check": "rtq_check",
+    "rtq": "rtq",
+    "rtq --check": "rtq --check",
     "rtq_metrics": "rtq_metrics",
     "rtq_queues list": "rtq_queues list",
     "rtq_workers list": "rtq_workers list",
@@ -244,7 +244,7 @@ def _command(line: str) -> int:
     from django.core.management import call_command
 
     output = io.StringIO()
-    # rtq_check exits if something is wrong.
+    # rtq --check exits if something is wrong.
     with redirect_stdout(output), redirect_stderr(io.StringIO()), suppress(SystemExit):
         call_command(*line.split(), stdout=output, no_color=True)
     return len(output.getvalue().encode())

@@ -165,7 +165,7 @@ class Demo:
     def _overview(self) -> Counter[str]:
         """The number of jobs in each state, in both queues together."""
         states: Counter[str] = Counter()
-        for queue in json.loads(self._manage("rtq_status", "--json"))["queues"]:
+        for queue in json.loads(self._manage("rtq", "--json"))["queues"]:
             states.update({name: queue[name] for name in (*UNFINISHED, "dead")})
         return states
 

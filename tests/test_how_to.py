@@ -444,7 +444,7 @@ def test_the_settings_of_a_page_are_understood(page):
 
 
 def is_message(quoted):
-    """Whether the admin or rtq_check can say this: a text that is translated, with values."""
+    """Whether the admin or rtq can say this: a text that is translated, with values."""
     catalog = polib.pofile(str(ROOT / "django_rtq/locale/pt_BR/LC_MESSAGES/django.po"))
     texts = [text for entry in catalog for text in (entry.msgid, entry.msgid_plural) if text]
     patterns = [".+".join(map(re.escape, re.split(r"%\(\w+\)s", text))).replace("%%", "%") for text in texts]

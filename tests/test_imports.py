@@ -60,7 +60,7 @@ from django.core.management import execute_from_command_line
 
 out = os.dup(1)
 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-execute_from_command_line(["manage.py", "rtq_status"])
+execute_from_command_line(["manage.py", "rtq", "--json"])
 sys.stdout.flush()
 os.dup2(out, 1)
 """

@@ -97,10 +97,10 @@ def test_commands_look_at_the_redis_that_is_named(report_tasks, broker):
     job = report_tasks.build.delay("x")
     own_tasks.note.delay("y")
 
-    status = run("rtq_status", "--json", "--backend", "reports").json
+    status = run("rtq", "--json", "--backend", "reports").json
     assert [queue["name"] for queue in status["queues"]] == ["reports"]
     assert status["unserved"] == ["default", "reports"]
-    assert [queue["name"] for queue in run("rtq_status", "--json").json["queues"]] == ["default"]
+    assert [queue["name"] for queue in run("rtq", "--json").json["queues"]] == ["default"]
     assert [each["id"] for each in run("rtq_jobs", "list", "--json", "--backend", "reports").json] == [job.id]
     assert run("rtq_jobs", "cancel", job.id, "--backend", "reports").code == 0
     assert job.state == "cancelled"

@@ -1,65 +1,307 @@
-"""manage.py rtq: the queues, the workers and what is wrong, in short, and which command does what."""
+"""manage.py rtq: the queues, the workers and what is wrong, for people and programs, and as exit codes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from time import sleep
 from typing import Any
 
 from django.core.management import get_commands, load_command_class
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.console.commands.command import NO_WORKER, ConsoleCommand
-from django_rtq.console.commands.rtq_check import incident_line
-from django_rtq.console.commands.rtq_status import NO_QUEUE, QUEUE_COLUMNS
-from django_rtq.console.incidents import find_incidents
+from django_rtq.console.commands.command import JSON, NO_WORKER, ConsoleCommand
+from django_rtq.console.commands.prompts import known_queues
+from django_rtq.console.incidents import Incident, find_incidents
+from django_rtq.console.incidents.incident import worst_of
 from django_rtq.console.incidents.schedules import known_schedules
+from django_rtq.console.incidents.workers import host_incidents
+from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.inspector import get_inspector
-from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.output import Column, count
+from django_rtq.console.inspector.queues import unserved
+from django_rtq.console.output import Column, as_json, count, duration, facts
 from django_rtq.core.broker.task_backends import place_of, viewed_backend
-from django_rtq.databases.outbox import outbox_lag
-from django_rtq.exceptions import BrokerError
+from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, Options, one_line, seconds_from
+from django_rtq.core.tasks.registry import declared_queues
+from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag
+from django_rtq.exceptions import BrokerError, BrokerUnavailable, RTQError
 
-SHOWN = ("QUEUE", "STATE", "QUEUED", "RETRYING", "RUNNING", "DEAD", "OLDEST")
+CODES = {"ok": 0, "warning": 1, "critical": 2}  # of --check
+WATCH_SECONDS = 2.0
+CLEAR_SCREEN = "\x1b[H\x1b[2J"
 MOST_INCIDENTS = 5
+NO_QUEUE = "No queue has been used yet. Call .delay() on a task, or start a worker:  python manage.py rtq_worker"
+
+
+def _activity(worker: WorkerDetails) -> str:
+    if worker.crash_loop:
+        return f"waits: its processes crash before they run a job ({one_line(worker.crash_loop, 80)})"
+    return f"{_runs(worker.running)} (quiet)" if worker.is_quiet else _runs(worker.running)
+
+
+def _runs(running: Sequence[RunningJob]) -> str:
+    if not running:
+        return "-"
+    longest = max(running, key=lambda job: job.seconds)
+    text = f"{one_line(longest.task or longest.id, 80)} for {duration(longest.seconds)}"
+    if longest.attempt > 1:
+        text += f", attempt {longest.attempt}"
+    if longest.progress is not None:
+        text += f", {one_line(longest.progress, 60)}"
+    if longest.is_stopping:
+        text += ", asked to stop"
+    return text if len(running) == 1 else f"{count(len(running), 'job')}, longest {text}"
+
+
+QUEUE_COLUMNS = [
+    Column("QUEUE", lambda queue: queue.name),
+    Column("STATE", lambda queue: "paused" if queue.paused else "open"),
+    Column("QUEUED", lambda queue: queue.queued, right=True),
+    Column("SCHEDULED", lambda queue: queue.scheduled, right=True),
+    Column("RETRYING", lambda queue: queue.retrying, right=True),
+    Column("RUNNING", lambda queue: queue.running, right=True),
+    Column("DEAD", lambda queue: queue.dead, right=True),
+    Column("OLDEST", lambda queue: duration(queue.oldest_seconds), right=True),
+    Column("CLIENTS", lambda queue: queue.clients, right=True),
+]
+WORKER_COLUMNS = [
+    Column("WORKER", lambda worker: worker.name),
+    Column("HOST", lambda worker: worker.host or "-"),
+    Column("PID", lambda worker: str(worker.pid or "-"), right=True),
+    Column("QUEUES", lambda worker: ",".join(worker.queues) or "-"),
+    Column("LAST SEEN", lambda worker: duration(worker.last_seen_seconds), right=True),
+    Column("DONE", lambda worker: worker.jobs_done, right=True),
+    Column("RUNS", _activity),
+]
 COMMAND_COLUMNS = [Column("COMMAND", lambda command: command[0]), Column("WHAT IT DOES", lambda command: command[1])]
+# What JSON has of a running job, a worker and the server.
+RUNNING = ("id", "queue", "task", "client", "attempt", "seconds", "progress", "is_stopping")
+WORKER = (
+    *("name", "host", "pid", "queues", "last_seen_seconds", "jobs_done"),
+    *("supervisor_name", "is_quiet", "crash_loop"),
+)
+SERVER = (
+    *("name", "version", "used_memory", "max_memory", "eviction_policy", "connections", "max_connections"),
+    "warnings",
+)
 
 
 class Command(ConsoleCommand):
-    help = "Show the queues, the workers and what is wrong, in short, and which command does what."
+    help = "Show the queues, the workers and what is wrong. With --check: an exit code for health checks."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.epilog = "Exit codes: 0 done; 1 Redis did not answer; 64 wrong usage."
+        parser.epilog = (
+            "Exit codes: 0 done; 1 Redis did not answer, or a queue is unknown; 64 wrong usage. With --check: 0 "
+            "nothing is wrong; 1 warnings; 2 something is critical, Redis did not answer, or the settings are wrong; "
+            "64 wrong usage."
+        )
+        JSON.add_to(parser)
+        parser.add_argument(
+            "--watch",
+            nargs="?",
+            type=seconds_from(0.1, 86_400),
+            const=WATCH_SECONDS,
+            metavar="SECONDS",
+            help=f"Refresh until Ctrl-C (default: every {WATCH_SECONDS:.0f} seconds).",
+        )
+        QUEUES.but(help="Only these queues and their workers (default: all).").add_to(parser)
+        parser.add_argument(
+            "--check", action="store_true", help="Print only what is wrong, one line for each incident, or ok."
+        )
+        parser.add_argument(
+            "--max-oldest",
+            type=seconds_from(0.1, 86_400 * 365),
+            metavar="S",
+            help="With --check: seconds that the oldest job of a queue may wait (default: that of "
+            'RTQ["INCIDENTS"], 300).',
+        )
+        parser.add_argument(
+            "--this-host",
+            action="store_true",
+            help="With --check: only the workers of this host: whether one is alive, and none is lost or silent.",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        problem: BrokerError | None = None
-        try:
-            self.stdout.write("\n\n".join([*self._overview(get_inspector().overview.read()), ""]))
-        except BrokerError as error:
-            problem = error
-        if viewed_backend() == place_of(self.places(options)[-1]):  # once, if there are several shards
-            self.stdout.write(self.table_text(COMMAND_COLUMNS, list(_commands())))
-            self.stdout.write("\nAll options of one:  python manage.py rtq_jobs --help")
-        if problem is not None:
-            raise problem
+        of_check = options["this_host"] or options["max_oldest"] is not None
+        if options["check"] and (options["queues"] is not None or options["watch"] is not None):
+            raise CommandError("--check takes neither --queues nor --watch.", returncode=WRONG_USAGE)
+        if of_check and not options["check"]:
+            raise CommandError("--this-host and --max-oldest need --check.", returncode=WRONG_USAGE)
+        if options["check"]:
+            self._check(options)
+        elif options["watch"] is not None:
+            self._watch(options)
+        else:
+            self._show(options)
 
-    def _overview(self, overview: Overview) -> Iterator[str]:
-        columns = [column for column in QUEUE_COLUMNS if column.title in SHOWN]
-        queues = [row.details for row in overview.queues]
-        yield self.table_text(columns, queues) if queues else NO_QUEUE
-        workers = overview.living
-        if workers:
-            busy, slots = sum(worker.busy for worker in workers), sum(worker.slots for worker in workers)
-            hosts = len({worker.host for worker in workers})
-            yield f"{count(len(workers), 'worker')} on {count(hosts, 'host')}: {busy} of {count(slots, 'slot')} busy."
-        incidents = find_incidents(overview, outbox_lag(), known_schedules())
-        if not workers and not any(incident.kind == "no_worker" for incident in incidents):
+    def merged(self, answers: Sequence[tuple[int, Any]]) -> Any:
+        if "status" not in answers[0][1]:
+            return super().merged(answers)
+        worst = max((answer["status"] for _, answer in answers), key=list(CODES).index)
+        return {"status": worst, "incidents": super().merged([(shard, each["incidents"]) for shard, each in answers])}
+
+    # -- with an exit code
+
+    def _check(self, options: Options) -> None:
+        try:
+            incidents, now = _read_incidents(this_host=options["this_host"], max_oldest=options["max_oldest"])
+            found, status = [incident.as_dict() for incident in incidents], worst_of(incidents)
+            lines = [_line(incident, now) for incident in incidents] or ["ok"]
+        except BrokerError as error:
+            found, status = [{"kind": "redis_unreachable", "severity": "critical", "text": str(error)}], "critical"
+            lines = [f"critical redis_unreachable: {one_line(error, 2000)}"]
+        except RTQError as error:
+            raise CommandError(one_line(error), returncode=CODES["critical"]) from error
+        self.stdout.write(as_json({"status": status, "incidents": found}) if options["json"] else "\n".join(lines))
+        if code := CODES[status]:
+            sys.exit(code)
+
+    # -- the state
+
+    def _show(self, options: Options) -> None:
+        try:
+            text = self._render(options)
+        except BrokerError:
+            self._list_commands(options)
+            raise
+        self.stdout.write(text)
+        self._list_commands(options)
+
+    def _list_commands(self, options: Options) -> None:
+        """Once, if there are several shards."""
+        is_for_all = not options["json"] and options["queues"] is None
+        if is_for_all and viewed_backend() == place_of(self.places(options)[-1]):
+            self.stdout.write("\n" + self.table_text(COMMAND_COLUMNS, list(_commands())))
+            self.stdout.write("\nAll options of one:  python manage.py rtq_jobs --help")
+
+    def _watch(self, options: Options) -> None:
+        seconds, text = options["watch"], self._render(options)  # errors at the start are not retried
+        try:
+            while True:
+                if options["json"]:
+                    self.stdout.write(text)
+                elif self.stdout.isatty():
+                    self.stdout.write(f"{CLEAR_SCREEN}{text}\n\nEvery {seconds:g} s; stop with Ctrl-C.")
+                else:
+                    self.stdout.write(f"{text}\n")
+                self.stdout.flush()
+                sleep(seconds)
+                text = self._next_render(options)
+        except KeyboardInterrupt:
+            # The normal way to end it.
+            return
+
+    def _next_render(self, options: Options) -> str:
+        # Keep watching while Redis is unreachable, until it is back.
+        while True:
+            try:
+                return self._render(options)
+            except BrokerUnavailable as error:
+                self.stderr.write(one_line(error))
+                sleep(WATCH_SECONDS)
+
+    def _render(self, options: Options) -> str:
+        names, lag = _split(options["queues"]), outbox_lag()
+        try:
+            return self._read(names, lag, json=options["json"])
+        except BrokerUnavailable:
+            if lag is not None:
+                self.stderr.write(_outbox_text(lag))
+            raise
+
+    def _read(self, names: list[str] | None, lag: OutboxLag | None, *, json: bool) -> str:
+        inspector = get_inspector()
+        overview = inspector.overview.read()
+        queues, workers = [row.details for row in overview.queues], overview.workers
+        incidents = find_incidents(overview, lag, known_schedules())
+        if names is not None:
+            queues = inspector.queues.details(known_queues(inspector, names))
+            workers = inspector.workers(names)
+            incidents = [incident for incident in incidents if incident.queue in ("", *names)]
+        if json:
+            state = {
+                "queues": [asdict(queue) for queue in queues],
+                "workers": list(map(_worker, workers)),
+                "unserved": _unserved(names, queues, workers),
+                "outbox": asdict(lag) if lag else None,
+                "server": facts(overview.server, SERVER),
+                "incidents": [incident.as_dict() for incident in incidents],
+            }
+            return as_json(state)
+        parts = [
+            self.table_text(QUEUE_COLUMNS, queues) if queues else NO_QUEUE,
+            *self._worker_texts(workers),
+            *([_outbox_text(lag)] if lag else []),
+            *self._incident_texts(incidents, overview.now),
+        ]
+        return "\n\n".join(parts)
+
+    def _worker_texts(self, workers: Sequence[WorkerDetails]) -> Iterator[str]:
+        if not workers:
             yield NO_WORKER
-        lines = [incident_line(incident, overview.now) for incident in incidents[:MOST_INCIDENTS]]
+            return
+        yield self.table_text(WORKER_COLUMNS, workers)
+        living = [worker for worker in workers if not worker.is_lost]
+        hosts, busy = len({worker.host for worker in living}), sum(worker.busy for worker in living)
+        slots = count(sum(worker.slots for worker in living), "slot")
+        yield f"{count(len(living), 'worker')} on {count(hosts, 'host')}: {busy} of {slots} busy."
+
+    def _incident_texts(self, incidents: Sequence[Incident], now: datetime) -> Iterator[str]:
+        lines = [_line(incident, now) for incident in incidents[:MOST_INCIDENTS]]
         if more := len(incidents) - len(lines):
-            lines.append(f"{count(more, 'more incident')}:  python manage.py rtq_check")
+            lines.append(f"{count(more, 'more incident')}:  python manage.py rtq --check")
         if lines:
             yield self.style.WARNING("\n".join(lines))
+
+
+def _read_incidents(*, this_host: bool, max_oldest: float | None) -> tuple[Sequence[Incident], datetime]:
+    overview = get_inspector().overview.read()
+    if this_host:
+        return host_incidents(overview, socket.gethostname()), overview.now
+    found = find_incidents(overview, outbox_lag(), known_schedules(), oldest_seconds=max_oldest)
+    return found, overview.now
+
+
+def _line(incident: Incident, now: datetime) -> str:
+    text = f"{incident.severity} {incident.kind}: {incident.text}"
+    if incident.command:
+        text += f" {incident.command}"
+    since = incident.since_text(now)
+    return one_line(f"{text} [{since}]" if since else text, 2000)
+
+
+def _outbox_text(lag: OutboxLag) -> str:
+    if lag.error:
+        return f"Outbox: the database did not answer: {one_line(lag.error)}"
+    if not lag.jobs:
+        return "Outbox: empty"
+    more = " or more" if lag.jobs == MOST_COUNTED else ""
+    why = f": {one_line(lag.oldest_error)}" if lag.oldest_error else ""
+    return f"Outbox: {count(lag.jobs, 'job')}{more}, the oldest for {duration(lag.oldest_seconds)}{why}"
+
+
+def _unserved(names: list[str] | None, queues: Sequence[QueueDetails], workers: Sequence[WorkerDetails]) -> list[str]:
+    """Queues without a worker: those that are declared, and others in which jobs wait."""
+    waiting = {queue.name for queue in queues if queue.queued or queue.scheduled or queue.retrying}
+    found = unserved(sorted({*declared_queues(), *waiting}), workers)
+    return [name for name in found if names is None or name in names]
+
+
+def _split(text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise CommandError("--queues is empty: write for example --queues high,default", returncode=WRONG_USAGE)
+    return names
+
+
+def _worker(worker: WorkerDetails) -> dict[str, Any]:
+    running = [{name: value for name, value in asdict(job).items() if name in RUNNING} for job in worker.running]
+    return {**facts(worker, WORKER), "running": running}
 
 
 def _commands() -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What supervisors store about their workers, for the admin and rtq_status."""
+"""What supervisors store about their workers, for the admin and rtq."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from django.db import DatabaseError
 from django_rtq.core.broker.task_backends import UnknownPlace, place_of, shard_places, view_backend
 from django_rtq.exceptions import ConfigurationError, RTQError
 
-WRONG_USAGE = 64  # EX_USAGE; 2, as argparse does, is what rtq_check says of something critical
+WRONG_USAGE = 64  # EX_USAGE; 2, as argparse does, is what rtq --check says of something critical
 INTERRUPTED = 130  # as shells do: 128 + SIGINT
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 

@@ -11,7 +11,7 @@ from tests.support.commands import dead_letter, run
 OURS = sorted(name for name, app in get_commands().items() if app == "django_rtq")
 NO_EXIT_CODES = ("rtq_scheduler", "rtq_worker")  # their descriptions have them
 CALLS = [
-    ("rtq_status",),
+    ("rtq", "--json"),
     ("rtq_jobs", "list"),
     ("rtq_jobs", "show", "some-id"),
     ("rtq_jobs", "cancel", "some-id"),
@@ -81,12 +81,12 @@ def test_with_wrong_settings_they_end_in_one_sentence(call, capsys):
 def test_messages_of_redis_stay_on_their_line(redis, broker):
     redis.answer_once(b"-ERR \x1b[2Jevil\r\n", around=b"SMEMBERS")
 
-    ran = run("rtq_status")
+    ran = run("rtq_queues", "list")
 
     assert (ran.code, ran.error) == (1, "Redis refused a command: ResponseError: \\x1b[2Jevil")
 
 
-@pytest.mark.parametrize("call", [("rtq_jobs",), ("rtq_jobs", "bury"), ("rtq_queues", "pause"), ("rtq_status", "x")])
+@pytest.mark.parametrize("call", [("rtq_jobs",), ("rtq_jobs", "bury"), ("rtq_queues", "pause"), ("rtq", "x")])
 def test_wrong_usage_is_code_64(call, capsys):
     assert from_command_line(*call) == 64
     assert "usage:" in capsys.readouterr().err
@@ -103,25 +103,25 @@ def test_djangos_options_may_stand_before_and_behind_the_action(broker, capsys):
 def test_colour_only_where_it_is_wanted(broker, capsys, args, coloured):
     dead_letter(broker)
 
-    for call in (["rtq_status", *args], ["rtq_jobs", *args, "list"], ["rtq_jobs", "list", *args]):
+    for call in (["rtq", *args], ["rtq_jobs", *args, "list"], ["rtq_jobs", "list", *args]):
         assert from_command_line(*call) == 0
         assert ("\x1b[" in capsys.readouterr().out) is coloured
 
 
 def test_ctrl_c_is_no_traceback(broker, monkeypatch, capsys):
-    monkeypatch.setattr("django_rtq.console.inspector.queues.QueueReader.names", _raise(KeyboardInterrupt()))
+    monkeypatch.setattr("django_rtq.console.inspector.overview.OverviewReader.read", _raise(KeyboardInterrupt()))
 
-    assert from_command_line("rtq_status") == 130
+    assert from_command_line("rtq") == 130
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_reader_that_went_away_is_no_traceback(broker, monkeypatch, capfd):
     broken = BrokenPipeError(errno.EPIPE, "Broken pipe")
-    monkeypatch.setattr("django_rtq.console.commands.rtq_status.Command.handle", _raise(broken))
+    monkeypatch.setattr("django_rtq.console.commands.rtq.Command.handle", _raise(broken))
     replaced = []
     monkeypatch.setattr("os.dup2", lambda source, target: replaced.append(target))
 
-    assert from_command_line("rtq_status") == 141
+    assert from_command_line("rtq") == 141
     assert len(replaced) == 1
     assert capfd.readouterr().err == ""
 

@@ -1,18 +1,264 @@
-"""rtq: the overview in short, and the list of commands."""
+"""rtq: what it shows, to people and to programs."""
 
+from dataclasses import asdict
 from pathlib import Path
 
-from django.core.management import get_commands
+import pytest
+from django.core.management import CommandError, call_command, get_commands
 from django.test import override_settings
 
 from django_rtq.console import commands
-from tests.support.commands import body, dead_letter, run
-from tests.support.jobs import claimed_job, queued_job, retrying_job
+from django_rtq.console.commands import rtq
+from django_rtq.databases.outbox import OutboxLag
+from tests.support.commands import Terminal, body, dead_letter, run
+from tests.support.jobs import claimed_job, queued_job, retrying_job, scheduled_job
 from tests.support.redis_server import UNREACHABLE
+from tests.support.server_clock import server_ms
 
 
-def lines_of(ran):
-    return [" ".join(line.split()) for line in ran.out.splitlines()]
+@pytest.fixture(autouse=True)
+def declared(monkeypatch):
+    """The queues that tasks declare."""
+    names = ["default"]
+    monkeypatch.setattr(rtq, "declared_queues", lambda: names)
+    return names
+
+
+@pytest.fixture
+def began(redis):
+    """The server's time before all jobs, ms."""
+    return server_ms(redis)
+
+
+@pytest.fixture
+def busy(redis, broker, began):
+    """A queue with a job in every place, and a worker that left a note."""
+    dead_letter(broker)
+    retrying_job(broker)
+    running = claimed_job(broker, worker="host-1-a", client="acme", body=body("shop.tasks.send_mail"))
+    scheduled_job(broker)
+    queued_job(broker, client="a")
+    queued_job(broker, client="b")
+    note = {"host": "web1", "pid": 4711, "queues": "default,bulk", "kept_ms": 60_000, "jobs_done": 1234, "slots": 4}
+    redis.hset("rtq:worker:host-1-a", mapping=note)
+    redis.pexpire("rtq:worker:host-1-a", 60_000)
+    redis.zadd("rtq:workers", {"host-1-a": 1})
+    return running
+
+
+@pytest.fixture
+def naps(monkeypatch):
+    """Watching takes no time, and Ctrl-C comes at the third pause."""
+    taken = []
+
+    def nap(seconds):
+        taken.append(seconds)
+        if len(taken) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(rtq, "sleep", nap)
+    return taken
+
+
+def test_json_has_these_names_and_no_others(redis, busy, began):
+    shown = run("rtq", "--json").json
+    (queue,), (worker,), server = shown["queues"], shown["workers"], shown.pop("server")
+    oldest, seen = queue.pop("oldest_seconds"), worker.pop("last_seen_seconds")
+    seconds, contact = worker["running"][0].pop("seconds"), queue.pop("contact_seconds")
+    assert shown.pop("outbox") is None
+    assert {"no_scheduler", "dead_letters"} <= {each["kind"] for each in shown.pop("incidents")}
+    assert shown == {
+        "queues": [
+            {
+                **{"name": "default", "paused": False},
+                "queued": 2,
+                "scheduled": 1,
+                "retrying": 1,
+                "running": 1,
+                **{"dead": 1, "clients": 2},
+                **{"finished": 0, "scheduler_seconds": None, "clock_behind_seconds": 0.0, "paused_seconds": None},
+                **{"lost": 0, "lost_seconds": None},
+                **{"paused_tasks": [], "paused_clients": [], "zero_limits": []},
+                **{"is_at_limit": False, "is_at_rate": False},
+            }
+        ],
+        "unserved": [],
+        "workers": [
+            {
+                "name": "host-1-a",
+                "host": "web1",
+                "pid": 4711,
+                "queues": ["default", "bulk"],
+                "running": [
+                    {"id": busy.id, "queue": "default", "task": "shop.tasks.send_mail", "client": "acme", "attempt": 1}
+                    | {"progress": None, "is_stopping": False}
+                ],
+                "jobs_done": 1234,
+                "supervisor_name": "",
+                "is_quiet": False,
+                "crash_loop": "",
+            }
+        ],
+    }
+    assert all(0 <= age <= (server_ms(redis) - began) / 1000 for age in (oldest, seen, seconds, contact))
+    assert server.keys() == {
+        *("name", "version", "used_memory", "max_memory", "eviction_policy", "connections", "max_connections"),
+        "warnings",
+    }
+    assert server["warnings"] == ["volatile"]  # as the server of the tests is
+
+
+def test_the_tables_are_aligned(busy):
+    lines = run("rtq", "--no-color").out.splitlines()
+
+    assert lines[0] == "QUEUE    STATE  QUEUED  SCHEDULED  RETRYING  RUNNING  DEAD  OLDEST  CLIENTS"
+    assert lines[1].split()[:7] == ["default", "open", "2", "1", "1", "1", "1"]
+    assert lines[3].split() == ["WORKER", "HOST", "PID", "QUEUES", "LAST", "SEEN", "DONE", "RUNS"]
+    assert lines[4].startswith("host-1-a  web1  4711  default,bulk ")
+    assert "1,234  shop.tasks.send_mail for " in lines[4]
+    assert lines[4].index("shop.tasks") == lines[3].index("RUNS")
+    assert lines[6] == "1 worker on 1 host: 1 of 4 slots busy."
+
+
+def test_what_a_job_says_of_itself_is_shown_and_that_it_is_to_stop(busy, broker, inspector):
+    (worker,) = inspector.workers()
+    broker.report_progress(worker.name, [("default", busy.id, '{"done":3,"total":10,"text":"pages"}')])
+    inspector.cancel(busy.id)
+
+    assert run("rtq").out.splitlines()[4].endswith(", 3/10 pages, asked to stop")
+    (running,) = run("rtq", "--json").json["workers"][0]["running"]
+    assert running["is_stopping"] is True
+    assert running["progress"].items() >= {"done": 3, "total": 10}.items()
+
+
+def test_a_clock_that_was_put_back_is_told(busy, redis, broker):
+    assert "clock" not in run("rtq").out
+    high = server_ms(redis) + 600_000
+    redis.hset(broker.keys.of("default").clock, mapping={"high": high, "anchor": ""})
+
+    assert "clock_behind: The clock of the Redis server was set back and is 10 min behind" in run("rtq").out
+    behind = run("rtq", "--json").json["queues"][0]["clock_behind_seconds"]
+    assert (high - server_ms(redis)) / 1000 <= behind <= 600
+
+
+def test_a_paused_queue_is_shown_as_such(busy, inspector):
+    inspector.pause("default")
+
+    assert " paused " in run("rtq").out
+    assert run("rtq", "--json").json["queues"][0]["paused"] is True
+
+
+def test_a_worker_that_left_no_note_was_not_last_seen_in_1970(broker):
+    broker.register_queues(["default"])
+    broker.sign_on(["default"], "new")
+
+    assert run("rtq", "--json").json["workers"][0]["last_seen_seconds"] is None
+    assert run("rtq").out.splitlines()[4].split() == ["new", "-", "-", "default", "-", "0", "-"]
+
+
+def test_nothing_at_all_is_said_in_words(broker):
+    text = run("rtq").out
+
+    assert text.startswith("No queue has been used yet. ")
+    assert "\n\nNo worker is alive. Start one:  python manage.py rtq_worker\n\n" in text
+    assert empty(run("rtq", "--json").json)
+
+
+def empty(shown):
+    return {name: shown[name] for name in ("queues", "workers")} == {"queues": [], "workers": []}
+
+
+def test_what_endangers_jobs_is_shown(redis, broker):
+    redis.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        text = run("rtq").out
+        state = run("rtq", "--json").json
+    finally:
+        redis.config_set("maxmemory-policy", "noeviction")
+
+    assert "critical redis_evicts: Redis deletes keys, and with them jobs, when it is full" in text
+    assert state["server"]["warnings"] == ["evicts", "volatile"]
+    assert [incident["kind"] for incident in state["incidents"]] == ["redis_evicts", "redis_volatile"]
+
+
+def test_only_the_queues_that_were_named_are_shown(broker):
+    broker.register_queues(["high", "low", "default"])
+
+    shown = run("rtq", "--json", "--queues", "low, high").json["queues"]
+
+    assert [queue["name"] for queue in shown] == ["low", "high"]
+
+
+@pytest.mark.parametrize(
+    ("named", "code", "message"),
+    [
+        ("hihg", 1, "No queue 'hihg' is declared, or has been used yet. Did you mean 'high'?"),
+        ("x", 1, "No queue 'x' is declared, or has been used yet. Known are: "),
+        (",", 64, "--queues is empty: write for example --queues high,default"),
+    ],
+)
+def test_a_queue_that_nobody_used_is_a_slip(broker, named, code, message):
+    broker.register_queues(["high", "low"])
+
+    ran = run("rtq", "--queues", named)
+
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.error.startswith(message)
+
+
+def test_the_error_about_such_a_queue_begins_as_any_other(broker):
+    with pytest.raises(CommandError) as caught:
+        call_command("rtq", "--queues", "x")
+
+    assert type(caught.value) is CommandError  # Django prints its name
+
+
+def test_names_that_jobs_brought_along_cannot_move_the_cursor(broker):
+    claimed_job(broker, body=body("evil\x1b[2J\n\u202etask"))
+
+    assert "evil\\x1b[2J\\n\\u202etask for " in run("rtq").out
+
+
+def test_watching_ends_with_ctrl_c_and_without_an_error(broker, naps):
+    ran = run("rtq", "--watch")
+
+    assert (ran.code, naps) == (0, [2.0, 2.0, 2.0])
+    assert ran.out.count("No worker is alive") == 3
+    assert "\x1b" not in ran.out
+
+
+def test_watching_at_a_terminal_draws_over_the_last_picture(broker, naps):
+    ran = run("rtq", "--watch", "0.5", out=Terminal())
+
+    assert ran.out.count("\x1b[H\x1b[2J") == 3
+    assert "Every 0.5 s; stop with Ctrl-C." in ran.out
+    assert naps == [0.5, 0.5, 0.5]
+
+
+def test_watching_outlives_an_outage_of_redis(redis, broker, naps, monkeypatch):
+    broker.register_queues(["default"])
+    nap = rtq.sleep
+
+    def nap_while_redis_goes_away(seconds):
+        if not naps:
+            redis.answer_once(b"-LOADING Redis is loading the dataset in memory\r\n")
+        nap(seconds)
+
+    monkeypatch.setattr(rtq, "sleep", nap_while_redis_goes_away)
+    ran = run("rtq", "--watch", "0.5")
+
+    assert (ran.code, ran.out.count("default")) == (0, 2)
+    assert ran.err == "Redis cannot serve now: Redis is loading the dataset in memory\n"
+
+
+def test_queues_that_nobody_serves_are_told(broker, busy, declared):
+    declared += ["calls"]
+    queued_job(broker, queue="late")
+    broker.register_queues(["empty"])
+
+    assert run("rtq", "--json").json["unserved"] == ["calls", "late"]
+    assert "critical queue_unserved: Queue late: 1 job waits" in run("rtq").out
+    assert "queue_unserved" not in run("rtq", "--queues", "default").out
 
 
 def test_each_command_has_a_door_in_management():
@@ -20,53 +266,57 @@ def test_each_command_has_a_door_in_management():
     assert modules <= get_commands().keys()
 
 
-def test_it_shows_the_queues_the_workers_and_what_is_wrong(redis, broker):
-    dead_letter(broker)
-    retrying_job(broker)
-    claimed_job(broker, worker="host-1-a", body=body("shop.tasks.send_mail"))
-    queued_job(broker)
-    queued_job(broker)
-    note = {"host": "web1", "pid": 4711, "queues": "default", "kept_ms": 60_000, "slots": 4}
-    redis.hset("rtq:worker:host-1-a", mapping=note)
-    redis.pexpire("rtq:worker:host-1-a", 60_000)
-    redis.zadd("rtq:workers", {"host-1-a": 1})
-
-    ran = run("rtq")
-
-    lines = lines_of(ran)
-    assert lines[0] == "QUEUE STATE QUEUED RETRYING RUNNING DEAD OLDEST"
-    assert lines[1].startswith("default open 2 1 1 1 ")
-    assert "1 worker on 1 host: 1 of 4 slots busy." in lines
-    assert any(line.startswith("warning redis_volatile: ") for line in lines)
-    assert (ran.code, ran.err) == (0, "")
-
-
-def test_an_unused_redis_says_how_to_begin(redis, broker):
-    text = run("rtq").out
-    assert "No queue has been used yet." in text
-    assert text.count("rtq_worker\n") >= 1
-
-
-def test_it_says_what_every_command_does(redis, broker):
+def test_it_says_what_every_command_does(broker):
     lines = run("rtq").out.splitlines()
     ours = sorted(name for name, app in get_commands().items() if app == "django_rtq")
     said = {line.split()[0]: line.partition(" ")[2].strip() for line in lines if line.startswith("rtq")}
     assert list(said) == ours
     assert said["rtq_worker"] == "Run the jobs of one or more queues"
     assert all(said.values())
+    assert "COMMAND" not in run("rtq", "--queues", "default").out
 
 
-def test_of_many_incidents_the_worst_are_shown(redis, broker, monkeypatch):
-    monkeypatch.setattr("django_rtq.console.commands.rtq.MOST_INCIDENTS", 1)
+def test_of_many_incidents_the_worst_are_shown(broker, monkeypatch):
+    monkeypatch.setattr(rtq, "MOST_INCIDENTS", 1)
     queued_job(broker)
-    lines = lines_of(run("rtq"))
+    lines = run("rtq").out.splitlines()
     assert len([line for line in lines if line.startswith(("critical", "warning"))]) == 1
-    assert "1 more incident: python manage.py rtq_check" in lines
+    assert "1 more incident:  python manage.py rtq --check" in lines
 
 
-def test_without_redis_it_still_lists_the_commands():
+@pytest.mark.parametrize(
+    "arguments", ["--check --queues default", "--check --watch", "--this-host", "--max-oldest 5", "--this-host --json"]
+)
+def test_options_that_do_not_go_together(broker, arguments):
+    assert (run("rtq", *arguments.split()).code, run("rtq", *arguments.split()).out) == (64, "")
+
+
+# -- the outbox
+
+
+@pytest.mark.parametrize(
+    ("lag", "text"),
+    [
+        (None, None),
+        (OutboxLag(jobs=0, oldest_seconds=0.0), "Outbox: empty"),
+        (OutboxLag(jobs=1, oldest_seconds=3.2), "Outbox: 1 job, the oldest for 3.2 s"),
+        (OutboxLag(jobs=1, oldest_seconds=3.2, oldest_error="a\nb"), "Outbox: 1 job, the oldest for 3.2 s: a\\nb"),
+        (OutboxLag(jobs=100_000, oldest_seconds=60.0), "Outbox: 100,000 jobs or more, the oldest for 60 s"),
+        (OutboxLag(jobs=0, oldest_seconds=0.0, error="no\ntable"), "Outbox: the database did not answer: no\\ntable"),
+    ],
+)
+def test_the_outbox(broker, monkeypatch, lag, text):
+    monkeypatch.setattr(rtq, "outbox_lag", lambda: lag)
+    found = [line for line in run("rtq").out.splitlines() if line.startswith("Outbox")]
+    assert found == ([text] if text else [])
+    assert run("rtq", "--json").json["outbox"] == (asdict(lag) if lag else None)
+
+
+def test_the_outbox_is_shown_when_redis_is_away(monkeypatch):
+    monkeypatch.setattr(rtq, "outbox_lag", lambda: OutboxLag(jobs=7, oldest_seconds=3.2))
     with override_settings(RTQ={"REDIS": UNREACHABLE}):
-        ran = run("rtq")
-    assert ran.code == 1
-    assert "cannot be reached" in ran.error
-    assert "rtq_worker" in ran.out
+        shown = run("rtq")
+    assert shown.code == 1
+    assert "cannot be reached" in shown.error
+    assert "rtq_worker" in shown.out
+    assert "Outbox: 7 jobs, the oldest for 3.2 s" in shown.err

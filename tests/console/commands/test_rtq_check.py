@@ -1,4 +1,4 @@
-"""rtq_check: what it prints, and its exit codes."""
+"""rtq --check: what it prints, and its exit codes."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def check(*arguments):
     """Exit code and what it printed."""
     out = StringIO()
     try:
-        call_command("rtq_check", *arguments, stdout=out)
+        call_command("rtq", "--check", *arguments, stdout=out)
     except SystemExit as stop:
         return stop.code, out.getvalue()
     return 0, out.getvalue()
@@ -139,7 +139,7 @@ def test_as_a_process_it_exits_with_the_code(redis_server):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "DJANGO_SETTINGS_MODULE": "tests.settings"}
     codes = [
         subprocess.run(
-            [sys.executable, "-m", "django", "rtq_check", "--this-host"],
+            [sys.executable, "-m", "django", "rtq", "--check", "--this-host"],
             env={**environment, "RTQ_REDIS_URL": url},
             capture_output=True,
             timeout=60,

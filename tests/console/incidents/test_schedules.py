@@ -185,7 +185,7 @@ def test_every_reader_says_it(broker, fired, capsys, rf):
     fired(10)
 
     with pytest.raises(SystemExit):
-        call_command("rtq_check")
+        call_command("rtq", "--check")
 
     assert "critical schedule_missed: Queue default: 1 schedule was due" in capsys.readouterr().out
     assert "schedule_missed" in {each.kind for each in read_snapshot().incidents}

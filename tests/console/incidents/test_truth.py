@@ -1,4 +1,4 @@
-"""What happens to a project is said alike by the overview, rtq_check, the health view and the alert rules.
+"""What happens to a project is said alike by the overview, rtq --check, the health view and the alert rules.
 
 Each state is made in Redis, and all four are asked. A new detector gets a state here.
 """
@@ -267,10 +267,10 @@ def project(redis, broker, inspector, monkeypatch):
 
 
 def checked():
-    """What rtq_check says, and its exit code."""
+    """What rtq --check says, and its exit code."""
     out = StringIO()
     try:
-        call_command("rtq_check", "--json", stdout=out)
+        call_command("rtq", "--check", "--json", stdout=out)
     except SystemExit as stop:
         return json.loads(out.getvalue()), stop.code
     return json.loads(out.getvalue()), 0

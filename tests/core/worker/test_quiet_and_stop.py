@@ -50,7 +50,7 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, 
     running.get(PATIENCE)
 
     assert waiting.state is JobState.QUEUED
-    assert run("rtq_status").out.count("quiet") == 2
+    assert run("rtq").out.count("(quiet)") == 2
     inspector.wake_worker(other.name)
     assert waiting.get(PATIENCE) == "waiting"
     assert len(worker.children) == 2

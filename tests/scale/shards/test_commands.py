@@ -50,14 +50,14 @@ def test_a_command_runs_in_each_shard_or_in_one(shards):
     for shard in (0, 1, 1):
         enqueue(shard)
 
-    text = run("rtq_status")
+    text = run("rtq")
     assert [int(found) for found in re.findall(r"default +open +(\d+)", text)] == [1, 2]
     assert text.index("shard 0:") < text.index("shard 1:")
-    assert re.findall(r"default +open +(\d+)", run("rtq_status", "--shard", "1")) == ["2"]
+    assert re.findall(r"default +open +(\d+)", run("rtq", "--shard", "1")) == ["2"]
     with pytest.raises(CommandError, match="--watch is about one of them: choose it with --shard"):
-        run("rtq_status", "--watch")
+        run("rtq", "--watch")
     with pytest.raises(CommandError, match="There is no shard 7"):
-        run("rtq_status", "--shard", "7")
+        run("rtq", "--shard", "7")
 
 
 def test_json_of_all_shards_is_one_answer(shards):
@@ -71,16 +71,16 @@ def test_json_of_all_shards_is_one_answer(shards):
     assert [(job["shard"], job["id"]) for job in said("rtq_jobs", "show", there.id)] == [(1, there.id)]
     queues = [each for each in said("rtq_queues", "list") if each["queued"]]
     assert [(each["shard"], each["name"]) for each in queues] == [(0, "default"), (1, "default")]
-    assert [(each["shard"], each["queues"][0]["queued"]) for each in said("rtq_status")] == [(0, 1), (1, 1)]
+    assert [(each["shard"], each["queues"][0]["queued"]) for each in said("rtq")] == [(0, 1), (1, 1)]
     assert said("rtq_workers", "list") == said("rtq_tasks", "list") == []
     assert [each["shard"] for each in said("rtq_queues", "pause", "default")] == [0, 1]
-    assert "shard" not in said("rtq_status", "--shard", "1")
+    assert "shard" not in said("rtq", "--shard", "1")
 
 
 def test_the_check_of_all_shards_is_one_answer(half):
     enqueue(0)
 
-    text, code = run_to_exit("rtq_check", "--json")
+    text, code = run_to_exit("rtq", "--check", "--json")
 
     answer = json.loads(text)
     assert (answer["status"], code) == ("critical", 2)
@@ -163,11 +163,11 @@ def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
 def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half):
     enqueue(0)
 
-    text, code = run_to_exit("rtq_status")
+    text, code = run_to_exit("rtq")
     assert code == 1
     assert re.findall(r"default +open +(\d+)", text) == ["1"]
     assert "shard 1: Redis cannot be reached" in text
-    text, code = run_to_exit("rtq_check")
+    text, code = run_to_exit("rtq", "--check")
     assert code == 2
     assert "shard 1:\ncritical redis_unreachable" in text
 
@@ -201,14 +201,14 @@ def test_a_shard_that_no_worker_serves_is_named(shards):
         enqueue(shard)
         start_worker(shard, queue)
 
-    text, code = run_to_exit("rtq_check")
+    text, code = run_to_exit("rtq", "--check")
 
     of_first, _, of_second = text.partition("shard 1:\n")
     assert code == 2
     assert "queue_unserved" not in of_first
     assert "critical queue_unserved" in of_second
     get_broker(shard_place(1)).sign_off(["mail"], "host:1:x")
-    assert "shard 1:\ncritical no_worker" in run_to_exit("rtq_check")[0]
+    assert "shard 1:\ncritical no_worker" in run_to_exit("rtq", "--check")[0]
 
 
 def test_metrics_have_the_shard_as_a_label(shards):
