@@ -96,7 +96,7 @@ def assert_shown(new, ids):
     assert seen["django"] == [2] * len(ids["django"])
     assert seen["pages"] > 40
     assert not seen["failed_pages"]
-    assert "shop.tasks.second_time" in new.manage("rtq_tasks", "list")
+    assert "default: paused" in new.manage("rtq_tasks", "list")
     assert "east" in new.manage("rtq_clients", "list", "default", "--json")
     schedules = {entry["name"]: entry for entry in json.loads(new.manage("rtq_schedule", "list", "--json"))}
     assert (schedules["nightly"]["enabled"], schedules["weekly"]["enabled"]) == (False, True)

@@ -1,39 +1,56 @@
-"""manage.py rtq_tasks: pause and resume tasks, and list those that are paused."""
+"""manage.py rtq_tasks: list, pause and resume tasks."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.utils.translation import override
 
 from django_rtq.console.commands.command import EVERY_QUEUE, Action, ActionCommand, switched
 from django_rtq.console.commands.prompts import known_queues, system_user, utf8_text
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.inspector.metrics.reader import TaskMetrics
 from django_rtq.console.inspector.task_pauses import TaskPause
-from django_rtq.console.output import Column
+from django_rtq.console.output import Column, duration, facts
 from django_rtq.core.commands.command import Argument, Options, one_line
 from django_rtq.core.jobs.aliases import names_of
-from django_rtq.core.tasks.registry import get_public_task
+from django_rtq.core.tasks.registry import all_tasks, get_public_task
 from django_rtq.exceptions import TooManyPausedTasks
+
+HOURS = 24  # of the metrics that are listed
+METRICS = ("done", "failed", "crashed", "run_p50", "run_p95", "wait_p50", "wait_p95")
 
 
 class _Row(NamedTuple):
-    queue: str
-    pause: TaskPause
+    task: str
+    metrics: TaskMetrics
+    pauses: list[tuple[str, TaskPause]]  # of the queues in which it is paused
+
+    @property
+    def held(self) -> int:
+        return sum(pause.held for _, pause in self.pauses)
 
     @property
     def state(self) -> str:
-        return "resumed: its jobs go back to their lanes" if self.pause.is_over else self.pause.text
+        resumed = "resumed: its jobs go back to their lanes"
+        return "; ".join(f"{queue}: {resumed if pause.is_over else pause.text}" for queue, pause in self.pauses) or "-"
+
+    def as_dict(self) -> dict[str, Any]:
+        paused = [{"queue": queue, **asdict(pause)} for queue, pause in self.pauses]
+        return {"task": self.task, **facts(self.metrics, METRICS), "held": self.held, "paused": paused}
 
 
 COLUMNS = [
-    Column("QUEUE", lambda row: row.queue),
-    Column("TASK", lambda row: row.pause.task),
-    Column("HELD", lambda row: row.pause.held, right=True),
-    Column("STATE", lambda row: row.state),
+    Column("TASK", lambda row: row.task),
+    Column("DONE", lambda row: row.metrics.done, right=True),
+    Column("FAILED", lambda row: row.metrics.failed, right=True),
+    Column("RUN P95", lambda row: duration(row.metrics.run_p95), right=True),
+    Column("WAIT P95", lambda row: duration(row.metrics.wait_p95), right=True),
+    Column("HELD", lambda row: row.held, right=True),
+    Column("PAUSED", lambda row: row.state),
 ]
 QUEUE_AND_TASKS = [
     EVERY_QUEUE,
@@ -42,7 +59,7 @@ QUEUE_AND_TASKS = [
 
 
 class Command(ActionCommand):
-    help = "Pause and resume tasks, and list those that are paused."
+    help = "List tasks with their runs and pauses, pause and resume them."
     exit_codes = (
         "Exit codes: 0 done, even if there was nothing to do; 1 a queue or a task is unknown, a queue has 100 paused "
         "tasks, or Redis did not answer; 64 wrong usage. A pause holds for all workers from their next claim on, and "
@@ -50,7 +67,8 @@ class Command(ActionCommand):
     )
     actions = {
         "list": Action(
-            "Show the tasks that are paused, by queue, and how many of their jobs are held.", reads_only=True
+            f"Show the tasks, paused ones first: runs of the last {HOURS} hours, and the jobs that pauses hold.",
+            reads_only=True,
         ),
         "pause": Action(
             "Start no more jobs of tasks. New ones wait, running jobs finish, and those of other tasks go on.",
@@ -60,15 +78,16 @@ class Command(ActionCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        rows = [_Row(queue.name, pause) for queue in get_inspector().queues.details() for pause in queue.paused_tasks]
+        metrics, queues = get_inspector().tasks.all(HOURS)
+        pauses: dict[str, list[tuple[str, TaskPause]]] = {}
+        for queue in queues:
+            for pause in queue.paused_tasks:
+                pauses.setdefault(pause.task, []).append((queue.name, pause))
+        internal = {name for name, task in all_tasks().items() if task.internal}
+        names = sorted({*all_tasks(), *metrics, *pauses}, key=lambda name: (name not in pauses, name in internal, name))
+        rows = [_Row(name, metrics.get(name, TaskMetrics()), pauses.get(name, [])) for name in names]
         with override(None):
-            self.print_list(
-                options,
-                COLUMNS,
-                rows,
-                lambda row: {"queue": row.queue, **asdict(row.pause)},
-                if_none="No task is paused.",
-            )
+            self.print_list(options, COLUMNS, rows, _Row.as_dict)
 
     def do_pause(self, options: Options) -> None:
         inspector, action = get_inspector(), options["action"]

@@ -29,12 +29,14 @@ def test_a_task_waits_until_it_is_resumed(broker):
         f"Task {TASK} is paused in queues default, mail. Resume it with  "
         f"python manage.py rtq_tasks resume '*' {TASK}\n",
     )
-    rows = [line.split(None, 3) for line in listed.out.splitlines()]
-    assert [row[:3] for row in rows] == [["QUEUE", "TASK", "HELD"], ["default", TASK, "2"], ["mail", TASK, "0"]]
-    assert rows[1][3].startswith(f"paused by {getpass.getuser()}, ")
+    heading, first, *others = listed.out.splitlines()
+    assert heading.split() == ["TASK", "DONE", "FAILED", "RUN", "P95", "WAIT", "P95", "HELD", "PAUSED"]
+    assert first.split(None, 6)[:6] == [TASK, "0", "0", "-", "-", "2"]
+    assert first.count(f": paused by {getpass.getuser()}, ") == 2
+    assert all(line.endswith("  0  -") for line in others)
     assert resumed.out == f"Resumed task {TASK} in queues default, mail.\n"
     assert claim(broker, 5) == [job.id for job in jobs]
-    assert run("rtq_tasks", "list").out == "No task is paused.\n"
+    assert "paused by" not in run("rtq_tasks", "list").out
 
 
 def test_one_queue(broker):
@@ -52,8 +54,11 @@ def test_json(broker):
     assert json.loads(run("rtq_tasks", "pause", "default", TASK, "--json").out) == {"paused": {TASK: ["default"]}}
     claim(broker)
 
-    (found,) = json.loads(run("rtq_tasks", "list", "--json").out)
-    assert (found["queue"], found["task"], found["held"], found["by"]) == ("default", TASK, 1, getpass.getuser())
+    found, *others = json.loads(run("rtq_tasks", "list", "--json").out)
+    (pause,) = found["paused"]
+    assert (found["task"], found["done"], found["held"], found["run_p95"]) == (TASK, 0, 1, None)
+    assert (pause["queue"], pause["held"], pause["by"]) == ("default", 1, getpass.getuser())
+    assert {"tests.app.tasks.sleep"} <= {other["task"] for other in others}
     (queue,) = json.loads(run("rtq", "--json").out)["queues"]
     assert [pause["task"] for pause in queue["paused_tasks"]] == [TASK]
 
