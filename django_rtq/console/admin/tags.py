@@ -10,7 +10,6 @@ import django
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import gettext as _
 
 from django_rtq.console import sanitize
 from django_rtq.console.admin.display.charts import svg
@@ -19,11 +18,10 @@ from django_rtq.console.admin.urls import page_url
 from django_rtq.console.formatting import (
     EMPTY_VALUE,
     format_duration,
-    format_moment,
     format_number,
     format_percent,
 )
-from django_rtq.core.clocks import utc_now
+from django_rtq.console.render.column import ago_html, moment_html
 
 register = template.Library()
 register.filter("rtq_number", format_number)
@@ -58,20 +56,13 @@ def rtq_query(value: str, name: str) -> str:
 @register.simple_tag
 def rtq_ago(moment: datetime | None, now: datetime | None = None) -> str:
     """The time since or until then, with the exact time as a tooltip."""
-    if moment is None:
-        return EMPTY_VALUE
-    seconds = ((now or utc_now()) - moment).total_seconds()
-    text = _("in %(duration)s") if seconds < 0 else _("%(duration)s ago")
-    return rtq_moment(moment, text % {"duration": format_duration(abs(seconds) if abs(seconds) >= 1 else 1.0)})
+    return EMPTY_VALUE if moment is None else ago_html(moment, now)
 
 
 @register.simple_tag
 def rtq_moment(moment: datetime | None, text: str = "") -> str:
     """A time in the current time zone, to the second; or a text with the time as a tooltip."""
-    if moment is None:
-        return EMPTY_VALUE
-    whole = format_moment(moment)
-    return format_html('<time datetime="{}" title="{}" dir="auto">{}</time>', moment.isoformat(), whole, text or whole)
+    return EMPTY_VALUE if moment is None else moment_html(moment, text)
 
 
 @register.simple_tag

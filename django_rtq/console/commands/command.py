@@ -8,15 +8,22 @@ import sys
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from shutil import get_terminal_size
 from typing import Any, ClassVar
 
 from django.core.management.base import CommandError, CommandParser
+from django.utils.translation import override
 
+from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.commands.prompts import NotHere, client_argument, positive
-from django_rtq.console.output import Column, as_json, table
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.output import Column, as_json, count, number, table
+from django_rtq.console.render.json import as_dict
+from django_rtq.console.render.sheet import Row, Sheet
+from django_rtq.console.render.terminal import columns
 from django_rtq.core.broker.task_backends import place_of_job, shard_of, shard_place
-from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, RTQCommand
+from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, RTQCommand, one_line
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.scale.placement import shard_of_client
 
@@ -182,6 +189,34 @@ class ActionCommand(ConsoleCommand):
         elif self.verbosity:
             for sentence in sentences:
                 self.stdout.write(sentence)
+
+
+class SheetCommand(ActionCommand):
+    """A command about the rows of a sheet."""
+
+    def print_sheet(self, options: Options, sheet: Sheet[Row], rows: Sequence[Row], *, if_none: str = "") -> None:
+        """Print these rows as JSON, as a table, or a sentence if there are none."""
+        with override(None):
+            self.print_list(options, columns(sheet, rows), rows, partial(as_dict, sheet), if_none=if_none)
+
+    def run_each(
+        self, options: Options, verb: Verb, targets: Mapping[str, Target], would: Callable[[str], str]
+    ) -> dict[str, Said]:
+        """What became of each, by name. `would`: what would become of it, with --dry-run."""
+        said: dict[str, Said] = {}
+        with override(None):
+            for name, target in targets.items():
+                said[name] = (
+                    verb.would(target, would(name)) if options["dry_run"] else verb.run(get_inspector(), target)
+                )
+        return {name: each._replace(text=one_line(each.text)) for name, each in said.items()}
+
+    def complain(self, problems: Sequence[str], total: int, noun: str, participle: str) -> None:
+        """Raises CommandError if there are problems, after they have been told."""
+        for problem in problems:
+            self.stderr.write(problem)
+        if problems:
+            raise CommandError(f"{number(len(problems))} of {count(total, noun)} could not be {participle}.")
 
 
 def switched(options: Options, what: str, where: str = "", *, is_changed: bool, resume: str) -> str:

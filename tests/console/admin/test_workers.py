@@ -5,7 +5,7 @@ import re
 import pytest
 
 from django_rtq.console.admin.display.paged_list import ListParams
-from django_rtq.console.admin.pages.workers import HostListParams
+from django_rtq.console.subjects.workers import Workers
 from django_rtq.core.broker.control import WorkerCommand
 from tests.console.admin.conftest import text
 from tests.console.admin.test_stopping import WORKERS, note, order, said
@@ -33,7 +33,7 @@ def test_workers_are_grouped_by_host(broker, operator):
 def test_workers_tell_the_version_of_the_project(broker, operator):
     note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE, version="0.9", project_version="2026.11.3")
 
-    both = '<td>2026.11.3<div class="rtq-soft">django_rtq 0.9</div></td>'
+    both = '<td data-rtq-label="Version">2026.11.3<div class="rtq-soft">django_rtq 0.9</div></td>'
     assert both in text(operator.get(WORKERS))
 
 
@@ -49,7 +49,7 @@ def test_all_quiet_workers_are_woken(redis, broker, operator):
 
 
 def test_hosts_and_running_jobs_have_pages(broker, operator, monkeypatch):
-    monkeypatch.setattr(HostListParams, "PER_PAGE", 1)
+    monkeypatch.setattr(Workers, "per_page", 1)
     monkeypatch.setattr(ListParams, "PER_PAGE", 1)
     claimed_job(broker, worker="w2")
     claimed_job(broker, worker="w3")
@@ -60,15 +60,15 @@ def test_hosts_and_running_jobs_have_pages(broker, operator, monkeypatch):
     assert ("Next page" in text(first), "Next page" in text(second)) == (True, False)
 
     pages = [operator.get(WORKERS, {"page": page}) for page in (1, 2)]
-    hosts = [[section["host"] for section in page.context["sections"]] for page in pages]
-    assert hosts == [["here"], [""]]
+    hosts = [[table.title for table in page.context["tables"]] for page in pages]
+    assert hosts == [["here"], ["Unknown host"]]
 
 
 def test_hosts_with_lost_workers_come_first(broker, operator):
     broker.sign_on([QUEUE], "newcomer")
     let_lapse(broker, "newcomer")
 
-    assert [section["host"] for section in operator.get(WORKERS).context["sections"]] == ["newcomer", "here"]
+    assert [table.title for table in operator.get(WORKERS).context["tables"]] == ["newcomer", "here"]
 
 
 def test_of_many_queues_of_a_process_some_are_links(broker, operator):

@@ -41,7 +41,7 @@ OF_TEMPLATES = {
     "clients": "client_changelist",
     "client": "client_change",
     "limits": "client_limits",
-    "workers": "worker_changelist",
+    "list": "worker_changelist",
     "tasks": "registeredtask_changelist",
     "enqueue": "registeredtask_enqueue",
     "task": "registeredtask_change",

@@ -61,7 +61,7 @@ def test_a_command_goes_once_to_the_rtq_worker_of_a_process(redis, workers, acti
     ran = run("rtq_workers", action, "web1-11", "web1-12")
 
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("Asked web1-10 to ")
+    assert ran.out.startswith("The rtq_worker of web1-12 was asked to ")
     assert ran.out.count("\n") == 1
     assert commands(redis) == {"web1-10": stored}
 
@@ -103,7 +103,7 @@ def test_a_worker_without_a_known_rtq_worker_is_told(broker, workers):
 
     ran = run("rtq_workers", "quiet", "--all")
 
-    assert ran.err.startswith("Worker new-1 was not found:")
+    assert ran.err.startswith("Nothing was done: worker new-1 is unknown.")
     assert (ran.code, ran.error) == (1, "1 of 3 workers could not be asked.")
 
 

@@ -1,0 +1,1 @@
+"""What people can do with subjects, with all words beside it."""

@@ -1,0 +1,117 @@
+"""What can be done with a subject, and all its words: a verb, and a switch, which is a verb and its opposite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from django_rtq.console.formatting import names_text
+from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.sanitize import clean_text
+from django_rtq.exceptions import RTQError
+
+MAX_QUEUES_NAMED = 5
+
+
+class Target(NamedTuple):
+    """What something is done with."""
+
+    name: str
+    queue: str | None = None  # only there; None: in all queues, or it is in none
+    by: str = ""  # who does it
+    options: frozenset[str] = frozenset()  # what was asked for beside it
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What texts say of it."""
+        return {"name": clean_text(self.name, 100), "queue": self.queue or ""}
+
+
+class Said(NamedTuple):
+    """What became of it."""
+
+    how: Literal["done", "nothing", "refused"]
+    text: str
+    log: str = ""  # the entry of the log, if something was done
+    answer: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """What can be done with one row. Texts are marked for translation, and may name %(name)s, %(count)d, %(queues)s."""
+
+    name: str  # in addresses and commands
+    label: Any  # of its button
+    permission: str
+    #: Does it. A number, or the queues in which something changed; None if it is not known. A word of `refused`.
+    do: Callable[[Inspector, Target], Any]
+    done: Any  # what is said if something changed
+    log: Any = ""  # the entry of the log; "": the same
+    nothing: Any = ""  # what is said if nothing had to be changed
+    refused: Mapping[Any, Any] = field(default_factory=dict)  # exceptions, or words that `do` returns -> what is said
+    applies: Callable[[Any], bool] = lambda row: True  # whether it is offered for a row
+    # Of the page that asks before: without a question there is none.
+    title: Any = ""
+    question: Any = ""
+    consequence: Any = ""
+    count: Callable[[Inspector, Target], int] | None = None  # how many the question is about
+    is_harmless: bool = False
+    is_typed: bool = False  # whether the name has to be typed
+
+    @property
+    def verbs(self) -> Sequence[Verb]:
+        """The verbs of an action: itself."""
+        return (self,)
+
+    def of(self, row: Any) -> Verb:
+        """What the action does with a row."""
+        return self
+
+    def run(self, inspector: Inspector, target: Target) -> Said:
+        """Do it. Raises RTQError."""
+        words = target.words
+        try:
+            answer = self.do(inspector, target)
+        except RTQError as error:
+            if type(error) not in self.refused:
+                raise
+            return Said("refused", self.refused[type(error)] % words)
+        if isinstance(answer, str) and answer in self.refused:
+            return Said("refused", self.refused[answer] % words, answer=answer)
+        if not answer and answer is not None and self.nothing:
+            return Said("nothing", self.nothing % words, answer=answer)
+        words |= (
+            {"queues": names_text(answer, MAX_QUEUES_NAMED), "count": len(answer)}
+            if isinstance(answer, list)
+            else {"count": answer}
+        )
+        text = self.done % words
+        return Said("done", text, self.log % words if self.log else text, answer)
+
+    def would(self, target: Target, how: str) -> Said:
+        """What would become of it, in English. `how`: as in Said, or why it would be refused."""
+        if how == "done":
+            return Said("done", f"Would {self.name} {target.name}.", answer=True)
+        if how == "nothing":
+            return Said("nothing", self.nothing % target.words, answer=False)
+        words = self.refused.get(how) or next(iter(self.refused.values()))
+        return Said("refused", words % target.words, answer=how)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """What can be on or off."""
+
+    is_on: Callable[[Any], bool]
+    on: Verb
+    off: Verb
+
+    @property
+    def verbs(self) -> Sequence[Verb]:
+        """Both."""
+        return (self.on, self.off)
+
+    def of(self, row: Any) -> Verb:
+        """What it does with a row: the one that changes something."""
+        return self.off if self.is_on(row) else self.on

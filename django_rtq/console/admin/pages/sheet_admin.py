@@ -1,0 +1,150 @@
+"""The pages of a sheet: its list, and what is done with one row, asked before where its verb says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.middleware.csrf import get_token
+from django.utils.translation import gettext as _
+
+from django_rtq.console.acting.verb import Said, Target, Verb
+from django_rtq.console.admin import query_params
+from django_rtq.console.admin.action_log import log_action
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.console.inspector.inspector import get_inspector, of_all_shards
+from django_rtq.console.render.html import Viewer, listing
+from django_rtq.console.render.sheet import Sheet, Wanted
+from django_rtq.models import AdminEntry
+
+MAX_PAGES = 10**6
+_LEVELS = {"done": messages.SUCCESS, "nothing": messages.WARNING, "refused": messages.WARNING}
+
+
+class SheetAdmin(PageAdmin):
+    """The pages of a sheet. Without a page of one row, actions lead back to the list."""
+
+    sheet: ClassVar[Sheet[Any]]
+
+    def routes(self) -> list[Route]:
+        return [Route("", "changelist", self.list), *self.action_routes()]
+
+    def action_routes(self, path: str = "<str:name>/") -> list[Route]:
+        """The addresses of what can be done with one row."""
+        return [
+            Route(f"{path}{verb.name}/", verb.name, partial(self.act, verb=verb), verb.permission,
+                  "BOTH" if verb.question else "POST")
+            for action in self.sheet.actions
+            for verb in action.verbs
+        ]  # fmt: skip
+
+    # -- views
+
+    def list(self, request: HttpRequest) -> HttpResponse:
+        """The list: filtered, sorted and paged."""
+        wanted = self.wanted(request)
+        found = self.sheet.find(get_inspector(), wanted)
+        context = listing(self.sheet, found, wanted, self.viewer(request))
+        return self.render(request, "list.html", {**context, **self.list_context(request, found.rows)})
+
+    def act(self, request: HttpRequest, name: str, *, verb: Verb) -> HttpResponse:
+        """Do something with one row, or ask before."""
+        target = self.target(request, name)
+        if verb.question and not self._is_confirmed(request, verb, target):
+            return self.ask(request, verb, target)
+        said = self.run(request, verb, target)
+        messages.add_message(request, _LEVELS[said.how], said.text)
+        is_refused = said.how == "refused" and verb.question
+        return HttpResponseRedirect(self.url_of(verb, target) if is_refused else self.back(request, verb, target))
+
+    def ask(self, request: HttpRequest, verb: Verb, target: Target) -> HttpResponse:
+        """The page that asks, with the number and what is lost."""
+        words = target.words
+        if verb.count is not None:
+            words["count"] = verb.count(get_inspector(), target)
+        context = {
+            "title": verb.title % words,
+            "question": verb.question % words,
+            "consequence": verb.consequence,
+            "action": self.url_of(verb, target),
+            "verb": verb.label,
+            "is_harmless": verb.is_harmless,
+            "typed": target.name if verb.is_typed else "",
+            "back": self.home(target),
+            **self.ask_context(verb, target),
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    # -- what a subject may say otherwise
+
+    def list_context(self, request: HttpRequest, rows: Any) -> Mapping[str, Any]:
+        """What the template of the list shows beside."""
+        return {}
+
+    def ask_context(self, verb: Verb, target: Target) -> Mapping[str, Any]:
+        """What the page that asks shows beside."""
+        return {}
+
+    def target(self, request: HttpRequest, name: str) -> Target:
+        """What an action is about. Raises Http404."""
+        return Target(name, by=request.user.get_username())
+
+    def entry(self, target: Target) -> AdminEntry:
+        """What the log names."""
+        entry: AdminEntry = self.model(name=target.name[:255])
+        return entry
+
+    def run(self, request: HttpRequest, verb: Verb, target: Target) -> Said:
+        """Do it, and log it."""
+        said = verb.run(get_inspector(), target)
+        if said.log:
+            log_action(request, self.entry(target), said.log)
+        return said
+
+    def home(self, target: Target) -> str:
+        """The page of what an action was about."""
+        return self.url(f"{self.sheet.model}_changelist")
+
+    def back(self, request: HttpRequest, verb: Verb, target: Target) -> str:
+        """Where an action leads."""
+        return query_params.get_next_url(request, self.home(target))
+
+    # -- helpers
+
+    def wanted(self, request: HttpRequest) -> Wanted:
+        """Which rows the address names. Invalid values are ignored."""
+        data, sheet = request.GET, self.sheet
+        sort = data.get("sort", "")
+        is_known = sort.removeprefix("-") in [column.name for column in sheet.columns if column.is_sortable]
+        return Wanted(
+            search=query_params.get_text(data, "search") if sheet.searches else "",
+            state=query_params.get_choice(data, "state", sheet.filters, ""),
+            sort=sort.removeprefix("-") if is_known else sheet.order,
+            is_reversed=is_known and sort.startswith("-"),
+            page=query_params.get_int(data, "page", 1, minimum=1, maximum=MAX_PAGES),
+        )
+
+    def viewer(self, request: HttpRequest) -> Viewer:
+        """Who looks at a page."""
+        return Viewer(
+            url=self.url,
+            may=request.user.has_perm,
+            token=get_token(request),
+            here=request.get_full_path(),
+            sees_all_shards=of_all_shards.get() is not None,
+        )
+
+    def url_of(self, verb: Verb, target: Target) -> str:
+        """The address of an action."""
+        return self.url(f"{self.sheet.model}_{verb.name}", target.name)
+
+    def _is_confirmed(self, request: HttpRequest, verb: Verb, target: Target) -> bool:
+        if request.method != "POST":
+            return False
+        is_right = not verb.is_typed or request.POST.get("name", "") == target.name
+        if not is_right:
+            messages.error(request, _("Nothing was done: what you typed is not the name."))
+        return is_right

@@ -1,0 +1,1 @@
+"""Renderers of sheets: what people look at, as HTML, on a terminal and as JSON."""

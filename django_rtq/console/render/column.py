@@ -1,0 +1,102 @@
+"""A column of a list, and the kinds of values: how each looks on a page, on a terminal and in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from django.template.defaultfilters import filesizeformat
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+
+from django_rtq.console.formatting import format_duration, format_moment, format_number, format_percent
+from django_rtq.console.output import ago, duration, number
+from django_rtq.console.sanitize import clean_text
+from django_rtq.core.clocks import utc_now
+
+PageUrl = Callable[..., str]  # the address of a page, by its name and what it is about
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """How a value looks that is known."""
+
+    html: Callable[[Any], str]  # a text, which is escaped, or safe HTML
+    plain: Callable[[Any], str]  # on a terminal, in English
+    raw: Callable[[Any], Any] = lambda value: value  # in JSON
+    is_number: bool = False  # aligned right, and sorted from the greatest
+    is_state: bool = False
+
+
+class State(NamedTuple):
+    """How a state is shown on pages. Without `css`, which is that of its label, it is not worth a word there."""
+
+    title: Any
+    css: str = ""
+
+
+def states(by_word: dict[str, State]) -> Kind:
+    """The kind of a column of states, by the words that terminals and JSON say."""
+
+    def label(word: str) -> str:
+        title, css = by_word[word]
+        return format_html('<span class="rtq-state rtq-state-{}">{}</span>', css, title) if css else ""
+
+    return Kind(html=label, plain=lambda word: word.replace("_", " "), is_state=True)
+
+
+def moment_html(moment: datetime, text: str = "") -> str:
+    """A time in the current time zone, to the second; or a text with the time as a tooltip."""
+    whole = format_moment(moment)
+    return format_html('<time datetime="{}" title="{}" dir="auto">{}</time>', moment.isoformat(), whole, text or whole)
+
+
+def ago_html(moment: datetime, now: datetime | None = None) -> str:
+    """The time since or until then, with the exact time as a tooltip."""
+    seconds = ((now or utc_now()) - moment).total_seconds()
+    text = _("in %(duration)s") if seconds < 0 else _("%(duration)s ago")
+    return moment_html(moment, text % {"duration": format_duration(abs(seconds) if abs(seconds) >= 1 else 1.0)})
+
+
+def _part_text(part: Sequence[int]) -> str:
+    return _("%(busy)d of %(slots)d") % {"busy": part[0], "slots": part[1]}
+
+
+TEXT = Kind(html=lambda text: clean_text(text, 200), plain=str)
+YES = Kind(html=lambda yes: _("yes") if yes else _("no"), plain=lambda yes: "yes" if yes else "no")
+NAMES = Kind(html=", ".join, plain=",".join)  # several; a link is made for each
+NUMBER = Kind(html=format_number, plain=number, is_number=True)
+DURATION = Kind(html=format_duration, plain=duration, is_number=True)  # of seconds
+SIZE = Kind(html=filesizeformat, plain=lambda size: filesizeformat(size).replace("\xa0", " "), is_number=True)
+SHARE = Kind(html=format_percent, plain=lambda part: f"{100 * part:.1f} %", is_number=True)
+PART = Kind(html=_part_text, plain=lambda part: f"{part[0]}/{part[1]}", raw=lambda part: part[0], is_number=True)
+MOMENT = Kind(html=ago_html, plain=ago)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a list."""
+
+    name: str  # its key in JSON, and in the address of a list that is sorted by it
+    title: Any  # marked for translation
+    value: Callable[[Any], Any] | None = None  # of a row; None: its attribute of that name
+    kind: Kind = TEXT
+    #: The column below whose value pages show it, small, with its title. States stand beside the value.
+    under: str = ""
+    link: Callable[[Any, PageUrl], str] | None = None  # where a row leads to, or each of its NAMES; "": nowhere
+    css: Callable[[Any], str] | None = None  # of the cell of a row, if its value is not nothing
+    hint: Callable[[Any], str] | None = None  # what a row tells beside it, as a tooltip
+    is_sortable: bool = False
+    is_of_shards: bool = False  # shown on pages about all shards only
+
+    def of(self, row: Any) -> Any:
+        """The value of a row."""
+        return attrgetter(self.name)(row) if self.value is None else self.value(row)
+
+    def raw(self, row: Any) -> Any:
+        """The value of a row, for JSON."""
+        value = self.of(row)
+        return None if value is None else self.kind.raw(value)

@@ -1,0 +1,221 @@
+"""Sheets as tables of a page. Cells are built here because a template would need most of the page's time for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.utils.html import conditional_escape, escape, format_html, format_html_join
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext as _
+
+from django_rtq.console.acting.verb import Verb
+from django_rtq.console.formatting import EMPTY_VALUE, format_number
+from django_rtq.console.render.column import NAMES, Column, PageUrl
+from django_rtq.console.render.sheet import Found, Row, Sheet, Wanted
+from django_rtq.console.sanitize import clean_text
+
+MAX_NAMES = 5  # of a cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewer:
+    """Who looks at a page."""
+
+    url: PageUrl
+    may: Callable[[str], bool]  # whether that permission is given
+    token: str = ""  # for forms, against requests that other sites forge
+    here: str = ""  # the address of the page, to which an action leads back
+    sees_all_shards: bool = False
+    #: What an address of an action says of a row: its name in the path, or else fields of the form.
+    fields: Callable[[str], Mapping[str, str]] | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What the template of a table shows."""
+
+    title: str  # of the section; "": there is none
+    label: str
+    summary: str
+    is_cards: bool
+    heads: Sequence[Mapping[str, Any]]
+    rows: str
+    has_actions: bool
+
+
+def listing(sheet: Sheet[Row], found: Found, wanted: Wanted, viewer: Viewer) -> dict[str, Any]:
+    """What the template of a list shows."""
+
+    def address(wanted: Wanted) -> str:
+        return viewer.url(f"{sheet.model}_changelist", query=wanted.query(sheet.order))
+
+    last = max(1, -(-found.matching // sheet.per_page))
+    shown = len(sheet.groups(found.rows))
+    return {
+        "title": sheet.title,
+        "sheet": sheet,
+        "wanted": wanted,
+        "found": found,
+        "tables": tables(sheet, found.rows, viewer, wanted),
+        "filters": [
+            {"title": title, "url": address(replace(wanted, state=state, page=1)), "is_current": state == wanted.state}
+            for state, title in [("", _("All")), *((name, each.title) for name, each in sheet.filters.items())]
+        ]
+        if sheet.filters
+        else (),
+        "sort_value": wanted.query(sheet.order)["sort"],
+        "range_text": _range_text(sheet, shown, wanted, found.matching) if shown else "",
+        "previous_url": address(replace(wanted, page=min(wanted.page - 1, last))) if wanted.page > 1 else "",
+        "next_url": address(replace(wanted, page=wanted.page + 1)) if wanted.page < last else "",
+        "all_url": address(replace(wanted, search="", state="", page=1)),
+        "may_act": any(map(viewer.may, _permissions(sheet))),
+    }
+
+
+def tables(
+    sheet: Sheet[Row], rows: Sequence[Row], viewer: Viewer, wanted: Wanted | None = None, *, label: str = ""
+) -> list[Table]:
+    """The tables of a list: one, or one for each section. Heads are links if it is said what is wanted."""
+    groups = sheet.groups(rows) if sheet.section else [rows] if rows else []
+    return [_table(sheet, group, viewer, wanted, label) for group in groups]
+
+
+def _table(sheet: Sheet[Row], rows: Sequence[Row], viewer: Viewer, wanted: Wanted | None, label: str) -> Table:
+    columns = [
+        column
+        for column in sheet.columns
+        if column.name != sheet.section and (viewer.sees_all_shards or not column.is_of_shards)
+    ]
+    shown = [column for column in columns if not column.under]
+    under = {column.name: _under(column, columns) for column in shown}
+    allowed = {permission for permission in _permissions(sheet) if viewer.may(permission)}
+    lines = []
+    for row in rows:
+        cells = [
+            _cell(column, row, under[column.name], viewer, is_first=column is shown[0], is_card=sheet.is_cards)
+            for column in shown
+        ]
+        actions = f'<td class="rtq-n rtq-line">{_actions(sheet, row, allowed, viewer)}</td>' if allowed else ""
+        lines.append(f"<tr>{''.join(cells)}{actions}</tr>")
+    title = ""
+    if sheet.section:
+        section = sheet.column(sheet.section)
+        title = clean_text(section.of(rows[0]), 60) or str(sheet.unnamed)
+    return Table(
+        title=title,
+        label=title or label or str(sheet.title),
+        summary=sheet.summary(rows),
+        is_cards=sheet.is_cards,
+        heads=[_head(sheet, column, viewer, wanted) for column in shown],
+        rows=mark_safe("\n".join(lines)),
+        has_actions=bool(allowed),
+    )
+
+
+def _under(column: Column, columns: Sequence[Column]) -> list[Column]:
+    """What is shown with a column: first the states, which are beside its value."""
+    small = [other for other in columns if other.under == column.name]
+    return sorted(small, key=lambda other: not other.kind.is_state)
+
+
+def _permissions(sheet: Sheet[Any]) -> set[str]:
+    return {verb.permission for action in sheet.actions for verb in action.verbs}
+
+
+def _head(sheet: Sheet[Any], column: Column, viewer: Viewer, wanted: Wanted | None) -> dict[str, Any]:
+    head = {"title": column.title, "is_number": column.kind.is_number, "url": "", "order": ""}
+    if wanted is not None and column.is_sortable:
+        query = wanted.sorted_by(column.name).query(sheet.order)
+        head["url"] = viewer.url(f"{sheet.model}_changelist", query=query)
+        if wanted.sort == column.name:
+            head["order"] = "ascending" if wanted.is_reversed is column.kind.is_number else "descending"
+    return head
+
+
+def _cell(column: Column, row: Any, under: Sequence[Column], viewer: Viewer, *, is_first: bool, is_card: bool) -> str:
+    value = column.of(row)
+    inside = _text(column, row, value, viewer) + "".join(_small(other, row, viewer) for other in under)
+    css = " ".join(
+        filter(
+            None,
+            [
+                "rtq-n" if column.kind.is_number else "",
+                "rtq-zero" if column.kind.is_number and not value else column.css(row) if column.css else "",
+            ],
+        )
+    )
+    attributes = f' class="{css}"' if css else ""
+    if column.hint and (hint := column.hint(row)):
+        attributes += f' title="{escape(clean_text(hint, 300))}"'
+    if is_first:
+        return f'<th scope="row"{attributes}>{inside}</th>'
+    label = f' data-rtq-label="{escape(column.title)}"' if is_card and inside else ""
+    return f"<td{attributes}{label}>{inside}</td>"
+
+
+def _text(column: Column, row: Any, value: Any, viewer: Viewer) -> str:
+    if value is None or value in ("", []):
+        return EMPTY_VALUE if column.kind.is_number else ""
+    if column.kind is NAMES:
+        return _names(column, value, viewer)
+    text = conditional_escape(column.kind.html(value))
+    href = column.link(row, viewer.url) if column.link else ""
+    return f'<a href="{escape(href)}">{text}</a>' if href else text
+
+
+def _names(column: Column, names: Sequence[str], viewer: Viewer) -> str:
+    shown, others = names[:MAX_NAMES], names[MAX_NAMES:]
+    links = ((column.link(name, viewer.url) if column.link else "", clean_text(name, 100)) for name in shown)
+    text = ", ".join(
+        format_html('<a href="{}">{}</a>', href, name) if href else conditional_escape(name) for href, name in links
+    )
+    if others:
+        text += format_html(' <span class="rtq-soft" title="{}">+{}</span>', ", ".join(others), len(others))
+    return text
+
+
+def _small(column: Column, row: Any, viewer: Viewer) -> str:
+    """What is shown below a value, or a state beside it."""
+    value = column.of(row)
+    text = _text(column, row, value, viewer)
+    if not text or not value:
+        return ""
+    if column.kind.is_state:
+        return f" {text}"
+    hint = format_html(' title="{}"', clean_text(column.hint(row), 300)) if column.hint else ""
+    title = f"{escape(column.title)} " if str(column.title) else ""
+    return f'<div class="rtq-soft"{hint}>{title}{text}</div>'
+
+
+def _actions(sheet: Sheet[Row], row: Row, allowed: set[str], viewer: Viewer) -> str:
+    verbs = [action.of(row) for action in sheet.actions]
+    return " ".join(
+        action_html(verb, sheet.model, sheet.name_of(row), viewer)
+        for verb in verbs
+        if verb.permission in allowed and verb.applies(row)
+    )
+
+
+def action_html(verb: Verb, model: str, name: str, viewer: Viewer, label: str = "") -> str:
+    """The button of an action with one row, or the link to the page that asks before."""
+    page, fields = f"{model}_{verb.name}", dict(viewer.fields(name)) if viewer.fields else {}
+    arguments = () if viewer.fields else (name,)
+    if verb.question:
+        return format_html('<a href="{}">{} …</a>', viewer.url(page, *arguments, query=fields), label or verb.label)
+    hidden = {"csrfmiddlewaretoken": viewer.token, **fields, **({"next": viewer.here} if viewer.here else {})}
+    inputs = format_html_join("", '<input type="hidden" name="{}" value="{}">', hidden.items())
+    return format_html(
+        '<form method="post" action="{}">{}<button type="submit">{}</button></form>',
+        *(viewer.url(page, *arguments), inputs, label or verb.label),
+    )
+
+
+def _range_text(sheet: Sheet[Any], shown: int, wanted: Wanted, matching: int) -> str:
+    start = (wanted.page - 1) * sheet.per_page
+    return _("%(first)s–%(last)s of %(number)s") % {  # noqa: RUF001
+        "first": format_number(start + 1),
+        "last": format_number(start + shown),
+        "number": format_number(matching),
+    }

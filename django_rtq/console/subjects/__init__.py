@@ -1,0 +1,1 @@
+"""What people look at and act on: one sheet for each subject."""

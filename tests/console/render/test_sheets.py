@@ -1,0 +1,65 @@
+"""All sheets: each column is on the page, on the terminal and in JSON."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+from django_rtq.console import subjects
+from django_rtq.console.inspector.details import WorkerDetails
+from django_rtq.console.output import table
+from django_rtq.console.render.html import Viewer, tables
+from django_rtq.console.render.json import as_dict
+from django_rtq.console.render.sheet import Sheet
+from django_rtq.console.render.terminal import columns
+
+#: A row of each sheet that has something in each column.
+ROWS = {
+    "worker": WorkerDetails(
+        name="web1:7", host="web1", pid=7, queues=["mail"], running=[], last_seen_seconds=1, last_claim_seconds=1,
+        jobs_done=3, supervisor_name="web1:1", version="0.9", project_version="v44", other_limits=["mail"],
+        memory_bytes=10**6, up_seconds=60, is_quiet=True, shard=2,
+    ),
+}  # fmt: skip
+
+
+def _sheets():
+    for module in pkgutil.iter_modules(subjects.__path__):
+        for value in vars(importlib.import_module(f"{subjects.__name__}.{module.name}")).values():
+            if isinstance(value, Sheet):
+                yield value
+
+
+SHEETS = {sheet.model: sheet for sheet in _sheets()}
+
+
+def url(name, *args, query=None):
+    return "/".join(["", name, *args])
+
+
+@pytest.mark.parametrize("sheet", SHEETS.values(), ids=list(SHEETS))
+def test_each_column_is_in_all_renderings(sheet):
+    row, viewer = ROWS[sheet.model], Viewer(url=url, may=lambda permission: True, sees_all_shards=True)
+    (shown,) = tables(sheet, [row], viewer)
+    heading, _ = table(columns(sheet, [row]), [row])
+    said = as_dict(sheet, row)
+
+    titles = [str(head["title"]) for head in shown.heads]
+    for column in sheet.columns:
+        title = str(column.title)
+        is_shown_small = column.under and (f">{title} " in shown.rows or "rtq-state" in shown.rows)
+        assert title in titles or is_shown_small or column.name == sheet.section, column.name
+        assert column.is_of_shards or (title.upper() in heading and column.name in said), column.name
+
+
+@pytest.mark.parametrize("sheet", SHEETS.values(), ids=list(SHEETS))
+def test_each_action_of_a_row_is_offered_to_those_who_may(sheet):
+    row = ROWS[sheet.model]
+    offered = {verb.label: verb for action in sheet.actions if (verb := action.of(row)).applies(row)}
+
+    def html(may):
+        (shown,) = tables(sheet, [row], Viewer(url=url, may=may))
+        return shown.rows
+
+    assert all(str(label) in html(lambda permission: True) for label in offered)
+    assert not any(f"_{verb.name}/" in html(lambda permission: False) for verb in offered.values())
