@@ -52,7 +52,7 @@ from django_rtq.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from django_rtq.console.inspector.inspector import Inspector, get_inspector
+    from django_rtq.console.nouns import rtq
     from django_rtq.core.jobs.details import JobDetails
     from django_rtq.workflows.builder import workflow
     from django_rtq.workflows.handle import Workflow, WorkflowState, get_workflow
@@ -72,7 +72,6 @@ __all__ = [
     "DuplicateStep",
     "EventTimeout",
     "FormatMismatch",
-    "Inspector",
     "InvalidStep",
     "InvalidTask",
     "InvalidWorkflow",
@@ -115,9 +114,9 @@ __all__ = [
     "current_job",
     "every",
     "exponential",
-    "get_inspector",
     "get_workflow",
     "report_progress",
+    "rtq",
     "steps",
     "task",
     "workflow",
@@ -125,11 +124,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The inspector has many modules, which a process that only enqueues does not need.
-    if name in ("Inspector", "get_inspector"):
-        from django_rtq.console.inspector import inspector
+    # It has many modules, which a process that only enqueues does not need.
+    if name == "rtq":
+        from django_rtq.console.nouns import rtq
 
-        return getattr(inspector, name)
+        return rtq
     if name in ("Workflow", "WorkflowState", "get_workflow", "workflow"):
         from django_rtq.workflows import builder, handle
 

@@ -9,11 +9,11 @@ from importlib import import_module
 import pytest
 
 import django_rtq
-from django_rtq import Inspector, JobContext, JobHandle, Task, exceptions
+from django_rtq import JobContext, JobHandle, Task, exceptions
 from tests.markdown import ROOT, read, rows, section
 
 PAGE = read("docs/api.md")
-CLASSES = [Task, JobHandle, JobContext, Inspector]
+CLASSES = [Task, JobHandle, JobContext]
 # What other modules of the package use, or options.
 PRIVATE = {
     Task: {"body", "call_signature", "due", "expires_in", "options_in_record", "parameter_names", "uniqueness"},
@@ -35,7 +35,6 @@ def test_what_can_be_imported_from_the_package_is_on_the_page():
 def test_all_names_can_be_imported():
     for name in django_rtq.__all__:
         assert getattr(django_rtq, name) is not None
-    assert django_rtq.get_inspector is import_module("django_rtq.console.inspector.inspector").get_inspector
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = django_rtq.nothing
 
@@ -51,7 +50,7 @@ def test_all_exceptions_are_exported():
 
 @pytest.mark.parametrize("owner", CLASSES, ids=lambda owner: owner.__name__)
 def test_every_member_on_the_page_exists(owner):
-    instance_attributes = {"id", "queue_name", "duplicate", "backend", "queues", "task_pauses"}
+    instance_attributes = {"id", "queue_name", "duplicate", "backend"}
     for name in names(f"## {owner.__name__}"):
         assert hasattr(owner, name) or name in instance_attributes or name in owner.__annotations__, name
 
@@ -64,7 +63,7 @@ def test_every_method_is_on_the_page_or_private(owner):
     assert public <= set(names(f"## {owner.__name__}"))
 
 
-@pytest.mark.parametrize("owner", [Task, JobHandle, Inspector], ids=lambda owner: owner.__name__)
+@pytest.mark.parametrize("owner", [Task, JobHandle], ids=lambda owner: owner.__name__)
 def test_a_twin_for_coroutines_takes_the_same_and_says_whose_it_is(owner):
     twins = [name for name in names(f"## {owner.__name__}") if name[1:] in dir(owner) and name[0] == "a"]
     assert len(twins) >= 2
@@ -77,6 +76,16 @@ def test_a_twin_for_coroutines_takes_the_same_and_says_whose_it_is(owner):
             assert inspect.signature(twin).parameters == inspect.signature(method).parameters
 
 
+def test_the_nouns_can_do_what_the_page_says_and_no_more():
+    for noun, what in rows(section(PAGE, "## rtq")):
+        owner = eval(noun.strip("`"), {"rtq": django_rtq.rtq, "id": "x"})
+        named = set(re.findall(r"`(\w+)(?:\(\))?`", what)) - {"JobDetails", "WorkerDetails"}
+        public = {name for name in dir(owner) if not name.startswith("_")} - {"inspector"}
+        twins = {name for name in public if name[0] == "a" and name[1:] in public}
+        assert public - twins == named, noun
+        assert all(inspect.iscoroutinefunction(getattr(owner, name)) for name in twins)
+
+
 def test_other_modules_exist():
     for (name,) in [re.findall(r"^`(.*)`$", row[0]) for row in rows(section(PAGE, "## Other modules"))]:
         if name != "django_rtq.backend":  # needs django.tasks
@@ -87,8 +96,8 @@ def test_a_process_that_enqueues_does_not_import_what_it_does_not_need():
     code = (
         "import sys, django; from django.conf import settings; settings.configure(INSTALLED_APPS=['django_rtq'], "
         "RTQ={'REDIS': 'redis://127.0.0.1:1/0'}); django.setup(); import django_rtq; "
-        "print([name for name in ('inspector.inspector', 'broker.redis.async_client', 'broker.redis.token_waits', "
-        "'worker', 'testing', 'admin') if 'django_rtq.' + name in sys.modules])"
+        "print([name for name in ('console', 'core.broker.redis.async_client', 'core.broker.redis.token_waits', "
+        "'core.worker', 'testing', 'workflows') if 'django_rtq.' + name in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True

@@ -6,8 +6,8 @@ from types import ModuleType
 import pytest
 from django.test import override_settings
 
-from django_rtq import get_inspector
 from django_rtq.backend.compat import task_backends
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from tests.markdown import blocks, read
 

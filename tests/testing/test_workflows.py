@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from django_rtq import Bury, RedisNotAllowed, WorkflowFailed, WorkflowState, get_inspector, task, workflow
+from django_rtq import Bury, RedisNotAllowed, WorkflowFailed, WorkflowState, task, workflow
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.signals import workflow_blocked, workflow_ended
 from django_rtq.testing import captured, drain, eager

@@ -6,20 +6,21 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from django_rtq.console.commands.command import ConsoleCommand
 from django_rtq.console.commands.job_arguments import VERBS
-from django_rtq.console.commands.job_selection import find_jobs, find_one, read_selection, selected_queues
+from django_rtq.console.commands.job_selection import find_one, read_selection, selected_queues
 from django_rtq.console.commands.prompts import check_interactive, confirm
 from django_rtq.console.inspector.actions import ACTIONS, Answers, check_target
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.members import viewed_places
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Count, Result, Sweep, run_steps
+from django_rtq.console.nouns import find_jobs
 from django_rtq.console.output import ProgressLine, as_json, count, number
 from django_rtq.console.redaction import redacted
 from django_rtq.core.commands.command import INTERRUPTED, one_line
@@ -110,7 +111,8 @@ class JobAction:
         """The first that match, up to --limit; of dead letters, the newest of all queues together."""
         by_place: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         selection = replace(sweep.selection, states=sweep.states)
-        for seen, job in enumerate(find_jobs(self._inspector, selection, self._options["limit"]), 1):
+        found = find_jobs(self._inspector, selection)
+        for seen, job in enumerate(islice(found, self._options["limit"]), 1):
             by_place[job.queue, str(job.state)].append(job.id)
             if seen % AT_ONCE == 0:
                 progress.show(seen)

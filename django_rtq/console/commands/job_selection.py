@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timezone
-from heapq import merge
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -18,12 +16,11 @@ from django_rtq.console.inspector.actions import ACTIONS
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.selection import QueryError, Selection
+from django_rtq.console.nouns import find_jobs
 from django_rtq.console.search import read_query, search_all
 from django_rtq.core.commands.command import WRONG_USAGE
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.exceptions import JobNotFound
-
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @override("en")
@@ -65,14 +62,8 @@ def list_jobs(inspector: Inspector, options: dict[str, Any], limit: int | None) 
     selection = read_selection(inspector, options)
     if options["query"] is not None:
         return islice(_found_by_query(inspector, selection), limit)
-    return find_jobs(inspector, replace(selection, states=selection.states or LISTED_STATES), limit)
-
-
-def find_jobs(inspector: Inspector, selection: Selection, limit: int | None) -> Iterator[JobDetails]:
-    """The jobs of these states, one state after the other; dead letters of all queues together, the newest first."""
-    queues = selection.queues or inspector.queues.names()
-    jobs = (_in_state(inspector, queues, state, selection.filter) for state in selection.states)
-    return islice(chain.from_iterable(jobs), limit)
+    found = find_jobs(inspector, replace(selection, states=selection.states or LISTED_STATES))
+    return islice(found, limit)
 
 
 def find_one(inspector: Inspector, job_id: str, options: dict[str, Any]) -> JobDetails:
@@ -89,10 +80,3 @@ def _found_by_query(inspector: Inspector, query: Selection) -> Iterator[JobDetai
             yield from search_all(inspector, query)
         except QueryError as error:
             raise CommandError(str(error)) from None
-
-
-def _in_state(inspector: Inspector, queues: Sequence[str], state: str, wanted: JobFilter) -> Iterator[JobDetails]:
-    of_queues = [inspector.job_list.each(queue, state, wanted) for queue in queues]
-    if state == "dead":
-        return merge(*of_queues, key=lambda job: job.died_at or _LONG_AGO, reverse=True)
-    return chain.from_iterable(of_queues)

@@ -35,7 +35,7 @@ from django_rtq.workflows import workflow_store
 LATEST = 10**15  # a moment after any death, in ms
 SLACK_MS = 1000  # clocks of two machines run apart
 
-Verb = Literal["requeue", "discard", "cancel", "run_now", "purge"]
+Verb = Literal["requeue", "discard", "cancel", "run_now", "purge", "count"]
 Answers = dict[str, str]  # id of a job -> what became of it, in a word
 
 
@@ -157,7 +157,7 @@ def _underway(broker: Broker, queue: str, answers: Answers, _: float) -> Answers
     return answers | {job.id: "queued" for job in jobs if job and job.state in started}
 
 
-#: `purge` is about all waiting jobs of a queue or a client: sweep.py calls it.
+#: `purge` is about all waiting jobs of a queue or a client: sweep.py calls it. `count` does nothing with any job.
 ACTIONS: dict[Verb, Action] = {
     "requeue": Action(
         states=("dead",),
@@ -213,6 +213,7 @@ ACTIONS: dict[Verb, Action] = {
         tell=_teller(signals.job_discarded),
     ),
     "purge": Action(states=WAITING, script="purge", asks=True),
+    "count": Action(states=LISTS, script=""),
 }
 
 #: What can be done with some jobs of each list, in the order in which it is offered.

@@ -221,6 +221,11 @@ def _unknown_field(word: str, name: str) -> QueryError:
     return query_error(word, reason, did_you_mean(name, FIELDS))
 
 
+def field_text(name: str, value: str | datetime) -> str:
+    """A field and its value as a part of a query."""
+    return f"{name}:{_quoted(_value_text(value) or '')}"
+
+
 def _value_text(value: str | datetime | None) -> str | None:
     return value.isoformat() if isinstance(value, datetime) else value
 

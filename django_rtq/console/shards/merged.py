@@ -26,7 +26,7 @@ from django_rtq.console.inspector.metrics.reader import TaskMetrics
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import QueueReader
 from django_rtq.console.inspector.shared_overview import SharedOverview
-from django_rtq.console.inspector.sweep import Sweeper
+from django_rtq.console.inspector.sweep import Result, Sweep, Sweeper, sum_of_results
 from django_rtq.console.inspector.task_details import TaskReader
 from django_rtq.console.inspector.task_pauses import TaskPauses
 from django_rtq.console.merging import joined, merge, merge_by
@@ -75,13 +75,17 @@ def _nothing(answers: list[None]) -> None:
 
 
 class AllShards(Inspector):
-    """The inspector of all shards, for one request. It has what pages use; the rest is that of shard 0."""
+    """The inspector of all shards, for one request. It has what pages use; the rest is that of shard 0.
 
-    def __init__(self) -> None:
+    `is_strict`: a shard that does not answer is an error.
+    """
+
+    def __init__(self, *, is_strict: bool = False) -> None:
         broker = get_broker("")
         super().__init__(broker)
         self._shards = self
         self.silent: dict[int, SilentShard] = {}
+        self._is_strict = is_strict
         self._is_known_who_answers = False
         self.queues = _Queues(self)
         self.shared_overview = _SharedOverview(self, self.overview)
@@ -145,7 +149,8 @@ class AllShards(Inspector):
         return [number for number in (shard_numbers() if numbers is None else numbers) if number not in self.silent]
 
     def _checked(self, answers: ShardAnswers[T]) -> Mapping[int, T]:
-        return replace(answers, silent=list(self.silent.values())).checked()
+        known = {} if self._is_strict and self.silent else answers.by_shard
+        return replace(answers, by_shard=known, silent=list(self.silent.values())).checked()
 
     # -- look
 
@@ -335,6 +340,9 @@ class _Actions(_Merged, Actions):
 
 
 class _Sweeper(_Merged, Sweeper):
+    def run(self, sweep: Sweep, **options: Any) -> Result:
+        return sum_of_results(list(self._shards.act(lambda each, _: each.sweeps.run(sweep, **options)).values()))
+
     count = _each("sweeps.count", merge)  # the moment of the snapshot is the latest of all shards
 
 

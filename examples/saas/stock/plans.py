@@ -1,6 +1,6 @@
 """What tenants pay, and what the queue gives them for it."""
 
-from django_rtq import get_inspector
+from django_rtq import rtq
 
 PRICES = {"free": 0, "team": 2900, "company": 19900}  # cents a month
 PLANS = {
@@ -12,4 +12,4 @@ PLANS = {
 
 def apply(tenant):
     """Set the limits of a tenant in Redis, where they win over the settings."""
-    get_inspector().limits.set_client("default", tenant.slug, **PLANS[tenant.plan])
+    rtq.clients[tenant.slug].limit("default", **PLANS[tenant.plan])

@@ -12,7 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import TransactionTestCase, override_settings
 from django.urls import reverse
 
-from django_rtq import get_inspector, report_progress
+from django_rtq import report_progress, rtq
 from django_rtq.testing import EagerMixin, drain, private_redis
 from stock import bank, plans, tasks
 from stock.models import Invoice, Payment, Product, Tenant, Upload
@@ -140,5 +140,5 @@ class PlanTests(TenantTestCase):
             form = {"slug": "acme", "name": "Acme", "email": "acme@example.com", "users": user.pk, "plan": plan}
             self.client.post(reverse("admin:stock_tenant_change", args=[self.acme.pk]), form)
 
-            found = get_inspector().limits.read("default").clients.get("acme")
+            found = rtq.queues["default"].limits().clients.get("acme")
             self.assertEqual({name: limit.value for name, limit in found.limits.items()} if found else {}, limits)

@@ -8,7 +8,7 @@ from django.http import FileResponse, Http404
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from django_rtq import BrokerUnavailable, JobNotFound, JobState, get_inspector
+from django_rtq import BrokerUnavailable, JobNotFound, JobState, rtq
 from stock.models import Export, Invoice, Product, Upload
 from stock.tasks import charge, export_products, split_upload
 
@@ -73,7 +73,7 @@ def show_export(request, pk):
     context = {"export": export, "state": "done", "progress": None, "reload": False}
     if not export.file:
         try:
-            job = get_inspector().find(export.job_id)
+            job = rtq.job(export.job_id).details()
         except JobNotFound:  # still in the outbox
             context |= {"state": "accepted", "reload": True}
         except BrokerUnavailable:

@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 
+from django_rtq import rtq
 from django_rtq.console.admin.pages.bulk import pages as bulk_pages
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
@@ -547,3 +548,19 @@ def test_one_redis_has_no_part_in_it(operator, broker, round_trips):  # noqa: F8
     assert len(round_trips) == 2
     assert "Shard" not in text
     assert "silent" not in text
+
+
+def test_all_shards_are_one_place_and_each_is_one(three, places):
+    dead(0, 2), dead(2, 3), queued(1, 4)
+
+    assert rtq.jobs.count() == 9
+    assert [rtq.at(place).jobs.count() for place in ("#0", "#1", "#2")] == [2, 4, 3]
+    assert rtq.jobs.filter(state="dead").requeue() == 5
+    assert rtq.queues["default"].details().queued == 9
+    places[1].pause()
+    try:
+        with pytest.raises(Exception, match="Shard 1 does not answer"):
+            rtq.jobs.count()
+    finally:
+        places[1].resume()
+    wait_until_nobody_asks()

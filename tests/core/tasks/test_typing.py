@@ -21,7 +21,8 @@ from typing import Any
 from typing_extensions import assert_type
 
 from django_rtq import Bury, CancelAnswer, JobContext, JobDetails, JobHandle, JobState, Retry, Task
-from django_rtq import constant, exponential, get_inspector, task, workflow
+from django_rtq import constant, exponential, task, workflow
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.workflows.builder import Step, Steps
 
 

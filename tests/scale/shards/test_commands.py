@@ -9,7 +9,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import override_settings
 
-from django_rtq import cron, get_inspector, task
+from django_rtq import cron, task
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import config_of, shard_place
 from django_rtq.core.checks import check_settings

@@ -14,7 +14,8 @@ from django.test import Client  # noqa: E402
 from shop import tasks  # noqa: E402
 from write import VALUES  # noqa: E402
 
-from django_rtq import JobNotFound, get_inspector  # noqa: E402
+from django_rtq import JobNotFound  # noqa: E402
+from django_rtq.console.inspector.inspector import get_inspector  # noqa: E402
 
 MOST_PAGES = 150
 

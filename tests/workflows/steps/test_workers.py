@@ -7,7 +7,8 @@ from functools import partial
 
 import pytest
 
-from django_rtq import JobState, WrongState, get_inspector, workflow
+from django_rtq import JobState, WrongState, workflow
+from django_rtq.console.inspector.inspector import get_inspector
 from tests.app import once_tasks
 from tests.app import step_tasks as tasks
 from tests.support.waiting import PATIENCE, wait_until

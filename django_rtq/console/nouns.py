@@ -1,0 +1,438 @@
+"""Looking at jobs and acting on them in code: ``rtq.jobs.filter(queue="mail", state="dead").requeue()``.
+
+`rtq` is the Redis of RTQ["REDIS"], or all shards; `rtq.at("reports")` is that of a backend in TASKS. Everything raises
+BrokerError. Coroutines use the methods whose names begin with `a`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
+from itertools import chain, islice
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from asgiref.sync import sync_to_async
+
+from django_rtq.console.incidents import Incident, read_incidents
+from django_rtq.console.inspector.actions import ACTIONS, Verb
+from django_rtq.console.inspector.clients.client_states import ClientInQueue
+from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
+from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.inspector.members import recent_in
+from django_rtq.console.inspector.selection import Selection, field_text
+from django_rtq.console.inspector.sweep import Sweep
+from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
+from django_rtq.console.search import STATES
+from django_rtq.core.broker.task_backends import place_of_job, shard_numbers, shard_places, view_backend
+from django_rtq.core.jobs.details import JobDetails
+from django_rtq.core.jobs.job import CancelAnswer
+from django_rtq.limits.limits import QueueLimits
+from django_rtq.workflows.handle import WorkflowProgress
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_JOBS_AT_ONCE = 100  # that a coroutine gets from a thread
+
+
+def _awaited(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The method for coroutines."""
+
+    async def awaited(*args: P.args, **options: P.kwargs) -> T:
+        return await sync_to_async(method, thread_sensitive=False)(*args, **options)
+
+    awaited.__name__, awaited.__doc__ = f"a{method.__name__}", f"{method.__name__}() for coroutines."
+    return awaited
+
+
+class Place:
+    """A Redis, and what is in it."""
+
+    def __init__(self, name: str = "") -> None:
+        self._name = name  # of a backend in TASKS, or "#1" for a shard; "": RTQ["REDIS"], or all shards
+
+    def __repr__(self) -> str:
+        return f"rtq.at({self._name!r})" if self._name else "rtq"
+
+    def at(self, name: str) -> Place:
+        """The Redis of a backend in TASKS; "#1": of shard 1."""
+        return Place(name)
+
+    @property
+    def _places(self) -> list[str]:
+        return [self._name] if self._name else shard_places()
+
+    @property
+    def inspector(self) -> Inspector:
+        """For the package: what reads it and changes it. Raises ConfigurationError."""
+        if not self._name and shard_numbers():
+            from django_rtq.console.shards.merged import AllShards  # most projects have no shards
+
+            return AllShards(is_strict=True)
+        return get_inspector(self._name)
+
+    @property
+    def jobs(self) -> Jobs:
+        """All jobs."""
+        return Jobs(self, Selection())
+
+    def job(self, job_id: str) -> OneJob:
+        """One job, by its id."""
+        return OneJob(self, job_id)
+
+    @property
+    def queues(self) -> Queues:
+        """The queues that were used: ``rtq.queues["mail"]``."""
+        return Queues(self)
+
+    @property
+    def clients(self) -> _ByName[Client]:
+        """``rtq.clients["acme"]``."""
+        return _ByName(self, Client)
+
+    @property
+    def tasks(self) -> _ByName[TaskInQueues]:
+        """``rtq.tasks["shop.tasks.charge"]``."""
+        return _ByName(self, TaskInQueues)
+
+    @property
+    def workers(self) -> Workers:
+        """The worker processes, and those that are lost and still hold jobs: ``rtq.workers["web1:7:…"]``."""
+        return Workers(self)
+
+    def workflows(self, limit: int = 100, *, state: str = "") -> list[WorkflowProgress]:
+        """The workflows in which something happened last; of those in a state, if one is named."""
+        return recent_in(self._places, limit, state=state)
+
+    def schedules(self) -> list[ScheduleStatus]:
+        """The schedules that can run, by name."""
+        found = self.inspector.in_places(self._places, lambda place: read_schedules(place).valid).values()
+        return sorted(chain.from_iterable(found), key=lambda status: status.entry.name)
+
+    def incidents(self) -> list[Incident]:
+        """What is wrong at this moment, the worst first."""
+        with view_backend(self._name):
+            return read_incidents()
+
+    aworkflows = _awaited(workflows)
+    aschedules = _awaited(schedules)
+    aincidents = _awaited(incidents)
+
+
+class Jobs:
+    """Jobs that match. Nothing is read before they are counted, listed, or something is done with them."""
+
+    def __init__(self, place: Place, selection: Selection) -> None:
+        self._place, self._selection = place, selection
+
+    def __repr__(self) -> str:
+        return f"{self._place}.jobs.filter({str(self._selection)!r})"
+
+    def filter(self, query: str = "", **fields: str | datetime | Iterable[str]) -> Jobs:
+        """Those of them that match a query as in the search of the admin, and have these fields.
+
+        ``filter("no stock", queue="mail", state=["dead", "retrying"], since="1h")``. The fields are those of a query:
+        id (or its beginning), task, client ("": none), workflow (its id), error, error_class, queue, state, since and
+        before. Several states, or queues: any of them. Raises ValueError.
+        """
+        words = [str(self._selection), query]
+        for name, value in fields.items():
+            values = [value] if isinstance(value, str | datetime) else value
+            words += [field_text("class" if name == "error_class" else name, each) for each in values]
+        return Jobs(self._place, Selection.parse(" ".join(filter(None, words))))
+
+    def __iter__(self) -> Iterator[JobDetails]:
+        """In the order of the states that are asked for, or else the running first, then dead ones from the newest."""
+        return find_jobs(self._place.inspector, self._selection)
+
+    async def __aiter__(self) -> AsyncIterator[JobDetails]:
+        jobs, following = iter(self), _awaited(lambda jobs: list(islice(jobs, _JOBS_AT_ONCE)))
+        while some := await following(jobs):
+            for job in some:
+                yield job
+
+    def __getitem__(self, some: slice) -> list[JobDetails]:
+        """The first ones: ``jobs[:100]``."""
+        return list(islice(self, some.start, some.stop, some.step))
+
+    def count(self) -> int:
+        """How many there are."""
+        selection = replace(self._selection, states=self._selection.states or STATES)
+        return self._place.inspector.sweeps.count(Sweep(verb="count", selection=selection), most=sys.maxsize).count
+
+    def requeue(self, *, to: str = "") -> int:
+        """Queue the dead letters again, with all their attempts; in another queue, if it is named. Returns how many.
+
+        Limits of waiting jobs refuse none. Raises ValueError for a queue that settings do not name.
+        """
+        return self._act("requeue", target=to)
+
+    def cancel(self, *, terminate: bool = False) -> int:
+        """Cancel those that wait, and ask running ones to stop. Returns how many of both.
+
+        `terminate`: the processes of running ones are killed if they do not stop. Only with state="running", running
+        jobs are meant.
+        """
+        return self._act("cancel", terminates=terminate)
+
+    def discard(self) -> int:
+        """Delete the dead letters. Returns how many."""
+        return self._act("discard")
+
+    def run_now(self) -> int:
+        """Queue the scheduled and retrying ones now. Returns how many."""
+        return self._act("run_now")
+
+    def _act(self, verb: Verb, **options: Any) -> int:
+        if wrong := set(self._selection.states) - set(ACTIONS[verb].states):
+            raise ValueError(f"{verb}() is for jobs that are {' or '.join(ACTIONS[verb].states)}, not {min(wrong)}.")
+        return _sweep(self._place, Sweep(verb=verb, selection=self._selection, **options))
+
+    acount = _awaited(count)
+    arequeue = _awaited(requeue)
+    acancel = _awaited(cancel)
+    adiscard = _awaited(discard)
+    arun_now = _awaited(run_now)
+
+
+def find_jobs(inspector: Inspector, selection: Selection) -> Iterator[JobDetails]:
+    """The jobs that match, one state after the other; dead letters of all queues together, the newest first."""
+    queues = selection.queues or inspector.queues.names()
+    for state in selection.states or STATES:
+        lists = [inspector.job_list.each(queue, state, selection.filter) for queue in queues]
+        if state == "dead":
+            yield from heapq.merge(*lists, key=lambda job: job.died_at or _LONG_AGO, reverse=True)
+        else:
+            yield from chain.from_iterable(lists)
+
+
+def _sweep(place: Place, sweep: Sweep) -> int:
+    """Raises the error that has stopped it; what was done before stays done."""
+    result = place.inspector.sweeps.run(sweep)
+    if result.stopped_by is not None:
+        raise result.stopped_by
+    return result.count
+
+
+class OneJob:
+    """A job, by its id. Each method raises JobNotFound."""
+
+    def __init__(self, place: Place, job_id: str) -> None:
+        self._place, self.id = place, job_id
+
+    @property
+    def _inspector(self) -> Inspector:
+        return get_inspector(place_of_job(self._place._name, self.id))
+
+    def details(self) -> JobDetails:
+        """All that is known of it."""
+        return self._inspector.find(self.id)
+
+    def cancel(self, *, terminate: bool = False) -> CancelAnswer:
+        """Cancel it, or ask it to stop if it runs: see JobHandle.cancel(). Raises WrongState."""
+        return self._inspector.cancel(self.id, terminate=terminate)
+
+    def send(self, event: str, value: Any = None) -> None:
+        """Give it an event: see JobHandle.send()."""
+        self._inspector.send(self.id, event, value)
+
+    def run_now(self) -> None:
+        """Queue it now, if it is scheduled or retrying. Raises WrongState."""
+        self._inspector.run_now(self.id)
+
+    async def adetails(self) -> JobDetails:
+        """details() for coroutines."""
+        return await self._inspector.afind(self.id)
+
+    async def acancel(self, *, terminate: bool = False) -> CancelAnswer:
+        """cancel() for coroutines."""
+        return await self._inspector.acancel(self.id, terminate=terminate)
+
+    async def asend(self, event: str, value: Any = None) -> None:
+        """send() for coroutines."""
+        await self._inspector.asend(self.id, event, value)
+
+
+class _Named:
+    """Something that has a name in a place."""
+
+    def __init__(self, place: Place, name: str) -> None:
+        self._place, self.name = place, name
+
+    def __repr__(self) -> str:
+        return f"{self._place}: {self.name}"
+
+    @property
+    def _inspector(self) -> Inspector:
+        return self._place.inspector
+
+    def _queues(self, queue: str | None) -> list[str]:
+        """The named one, or all that were used."""
+        return self._place.queues.names() if queue is None else [queue]
+
+
+N = TypeVar("N", bound=_Named)
+
+
+class _ByName(Generic[N]):
+    def __init__(self, place: Place, kind: type[N]) -> None:
+        self._place, self._kind = place, kind
+
+    def __getitem__(self, name: str) -> N:
+        return self._kind(self._place, name)
+
+
+class Queue(_Named):
+    """A queue."""
+
+    @property
+    def jobs(self) -> Jobs:
+        """Its jobs."""
+        return self._place.jobs.filter(queue=self.name)
+
+    def details(self) -> QueueDetails:
+        """How many jobs it has, and more."""
+        return self._inspector.queues.get(self.name)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether its jobs do not start."""
+        return self.details().paused
+
+    def pause(self) -> bool:
+        """Start no more of its jobs. False: it was paused already."""
+        return self._inspector.pause(self.name)
+
+    def resume(self) -> bool:
+        """Start its jobs again. False: it was not paused."""
+        return self._inspector.resume(self.name)
+
+    def purge(self) -> int:
+        """Delete all waiting jobs. Running jobs and dead letters stay. Returns how many."""
+        return _sweep(self._place, Sweep(verb="purge", selection=Selection(queues=[self.name])))
+
+    def limits(self) -> QueueLimits:
+        """The limits in force; with shards only of the queue, and of each client."""
+        return self._inspector.limits.read(self.name)
+
+    def limit(self, **limits: Any) -> None:
+        """Change limits of the whole queue: ``limit(max_running=5)``. The names and values are those of RTQ["QUEUES"].
+
+        None: no limit. "settings": what RTQ["QUEUES"] says. Other limits stay. Raises ValueError.
+        """
+        self._inspector.limits.set_queue(self.name, **limits)
+
+    def limit_clients(self, **limits: Any) -> None:
+        """The same for each client, where it has no limit of its own."""
+        self._inspector.limits.set_default(self.name, **limits)
+
+    adetails = _awaited(details)
+    apause = _awaited(pause)
+    aresume = _awaited(resume)
+    apurge = _awaited(purge)
+
+
+class Queues(_ByName[Queue]):
+    """The queues that were used."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place, Queue)
+
+    def names(self) -> list[str]:
+        """Their names, sorted."""
+        return self._place.inspector.queues.names()
+
+    def __iter__(self) -> Iterator[Queue]:
+        return map(self.__getitem__, self.names())
+
+
+class Client(_Named):
+    """A client, in one queue or in all that were used."""
+
+    @property
+    def jobs(self) -> Jobs:
+        """Its jobs."""
+        return self._place.jobs.filter(client=self.name)
+
+    def in_queues(self) -> list[ClientInQueue]:
+        """What it has in each queue."""
+        return self._inspector.clients.get(self.name)
+
+    def limit(self, queue: str | None = None, **limits: Any) -> None:
+        """Change its limits: see Queue.limit()."""
+        for name in self._queues(queue):
+            self._inspector.limits.set_client(name, self.name, **limits)
+
+    def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
+        """Start no more of its jobs. Returns the queues where it was not paused. `by`: who does it."""
+        limits = self._inspector.limits
+        return [name for name in self._queues(queue) if limits.pause_client(name, self.name, by)]
+
+    def resume(self, queue: str | None = None) -> list[str]:
+        """Start its jobs again. Returns the queues where it was paused."""
+        limits = self._inspector.limits
+        return [name for name in self._queues(queue) if limits.resume_client(name, self.name)]
+
+    def purge(self, queue: str | None = None) -> int:
+        """Delete its waiting jobs. Running jobs and dead letters stay. Returns how many."""
+        queues = self._queues(queue)
+        selection = self._place.jobs.filter(client=self.name, queue=queues)._selection
+        return _sweep(self._place, Sweep(verb="purge", selection=selection)) if queues else 0
+
+    alimit = _awaited(limit)
+    apause = _awaited(pause)
+    aresume = _awaited(resume)
+    apurge = _awaited(purge)
+
+
+class TaskInQueues(_Named):
+    """A task, in one queue or in all that were used."""
+
+    @property
+    def jobs(self) -> Jobs:
+        """Its jobs."""
+        return self._place.jobs.filter(task=f"={self.name}")
+
+    def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
+        """Start no more of its jobs. Returns the queues where it was not paused. Raises TooManyPausedTasks."""
+        return self._inspector.task_pauses.pause_task(self.name, queue, by=by)
+
+    def resume(self, queue: str | None = None) -> list[str]:
+        """Start its jobs again. Returns the queues where it was paused."""
+        return self._inspector.task_pauses.resume_task(self.name, queue)
+
+    apause = _awaited(pause)
+    aresume = _awaited(resume)
+
+
+class Worker(_Named):
+    """A worker. What it is asked for holds for its whole rtq_worker. Raises WorkerNotFound."""
+
+    def quiet(self, *, by: str = "") -> None:
+        """Ask it to start no more jobs until wake()."""
+        self._inspector.quiet_worker(self.name, by=by)
+
+    def wake(self) -> None:
+        """Ask it to start jobs again."""
+        self._inspector.wake_worker(self.name)
+
+    def stop(self) -> None:
+        """Ask it to finish running jobs and exit, as SIGTERM does."""
+        self._inspector.stop_worker(self.name)
+
+
+class Workers(_ByName[Worker]):
+    """The workers."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place, Worker)
+
+    def __iter__(self) -> Iterator[WorkerDetails]:
+        return iter(self._place.inspector.workers())
+
+
+rtq = Place()

@@ -1,0 +1,129 @@
+"""rtq.jobs, rtq.queues and the like look at Redis and act on it."""
+
+import pytest
+from asgiref.sync import async_to_sync
+
+from django_rtq import JobNotFound, WorkerNotFound, WrongState, rtq
+from django_rtq.core.broker.brokers import get_broker
+from tests.support.jobs import QUEUE, WORKER, claimed_job, dead_job, finished_job, queued_job, scheduled_job
+
+pytestmark = pytest.mark.usefixtures("broker")
+
+
+@pytest.fixture
+def broker(broker):
+    get_broker().register_queues([QUEUE])
+    return get_broker()
+
+
+def some(broker, number, make=queued_job, **options):
+    return [make(broker, **options).id for _ in range(number)]
+
+
+def test_jobs_are_counted_listed_and_cut(broker):
+    finished_job(broker)
+    dead, waiting = some(broker, 2, dead_job), some(broker, 3, client="acme")
+
+    assert rtq.jobs.count() == 6
+    assert [job.id for job in rtq.jobs.filter(client="acme")] == waiting
+    assert [job.id for job in rtq.jobs.filter("client:acme").filter(queue=QUEUE, state="queued")[:2]] == waiting[:2]
+    assert rtq.jobs.filter(state=["dead", "queued"]).count() == 5
+    assert sorted(job.id for job in rtq.jobs.filter(state="dead", since="1h")) == sorted(dead)
+    assert rtq.jobs.filter(client="nobody").count() == 0
+    assert rtq.jobs.filter(state="succeeded").count() == 1
+
+
+def test_a_wrong_filter_says_what_is_wrong():
+    with pytest.raises(ValueError, match="there is no such state"):
+        rtq.jobs.filter(state="dad")
+    with pytest.raises(ValueError, match="there is no such field"):
+        rtq.jobs.filter(colour="red")
+    with pytest.raises(ValueError, match=r"requeue\(\) is for jobs that are dead, not queued"):
+        rtq.jobs.filter(state="queued").requeue()
+
+
+def test_something_is_done_with_all_that_match(broker):
+    claimed_job(broker)
+    some(broker, 4, dead_job), some(broker, 1, scheduled_job), some(broker, 3, client="acme")
+
+    assert rtq.jobs.filter(client="acme").cancel() == 3
+    assert rtq.jobs.filter(state="running").cancel() == 1
+    assert rtq.jobs.filter(state="scheduled").run_now() == 1
+    assert rtq.jobs.filter(queue=QUEUE).requeue() == 4
+    assert rtq.jobs.filter(state="queued").cancel() == 5
+    some(broker, 2, dead_job)
+    with pytest.raises(ValueError, match="Queue nowhere is not one of the settings"):
+        rtq.jobs.requeue(to="nowhere")
+    assert rtq.jobs.filter("state:dead").discard() == 2
+    assert rtq.jobs.filter(state="dead").count() == 0
+
+
+def test_one_job(broker):
+    job = queued_job(broker)
+
+    assert rtq.job(job.id).details().state == "queued"
+    assert rtq.job(job.id).cancel() == "cancelled"
+    with pytest.raises(WrongState):
+        rtq.job(job.id).run_now()
+    with pytest.raises(JobNotFound):
+        rtq.job("nothing").details()
+
+
+def test_a_queue_is_paused_limited_and_purged(broker):
+    some(broker, 3)
+    queue = rtq.queues[QUEUE]
+
+    assert QUEUE in rtq.queues.names()
+    assert [each.name for each in rtq.queues] == rtq.queues.names()
+    assert (queue.pause(), queue.pause(), queue.is_paused, queue.resume(), queue.is_paused) == (
+        True,
+        False,
+        True,
+        True,
+        False,
+    )
+    queue.limit(max_running=3)
+    queue.limit_clients(max_running=2)
+    assert [limits["max_running"].value for limits in (queue.limits().queue, queue.limits().default)] == [3, 2]
+    assert (queue.details().queued, queue.jobs.count(), queue.purge(), queue.details().queued) == (3, 3, 3, 0)
+
+
+def test_a_client_is_paused_limited_and_purged(broker):
+    some(broker, 2, client="acme"), some(broker, 1)
+    client = rtq.clients["acme"]
+
+    assert (client.pause(by="eve"), client.pause(QUEUE)) == ([QUEUE], [])
+    assert [(each.queue, each.queued, each.pause.by) for each in client.in_queues()] == [(QUEUE, 2, "eve")]
+    assert client.resume() == [QUEUE]
+    client.limit(max_running=1)
+    assert rtq.queues[QUEUE].limits().clients["acme"].limits["max_running"].value == 1
+    assert (client.jobs.count(), client.purge(), rtq.jobs.count()) == (2, 2, 1)
+
+
+def test_a_task_is_paused_and_a_worker_asked(broker):
+    task = rtq.tasks["tests.app.tasks.note"]
+    claimed_job(broker)
+
+    assert (task.pause(by="eve"), task.pause(), task.resume(QUEUE)) == ([QUEUE], [], [QUEUE])
+    assert task.jobs.count() == 0
+    assert [worker.name for worker in rtq.workers] == [WORKER]
+    for ask in (rtq.workers["gone"].quiet, rtq.workers["gone"].wake, rtq.workers["gone"].stop):
+        with pytest.raises(WorkerNotFound):
+            ask()
+
+
+def test_the_rest_can_be_listed(broker):
+    assert rtq.workflows() == []
+    assert isinstance(rtq.schedules(), list)
+    assert rtq.queues[QUEUE].pause()
+    assert "queue_paused" in {incident.kind for incident in rtq.incidents()}
+
+
+def test_coroutines_can_do_the_same(broker):
+    job = queued_job(broker, client="acme")
+
+    async def look():
+        found = [each.id async for each in rtq.jobs.filter(client="acme")]
+        return found, await rtq.jobs.acount(), (await rtq.job(job.id).adetails()).id, await rtq.queues[QUEUE].apurge()
+
+    assert async_to_sync(look)() == ([job.id], 1, job.id, 1)
