@@ -23,6 +23,8 @@ TESTS = [
     "tests/console/lua",
     "tests/limits/lua",
     "tests/workflows/lua",
+    "tests/protocol/test_repetition.py",
+    "tests/protocol/test_mutants.py::test_the_scripts_do_what_the_model_says",
     "tests/test_private_redis.py",
     "tests/scale/cluster",
     "tests/scale/test_settings_sentinel.py",

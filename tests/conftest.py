@@ -54,15 +54,16 @@ LONG_FOLDERS = (
     *("tests/scale/cluster/", "tests/scale/shards/", "tests/scale/workers/"),
 )
 
-# They depend on the server: CI runs them on the bundled one, and on that of the system.
+# They depend on the server: CI runs them on the bundled one, and on that of the system. Scripts that are for people are
+# sent to both by tests/protocol, too; all of their tests run on each server with `make matrix-servers`.
 OF_SERVERS = (
-    *("tests/core/broker/", "tests/console/lua/", "tests/limits/lua/", "tests/workflows/lua/"),
+    *("tests/core/broker/", "tests/limits/lua/", "tests/workflows/lua/"),
     *("tests/protocol/", "tests/test_private_redis.py"),
     *("tests/scale/cluster/", "tests/scale/test_settings_sentinel.py"),
 )
 OF_ONE_SERVER = (  # sweeps, and what reads the text of scripts
     "tests/protocol/model/",
-    "tests/protocol/test_mutants.py::",
+    *(f"tests/protocol/test_mutants.py::test_{name}" for name in ("a_", "survivors", "the_mistakes", "random")),
     "tests/workflows/lua/test_random_workflows.py::",
     "tests/protocol/test_scripts.py::",
     "tests/protocol/test_state_machine.py::",

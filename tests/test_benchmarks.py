@@ -13,6 +13,7 @@ import pytest
 from benchmarks import instructions
 from benchmarks.instructions import BASELINE, more_than
 from tests.protocol.model.script_calls import SCRIPT_CALLS
+from tests.support.nightly import IS_NIGHTLY
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 MODULES = [path for path in sorted(FOLDER.rglob("*.py")) if ".venv" not in str(path)]
@@ -51,6 +52,7 @@ def test_scenes_that_take_3_percent_more_of_python_fail(monkeypatch, capsys):
 
 
 @pytest.mark.long
+@pytest.mark.skipif(not IS_NIGHTLY, reason="it takes half a minute")
 def test_the_walk_over_all_pages_runs_in_a_small_installation(tmp_path):
     costs, figures = ["-m", "benchmarks.costs", "--size", "0.0005", "--repeats", "1"], tmp_path / "costs.json"
     only = ["--only", "tasks", "dead letters", "rtq_queues", "--json", str(figures)]

@@ -42,15 +42,13 @@ SHAPES = {
     "no admin": 'INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "shop", "django_rtq"];'
     'MIDDLEWARE = []; ROOT_URLCONF = "views_urls"',
     "nothing but us": f"{NO_USERS}; TEMPLATES = []",
-    "no ROOT_URLCONF": f"{NO_USERS}; del ROOT_URLCONF",
-    "no database": f"{NO_USERS}; DATABASES = {{}}",
+    "no ROOT_URLCONF and no database": f"{NO_USERS}; del ROOT_URLCONF; DATABASES = {{}}",
     "empty default database": 'DATABASES = {"default": {}, "main": DATABASES["default"]};'
     'DATABASE_ROUTERS = ["shop.router.Router"]',
-    "USE_TZ off": "USE_TZ = False",
-    "USE_I18N off": "USE_I18N = False",
-    "login required": 'MIDDLEWARE += ["django.contrib.auth.middleware.LoginRequiredMiddleware"]',
-    "a user model of its own": 'INSTALLED_APPS += ["people"]; AUTH_USER_MODEL = "people.Person"',
-    "ASGI": "USES_ASGI = True",
+    "USE_TZ off, login required": "USE_TZ = False;"
+    'MIDDLEWARE += ["django.contrib.auth.middleware.LoginRequiredMiddleware"]',
+    "USE_I18N off, ASGI, a user model of its own": "USE_I18N = False; USES_ASGI = True;"
+    'INSTALLED_APPS += ["people"]; AUTH_USER_MODEL = "people.Person"',
 }
 ON_POSTGRES = {
     "PostgreSQL with a pool": 'DATABASES = POSTGRES; POSTGRES["default"].update('
@@ -136,7 +134,7 @@ class Person(AbstractBaseUser, PermissionsMixin):
 
 @pytest.mark.parametrize("shape", [*SHAPES, *(pytest.param(name, marks=pytest.mark.databases) for name in ON_POSTGRES)])
 def test_a_project_can_use_all_of_the_package(request, tmp_path, redis, redis_server, shape):
-    lines = {**SHAPES, **ON_POSTGRES}[shape].split("; ")
+    lines = {**SHAPES, **ON_POSTGRES}[shape].split(";")
     if shape in ON_POSTGRES:
         pytest.importorskip("psycopg_pool")
         lines.insert(

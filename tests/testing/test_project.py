@@ -15,9 +15,6 @@ pytestmark = pytest.mark.long
 PROJECT = Path(__file__).parent / "project"
 
 
-MODES = ["eager", "captured", "drain"]
-
-
 def run(redis, *arguments, **variables):
     """Run Python in the folder of the project. Returns what it printed. The project's Redis stays empty."""
     code, output = run_python(
@@ -33,19 +30,15 @@ def count_of_tests():
     return len(re.findall(r" def test_", text))
 
 
-@pytest.mark.parametrize("options", [[], ["--parallel", "2"]], ids=" ".join)
-def test_the_test_runner_of_django(redis, options):
+def test_the_test_runner_of_django(redis):
     pytest.importorskip("lupa")
-    output = run(redis, "manage.py", "test", *options)
+    output = run(redis, "manage.py", "test", "--parallel", "2")
     assert f"Ran {count_of_tests()} tests" in output
 
 
-@pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=" ".join)
-def test_pytest(redis, options):
+def test_pytest(redis):
     pytest.importorskip("lupa")
-    if options:
-        pytest.importorskip("xdist")
-    output = run(redis, *pytest_arguments(), *options)
+    output = run(redis, *pytest_arguments())
     assert int(re.search(r"(\d+) passed", output)[1]) > 25
 
 
@@ -64,16 +57,13 @@ def count_of_passed(output):
     return int(re.search(r"(?:Ran )?(\d+) (?:tests|passed)", output)[1])
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("options", [[], ["--parallel", "2"], ["pytest"], ["pytest", "-n", "2"]], ids=" ".join)
-def test_a_suite_that_says_nothing_of_jobs(redis, mode, options):
+@pytest.mark.parametrize(("mode", "runner"), [("captured", "pytest"), ("eager", "django"), ("drain", "pytest")])
+def test_a_suite_that_says_nothing_of_jobs(redis, mode, runner):
     pytest.importorskip("lupa")
-    if "pytest" in options:
-        if len(options) > 1:
-            pytest.importorskip("xdist")
-        arguments = [*pytest_arguments(), "shop/suite.py", *options[1:]]
+    if runner == "pytest":
+        arguments = [*pytest_arguments(), "shop/suite.py"]
     else:
-        arguments = ["manage.py", "test", "--pattern", "suite.py", *options]
+        arguments = ["manage.py", "test", "--pattern", "suite.py"]
     assert count_of_passed(run(redis, *arguments, PROJECT_TEST=mode)) == 16
 
 
@@ -88,10 +78,9 @@ def test_a_suite_that_drains_without_fakeredis_says_what_to_install(tmp_path):
     assert 'install "fakeredis[lua]"' in output
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_what_a_test_says_itself_holds(redis, mode):
+def test_what_a_test_says_itself_holds(redis):
     pytest.importorskip("lupa")
-    output = run(redis, *pytest_arguments(), "-k", "not Guard and not refused", PROJECT_TEST=mode)
+    output = run(redis, *pytest_arguments(), "-k", "not Guard and not refused", PROJECT_TEST="drain")
     assert count_of_passed(output) > 20
 
 

@@ -31,7 +31,7 @@ from tests.support.waiting import PATIENCE, wait_until
 SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "120" if IS_NIGHTLY else "10"))
 WORKFLOWS = int(os.environ.get("RTQ_TORTURE_WORKFLOWS", "0"))
 MEMBERS, AT_ONCE = 8, 3
-MOST_OPEN = 300 if WORKFLOWS else 10**9  # or else the last ones are made long before the first ones end
+MOST_OPEN = 300 if WORKFLOWS or IS_NIGHTLY else 60  # or else the last ones are made long before the first ones end
 KILL_EVERY = 0.25  # seconds between two deaths of processes
 REDIS_EVERY = 10.0 if WORKFLOWS or IS_NIGHTLY else 4.0  # and of Redis
 LOST_SECONDS = 1.0  # of its log, with "everysec"

@@ -54,6 +54,7 @@ def test_every_committed_job_runs_once(produce, database, rtq_worker, journal):
     assert worker.stop() == 0
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_scheduler_that_runs_no_jobs_moves_them(produce, database, redis, redis_server, inspector):
     produce(len(MOMENTS))
     database.query("UPDATE django_rtq_outboxjob SET due_at = '2026-01-01 00:00:00'")

@@ -127,7 +127,7 @@ def test_a_frozen_process_lets_it_grow_old(rtq_worker, tmp_path):
     wait_until(lambda: f"process {pid} of worker" in worker.log)  # it is frozen
     path.unlink(missing_ok=True)
     seen = sleeps_of(worker.pid)
-    wait_until(lambda: sleeps_of(worker.pid) > seen + 12)
+    wait_until(lambda: sleeps_of(worker.pid) > seen + 4)
     assert not path.exists()
 
     os.kill(pid, signal.SIGCONT)
