@@ -13,6 +13,27 @@ UNKNOWN_WORKER = {
 }
 
 SWITCHES = {
+    "queue": Switch(
+        is_on=lambda queue: queue.details.paused,
+        on=Verb(
+            name="pause",
+            label=_("Pause queue"),
+            permission=permissions.PAUSE,
+            do=lambda inspector, target: inspector.pause(target.name),
+            done=_("Queue %(name)s is paused. Running jobs continue, and no new jobs start."),
+            log=_("Paused."),
+            nothing=_("Queue %(name)s was already paused."),
+        ),
+        off=Verb(
+            name="resume",
+            label=_("Resume queue"),
+            permission=permissions.PAUSE,
+            do=lambda inspector, target: inspector.resume(target.name),
+            done=_("Queue %(name)s was resumed."),
+            log=_("Resumed."),
+            nothing=_("Queue %(name)s is not paused."),
+        ),
+    ),
     "worker": Switch(
         is_on=lambda worker: worker.is_quiet,
         on=Verb(

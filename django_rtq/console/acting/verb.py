@@ -45,8 +45,8 @@ class Verb:
     label: Any  # of its button
     permission: str
     #: Does it. A number, or the queues in which something changed; None if it is not known. A word of `refused`.
-    do: Callable[[Inspector, Target], Any]
-    done: Any  # what is said if something changed
+    do: Callable[[Inspector, Target], Any] = lambda inspector, target: None
+    done: Any = ""  # what is said if something changed
     log: Any = ""  # the entry of the log; "": the same
     nothing: Any = ""  # what is said if nothing had to be changed
     refused: Mapping[Any, Any] = field(default_factory=dict)  # exceptions, or words that `do` returns -> what is said
@@ -89,10 +89,10 @@ class Verb:
         text = self.done % words
         return Said("done", text, self.log % words if self.log else text, answer)
 
-    def would(self, target: Target, how: str) -> Said:
+    def would(self, noun: str, target: Target, how: str) -> Said:
         """What would become of it, in English. `how`: as in Said, or why it would be refused."""
         if how == "done":
-            return Said("done", f"Would {self.name} {target.name}.", answer=True)
+            return Said("done", f"Would {self.name} {noun} {target.name}.", answer=True)
         if how == "nothing":
             return Said("nothing", self.nothing % target.words, answer=False)
         words = self.refused.get(how) or next(iter(self.refused.values()))

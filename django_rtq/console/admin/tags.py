@@ -12,7 +12,6 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from django_rtq.console import sanitize
-from django_rtq.console.admin.display.charts import svg
 from django_rtq.console.admin.refreshing import content_digest
 from django_rtq.console.admin.urls import page_url
 from django_rtq.console.formatting import (
@@ -63,12 +62,6 @@ def rtq_ago(moment: datetime | None, now: datetime | None = None) -> str:
 def rtq_moment(moment: datetime | None, text: str = "") -> str:
     """A time in the current time zone, to the second; or a text with the time as a tooltip."""
     return EMPTY_VALUE if moment is None else moment_html(moment, text)
-
-
-@register.simple_tag
-def rtq_sparkline(values: list[float], label: str) -> SafeString:
-    """A small line chart without axes."""
-    return svg.sparkline(values, label)
 
 
 @register.simple_tag(takes_context=True)

@@ -6,7 +6,7 @@ import io
 import json
 import sys
 from argparse import SUPPRESS, ArgumentParser
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from shutil import get_terminal_size
@@ -200,20 +200,20 @@ class SheetCommand(ActionCommand):
             self.print_list(options, columns(sheet, rows), rows, partial(as_dict, sheet), if_none=if_none)
 
     def run_each(
-        self, options: Options, verb: Verb, targets: Mapping[str, Target], would: Callable[[str], str]
+        self, options: Options, verb: Verb, noun: str, targets: Mapping[str, Target], would: Callable[[str], str]
     ) -> dict[str, Said]:
         """What became of each, by name. `would`: what would become of it, with --dry-run."""
         said: dict[str, Said] = {}
         with override(None):
             for name, target in targets.items():
                 said[name] = (
-                    verb.would(target, would(name)) if options["dry_run"] else verb.run(get_inspector(), target)
+                    verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(get_inspector(), target)
                 )
         return {name: each._replace(text=one_line(each.text)) for name, each in said.items()}
 
-    def complain(self, problems: Sequence[str], total: int, noun: str, participle: str) -> None:
-        """Raises CommandError if there are problems, after they have been told."""
-        for problem in problems:
+    def complain(self, options: Options, problems: Collection[str], total: int, noun: str, participle: str) -> None:
+        """Raises CommandError if there are problems, after they have been told, unless JSON has them."""
+        for problem in () if options["json"] else problems:
             self.stderr.write(problem)
         if problems:
             raise CommandError(f"{number(len(problems))} of {count(total, noun)} could not be {participle}.")

@@ -54,13 +54,13 @@ class Command(SheetCommand):
         workers = {worker.supervisor_name or worker.name: worker for worker in _selected(options)}
         targets = {name: Target(worker.name, by=system_user()) for name, worker in workers.items()}
         said = self.run_each(
-            options, verb, targets, lambda name: "done" if workers[name].supervisor_name else "refused"
+            options, verb, "worker", targets, lambda name: "done" if workers[name].supervisor_name else "refused"
         )
         failed = [each.text for each in said.values() if each.how == "refused"]
         asked = [name for name, each in said.items() if each.how == "done"]
         sentences = [said[name].text for name in asked]
         self.report(options, {"asked": asked, "failed": failed}, sentences if workers else [NO_WORKER])
-        self.complain(failed, len(said), "worker", "asked")
+        self.complain(options, failed, len(said), "worker", "asked")
 
     do_wake = do_stop = do_quiet
 

@@ -73,6 +73,11 @@ class QueueDetails:
     zero_limits: tuple[ZeroLimit, ...] = field(default=(), metadata=EVERY)  # for which jobs wait
 
     @property
+    def waiting(self) -> int:
+        """The jobs that a purge deletes."""
+        return self.queued + self.scheduled + self.retrying
+
+    @property
     def needs_scheduler(self) -> bool:
         """Whether it has jobs that wait for their time."""
         return bool(self.scheduled - self.held or self.retrying)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.template.defaultfilters import filesizeformat
@@ -14,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.formatting import format_duration, format_moment, format_number, format_percent
 from django_rtq.console.output import ago, duration, number
+from django_rtq.console.render.sparkline import sparkline
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.clocks import utc_now
 
@@ -32,7 +32,7 @@ class Kind:
 
 
 class State(NamedTuple):
-    """How a state is shown on pages. Without `css`, which is that of its label, it is not worth a word there."""
+    """How a state is shown on pages. Without `css`, which is that of its label or "plain", it is not worth a word."""
 
     title: Any
     css: str = ""
@@ -43,7 +43,8 @@ def states(by_word: dict[str, State]) -> Kind:
 
     def label(word: str) -> str:
         title, css = by_word[word]
-        return format_html('<span class="rtq-state rtq-state-{}">{}</span>', css, title) if css else ""
+        more = "" if css == "plain" else f" rtq-state-{css}"
+        return format_html('<span class="rtq-state{}">{}</span>', more, title) if css else ""
 
     return Kind(html=label, plain=lambda word: word.replace("_", " "), is_state=True)
 
@@ -65,6 +66,18 @@ def _part_text(part: Sequence[int]) -> str:
     return _("%(busy)d of %(slots)d") % {"busy": part[0], "slots": part[1]}
 
 
+class Steps(NamedTuple):
+    """Counters of a time, step by step, and what they say together."""
+
+    counts: Sequence[int]
+    label: str
+
+
+def _meter(part: float) -> str:
+    text = '<meter min="0" max="1" value="{}" title="{}" aria-label="{}">{}</meter>'
+    return format_html(text, f"{part:.2f}", *[format_percent(part)] * 3)
+
+
 TEXT = Kind(html=lambda text: clean_text(text, 200), plain=str)
 YES = Kind(html=lambda yes: _("yes") if yes else _("no"), plain=lambda yes: "yes" if yes else "no")
 NAMES = Kind(html=", ".join, plain=",".join)  # several; a link is made for each
@@ -73,6 +86,13 @@ DURATION = Kind(html=format_duration, plain=duration, is_number=True)  # of seco
 SIZE = Kind(html=filesizeformat, plain=lambda size: filesizeformat(size).replace("\xa0", " "), is_number=True)
 SHARE = Kind(html=format_percent, plain=lambda part: f"{100 * part:.1f} %", is_number=True)
 PART = Kind(html=_part_text, plain=lambda part: f"{part[0]}/{part[1]}", raw=lambda part: part[0], is_number=True)
+METER = Kind(html=_meter, plain=lambda part: f"{100 * part:.0f} %")
+RATE = Kind(html=format_number, plain=lambda rate: f"{rate:,.1f}", is_number=True)
+LINE = Kind(
+    html=lambda steps: sparkline(steps.counts, steps.label),
+    plain=lambda steps: number(sum(steps.counts)),
+    raw=lambda steps: list(steps.counts),
+)
 MOMENT = Kind(html=ago_html, plain=ago)
 
 
@@ -94,7 +114,7 @@ class Column:
 
     def of(self, row: Any) -> Any:
         """The value of a row."""
-        return attrgetter(self.name)(row) if self.value is None else self.value(row)
+        return getattr(row, self.name) if self.value is None else self.value(row)
 
     def raw(self, row: Any) -> Any:
         """The value of a row, for JSON."""

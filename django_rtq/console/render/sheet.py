@@ -75,7 +75,8 @@ class Sheet(Generic[Row]):
     section: ClassVar[str] = ""  # the column whose values are headings on pages. Its rows are read in that order
     unnamed: ClassVar[Any] = ""  # the heading of the section whose rows have no such value
     per_page: ClassVar[int] = 50  # rows or sections
-    is_cards: ClassVar[bool] = True  # whether a row is a card on a phone
+    css: ClassVar[str] = "rtq-cards"  # of the table: a row is a card on a phone. Others have rules of their own there
+    is_acted_on: ClassVar[bool] = True  # whether rows have the buttons, or only the page of one
     searches: ClassVar[bool] = False  # whether there is a search by name
     empty: ClassVar[Empty]
     note: ClassVar[Any] = ""  # below the list, for those who may act

@@ -8,9 +8,9 @@ from django.contrib.admin.models import LogEntry
 from django.test import override_settings
 
 from django_rtq.console.admin.display import jobs as job_table
-from django_rtq.console.admin.display import overview
 from django_rtq.console.admin.display.charts.history import SPANS, history_charts
 from django_rtq.console.inspector import shared_overview
+from django_rtq.console.subjects.queues import QUEUES
 from tests.console.admin.conftest import body, logged, text
 from tests.console.admin.test_dead_letters import said
 from tests.support.console_steps import report_version
@@ -98,7 +98,7 @@ def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
     throughput, _ = history_charts([row.series for row in inspector.overview.read(60).queues], SPANS["1h"])
     assert throughput["svg"].count("<rect") == 59
     assert re.findall(r"succeeded (\d+)", throughput["svg"])[-1] in ("5", "7")  # 7 when a minute has ended since
-    assert overview.rows(front, lambda *args, **kwargs: "")[0]["done_series"] == [0] * 59
+    assert QUEUES.used(front)[0].last_hour.counts == [0] * 59
 
 
 def test_what_waits_without_a_worker_is_a_matter_for_the_banner(broker, operator):

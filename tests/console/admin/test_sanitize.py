@@ -8,10 +8,11 @@ import pytest
 from django.http import QueryDict
 
 from django_rtq.console.admin import query_params
-from django_rtq.console.admin.display.charts.svg import polyline_points, scale_maximum, sparkline
+from django_rtq.console.admin.display.charts.svg import scale_maximum
 from django_rtq.console.admin.filters import filter_facts, filter_query, read_filter
 from django_rtq.console.admin.tags import rtq_ago, rtq_moment
 from django_rtq.console.formatting import format_duration, format_number, format_percent
+from django_rtq.console.render.sparkline import polyline_points, sparkline
 from django_rtq.console.sanitize import clean_text, pretty_json, short_id
 
 

@@ -29,12 +29,10 @@ LISTS = [f"queue_change?state={state}" for state in STATES]
 OF_TEMPLATES = {
     "overview": "queue_changelist",
     "queue": "queue_change?state=dead",
-    "purge": "queue_purge",
-    "forget": "queue_forget",
     "running": "job_changelist",
     "search": "job_search",
     "sweep": "deadletter_requeue_progress",
-    "confirm": "job_requeue",
+    "confirm": "queue_forget",
     "edit": "job_edit",
     "job": "job_change",
     "dead": "deadletter_changelist",

@@ -43,8 +43,8 @@ def used(broker, inspector, transactional_db):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ("rtq_queues pause default paused", "Would pause queue default.\nQueue paused was paused already.\n"),
-        ("rtq_queues resume default paused", "Queue default was not paused.\nWould resume queue paused.\n"),
+        ("rtq_queues pause default paused", "Would pause queue default.\nQueue paused was already paused.\n"),
+        ("rtq_queues resume default paused", "Queue default is not paused.\nWould resume queue paused.\n"),
         ("rtq_queues purge default", "Would purge 3 jobs from queue default.\n"),
         ("rtq_queues purge empty", "No job waits in queue empty: nothing was deleted.\n"),
         ("rtq_queues forget empty default", "Would forget queue empty.\n"),
@@ -60,9 +60,9 @@ def used(broker, inspector, transactional_db):
         (f"rtq_tasks pause * {TASK}", f"Would pause task {TASK} in queues default, empty, served.\n"),
         (f"rtq_tasks pause paused {TASK}", f"Task {TASK} was paused already in queue paused.\n"),
         (f"rtq_tasks resume * {TASK}", f"Would resume task {TASK} in queue paused.\n"),
-        ("rtq_workers quiet --all", "Would quiet web1-11.\n"),
-        ("rtq_workers wake web1-*", "Would wake web1-11.\n"),
-        ("rtq_workers stop --queue served", "Would stop web1-11.\n"),
+        ("rtq_workers quiet --all", "Would quiet worker web1-11.\n"),
+        ("rtq_workers wake web1-*", "Would wake worker web1-11.\n"),
+        ("rtq_workers stop --queue served", "Would stop worker web1-11.\n"),
         ("rtq_schedule run often", f"Would enqueue a job of task {TASK} in queue default.\n"),
         ("rtq_schedule enable often", "often is enabled already.\n"),
         ("rtq_schedule disable often", "Would disable often.\n"),

@@ -22,7 +22,8 @@ UNKNOWN = "is declared, or has been used yet. Did you mean"
 
 @pytest.fixture(autouse=True)
 def _declared(monkeypatch):
-    monkeypatch.setattr("django_rtq.console.commands.rtq_queues.declared_queues", lambda: ["calls", "default"])
+    for user in ("commands.rtq_queues", "subjects.queues"):
+        monkeypatch.setattr(f"django_rtq.console.{user}.declared_queues", lambda: ["calls", "default"])
 
 
 def test_declared_and_used_queues_are_listed(broker, inspector):
@@ -32,13 +33,13 @@ def test_declared_and_used_queues_are_listed(broker, inspector):
 
     heading, *rows = run("rtq_queues", "list", "--no-color").out.splitlines()
 
-    assert heading.split() == (
-        ["QUEUE", "DECLARED", "STATE", "WORKERS", "WAITING", "RUNNING", "DEAD", "FINISHED", "OLDEST"]
+    assert " ".join(heading.split()) == (
+        "QUEUE STATE QUEUED OLDEST WAIT SCHEDULED RETRYING RUNNING DEAD DONE/MIN FAILED/MIN LAST HOUR BUSY WORKERS"
     )
-    assert [row.split()[:7] for row in rows] == [
-        ["calls", "yes", "open", "0", "0", "0", "0"],
-        ["default", "yes", "open", "1", "0", "1", "0"],
-        ["typo", "no", "paused", "0", "1", "0", "0"],
+    assert [row.replace("no worker", "unserved").split() for row in rows] == [
+        ["calls", "unserved", "0", "-", "0", "0", "0", "0", "-", "-", "-", "-", "0"],
+        ["default", "open", "0", "-", "0", "0", "1", "0", "0.0", "0.0", "0", "0", "%", "1"],
+        ["typo", "paused", "1", "0.0", "s", "0", "0", "0", "0", "0.0", "0.0", "0", "-", "0"],
     ]
 
 
@@ -57,8 +58,8 @@ def test_an_empty_queue_is_forgotten(broker, inspector):
     ran = run("rtq_queues", "forget", "typo", "default")
 
     assert ran.out.splitlines() == [
-        "Forgot queue typo.",
-        "Forgot queue default. It is declared, so it comes back when it is used.",
+        "Queue typo was forgotten.",
+        "Queue default was forgotten. It is declared, so it comes back when it is used.",
     ]
     assert (ran.code, ran.err) == (0, "")
     assert inspector.queues.names() == []
@@ -67,13 +68,13 @@ def test_an_empty_queue_is_forgotten(broker, inspector):
 @pytest.mark.parametrize(
     ("seed", "why"),
     [
-        (lambda broker, inspector: queued_job(broker, queue="typo"), "it has jobs or dead letters. See rtq_jobs list"),
+        (lambda broker, inspector: queued_job(broker, queue="typo"), "it has jobs or dead letters."),
         (lambda broker, inspector: dead_job(broker, queue="typo"), "it has jobs or dead letters."),
         (
             lambda broker, inspector: broker.sign_on(["typo"], "w1"),
-            "a worker serves it. See rtq_workers list --queue typo",
+            "a worker serves it.",
         ),
-        (lambda broker, inspector: inspector.pause("typo"), "it is paused. Resume it first:"),
+        (lambda broker, inspector: inspector.pause("typo"), "it is paused. Resume it first."),
     ],
 )
 def test_a_queue_in_use_stays_and_the_others_go(broker, inspector, seed, why):
@@ -82,7 +83,11 @@ def test_a_queue_in_use_stays_and_the_others_go(broker, inspector, seed, why):
 
     ran = run("rtq_queues", "forget", "typo", "other")
 
-    assert (ran.code, ran.out, ran.error) == (1, "Forgot queue other.\n", "1 of 2 queues could not be forgotten.")
+    assert (ran.code, ran.out, ran.error) == (
+        1,
+        "Queue other was forgotten.\n",
+        "1 of 2 queues could not be forgotten.",
+    )
     assert ran.err.startswith(f"Queue typo stays: {why}")
     assert inspector.queues.names() == ["typo"]
 
@@ -124,11 +129,11 @@ def test_queues_are_paused_and_resumed(broker, inspector):
 
     assert names == ["high", "low"]
     assert paused.out.splitlines() == [
-        "Queue high is paused. Resume it with  python manage.py rtq_queues resume high",
-        "Queue low is paused. Resume it with  python manage.py rtq_queues resume low",
+        "Queue high is paused. Running jobs continue, and no new jobs start.",
+        "Queue low is paused. Running jobs continue, and no new jobs start.",
     ]
-    assert (again.code, again.out) == (0, "Queue high was paused already.\n")
-    assert resumed.out.splitlines() == ["Resumed queue high.", "Queue default was not paused."]
+    assert (again.code, again.out) == (0, "Queue high was already paused.\n")
+    assert resumed.out.splitlines() == ["Queue high was resumed.", "Queue default is not paused."]
     assert [queue.name for queue in inspector.queues.details() if queue.paused] == ["low"]
 
 

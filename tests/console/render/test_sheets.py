@@ -2,19 +2,24 @@
 
 import importlib
 import pkgutil
+from dataclasses import replace
 
 import pytest
 
 from django_rtq.console import subjects
 from django_rtq.console.inspector.details import WorkerDetails
 from django_rtq.console.output import table
-from django_rtq.console.render.html import Viewer, tables
+from django_rtq.console.render.html import Viewer, buttons, tables
 from django_rtq.console.render.json import as_dict
 from django_rtq.console.render.sheet import Sheet
 from django_rtq.console.render.terminal import columns
+from django_rtq.console.subjects.queues import Queue
+from tests.console.incidents.overviews import row
 
+_QUEUE = row(name="mail", queued=1, oldest_seconds=5.0, scheduled=1, retrying=1, running=1, dead=1, paused=True)
 #: A row of each sheet that has something in each column.
 ROWS = {
+    "queue": Queue(_QUEUE.details, replace(_QUEUE, busy_slots=0.5), workers=1),
     "worker": WorkerDetails(
         name="web1:7", host="web1", pid=7, queues=["mail"], running=[], last_seen_seconds=1, last_claim_seconds=1,
         jobs_done=3, supervisor_name="web1:1", version="0.9", project_version="v44", other_limits=["mail"],
@@ -39,10 +44,10 @@ def url(name, *args, query=None):
 
 @pytest.mark.parametrize("sheet", SHEETS.values(), ids=list(SHEETS))
 def test_each_column_is_in_all_renderings(sheet):
-    row, viewer = ROWS[sheet.model], Viewer(url=url, may=lambda permission: True, sees_all_shards=True)
-    (shown,) = tables(sheet, [row], viewer)
-    heading, _ = table(columns(sheet, [row]), [row])
-    said = as_dict(sheet, row)
+    item, viewer = ROWS[sheet.model], Viewer(url=url, may=lambda permission: True, sees_all_shards=True)
+    (shown,) = tables(sheet, [item], viewer)
+    heading, _ = table(columns(sheet, [item]), [item])
+    said = as_dict(sheet, item)
 
     titles = [str(head["title"]) for head in shown.heads]
     for column in sheet.columns:
@@ -54,12 +59,12 @@ def test_each_column_is_in_all_renderings(sheet):
 
 @pytest.mark.parametrize("sheet", SHEETS.values(), ids=list(SHEETS))
 def test_each_action_of_a_row_is_offered_to_those_who_may(sheet):
-    row = ROWS[sheet.model]
-    offered = {verb.label: verb for action in sheet.actions if (verb := action.of(row)).applies(row)}
+    item = ROWS[sheet.model]
+    offered = {verb.label: verb for action in sheet.actions if (verb := action.of(item)).applies(item)}
 
     def html(may):
-        (shown,) = tables(sheet, [row], Viewer(url=url, may=may))
-        return shown.rows
+        (shown,) = tables(sheet, [item], Viewer(url=url, may=may))
+        return shown.rows + buttons(sheet, item, Viewer(url=url, may=may))
 
     assert all(str(label) in html(lambda permission: True) for label in offered)
     assert not any(f"_{verb.name}/" in html(lambda permission: False) for verb in offered.values())

@@ -55,12 +55,6 @@ def bulk_consequence(verb: str, state: str, count: int) -> str:
     return _("They will never run, and their arguments are deleted. This cannot be undone.")
 
 
-def purge_consequence() -> str:
-    """What a purge means for the jobs."""
-    text = _("This includes scheduled jobs and jobs waiting for a retry. Running jobs and dead letters are kept.")
-    return f"{text} {bulk_consequence('purge', 'queued', 0)}"
-
-
 def bulk_done_text(verb: str, count: int, state: str = "", target: str = "") -> str:
     """What was done. `target`: the other queue in which jobs were requeued."""
     if verb == "purge":

@@ -1,20 +1,16 @@
-"""The tables of the overview: totals, and a row for each queue."""
+"""The totals of the overview."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Iterable
 from typing import Any
 
-from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_duration, format_number, names_text
-from django_rtq.console.inspector.overview import Overview, QueueRow
+from django_rtq.console.inspector.overview import Overview
 from django_rtq.databases.outbox import OutboxLag
-
-_ZERO = '<td class="rtq-zero">0</td>'
 
 
 def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> list[dict[str, Any]]:
@@ -79,61 +75,8 @@ def _ago_text(seconds: float | None) -> str:
     return _("never") if seconds is None else _("%(duration)s ago") % {"duration": format_duration(seconds)}
 
 
-def rows(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
-    """A table row for each queue."""
-    served = {queue for worker in overview.living for queue in worker.queues}
-    # Relative to this page: fifty rows are fetched every few seconds, and short URLs keep them small.
-    here = url("queue_changelist")
-    return [
-        _row(row, url("queue_change", row.details.name).removeprefix(here), row.details.name in served)
-        for row in overview.queues
-    ]
-
-
 def _total(title: str, number: float, url: str = "", css: str = "") -> dict[str, Any]:
     return {"title": title, "text": format_number(number), "url": url, "css": css or ("" if number else "rtq-zero")}
-
-
-def _row(row: QueueRow, home: str, served: bool) -> dict[str, Any]:
-    queue, link = row.details, escape(home)
-
-    def cell(number: float, state: str = "", css: str = "") -> str:
-        if not number:
-            return _ZERO
-        shown = escape(format_number(number))
-        inside = f'<a href="{link}?state={state}">{shown}</a>' if state else shown
-        return f'<td class="{css}">{inside}</td>' if css else f"<td>{inside}</td>"
-
-    done = row.series.total("succeeded")
-    return {
-        "name": queue.name,
-        "paused": queue.paused,
-        "workers": served,
-        "url": home,
-        # Built here because the template would need most of the page's time for it.
-        "cells": mark_safe(
-            "".join(
-                [
-                    cell(queue.queued, "queued"),
-                    f"<td>{escape(format_duration(queue.oldest_seconds))}</td>",
-                    cell(queue.scheduled, "scheduled"),
-                    cell(queue.retrying, "retrying", "rtq-is-warn"),
-                    cell(queue.running, "running"),
-                    cell(queue.dead, "dead", "rtq-is-bad"),
-                    cell(row.done_per_minute),
-                    cell(row.failed_per_minute, css="rtq-is-bad"),
-                ]
-            )
-        ),
-        "done_series": _complete(row.series.of("succeeded")),
-        "spark_label": _("%(name)s: %(count)s done") % {"name": queue.name, "count": format_number(done)},
-        "utilisation": row.utilisation,
-    }
-
-
-def _complete(values: Sequence[int]) -> Sequence[int]:
-    """Without the step that is not over yet: the line would end in a misleading drop."""
-    return values[:-1]
 
 
 def _size(number: int) -> str:

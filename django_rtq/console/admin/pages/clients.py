@@ -12,9 +12,9 @@ from django.utils.translation import ngettext
 
 from django_rtq import models
 from django_rtq.console import permissions
+from django_rtq.console.acting.actions import PURGED
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.display.bulk_texts import purge_consequence
 from django_rtq.console.admin.display.clients import ClientListParams, client_rows, limit_label, list_context
 from django_rtq.console.admin.display.texts import client_consequence, client_question, no_client_jobs_text
 from django_rtq.console.admin.forms import LimitsForm
@@ -142,7 +142,7 @@ class ClientAdmin(BulkPages):
         context = {
             "title": _("Purge the jobs of client %(name)s") % {"name": _shown(name)},
             "question": question % {"count": waiting, "name": _shown(name), "queue": queue},
-            "consequence": purge_consequence(),
+            "consequence": PURGED,
             "fields": [("queue", queue), ("client", name)],
             "action": self.url("client_purge"),
             "verb": _("Purge"),
@@ -202,11 +202,11 @@ class ClientAdmin(BulkPages):
     def _purge(self, request: HttpRequest, queue: str, name: str) -> HttpResponse:
         back = self._page_of(queue, name, "client")
 
-        def log(text: str) -> None:
-            self._log(request, name, f"{queue}: {text}")
-
-        if self.purge_for_a_while(request, queue, name, log):
+        said = self.purge_for_a_while(queue, name, lambda text: self._log(request, name, f"{queue}: {text}"))
+        if said.how == "done":
+            messages.success(request, said.text)
             return HttpResponseRedirect(back)
+        messages.warning(request, said.text)
         return HttpResponseRedirect(self.url("client_purge", query={"queue": queue, "client": name}))
 
     def _log(self, request: HttpRequest, name: str, message: str) -> None:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
-from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from django_rtq import models
-from django_rtq.console import permissions
+from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display import overview
-from django_rtq.console.admin.display.bulk_texts import purge_consequence
 from django_rtq.console.admin.display.charts.history import SPANS, deploy_events, history_charts, span_links
 from django_rtq.console.admin.display.incidents import health_of, health_of_shards
 from django_rtq.console.admin.display.jobs import PAGE_SIZE, JobTable
 from django_rtq.console.admin.pages.bulk.pages import BulkPages
 from django_rtq.console.admin.pages.page_admin import Route, counts_of
+from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.incidents import Incident, find_incidents
@@ -31,6 +29,9 @@ from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.metrics.time_series import Series
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.places import shard_place, view_backend, views_all_shards
+from django_rtq.console.render.html import buttons, tables
+from django_rtq.console.render.sheet import Found
+from django_rtq.console.subjects.queues import QUEUES, Queue
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.databases.outbox import OutboxLag, outbox_lag
@@ -38,18 +39,16 @@ from django_rtq.databases.outbox import OutboxLag, outbox_lag
 MAX_CLIENTS = 20
 
 
-class QueueAdmin(BulkPages):
+class QueueAdmin(SheetAdmin, BulkPages):
     """The pages of the queues."""
 
+    sheet = QUEUES
     bulk_prefix, bulk_home, bulk_entry = "queue_", "queue_changelist", models.Queue
 
     def routes(self) -> list[Route]:
         return [
             Route("", "changelist", self.overview),
-            Route("<str:name>/pause/", "pause", self.pause, permissions.PAUSE, "POST"),
-            Route("<str:name>/resume/", "resume", self.resume, permissions.PAUSE, "POST"),
-            Route("<str:name>/purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
-            Route("<str:name>/forget/", "forget", self.forget, permissions.PURGE, "BOTH"),
+            *self.action_routes(),
             Route("<str:name>/", "change", self.queue),
         ]
 
@@ -95,12 +94,20 @@ class QueueAdmin(BulkPages):
         context = {
             "title": _("Task queues"),
             "totals": overview.totals(front, self.url, lag),
-            "rows": overview.rows(front, self.url),
+            **self._table(request, front),
             "charts": history_charts(series, span, events) if series else [],
             "spans": span_links(SPANS, chosen, lambda key: self.url("queue_changelist", query={"span": key})),
             **more,
         }
         return self.render(request, "overview.html", context)
+
+    def _table(self, request: HttpRequest, front: Overview) -> dict[str, Any]:
+        """The table of queues. Its links are relative: fifty rows are fetched every few seconds."""
+        here = self.url("queue_changelist")
+        short = cache(lambda name, *args: self.url(name, *args).removeprefix(here))
+        queues = QUEUES.used(front)
+        found = Found(queues, len(queues), len(queues))
+        return {"sheet": QUEUES, "found": found, "tables": tables(QUEUES, queues, self.viewer(request, url=short))}
 
     def queue(self, request: HttpRequest, name: str) -> HttpResponse:
         """The page of a queue: its jobs by state, and its clients."""
@@ -121,95 +128,34 @@ class QueueAdmin(BulkPages):
             **table.context(queue_page.page, details, self.url),
             "clients": queue_page.clients.clients,
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
+            "buttons": buttons(QUEUES, Queue(details), self.viewer(request)),
             **_state_of(details),
         }
         return self.render(request, "queue.html", context)
 
     # -- actions
 
-    def pause(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Pause a queue: no new jobs start."""
+    def target(self, request: HttpRequest, name: str) -> Target:
         _check_name(name)
-        if get_inspector().pause(name):
-            log_action(request, models.Queue(name=name), _("Paused."))
-            message = _("Queue %(name)s is paused. Running jobs continue, and no new jobs start.")
-            messages.success(request, message % {"name": name})
-        else:
-            messages.warning(request, _("Queue %(name)s was already paused.") % {"name": name})
-        return self._back(request, name)
+        options = {"discard_outcomes"} & request.POST.keys()
+        return Target(name, by=request.user.get_username(), options=frozenset(options))
 
-    def resume(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Resume a paused queue."""
-        _check_name(name)
-        if get_inspector().resume(name):
-            log_action(request, models.Queue(name=name), _("Resumed."))
-            messages.success(request, _("Queue %(name)s was resumed.") % {"name": name})
-        else:
-            messages.warning(request, _("Queue %(name)s is not paused.") % {"name": name})
-        return self._back(request, name)
+    def run(self, request: HttpRequest, verb: Verb, target: Target) -> Said:
+        if verb.name == "purge":
+            return self.purge_for_a_while(target.name, None, partial(log_action, request, self.entry(target)))
+        return super().run(request, verb, target)
 
-    def purge(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Delete all waiting jobs, after the name of the queue was typed."""
-        _check_name(name)
-        details = get_inspector().queues.get(name)
-        waiting = _waiting(details)
-        if request.method == "POST":
-            if request.POST.get("name", "") == name:
-                return self._purge(request, name)
-            messages.error(request, _("Nothing was purged: the name you typed is not the name of the queue."))
-        context = {
-            "title": _("Purge queue %(name)s") % {"name": name},
-            "row": details,
-            "question": ngettext(
-                "This deletes %(count)d job that is waiting in queue %(name)s.",
-                "This deletes %(count)d jobs that are waiting in queue %(name)s.",
-                waiting,
-            )
-            % {"count": waiting, "name": name},
-            "consequence": purge_consequence(),
-            "breadcrumbs": [{"url": self.url("queue_change", name), "title": name}],
-        }
-        return self.render(request, "purge.html", context, is_form=True)
+    def ask_context(self, verb: Verb, target: Target) -> dict[str, Any]:
+        has_outcomes = verb.name == "forget" and get_inspector().queues.get(target.name).finished
+        ticks = [("discard_outcomes", _("Delete the outcomes of finished jobs, too"))] if has_outcomes else []
+        home = {"url": self.url("queue_change", target.name), "title": target.name}
+        return {"ticks": ticks, "breadcrumbs": [home]}
 
-    def forget(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Remove a queue without jobs and workers from all lists, after its name was typed."""
-        _check_name(name)
-        if request.method == "POST":
-            if request.POST.get("name", "") == name:
-                return self._forget(request, name)
-            messages.error(request, _("Nothing was changed: the name you typed is not the name of the queue."))
-        context = {
-            "title": _("Forget queue %(name)s") % {"name": name},
-            "row": get_inspector().queues.get(name),
-            "breadcrumbs": [{"url": self.url("queue_change", name), "title": name}],
-        }
-        return self.render(request, "forget.html", context, is_form=True)
+    def home(self, target: Target) -> str:
+        return self.url("queue_change", target.name)
 
-    # -- helpers
-
-    def _forget(self, request: HttpRequest, name: str) -> HttpResponse:
-        answer = get_inspector().forget(name, discard_outcomes="discard_outcomes" in request.POST)
-        if reason := _why_it_stays(answer):
-            messages.error(request, reason % {"name": name})
-            return HttpResponseRedirect(self.url("queue_forget", name))
-        if answer == "forgotten":
-            log_action(request, models.Queue(name=name), _("Forgotten."))
-            messages.success(request, _("Queue %(name)s was forgotten.") % {"name": name})
-        else:
-            messages.warning(request, _("Queue %(name)s is in no list: nothing was changed.") % {"name": name})
-        return HttpResponseRedirect(self.url("queue_changelist"))
-
-    def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
-        back = self.url("queue_change", name)
-
-        def log(text: str) -> None:
-            log_action(request, models.Queue(name=name), text)
-
-        is_over = self.purge_for_a_while(request, name, None, log)
-        return HttpResponseRedirect(back if is_over else self.url("queue_purge", name))
-
-    def _back(self, request: HttpRequest, name: str) -> HttpResponse:
-        return HttpResponseRedirect(query_params.get_next_url(request, self.url("queue_change", name)))
+    def back(self, request: HttpRequest, verb: Verb, target: Target) -> str:
+        return self.url("queue_changelist") if verb.name == "forget" else super().back(request, verb, target)
 
 
 def _read_overview(inspector: Inspector, chosen: str, *, is_fresh: bool) -> tuple[Overview, list[Series]]:
@@ -227,31 +173,12 @@ def _check_name(name: str) -> None:
         raise Http404
 
 
-def _waiting(details: QueueDetails) -> int:
-    """The number of jobs that a purge deletes."""
-    return details.queued + details.scheduled + details.retrying
-
-
-def _why_it_stays(answer: str) -> str:
-    """Why a queue was not forgotten; "": it was, or no list had it."""
-    return {
-        "jobs": _("Queue %(name)s stays: it has jobs or dead letters."),
-        "paused": _("Queue %(name)s stays: it is paused. Resume it first."),
-        "limits": _("Queue %(name)s stays: it has limits, or clients that are paused."),
-        "workers": _("Queue %(name)s stays: a worker serves it."),
-        "recent": _("Queue %(name)s stays: its last jobs finished a few minutes ago. Try again in two minutes."),
-        "outcomes": _("Queue %(name)s stays: it keeps outcomes of finished jobs."),
-    }.get(answer, "")
-
-
 def _state_of(details: QueueDetails) -> dict[str, Any]:
     """The state of a queue and its warning, shown above its jobs."""
     is_alone = details.contact_seconds is None or details.contact_seconds > get_config().lease_seconds
     warning = _("No worker serves this queue, so its jobs do not run. Start one:") if is_alone else ""
     waits = format_duration(details.oldest_seconds)
     return {
-        "waiting": _waiting(details),
-        "is_empty": not (_waiting(details) or details.running or details.dead or details.paused),
         "warning": warning,
         "command": f"python manage.py rtq_worker --queues {details.name}" if is_alone else "",
         "state_text": _("oldest job waiting for %(duration)s") % {"duration": waits} if details.queued else "",

@@ -16,6 +16,7 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.console.inspector.inspector import get_inspector, of_all_shards
+from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, listing
 from django_rtq.console.render.sheet import Sheet, Wanted
 from django_rtq.models import AdminEntry
@@ -127,10 +128,10 @@ class SheetAdmin(PageAdmin):
             page=query_params.get_int(data, "page", 1, minimum=1, maximum=MAX_PAGES),
         )
 
-    def viewer(self, request: HttpRequest) -> Viewer:
-        """Who looks at a page."""
+    def viewer(self, request: HttpRequest, url: PageUrl | None = None) -> Viewer:
+        """Who looks at a page. `url`: how it writes addresses."""
         return Viewer(
-            url=self.url,
+            url=url or self.url,
             may=request.user.has_perm,
             token=get_token(request),
             here=request.get_full_path(),

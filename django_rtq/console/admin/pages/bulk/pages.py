@@ -19,6 +19,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq.console import permissions
+from django_rtq.console.acting.verb import Said
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import ids_text, log_action
 from django_rtq.console.admin.display.bulk_texts import (
@@ -282,8 +283,8 @@ class BulkPages(PageAdmin):
             warn_if_nobody_serves(request, sweep.target)
         return result.queues_left
 
-    def purge_for_a_while(self, request: HttpRequest, queue: str, client: str | None, log: Log) -> bool:
-        """Purge for as long as a request may take, log it and say so. Returns whether no job is left.
+    def purge_for_a_while(self, queue: str, client: str | None, log: Log) -> Said:
+        """Purge for as long as a request may take, and log it. Refused: more jobs are left.
 
         Raises BrokerError, after what was purged until then has been logged.
         """
@@ -295,11 +296,8 @@ class BulkPages(PageAdmin):
         if error is not None:
             raise error
         if result.is_complete:
-            messages.success(request, text)
-        else:
-            text = _("%(done)s More jobs are waiting. Purge again to continue.") % {"done": text}
-            messages.warning(request, text)
-        return result.is_complete
+            return Said("done", text)
+        return Said("refused", _("%(done)s More jobs are waiting. Purge again to continue.") % {"done": text})
 
     # -- helpers
 

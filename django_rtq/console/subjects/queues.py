@@ -1,0 +1,137 @@
+"""Queues: how many jobs each has, in which states, and what became of them lately."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from operator import attrgetter
+from typing import Any
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from django_rtq.console.acting.actions import ACTIONS
+from django_rtq.console.acting.switches import SWITCHES
+from django_rtq.console.formatting import format_number
+from django_rtq.console.inspector.details import QueueDetails
+from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.inspector.overview import Overview, QueueRow
+from django_rtq.console.render.column import (
+    DURATION,
+    LINE,
+    METER,
+    NUMBER,
+    RATE,
+    Column,
+    PageUrl,
+    State,
+    Steps,
+    states,
+)
+from django_rtq.console.render.sheet import Empty, Sheet
+from django_rtq.core.tasks.registry import declared_queues
+
+STATES = {
+    "open": State(_("open")),
+    "paused": State(_("paused"), "paused"),
+    "no_worker": State(_("no worker"), "plain"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue, and what it did lately."""
+
+    details: QueueDetails
+    lately: QueueRow | None = None  # None: it is not known, or was never used
+    workers: int = 0  # living, that serve it
+    is_declared: bool = False  # by tasks or settings
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.details.name
+
+    @property
+    def state(self) -> str:
+        """One of STATES."""
+        return "paused" if self.details.paused else "open" if self.workers else "no_worker"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it may be forgotten, as far as one sees."""
+        return not (self.details.waiting or self.details.running or self.details.dead or self.details.paused)
+
+    @property
+    def last_hour(self) -> Steps | None:
+        """Jobs that succeeded in each minute. Without the one that is not over: the line would end in a drop."""
+        if self.lately is None:
+            return None
+        series = self.lately.series
+        done = {"name": self.name, "count": format_number(series.total("succeeded"))}
+        return Steps(series.of("succeeded")[:-1], gettext("%(name)s: %(count)s done") % done)
+
+
+def _number(name: str, title: Any, css: str = "") -> Column:
+    """A column of so many jobs, which leads to their list."""
+
+    def link(queue: Queue, url: PageUrl) -> str:
+        return f"{url('queue_change', queue.name)}?state={name}"
+
+    return Column(name, title, attrgetter(f"details.{name}"), NUMBER, link=link, css=_always(css))
+
+
+def _always(css: str) -> Callable[[Queue], str] | None:
+    return (lambda queue: css) if css else None
+
+
+def _lately(name: str) -> Callable[[Queue], Any]:
+    return lambda queue: None if queue.lately is None else getattr(queue.lately, name)
+
+
+class Queues(Sheet[Queue]):
+    """The list of queues."""
+
+    model, title, css, is_acted_on = "queue", _("Queues"), "rtq-figures", False
+    columns = (
+        Column("name", _("Queue"), link=lambda queue, url: url("queue_change", queue.name)),
+        Column("state", _("State"), kind=states(STATES), under="name"),
+        _number("queued", _("Queued")),
+        Column("oldest_seconds", _("Oldest wait"), attrgetter("details.oldest_seconds"), DURATION),
+        _number("scheduled", _("Scheduled")),
+        _number("retrying", _("Retrying"), "rtq-is-warn"),
+        _number("running", _("Running")),
+        _number("dead", _("Dead"), "rtq-is-bad"),
+        Column("done_per_minute", _("Done/min"), _lately("done_per_minute"), RATE),
+        Column("failed_per_minute", _("Failed/min"), _lately("failed_per_minute"), RATE, css=_always("rtq-is-bad")),
+        Column("last_hour", _("Last hour"), kind=LINE),
+        Column("utilisation", _("Busy"), _lately("utilisation"), METER),
+        Column("workers", _("Workers"), kind=NUMBER),
+    )
+    actions = (SWITCHES["queue"], ACTIONS["purge_queue"], ACTIONS["forget_queue"])
+    empty = Empty(
+        _("No queue has been used yet."),
+        _("Start a worker, then enqueue a job:"),
+        "python manage.py rtq_worker\n\nyour_task.delay(…)",
+    )
+
+    def read(self, inspector: Inspector) -> Sequence[Queue]:
+        """Those that were used, and those that tasks and settings declare."""
+        overview, declared = inspector.shared_overview.read(), declared_queues()
+        unused = sorted(set(declared) - {row.details.name for row in overview.queues})
+        others = [Queue(details, is_declared=True) for details in inspector.queues.details(unused)] if unused else []
+        return sorted([*self.used(overview, declared), *others], key=attrgetter("name"))
+
+    def used(self, overview: Overview, declared: Collection[str] = ()) -> Sequence[Queue]:
+        """Those that were used."""
+        served = Counter(name for worker in overview.living for name in worker.queues)
+        return [
+            Queue(row.details, row, served[row.details.name], row.details.name in declared) for row in overview.queues
+        ]
+
+    def facts(self, row: Queue) -> Mapping[str, Any]:
+        return {**asdict(row.details), "declared": row.is_declared}
+
+
+QUEUES = Queues()
