@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.core.jobs.job import CancelAnswer, JobState
+from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.signals import job_cancelled
 from tests.support.jobs import (
@@ -35,30 +35,6 @@ def test_the_only_job_of_a_lane_leaves_nothing(redis, broker, inspector):
         "bands": GONE,
         "stats": {"enqueued": 1, "cancelled": 1},
     }
-
-
-def test_a_job_behind_others_leaves_its_name_in_the_lane(redis, broker, inspector):
-    _, _, job = [queued_job(broker, name, client="x") for name in "bca"]
-    before = snapshot(redis, times=False)
-
-    inspector.cancel(job.id)
-
-    assert changes(before, snapshot(redis, times=False)) == {
-        **OUTCOME,
-        "jobs": {name: before["jobs"][name] for name in "bc"},
-        "cancelled_in_lane": {"a": "0:x"},
-        "stats": {"enqueued": 3, "cancelled": 1},
-    }
-
-
-@pytest.mark.parametrize("order", ["bcad", "dcba", "cbad", "abcd"])
-def test_when_the_last_job_of_a_lane_is_cancelled_no_name_is_left(redis, broker, inspector, order):
-    jobs = {name: queued_job(broker, name, client="x") for name in "abcd"}
-
-    for name in order:
-        inspector.cancel(jobs[name].id)
-
-    assert {"lane:0:x", "lanes", "ring:0", "bands", "cancelled_in_lane"}.isdisjoint(snapshot(redis))
 
 
 def test_a_lane_waits_since_its_first_job(redis, broker, inspector):
@@ -118,16 +94,6 @@ def test_an_unknown_job_is_not_found(redis, broker, inspector):
         inspector.cancel(new_job().id)
     with pytest.raises(JobNotFound):
         inspector.cancel("\ud800")  # Redis cannot be asked for it
-
-    assert snapshot(redis) == before
-
-
-def test_the_second_time_it_is_cancelled_already(redis, broker, inspector):
-    job = queued_job(broker)
-    inspector.cancel(job.id)
-    before = snapshot(redis)
-
-    assert inspector.cancel(job.id) is CancelAnswer.CANCELLED
 
     assert snapshot(redis) == before
 

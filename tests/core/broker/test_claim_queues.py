@@ -2,25 +2,13 @@
 
 import pytest
 
-from tests.support.jobs import QUEUE, WORKER, names, queued_job
-from tests.support.snapshots import place_of, snapshot
+from tests.support.jobs import QUEUE, WORKER, queued_job
 
 
 def claim_from(broker, *queues, wanted=10, **options):
     """What each queue answers to a worker that has signed on everywhere."""
     broker.sign_on(queues, WORKER)
     return broker.claim(WORKER, queues, wanted, **options).claimed
-
-
-def test_queues_are_emptied_in_the_order_that_the_worker_names(redis, broker):
-    for queue in ("low", "high"):
-        for number in range(2):
-            queued_job(broker, f"{queue}{number}", queue=queue)
-
-    high, low = claim_from(broker, "high", "low", wanted=3)
-
-    assert (high.queue, names(high.ids)) == ("high", ["high0", "high1"])
-    assert (low.queue, names(low.ids)) == ("low", ["low0"])
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 7, 63, 98, 99])
@@ -54,32 +42,6 @@ def test_a_claim_looks_at_no_queue_behind_the_first_one_with_work(redis, broker,
 
 
 # Rights
-
-
-@pytest.mark.parametrize("known_in", [[], ["low"]])
-def test_a_worker_that_is_unknown_in_the_first_queue_with_work_gets_nothing(redis, broker, known_in):
-    queued_job(broker)
-    queued_job(broker, queue="low")
-    broker.sign_on(known_in, WORKER)
-    before = snapshot(redis)
-
-    (claimed,) = broker.claim(WORKER, [QUEUE, "low"], 5).claimed
-
-    assert (claimed.queue, claimed.status, claimed.ids) == (QUEUE, "unknown", [])
-    assert snapshot(redis) == before
-
-
-def test_what_a_worker_got_before_a_queue_where_it_is_unknown_is_told(redis, broker):
-    first, second = queued_job(broker), queued_job(broker, queue="low")
-    broker.sign_on([QUEUE], WORKER)
-
-    answers = [broker.claim(WORKER, [QUEUE, "low"], 5).claimed for _ in range(2)]
-
-    assert [[(part.queue, part.status, part.ids) for part in answer] for answer in answers] == [
-        [(QUEUE, "ok", [first.id.encode()])],
-        [("low", "unknown", [])],
-    ]
-    assert place_of(redis, second) == "low:lane:0:"
 
 
 @pytest.mark.parametrize("queues", [[QUEUE], ["other", QUEUE], [QUEUE, "other"]])

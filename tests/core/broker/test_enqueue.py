@@ -17,7 +17,7 @@ from tests.support.jobs import (
     retrying_job,
     scheduled_job,
 )
-from tests.support.snapshots import MS, live_jobs, place_of, snapshot
+from tests.support.snapshots import MS, live_jobs, snapshot
 
 HOUR_MS = 3_600_000
 
@@ -102,15 +102,6 @@ def test_an_id_that_is_known_is_refused(redis, broker, known):
     assert broker.enqueue(QUEUE, [job]) == ["exists"]
 
     assert snapshot(redis) == before
-
-
-def test_a_lost_reply_makes_one_job_and_says_that_it_exists(redis, broker):
-    job = new_job()
-    redis.drop_connection("after")
-
-    assert broker.enqueue(QUEUE, [job]) == ["exists"]
-
-    assert place_of(redis, job) == "lane:0:"
 
 
 @pytest.mark.parametrize("milliseconds", [-2 * HOUR_MS, 2 * HOUR_MS])

@@ -6,7 +6,6 @@ from django_rtq.core.broker import enqueue_calls
 from django_rtq.core.broker.messages import EnqueueCall
 from django_rtq.exceptions import BrokerError, BrokerFull
 from tests.support.jobs import QUEUE, new_job, unique_job
-from tests.support.snapshots import snapshot
 
 
 def waiting(inspector, queue=QUEUE):
@@ -50,14 +49,6 @@ def test_large_calls_are_split(broker, monkeypatch, inspector):
     answers = broker.enqueue_calls([EnqueueCall(QUEUE, jobs[:4]), EnqueueCall(QUEUE, jobs[4:])])
     assert answers == [["ok"] * 4, ["ok"] * 7]
     assert waiting(inspector) == [job.id for job in jobs]
-
-
-def test_sent_twice_it_changes_nothing(broker, redis):
-    calls = [EnqueueCall(QUEUE, [new_job(), new_job()]), EnqueueCall("mail", [unique_job()])]
-    assert broker.enqueue_calls(calls) == [["ok", "ok"], ["ok"]]
-    before = snapshot(redis)
-    assert broker.enqueue_calls(calls) == [["exists", "exists"], ["exists"]]
-    assert snapshot(redis) == before
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -100,15 +100,6 @@ def test_an_id_is_taken_once_in_one_call(redis, broker):
     assert snapshot(redis)["stats"] == {"enqueued": 2}
 
 
-def test_a_lost_reply_makes_each_job_once_and_says_that_they_exist(redis, broker):
-    jobs = [new_job("a"), new_job("b")]
-    redis.drop_connection("after")
-
-    assert broker.enqueue(QUEUE, jobs) == ["exists", "exists"]
-
-    assert snapshot(redis, times=False)["lane:0:"] == ["a", "b"]
-
-
 def test_none_at_all_changes_nothing(redis, broker):
     queued_job(broker)
     before = snapshot(redis)

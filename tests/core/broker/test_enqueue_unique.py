@@ -41,17 +41,6 @@ def test_it_holds_its_digest_and_is_a_job_like_others(redis, broker):
     }
 
 
-@pytest.mark.parametrize("on_conflict", ["return", "raise", "rerun"])
-@pytest.mark.parametrize("due", ["", "+60000"])
-def test_a_second_one_changes_nothing_while_the_first_waits(redis, broker, on_conflict, due):
-    first = entered_job(broker, due=due)
-    before = snapshot(redis)
-
-    assert enqueue_unique(broker, unique_job("b", on_conflict=on_conflict, body="[1]")) == [f"duplicate {first.id}"]
-
-    assert snapshot(redis) == before
-
-
 def test_of_one_call_the_first_is_taken_in(broker):
     jobs = [unique_job(name) for name in "abc"]
 
@@ -100,16 +89,6 @@ def test_of_a_burst_from_many_threads_one_is_taken_in(redis, broker):
 # -- how long it is held
 
 
-@pytest.mark.parametrize("end", ["ack", "expire", "bury"])
-def test_it_is_free_when_the_run_is_over(redis, broker, end):
-    job = held_job(broker, "a")
-    assert settle(broker, end, job) == []
-
-    assert "unique:d1" not in snapshot(redis)
-    assert ("digests" in snapshot(redis)) == (end == "bury")  # a dead letter may be requeued
-    assert enqueue_unique(broker, unique_job("b")) == ["ok"]
-
-
 def test_a_job_that_lost_it_does_not_free_that_of_another(redis, broker):
     job = held_job(broker, "a")
     redis.set(broker.keys.of(QUEUE).unique + b"d1", "another")
@@ -152,25 +131,4 @@ def test_until_it_starts_others_wait_behind_it(redis, broker):
     assert snapshot(redis)["digests"] == {second.id: "start 3600000 d1"}
 
 
-@pytest.mark.parametrize("ending", ["retry", "crash"])
-def test_a_job_that_has_started_once_keeps_nobody_out_until_its_start(broker, ending):
-    job = held_job(broker, "a", until="start")
-    if ending == "retry":
-        settle(broker, "retry", job)
-    else:
-        broker.reclaim_child(QUEUE, "w1", [job.id])
-
-    assert enqueue_unique(broker, unique_job("b", until="start")) == ["ok"]
-
-
 # -- sent twice, lost on the way
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_reply_is_no_duplicate(redis, broker, moment):
-    job = unique_job("a")
-    redis.drop_connection(moment)
-
-    assert enqueue_unique(broker, job) == [{"before": "ok", "after": "exists"}[moment]]
-
-    assert claim_all(broker) == [job.id]

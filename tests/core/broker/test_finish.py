@@ -48,31 +48,6 @@ def old_outcomes(redis, broker, count, name="old", *, seconds=3000):
     return list(finished)
 
 
-def test_of_too_many_outcomes_those_go_that_finished_first_however_long_they_were_to_be_kept(redis, broker):
-    jobs = claimed_jobs(broker, *(new_job() for _ in range(6)))
-
-    for place, job in enumerate(jobs):
-        ack_one(broker, job, most=4, keep_ms=3_600_000 // (place + 1), outcome=str(place))
-
-    after = snapshot(redis)
-    assert list(after["results"]) == after["recent_results"] == [job.id for job in jobs[2:]]
-    assert [text.split(" ", 1)[1] for text in after["results"].values()] == [
-        f"{3_600_000 // (n + 1)} {n}" for n in range(2, 6)
-    ]
-
-
-def test_outcomes_that_trim_has_moved_go_before_recent_ones(redis, broker):
-    old = old_outcomes(redis, broker, 3)
-    jobs = claimed_jobs(broker, *(new_job() for _ in range(5)))
-
-    for job, left in zip(jobs, (old, old[1:], old[2:], [], []), strict=True):
-        ack_one(broker, job, most=4)
-        after = snapshot(redis)
-        assert sorted(after.get("result_times", ())) == sorted(after.get("result_expiry", ())) == left
-
-    assert set(after["results"]) == {job.id for job in jobs[1:]}
-
-
 def test_many_outcomes_go_one_per_cent_at_a_time(redis, broker):
     old_outcomes(redis, broker, 500)
     jobs, left = claimed_jobs(broker, *(new_job() for _ in range(7))), []
@@ -104,13 +79,3 @@ def test_an_id_is_known_whatever_the_number_of_outcomes(redis, broker, outcome):
 
     assert broker.enqueue(QUEUE, [job]) == ["exists"]
     assert broker.enqueue(QUEUE, [job, new_job()]) == ["exists", "ok"]
-
-
-def test_after_a_limit_was_lowered_by_much_it_is_reached_step_by_step(redis, broker):
-    old_outcomes(redis, broker, 9000)
-    keys, left = broker.keys.of(QUEUE), []
-    for job in claimed_jobs(broker, *(new_job() for _ in range(3))):
-        ack_one(broker, job, most=10)
-        left.append((redis.hlen(keys.results), redis.zcard(keys.result_times), redis.zcard(keys.result_expiry)))
-
-    assert left == [(n, n - more, n - more) for more, n in enumerate((8001, 7002, 6003), 1)]

@@ -79,16 +79,6 @@ def test_a_schedule_that_has_not_begun_changes_nothing(redis, broker):
     assert snapshot(redis) == {}
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_reply_makes_one_job(redis, broker, begun, moment):
-    job = new_job("a")
-    redis.drop_connection(moment)
-
-    assert fire(broker, job=job) == {"before": "fired", "after": "already"}[moment]
-
-    assert claim_all(broker) == [job.id]
-
-
 # -- overlap
 
 

@@ -8,15 +8,12 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.conf.config import read_config
 from tests.support.jobs import (
     QUEUE,
-    claim_all,
-    claimed_jobs,
     let_fall_due,
     names,
     new_job,
     queued_job,
     retrying_job,
     scheduled_job,
-    settle,
 )
 from tests.support.single_steps import promote
 from tests.support.snapshots import GONE, MS, changes, snapshot
@@ -71,19 +68,6 @@ def test_it_waits_since_it_was_due(redis, broker):
     assert after["lanes"] == {"0:": due}
 
 
-def test_it_goes_on_where_its_limit_stopped_it(redis, broker):
-    jobs = [scheduled_job(broker) for _ in range(5)]
-    let_fall_due(broker, *jobs)
-
-    answers = [promote(broker, QUEUE, limit=2) for _ in range(3)]
-
-    assert answers == [
-        (0, [job.id for job in jobs[:2]]),
-        (0, [job.id for job in jobs[2:4]]),
-        (None, [jobs[4].id]),
-    ]
-
-
 # -- by turns, when more are due than a call promotes
 
 
@@ -115,16 +99,6 @@ def test_many_due_jobs_of_one_client_keep_no_other_waiting(broker, flood, waitin
     let_fall_due_now(broker, single)
 
     assert set(names(promote(broker, QUEUE, limit=8)[1])) == {"single", *(f"f{n}" for n in range(8, 15))}
-
-
-def test_a_storm_of_retries_keeps_no_other_waiting(broker):
-    storm = claimed_jobs(broker, *(new_job(f"s{n}", client="storm") for n in range(20)))
-    settle(broker, "retry", *storm)
-    let_fall_due(broker, *storm)
-    single = scheduled_job(broker, "single", client="single")
-    let_fall_due_now(broker, single)
-
-    assert single.id in promote(broker, QUEUE, limit=8)[1]
 
 
 def test_many_due_jobs_of_many_clients_keep_no_other_waiting(redis, broker):
@@ -182,26 +156,3 @@ def mail(redis, proxy):
     broker = Broker(read_config({"REDIS": proxy.url, "QUEUES": {"mail": {"delayed_first": True}}}, debug=False))
     yield broker
     broker.close()
-
-
-def fall_due(broker, *jobs):
-    """Their time comes, in this order."""
-    due = [value for ms, job in enumerate(jobs, 1) for value in (ms, job.id)]
-    broker.redis.execute_one(("ZADD", broker.keys.of("mail").scheduled, "XX", *due))
-    promote(broker, "mail")
-
-
-def test_jobs_that_waited_go_ahead_of_their_band_and_of_no_other(mail):
-    jobs = [
-        scheduled_job(mail, f"{name}-first", queue="mail", priority=priority)
-        for name, priority in (("low", -3), ("medium", 0), ("high", 7))
-    ]
-    for name, priority in (("low", -3), ("medium", 0), ("high", 7)):
-        queued_job(mail, name, queue="mail", priority=priority)
-    fall_due(mail, *jobs)
-
-    assert names(claim_all(mail, queue="mail")) == [
-        *("high-first", "high"),
-        *("medium-first", "medium"),
-        *("low-first", "low"),
-    ]

@@ -5,7 +5,6 @@ from tests.support.jobs import (
     WORKER,
     claimed_job,
     claimed_jobs,
-    let_lapse,
     new_job,
 )
 from tests.support.snapshots import GONE, MS, changes, snapshot
@@ -73,14 +72,3 @@ def test_the_guilty_one_may_be_somebody_elses_by_now(redis, broker):
 
     assert set(changes(before, snapshot(redis))) == {"workers", "signed_on"}
     assert set(snapshot(redis)["workers"]) == {"other"}
-
-
-def test_what_was_reclaimed_before_is_not_touched(redis, broker):
-    job = claimed_job(broker)
-    let_lapse(broker, WORKER)
-    broker.reclaim(QUEUE)
-    before = snapshot(redis)
-
-    assert broker.reclaim_child(QUEUE, WORKER, [job.id]) == []
-
-    assert snapshot(redis) == before

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.exceptions import LeaseNotExpired
-from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, claimed_jobs, let_lapse, new_job, settle
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, claimed_jobs, let_lapse, new_job
 from tests.support.snapshots import place_of, snapshot
 
 
@@ -66,22 +66,3 @@ def test_while_its_lease_lasts_nothing_is_taken(redis, broker, inspector):
         inspector.reclaim_worker(WORKER)
 
     assert snapshot(redis) == before
-
-
-def test_of_others_nothing_is_taken(redis, broker, inspector):
-    claimed_job(broker)
-    let_lapse(broker, WORKER)
-    before = snapshot(redis)
-
-    assert inspector.reclaim_worker("nobody") == []
-
-    assert snapshot(redis) == before
-
-
-def test_what_it_says_late_is_not_believed(redis, broker, inspector):
-    job = claimed_job(broker)
-    let_lapse(broker, WORKER)
-    inspector.reclaim_worker(WORKER)
-
-    assert settle(broker, "ack", job) == [job.id]
-    assert claim(broker) == [job.id]

@@ -45,16 +45,6 @@ def test_it_says_whom_it_does_not_know_and_does_not_bring_them_back(redis, broke
     assert set(snapshot(redis)["low:workers"]) == {WORKER}
 
 
-def test_a_worker_that_was_given_up_stays_so(redis, broker):
-    claimed_job(broker)
-    let_lapse(broker, WORKER)
-    broker.reclaim(QUEUE)
-
-    assert renew(broker, [QUEUE], [WORKER])[1] == {WORKER}
-
-    assert "workers" not in snapshot(redis)
-
-
 def test_it_tells_when_the_first_lease_of_anybody_ends(redis, broker):
     began = server_ms(redis)
     for queue, worker in ((QUEUE, WORKER), ("low", "silent")):
@@ -85,14 +75,6 @@ def test_after_a_silence_of_half_a_lease_all_leases_end_later_and_nothing_is_rec
     assert after["workers"]["dead"] - before == sweep["contact"] - contact > LEASE_SECONDS * 500
 
 
-def test_a_shorter_silence_holds_nothing(redis, broker):
-    broker.sign_on([QUEUE], WORKER)
-
-    renew(broker, [QUEUE], [WORKER])
-
-    assert "hold" not in snapshot(redis)["clock"]
-
-
 def test_it_tells_which_of_their_jobs_are_to_stop(redis, broker):
     others = claimed_job(broker, "others", worker="other")
     jobs = claimed_jobs(broker, *(new_job(name) for name in "abc"))
@@ -116,16 +98,6 @@ def test_of_more_jobs_than_one_command_takes_it_tells_too(redis, broker):
     ((_, _, asked, *_),) = renewed(broker, [QUEUE], [WORKER], tends="")
 
     assert {job_id.decode() for job_id in asked[1::3]} == set(ids[::3])
-
-
-def test_a_clock_that_was_hours_ahead_is_believed_when_it_is_put_right(redis, broker):
-    broker.sign_on([QUEUE], WORKER)
-    began = server_ms(redis)
-    redis.hset(broker.keys.of(QUEUE).clock, "high", began + 7_200_000)
-
-    renew(broker, [QUEUE], [WORKER])
-
-    assert began <= snapshot(redis)["workers"][WORKER] - LEASE_SECONDS * 1000 <= server_ms(redis)
 
 
 def test_one_call_renews_in_many_queues(broker):

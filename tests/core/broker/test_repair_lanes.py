@@ -2,8 +2,7 @@
 
 import pytest
 
-from django_rtq.core.broker.scripts import SCRIPTS
-from tests.support.jobs import QUEUE, claim_all, claimed_job, names, queued_job
+from tests.support.jobs import QUEUE, claim_all, names, queued_job
 from tests.support.single_steps import repair_lanes
 from tests.support.snapshots import MS, changes, snapshot
 
@@ -23,28 +22,6 @@ def test_a_lane_that_is_in_no_ring_gets_a_turn(redis, broker):
         "turn": "2",
     }
     assert names(claim_all(broker)) == ["a"]
-
-
-@pytest.mark.parametrize("lost", ["bands", "work_signal"])
-def test_a_hint_that_got_lost_comes_back(redis, broker, lost):
-    queued_job(broker)
-    before = snapshot(redis, times=False)
-    redis.delete(getattr(broker.keys.of(QUEUE), lost))
-
-    repair_lanes(broker, QUEUE)
-
-    assert snapshot(redis, times=False) == before
-
-
-def test_what_is_right_stays_as_it_is(redis, broker):
-    for client in "xyz":
-        queued_job(broker, client=client)
-    claimed_job(broker, client="v", priority=5)
-    before = snapshot(redis, times=False)
-
-    assert repair_lanes(broker, QUEUE) == 0
-
-    assert snapshot(redis, times=False) == before
 
 
 @pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])
@@ -99,56 +76,6 @@ def test_many_lanes_are_looked_at_in_several_calls(redis, broker):
     assert len(starts) <= 4
     assert set(snapshot(redis)["ring:0"]) == {str(number) for number in range(250) if number % 5}
     assert len(snapshot(redis)["lanes"]) == 200
-
-
-def test_a_moment_of_it_costs_nothing_in_an_empty_queue(redis, broker):
-    before = snapshot(redis)
-
-    assert repair_lanes(broker, QUEUE) == 0
-
-    assert snapshot(redis) == before
-
-
-@pytest.mark.parametrize("limit", [1, 2, 100])
-def test_a_processing_list_whose_worker_is_gone_is_reclaimed(redis, broker, limit):
-    for name in ("idle", "other"):
-        broker.sign_on([QUEUE], name)
-    job = claimed_job(broker, worker="lost")
-    redis.zrem(broker.keys.of(QUEUE).workers, "lost")
-
-    audit_all(broker, limit)
-
-    assert broker.reclaim(QUEUE)[1] == [(job.id, "queued")]
-    assert snapshot(redis)["crashes"] == {job.id: "1"}
-    assert set(snapshot(redis)["workers"]) == set(snapshot(redis)["signed_on"]) == {"idle", "other"}
-
-
-@pytest.mark.parametrize("limit", [1, 2, 100])
-def test_a_worker_that_is_gone_and_holds_nothing_is_forgotten(redis, broker, limit):
-    for number in range(5):
-        broker.sign_on([QUEUE], f"gone-{number}")
-        redis.zrem(broker.keys.of(QUEUE).workers, f"gone-{number}")
-        broker.sign_on([QUEUE], f"here-{number}")
-
-    audit_all(broker, limit)
-
-    assert set(snapshot(redis)["signed_on"]) == {f"here-{number}" for number in range(5)}
-
-
-def test_who_lives_and_holds_jobs_is_left_alone(redis, broker):
-    claimed_job(broker)
-    before = snapshot(redis)
-
-    repair_lanes(broker, QUEUE)
-
-    assert snapshot(redis) == before
-
-
-def audit_all(broker, limit):
-    """Again and again, as heartbeats do."""
-    start = 0
-    for _ in range(20):
-        start = broker.redis.execute_one(SCRIPTS["repair_lanes"].call(broker.keys.of(QUEUE), (start, limit, 0)))[0]
 
 
 def test_a_client_with_a_colon_in_its_name_is_found(redis, broker):

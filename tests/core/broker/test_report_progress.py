@@ -19,23 +19,6 @@ def test_it_is_noted_with_the_servers_time(redis, broker, inspector):
     assert str(progress) == "3/10 pages"
 
 
-def test_who_does_not_hold_the_job_notes_nothing(redis, broker):
-    job = claimed_job(broker, "a")
-    before = snapshot(redis)
-
-    broker.report_progress("w2", [(QUEUE, job.id, LINE), (QUEUE, "nobody", LINE)])
-
-    assert snapshot(redis) == before
-
-
-def test_it_goes_with_the_job(redis, broker):
-    job = claimed_job(broker, "a")
-    broker.report_progress(WORKER, [(QUEUE, job.id, LINE)])
-    settle(broker, "ack", job)
-
-    assert "progress" not in snapshot(redis)
-
-
 def test_it_stays_for_the_next_attempt(redis, broker, inspector):
     job = claimed_job(broker, "a")
     broker.report_progress(WORKER, [(QUEUE, job.id, LINE)])

@@ -7,14 +7,8 @@ from tests.support.jobs import (
     ERROR,
     QUEUE,
     claim_all,
-    claimed_job,
     dead_job,
-    dead_unique_job,
-    finished_job,
-    new_job,
     queued_job,
-    retrying_job,
-    unique_job,
 )
 from tests.support.snapshots import GONE, MS, changes, live_jobs, snapshot
 
@@ -58,16 +52,6 @@ def test_a_record_without_a_header_stays_as_it_is(redis, broker, inspector, reco
     assert claim_all(broker) == [job.id]
 
 
-@pytest.mark.parametrize("seed", [queued_job, claimed_job, retrying_job, finished_job])
-def test_a_job_that_is_not_dead_is_left_alone(redis, broker, inspector, seed):
-    job = seed(broker)
-    before = snapshot(redis)
-
-    assert inspector.requeue(QUEUE, [job.id, new_job().id]) == []
-
-    assert snapshot(redis) == before
-
-
 def test_it_is_said_when_there_is_something_to_say(broker, inspector):
     heard = []
     job_requeued.connect(lambda **said: heard.append((said["job_ids"], said["queue"])), weak=False, dispatch_uid="test")
@@ -82,13 +66,3 @@ def test_it_is_said_when_there_is_something_to_say(broker, inspector):
 
 
 # -- unique jobs
-
-
-def test_it_stays_dead_while_another_like_it_lives(redis, broker, inspector):
-    job = dead_unique_job(broker)
-    broker.enqueue_unique(QUEUE, [unique_job("b")])
-    before = snapshot(redis)
-
-    assert inspector.requeue(QUEUE, [job.id]) == []
-
-    assert snapshot(redis) == before

@@ -24,9 +24,3 @@ def test_the_second_time_a_worker_looks_in_vain(redis, broker, inspector):
     assert not inspector.resume(QUEUE)
 
     assert snapshot(redis) == before
-
-
-def test_a_queue_that_runs_is_not_touched(redis, inspector):
-    assert not inspector.resume(QUEUE)
-
-    assert snapshot(redis) == {"work_signal": {"work": 0}}

@@ -12,11 +12,10 @@ from tests.support.jobs import (
     claimed_jobs,
     lose_record,
     new_job,
-    queued_job,
     settle,
     settlement,
 )
-from tests.support.snapshots import live_jobs, snapshot
+from tests.support.snapshots import snapshot
 
 pytestmark = pytest.mark.parametrize("verb", ["ack", "expire", "retry", "bury", "release"])
 # Where records and what lies beside them are; a job that has none must leave nothing there.
@@ -33,17 +32,6 @@ def test_a_worker_that_lost_the_job_changes_nothing(redis, broker, verb):
     assert snapshot(redis) == before
 
 
-def test_a_worker_that_was_never_given_the_job_changes_nothing(redis, broker, verb):
-    job = claimed_job(broker, worker="other")
-    waiting = queued_job(broker)
-    broker.sign_on([QUEUE], WORKER)
-    before = snapshot(redis)
-
-    assert settle(broker, verb, job, waiting, new_job()) != []
-
-    assert snapshot(redis) == before
-
-
 def test_a_late_result_of_a_job_that_nobody_took_back_is_accepted(redis, broker, verb):
     job = claimed_job(broker)
     redis.zadd(broker.keys.of(QUEUE).workers, {WORKER: 1})
@@ -51,25 +39,6 @@ def test_a_late_result_of_a_job_that_nobody_took_back_is_accepted(redis, broker,
     assert settle(broker, verb, job) == []
 
     assert "running:w1" not in snapshot(redis)
-
-
-def test_the_second_time_it_is_stale(redis, broker, verb):
-    job = claimed_job(broker)
-    settle(broker, verb, job)
-    before = snapshot(redis)
-
-    assert settle(broker, verb, job) == [job.id]
-
-    assert snapshot(redis) == before
-
-
-def test_the_stale_ones_are_told_from_the_others(redis, broker, verb):
-    mine = claimed_jobs(broker, new_job(), new_job())
-    strange = claimed_job(broker, worker="other")
-
-    assert settle(broker, verb, mine[0], strange, mine[1]) == [strange.id]
-
-    assert {key for key in snapshot(redis) if key.startswith("running:")} == {"running:other"}
 
 
 def test_a_job_whose_record_is_gone_leaves_nothing(redis, broker, verb):
@@ -123,15 +92,3 @@ def test_it_names_the_jobs_that_it_is_about(verb):
     assert settlement(verb, job).job_ids() == {job.id.encode()}
     assert settlement(verb, job)
     assert not Settlement()
-
-
-def test_it_does_not_touch_the_jobs_of_others(redis, broker, verb):
-    others = [queued_job(broker, client="x"), claimed_job(broker, worker="other", client="y", priority=5)]
-    mine = claimed_job(broker, priority=9)
-
-    settle(broker, verb, mine)
-
-    jobs = live_jobs(redis)
-    assert [jobs[job.id].partition("\n")[2] for job in others] == ["{}", "{}"]
-    assert snapshot(redis)["lane:0:x"] == [others[0].id]
-    assert set(snapshot(redis)["running:other"]) == {others[1].id}

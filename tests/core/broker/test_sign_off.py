@@ -15,15 +15,6 @@ def test_nothing_is_left_of_it(redis, broker):
     }
 
 
-def test_the_others_stay(redis, broker):
-    for worker in (WORKER, "w2"):
-        broker.sign_on([QUEUE], worker)
-
-    broker.sign_off([QUEUE], WORKER)
-
-    assert set(snapshot(redis)["workers"]) == {"w2"}
-
-
 def test_a_token_that_it_may_have_taken_is_given_back(redis, broker):
     queued_job(broker)
     broker.sign_on([QUEUE], WORKER)
@@ -44,13 +35,5 @@ def test_it_may_not_leave_with_a_job_in_its_hands(redis, broker):
     before = snapshot(redis)
 
     assert not broker.sign_off([QUEUE], WORKER)
-
-    assert snapshot(redis) == before
-
-
-def test_who_is_unknown_may_leave(redis, broker):
-    before = snapshot(redis)
-
-    assert broker.sign_off([QUEUE], WORKER)
 
     assert snapshot(redis) == before

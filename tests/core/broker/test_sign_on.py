@@ -19,13 +19,6 @@ def test_a_worker_is_written_down_with_its_deadline(redis, broker):
     assert began <= snapshot(redis)["workers"][WORKER] - LEASE_SECONDS * 1000 <= server_ms(redis)
 
 
-def test_it_signs_on_in_each_of_its_queues(redis, broker):
-    broker.sign_on([QUEUE, "low"], WORKER)
-
-    after = snapshot(redis)
-    assert set(after["workers"]) == set(after["low:workers"]) == {WORKER}
-
-
 def test_who_comes_back_after_an_outage_lets_the_others_come_back_too(redis, broker):
     redis.hset(broker.keys.of(QUEUE).clock, "contact", 1)
 
@@ -33,9 +26,3 @@ def test_who_comes_back_after_an_outage_lets_the_others_come_back_too(redis, bro
 
     sweep = snapshot(redis)["clock"]
     assert int(sweep["hold"]) == int(sweep["contact"]) + LEASE_SECONDS * 500
-
-
-def test_who_comes_first_of_all_has_nobody_to_wait_for(redis, broker):
-    broker.sign_on([QUEUE], WORKER)
-
-    assert "hold" not in snapshot(redis)["clock"]

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.core.broker.settlement import Settlement
-from tests.support.jobs import QUEUE, WORKER, claim, names, queued_job
+from tests.support.jobs import QUEUE, WORKER, claim, queued_job
 from tests.support.snapshots import snapshot
 
 
@@ -42,20 +42,6 @@ def test_jobs_that_crashed_run_in_groups_that_halve_with_each_crash(redis, broke
 
     assert [i.decode() for i in claimed.ids] == ids[:together]
     assert claimed.status == "suspect"
-
-
-def test_a_group_is_filled_by_clients_with_many_and_with_few_jobs(redis, broker):
-    for name in ("x1", "y1", "y2", "y3", "y4"):
-        job = queued_job(broker, name, client=name[0])
-        redis.hset(broker.keys.of(QUEUE).crashes, job.id, 1)
-
-    assert names(claim(broker, 8, idle=8)) == ["x1", "y1", "y2", "y3"]
-
-
-def test_a_worker_without_an_idle_slot_gets_no_group(redis, broker):
-    crashed_jobs(redis, broker, [1] * 3)
-
-    assert claim(broker, 8, idle=0) == []
 
 
 @pytest.mark.long

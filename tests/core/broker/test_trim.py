@@ -1,6 +1,5 @@
 """Outcomes and dead letters are not kept for ever."""
 
-from dataclasses import replace
 from unittest.mock import ANY
 
 import pytest
@@ -18,7 +17,6 @@ from tests.support.jobs import (
     settle,
 )
 from tests.support.mutant import Mutant, mutated
-from tests.support.server_clock import server_ms
 from tests.support.single_steps import renew, trim
 from tests.support.snapshots import GONE, changes, snapshot
 
@@ -68,36 +66,6 @@ def test_an_outcome_that_is_kept_for_seconds_goes_after_two_minutes(redis, broke
     assert broker.enqueue(QUEUE, [job]) == ["exists"]
 
 
-def test_an_outcome_that_is_kept_for_longer_stays_for_its_time(redis, broker, inspector):
-    job = finished_job(broker)
-    finished_ms = finished_ago(redis, broker, job, 120_001)
-    before = snapshot(redis)
-
-    assert [trim(broker, QUEUE) for _ in range(2)] == [0, 0]
-
-    until = finished_ms + KEEP_MS
-    assert changes(before, snapshot(redis)) == {
-        "recent_results": GONE,
-        "result_times": {job.id: finished_ms},
-        "result_expiry": {job.id: until},
-        "clock": ANY,
-    }
-    assert inspector.find(job.id).forgotten_at.timestamp() == until / 1000
-    redis.zincrby(broker.keys.of(QUEUE).result_expiry, -KEEP_MS, job.id)
-    assert trim(broker, QUEUE) == 1
-    assert not {"results", "recent_results", "result_times", "result_expiry"} & set(snapshot(redis))
-
-
-def test_an_outcome_by_a_clock_that_was_ahead_keeps_no_others(redis, broker):
-    ahead, old = finished_job(broker), finished_job(broker)
-    finished_ago(redis, broker, ahead, -7_200_000)
-    finished_ago(redis, broker, old, KEEP_MS)
-
-    assert trim(broker, QUEUE) == 1
-
-    assert set(snapshot(redis)["results"]) == set(snapshot(redis)["result_times"]) == {ahead.id}
-
-
 @pytest.mark.parametrize(
     "text", ['"done"', "x", " {}", '-1 1 "done"', '3600000 "done"', 'x1795205063204 3600000 "done"']
 )
@@ -138,16 +106,6 @@ def test_ids_of_finished_jobs_are_known_for_one_period_after_that_of_their_end(r
     assert broker.enqueue(QUEUE, [jobs[0]]) == ["ok"]
 
 
-def test_a_period_that_began_in_the_future_begins_anew_and_no_id_is_lost(redis, broker):
-    job, began = finished_job(broker), server_ms(redis)
-    start_period(redis, broker, -7200)
-
-    trim(broker, QUEUE)
-
-    assert snapshot(redis)["finished"] == {job.id}
-    assert began <= int(snapshot(redis)["clock"]["rotated"]) <= server_ms(redis)
-
-
 def test_very_many_ids_end_a_period_early(redis, broker):
     jobs = [finished_job(broker) for _ in range(3)]
     start_period(redis, broker, 1)
@@ -169,18 +127,6 @@ def test_old_dead_letters_go_with_all_that_lay_beside_them(redis, broker):
     assert trim(broker, QUEUE) == 1
 
     assert changes(before, snapshot(redis)) == {"dead": GONE, "jobs": GONE, "failures": GONE, "errors": GONE}
-
-
-@pytest.mark.parametrize("most", [1, 3])
-def test_the_oldest_dead_letters_go_when_there_are_too_many(redis, broker, most):
-    jobs = [dead_job(broker) for _ in range(4)]
-    for place, job in enumerate(jobs):
-        died_ago(redis, broker, job, 1000 * (10 - place))
-    broker.maintenance._config = replace(broker.config, max_dead_letters=most)
-
-    assert trim(broker, QUEUE) == 4 - most
-
-    assert set(snapshot(redis)["dead"]) == set(snapshot(redis)["jobs"]) == {job.id for job in jobs[4 - most :]}
 
 
 def test_one_call_deletes_a_hundred_dead_letters_and_a_thousand_outcomes_at_the_most(redis, broker):

@@ -1,9 +1,6 @@
 """What becomes of a job when one like it lives: it runs after that one, or that one takes what it brings (G9)."""
 
-import pytest
-
 from tests.support.jobs import (
-    NOTE,
     QUEUE,
     claim_all,
     enqueue_unique,
@@ -14,7 +11,7 @@ from tests.support.jobs import (
     unique_job,
 )
 from tests.support.single_steps import promote
-from tests.support.snapshots import GONE, changes, live_jobs, place_of, snapshot
+from tests.support.snapshots import live_jobs, place_of, snapshot
 
 
 def arguments_of(redis, job):
@@ -40,36 +37,6 @@ def test_changes_while_it_runs_make_one_more_run_with_the_last_arguments(redis, 
     assert snapshot(redis)["unique:d1"] == successor.id
 
 
-def test_the_end_of_the_first_wakes_the_scheduler_for_its_heir(redis, broker):
-    first = held_job(broker, "a", successor="b")
-    redis.delete(broker.keys.of(QUEUE).due_signal)
-    before = snapshot(redis, times=False)
-
-    settle(broker, "ack", first)
-
-    changed = changes(before, snapshot(redis, times=False))
-    assert changed == {
-        "jobs": {"b": "0 3 <ms> 0 \n{}"},
-        "running:w1": GONE,
-        "unique:d1": "b",
-        "digests": {"b": NOTE},
-        "due_signal": {"due": 0},
-        "finished": {"a"},
-        "recent_results": ["a"],
-        "results": {"a": '<ms> 3600000 "done"'},
-        "stats": {"enqueued": 2, "succeeded": 1},
-    }
-    assert promote(broker, QUEUE)[1] != []
-
-
-def test_a_retry_does_not_start_the_heir(broker):
-    first = held_job(broker, "a", successor="b")
-
-    settle(broker, "retry", first, wait_ms=0)
-
-    assert promote(broker, QUEUE)[1] == [first.id]
-
-
 def test_an_heir_without_a_record_inherits_nothing(redis, broker):
     """As a torn log leaves one that was thrown away."""
     first = held_job(broker, "a", successor="b")
@@ -80,19 +47,6 @@ def test_an_heir_without_a_record_inherits_nothing(redis, broker):
 
     assert "unique:d1" not in snapshot(redis)
     assert enqueue_unique(broker, unique_job("c")) == ["ok"]
-
-
-def test_an_heir_that_was_cancelled_leaves_its_place(broker, inspector):
-    first = held_job(broker, "a")
-    one, other = unique_job("b", on_conflict="rerun"), unique_job("c", on_conflict="rerun")
-    enqueue_unique(broker, one)
-
-    inspector.cancel(one.id)
-
-    assert enqueue_unique(broker, other) == [f"after {first.id}"]
-    settle(broker, "ack", first)
-    promote(broker, QUEUE)
-    assert claim_all(broker) == [other.id]
 
 
 # -- replace
@@ -111,24 +65,4 @@ def test_the_one_that_waits_takes_arguments_and_time_of_the_other(redis, broker)
     assert snapshot(redis)["stats"] == {"enqueued": 1}
 
 
-def test_one_that_runs_is_not_touched(redis, broker):
-    first = held_job(broker, "a")
-    before = snapshot(redis)
-
-    assert enqueue_unique(broker, unique_job("b", on_conflict="replace", body="[2]")) == [f"duplicate {first.id}"]
-
-    assert snapshot(redis) == before
-
-
 # -- sent twice, lost on the way
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_reply_makes_one_heir(redis, broker, moment):
-    first = held_job(broker, "a")
-    redis.drop_connection(moment)
-
-    assert enqueue_unique(broker, unique_job("b", on_conflict="rerun")) == [f"after {first.id}"]
-
-    assert len(snapshot(redis)["scheduled"]) == 1
-    assert snapshot(redis)["stats"] == {"enqueued": 2}

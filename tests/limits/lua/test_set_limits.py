@@ -7,7 +7,7 @@ import pytest
 from django_rtq.core.conf.config import read_config
 from django_rtq.exceptions import ConfigurationError
 from tests.markdown import blocks, read
-from tests.support.jobs import QUEUE, claim, queued_job, settle
+from tests.support.jobs import QUEUE, claim, queued_job
 
 
 def ids(jobs):
@@ -16,17 +16,6 @@ def ids(jobs):
 
 def claimed_ids(broker, wanted=10):
     return sorted(claim(broker, wanted))
-
-
-def test_a_client_runs_no_more_than_it_may(broker, limits):
-    limits.set_default(QUEUE, max_running=2)
-    x = [queued_job(broker, client="x") for _ in range(3)]
-    y = queued_job(broker, client="y")
-
-    assert claimed_ids(broker) == ids([*x[:2], y])
-    assert claimed_ids(broker) == []
-    settle(broker, "ack", x[0], worker="w2")
-    assert claimed_ids(broker) == [x[2].id]
 
 
 def test_its_own_limit_comes_before_the_default(broker, limits):
@@ -45,17 +34,6 @@ def test_its_own_limit_comes_before_the_default(broker, limits):
     assert limits.read(QUEUE).running == 9
     assert limits.read(QUEUE).clients["big"].is_blocked
     assert not limits.read(QUEUE).clients["free"].is_blocked
-
-
-def test_a_queue_runs_no_more_than_it_may(broker, limits):
-    limits.set_queue(QUEUE, max_running=2)
-    jobs = [queued_job(broker) for _ in range(3)]
-    other = queued_job(broker, queue="low")
-
-    fetched = broker.claim("w1", [QUEUE, "low"], 5) if broker.sign_on(["low", QUEUE], "w1") is None else None
-
-    assert {part.queue: len(part.ids) for part in fetched.claimed} == {QUEUE: 2, "low": 1}
-    assert (len(jobs), other.id.encode()) == (3, fetched.claimed[1].ids[0])
 
 
 def test_a_paused_client_waits_and_others_go_on(broker, limits):

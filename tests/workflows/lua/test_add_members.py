@@ -7,11 +7,10 @@ import pytest
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.steps.store import Holder
-from django_rtq.workflows.store import member_id
 from tests.protocol.test_torn_log import copy_of, restore, writes_of
 from tests.support.jobs import QUEUE, WORKER
 from tests.support.snapshots import changes, live_jobs, snapshot
-from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, fields_of, states_of
+from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, states_of
 
 CALL = "0 3    \n{}\n"
 CHAIN = ({"next": "1"}, {"after": "0"})
@@ -338,16 +337,3 @@ def edges_of(redis):
     taken = snapshot(redis)
     fields = {name: text.split() for name, text in taken[f"workflow:{FLOW}"].items() if name[:5] in ("after", "next:")}
     return fields | {name: waits for name, waits in taken.items() if name.startswith("step_waits:")}
-
-
-def test_sent_twice_is_once(redis, broker):
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
-    add(broker, member, step())
-    before = snapshot(redis)
-
-    assert add(broker, member, step()) == ("added", "")
-    assert advance(broker) == ("", [])
-
-    assert changes(before, snapshot(redis)) == {}
-    assert member_id(FLOW, int(fields_of(broker)["at:2:0"]), 2, keeps=False) in live_jobs(redis)

@@ -80,17 +80,6 @@ def test_a_dead_member_blocks_until_it_is_requeued(redis, broker, inspector):
     assert states_of(broker) == ["succeeded", "started"]
 
 
-def test_a_dead_member_that_is_discarded_fails_it(redis, broker, inspector):
-    begun_flow(broker, *CHAIN)
-    first, second = claim_members(broker)
-    end(broker, "ack", first)
-    end(broker, "bury", second)
-
-    inspector.discard(QUEUE, [second.id])
-
-    assert (fields_of(broker)["state"], states_of(broker)) == ("failed", ["failed", "skipped"])
-
-
 @pytest.mark.parametrize(("on_dead", "state"), [("cancel", "cancelled"), ("go_on", "failed")])
 def test_a_dead_member_need_not_block(redis, broker, on_dead, state):
     begun_flow(broker, {"next": "1"}, {"after": "0"}, on_dead=on_dead)

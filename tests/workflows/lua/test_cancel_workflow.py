@@ -6,7 +6,6 @@ import pytest
 
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import started_parts
-from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import QUEUE
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, live_jobs, snapshot
@@ -104,19 +103,6 @@ def test_waiting_members_are_cancelled_and_running_ones_asked(redis, broker):
     assert snapshot(redis) == before
 
 
-def test_a_member_in_another_queue_is_cancelled_where_it_is(broker):
-    begun_flow(broker, {})
-    members = claim_members(broker)
-    end(broker, "bury", *members)
-    requeue_elsewhere(broker, members, "other")
-    workflow_store(broker).cancel(FLOW)
-
-    workflow_store(broker).cancel_members(FLOW)
-
-    assert claim_members(broker, queue="other") == []
-    assert fields_of(broker)["ends:0"] == "0 0 1"
-
-
 @pytest.mark.parametrize(("parts", "most_jobs"), [(6, 4), (22, 2000)])
 def test_heartbeats_go_on_where_the_caller_has_died(redis, broker, monkeypatch, parts, most_jobs):
     """Some jobs of some parts at once; it may take several."""
@@ -132,17 +118,6 @@ def test_heartbeats_go_on_where_the_caller_has_died(redis, broker, monkeypatch, 
     assert live_jobs(redis) == {}
     assert "unstarted" not in snapshot(redis)
     assert fields_of(broker)["state"] == "cancelled"
-
-
-def test_the_first_death_cancels_the_others(redis, broker):
-    begun_flow(broker, {"size": 3, "next": "1"}, {"after": "0"}, on_dead="cancel")
-    first, second = claim_members(broker, 2)
-
-    end(broker, "bury", first)
-
-    assert fields_of(broker)["state"] == "cancelled"
-    assert live_jobs(redis).keys() == {first.id, second.id}
-    assert snapshot(redis)["cancel_requests"].keys() == {second.id}
 
 
 TOLD = ({"size": 3, "next": "1"}, {"after": "0"}, {})  # the last step is for the first death

@@ -98,17 +98,6 @@ def test_of_jobs_that_it_does_not_hold_nothing_is_known(redis, broker):
     assert ends_of(broker) == "1 0 0"
 
 
-def test_sent_twice_all_are_stale(redis, broker):
-    begun_flow(broker, *CHAIN)
-    members = claim_members(broker)
-    settle(broker, "ack", *members)
-    before = snapshot(redis, times=False)
-
-    assert settle(broker, "ack", *members) == [member.id for member in members]
-
-    assert changes(before, snapshot(redis, times=False)) == {}
-
-
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_lost_connection_loses_no_end(redis, broker, moment):
     begun_flow(broker, *CHAIN)
@@ -124,23 +113,6 @@ def test_a_lost_connection_loses_no_end(redis, broker, moment):
     workflow_store(broker).sweep([QUEUE])
 
     assert (states_of(broker), ends_of(broker)) == (["succeeded", "started"], "2 0 0")
-
-
-def test_parts_whose_names_were_lost_are_enqueued_by_a_heartbeat(redis, broker, monkeypatch):
-    begun_flow(broker, *CHAIN)
-    with monkeypatch.context() as silent:
-        silent.setattr(type(workflow_store(broker)), "follow", lambda *args: None)
-        settle(broker, "ack", *claim_members(broker))
-    assert live_jobs(redis) == {}
-    let_stall(redis, broker)
-
-    workflow_store(broker).sweep([QUEUE])
-
-    assert len(live_jobs(redis)) == 1
-
-
-def let_stall(redis, broker):
-    redis.zadd(broker.keys.of(QUEUE).unstarted, {FLOW: 1})
 
 
 def test_jobs_of_a_workflow_that_is_gone_are_settled_all_the_same(redis, broker):

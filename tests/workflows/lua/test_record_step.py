@@ -42,16 +42,6 @@ def test_what_went_wrong_before_counts_no_longer(redis, broker):
     assert snapshot(redis).keys().isdisjoint({"failures", "crashes"})
 
 
-def test_sent_twice_it_is_one_step(redis, broker):
-    job = claimed_job(broker, "a")
-    step_store(broker).write(holder(broker, job), "step charge", DONE)
-    before = snapshot(redis)
-
-    assert step_store(broker).write(holder(broker, job), "step charge", DONE)
-
-    assert snapshot(redis) == before
-
-
 def test_who_does_not_hold_the_job_writes_and_reads_nothing(redis, broker):
     job = claimed_job(broker, "a")
     step_store(broker).write(holder(broker, job), "step charge", DONE)
