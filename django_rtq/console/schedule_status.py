@@ -47,15 +47,7 @@ class KnownSchedules:
     valid: Sequence[ScheduleStatus]  # by name, disabled ones included
     broken: Mapping[str, str]  # invalid rows: name -> problem
     rows: Mapping[str, Mapping[str, Any]]  # name -> row of the database
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowStatuses:
-    """The status of schedules of the database."""
-
-    valid: Sequence[ScheduleStatus]
-    broken: Mapping[str, str]  # name -> problem
-    in_redis: frozenset[str]  # names of those that Redis has as the database has them
+    in_redis: frozenset[str] = frozenset()  # of rows that were asked for, those that Redis has as the database has them
 
 
 def read_schedules(place: str, *, keep: Keep | None = None, with_jobs: bool = True) -> KnownSchedules:
@@ -79,15 +71,21 @@ def read_schedules(place: str, *, keep: Keep | None = None, with_jobs: bool = Tr
 
 def read_all_schedules(keep: Keep) -> KnownSchedules:
     """read_schedules() of every Redis of the project."""
-    schedules_by_place = get_inspector().in_places(places(), lambda place: read_schedules(place, keep=keep)).values()
-    return KnownSchedules(
-        valid=[status for schedules in schedules_by_place for status in schedules.valid],
-        broken={name: why for schedules in schedules_by_place for name, why in schedules.broken.items()},
-        rows={name: row for schedules in schedules_by_place for name, row in schedules.rows.items()},
-    )
+    found = get_inspector().in_places(places(), lambda place: read_schedules(place, keep=keep))
+    return joined_schedules(found.values())
 
 
-def row_statuses(rows: Mapping[str, Mapping[str, Any]]) -> RowStatuses:
+def joined_schedules(every: Iterable[KnownSchedules]) -> KnownSchedules:
+    """Those of several Redis."""
+    valid, broken, rows = list[ScheduleStatus](), dict[str, str](), dict[str, Mapping[str, Any]]()
+    for known in every:
+        valid += known.valid
+        broken |= known.broken
+        rows |= known.rows
+    return KnownSchedules(valid=sorted(valid, key=lambda status: status.entry.name), broken=broken, rows=rows)
+
+
+def row_statuses(rows: Mapping[str, Mapping[str, Any]]) -> KnownSchedules:
     """The status of each row of the database, by name. Raises BrokerError and ConfigurationError."""
     schedules = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
     entries = [entry for entry in schedules.entries if entry.source == "admin"]
@@ -95,9 +93,10 @@ def row_statuses(rows: Mapping[str, Mapping[str, Any]]) -> RowStatuses:
     used = {"", *(entry.place for entry in entries)}
     for copy in get_inspector().in_places(used, lambda place: get_broker(place).schedules.read()).values():
         stored |= copy.rows
-    return RowStatuses(
+    return KnownSchedules(
         valid=schedule_statuses(entries),
         broken=schedules.broken,
+        rows=rows,
         in_redis=frozenset(name for name, row in rows.items() if stored.get(name) == row),
     )
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.management.base import CommandError
 from django.db import DatabaseError, router
+from django.utils.translation import override
 
-from django_rtq.console.commands.command import Action, ActionCommand
-from django_rtq.console.output import Column, ago, as_json, count
-from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
+from django_rtq.console.commands.command import Action, SheetCommand
+from django_rtq.console.output import as_json, count
+from django_rtq.console.schedule_status import KnownSchedules, joined_schedules, read_schedules
+from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of, shard_of, shard_places
 from django_rtq.core.commands.command import Argument, Options, one_line
@@ -23,24 +23,10 @@ from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import BrokerError
 from django_rtq.models import Schedule, sync_schedules
 
-COLUMNS = [
-    Column("NAME", lambda status: status.entry.name),
-    Column("TASK", lambda status: status.entry.task.name),
-    Column("QUEUE", lambda status: status.entry.task.queue),
-    Column("FROM", lambda status: status.entry.source),
-    Column("ON", lambda status: "yes" if status.entry.enabled else "no"),
-    Column("WHEN", lambda status: status.entry.schedule.explain()),
-    Column("MISSED", lambda status: status.entry.schedule.missed),
-    Column("OVERLAP", lambda status: status.entry.schedule.overlap),
-    Column("LAST", lambda status: ago(status.last_slot)),
-    Column("NEXT", lambda status: ago(status.next_slot)),
-    Column("LAST JOB", lambda status: status.last_job or "-"),
-    Column("STATE", lambda status: status.last_state or "-"),
-]
 NAME = Argument("name", metavar="NAME", help="The schedule's name: see list.")
 
 
-class Command(ActionCommand):
+class Command(SheetCommand):
     in_each_shard = takes_shard = False
     help = "List the schedules of periodic jobs, run one now, or enable or disable one."
     exit_codes = (
@@ -60,25 +46,22 @@ class Command(ActionCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        schedules = _read(options, with_jobs=True)
-        if options["json"]:
-            broken = [{"name": name, "source": "admin", "problem": why} for name, why in schedules.broken.items()]
-            self.stdout.write(as_json([*map(_as_dict, schedules.valid), *broken]))
-        elif schedules.valid or schedules.broken:
-            self.stdout.write(self.table_text(COLUMNS, schedules.valid))
-            for name, why in schedules.broken.items():
-                self.stdout.write(self.style.WARNING(f"{one_line(name)} cannot run: {one_line(why)}"))
-        elif not schedules.silent:
+        schedules, silent = _read(options, with_jobs=True)
+        with override(None):
+            rows = SCHEDULES.rows(schedules)
+        if rows or options["json"]:
+            self.print_sheet(options, SCHEDULES, rows)
+        elif not silent:
             self.stdout.write('There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.')
             if problem := _problem_of_table():
                 self.stdout.write(self.style.WARNING(f"Those of the admin cannot be read: {problem}"))
-        for place, error in schedules.silent.items():
+        for place, error in silent.items():
             self.stderr.write(f"shard {shard_of(place)}: {one_line(error)}")
-        if schedules.silent:
+        if silent:
             sys.exit(1)
 
     def do_run(self, options: Options) -> None:
-        entry = _named(_read(options), options["name"])
+        entry = _named(*_read(options), options["name"])
         if options["dry_run"]:
             would = f"Would enqueue a job of task {entry.task.name} in queue {entry.task.queue}."
             self.report(options, {"name": entry.name, "queue": entry.task.queue}, [would])
@@ -91,8 +74,8 @@ class Command(ActionCommand):
 
     def do_enable(self, options: Options) -> None:
         name, on, is_dry_run = options["name"], options["action"] == "enable", options["dry_run"]
-        schedules = _read(options)
-        entry = None if name in schedules.broken else _named(schedules, name)
+        schedules, silent = _read(options)
+        entry = None if name in schedules.broken else _named(schedules, silent, name)
         if entry is None or entry.source == "admin":
             changed = _switch_row(name, on=on, is_dry_run=is_dry_run)
         else:
@@ -112,31 +95,21 @@ class Command(ActionCommand):
         self.report(options, {"changed": changed}, [sentence])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Schedules:
-    """The schedules of a Redis, or of all shards that answer."""
-
-    valid: Sequence[ScheduleStatus]  # by name
-    broken: Mapping[str, str]  # name -> problem
-    silent: Mapping[str, BrokerError]  # the places of shards that do not answer
+_Silent = Mapping[str, BrokerError]  # the places of shards that do not answer
 
 
-def _read(options: Options, *, with_jobs: bool = False) -> _Schedules:
-    """Raises BrokerError if nothing answers."""
+def _read(options: Options, *, with_jobs: bool = False) -> tuple[KnownSchedules, _Silent]:
+    """The schedules of a Redis, or of all shards that answer. Raises BrokerError if nothing answers."""
     place = place_of(options["backend"])
-    valid, broken, silent = list[ScheduleStatus](), dict[str, str](), dict[str, BrokerError]()
-    places = [place] if place else shard_places()
-    for each in places:
+    found, silent = list[KnownSchedules](), dict[str, BrokerError]()
+    for each in [place] if place else shard_places():
         try:
-            schedules = read_schedules(each, with_jobs=with_jobs)
+            found.append(read_schedules(each, with_jobs=with_jobs))
         except BrokerError as error:
             silent[each] = error
-        else:
-            valid += schedules.valid
-            broken |= schedules.broken
-    if len(silent) == len(places):
-        raise silent[places[0]]
-    return _Schedules(valid=sorted(valid, key=lambda status: status.entry.name), broken=broken, silent=silent)
+    if not found:
+        raise next(iter(silent.values()))
+    return joined_schedules(found), silent
 
 
 def _switch_row(name: str, *, on: bool, is_dry_run: bool) -> bool:
@@ -174,35 +147,13 @@ def _problem_of_table() -> str:
     return ""
 
 
-def _as_dict(status: ScheduleStatus) -> dict[str, Any]:
-    entry, schedule = status.entry, status.entry.schedule
-    return {
-        "name": schedule.name,
-        "task": entry.task.name,
-        "queue": entry.task.queue,
-        "source": entry.source,
-        "enabled": entry.enabled,
-        "when": schedule.explain(),
-        "cron": schedule.expression or None,
-        "every_seconds": schedule.every_ms / 1000 or None,
-        "start": schedule.start and schedule.start.isoformat(),
-        "tz": schedule.zone if schedule.expression else None,
-        "missed": schedule.missed,
-        "overlap": schedule.overlap,
-        "last_slot": status.last_slot and status.last_slot.isoformat(),
-        "next_slot": status.next_slot and status.next_slot.isoformat(),
-        "last_job": status.last_job or None,
-        "last_state": status.last_state or None,
-    }
-
-
-def _named(schedules: _Schedules, name: str) -> ScheduledTask:
+def _named(schedules: KnownSchedules, silent: _Silent, name: str) -> ScheduledTask:
     by_name = {status.entry.name: status.entry for status in schedules.valid}
     if name in by_name:
         return by_name[name]
     if name in schedules.broken:
         raise CommandError(f"{one_line(name)} cannot run: {one_line(schedules.broken[name])}")
-    for place, error in schedules.silent.items():  # it may be there
+    for place, error in silent.items():  # it may be there
         raise CommandError(f"shard {shard_of(place)}: {one_line(error)}")
     hint = did_you_mean(name, by_name, otherwise=" See rtq_schedule list.", quoted=True)
     raise CommandError(f"There is no schedule {one_line(repr(name), 100)}.{hint}")

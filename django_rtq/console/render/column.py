@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from django_rtq.console.formatting import format_duration, format_moment, format_number, format_percent
 from django_rtq.console.output import ago, duration, number
 from django_rtq.console.render.sparkline import sparkline
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.clocks import utc_now
+from django_rtq.core.jobs.job import JobState
 
 PageUrl = Callable[..., str]  # the address of a page, by its name and what it is about
 
@@ -38,10 +40,10 @@ class State(NamedTuple):
     css: str = ""
 
 
-def states(by_word: dict[str, State]) -> Kind:
+def states(by_word: Mapping[Any, State]) -> Kind:
     """The kind of a column of states, by the words that terminals and JSON say."""
 
-    def label(word: str) -> str:
+    def label(word: Any) -> str:
         title, css = by_word[word]
         more = "" if css == "plain" else f" rtq-state-{css}"
         return format_html('<span class="rtq-state{}">{}</span>', more, title) if css else ""
@@ -66,6 +68,20 @@ def _part_text(part: Sequence[int]) -> str:
     return _("%(busy)d of %(slots)d") % {"busy": part[0], "slots": part[1]}
 
 
+#: The state of one job.
+STATE_LABELS: dict[JobState, Any] = {
+    JobState.SCHEDULED: gettext_lazy("scheduled"),
+    JobState.QUEUED: gettext_lazy("queued"),
+    JobState.RUNNING: gettext_lazy("running"),
+    JobState.RETRYING: gettext_lazy("retrying"),
+    JobState.SUCCEEDED: gettext_lazy("succeeded"),
+    JobState.DEAD: gettext_lazy("dead"),
+    JobState.CANCELLED: gettext_lazy("cancelled"),
+    JobState.EXPIRED: gettext_lazy("expired"),
+}
+JOB_STATE = states({str(state): State(label, str(state)) for state, label in STATE_LABELS.items()})
+
+
 class Steps(NamedTuple):
     """Counters of a time, step by step, and what they say together."""
 
@@ -79,6 +95,7 @@ def _meter(part: float) -> str:
 
 
 TEXT = Kind(html=lambda text: clean_text(text, 200), plain=str)
+TASK = Kind(html=lambda name: clean_text(name, 300).rpartition(".")[2], plain=str)
 YES = Kind(html=lambda yes: _("yes") if yes else _("no"), plain=lambda yes: "yes" if yes else "no")
 NAMES = Kind(html=", ".join, plain=",".join)  # several; a link is made for each
 NUMBER = Kind(html=format_number, plain=number, is_number=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape  # that of Django takes three times as long
 from typing import Any
@@ -76,19 +76,27 @@ def listing(sheet: Sheet[Row], found: Found, wanted: Wanted, viewer: Viewer) -> 
 
 
 def tables(
-    sheet: Sheet[Row], rows: Sequence[Row], viewer: Viewer, wanted: Wanted | None = None, *, label: str = ""
+    sheet: Sheet[Row],
+    rows: Sequence[Row],
+    viewer: Viewer,
+    wanted: Wanted | None = None,
+    *,
+    label: Any = "",
+    leave_out: Collection[str] = (),
 ) -> list[Table]:
     """The tables of a list: one, or one for each section. Heads are links if it is said what is wanted."""
     groups = sheet.groups(rows) if sheet.section else [rows] if rows else []
-    return [_table(sheet, group, viewer, wanted, label) for group in groups]
-
-
-def _table(sheet: Sheet[Row], rows: Sequence[Row], viewer: Viewer, wanted: Wanted | None, label: str) -> Table:
     columns = [
         column
         for column in sheet.columns
-        if column.name != sheet.section and (viewer.sees_all_shards or not column.is_of_shards)
+        if column.name not in (sheet.section, *leave_out) and (viewer.sees_all_shards or not column.is_of_shards)
     ]
+    return [_table(sheet, columns, group, viewer, wanted, label) for group in groups]
+
+
+def _table(
+    sheet: Sheet[Row], columns: Sequence[Column], rows: Sequence[Row], viewer: Viewer, wanted: Wanted | None, label: Any
+) -> Table:
     shown = [column for column in columns if not column.under]
     under = {column.name: _under(column, columns) for column in shown}
     allowed = {name for name in _permissions(sheet) if viewer.may(name)} if sheet.is_acted_on else set()
@@ -106,7 +114,7 @@ def _table(sheet: Sheet[Row], rows: Sequence[Row], viewer: Viewer, wanted: Wante
         title = clean_text(section.of(rows[0]), 60) or str(sheet.unnamed)
     return Table(
         title=title,
-        label=title or label or str(sheet.title),
+        label=title or str(label or sheet.title),
         summary=sheet.summary(rows),
         css=sheet.css,
         heads=[_head(sheet, column, viewer, wanted) for column in shown],
@@ -152,6 +160,13 @@ def _cell(column: Column, row: Any, under: Sequence[Column], viewer: Viewer, *, 
     return f"<td{attributes}{label}>{inside}</td>"
 
 
+def cell_html(sheet: Sheet[Row], name: str, row: Row, url: PageUrl) -> str:
+    """What a cell of a list has, for other lists."""
+    viewer, column = Viewer(url=url, may=lambda permission: True), sheet.column(name)
+    under = (_small(other, row, viewer) for other in _under(column, sheet.columns))
+    return mark_safe((_text(column, row, column.of(row), viewer) or "-") + "".join(under))
+
+
 def _text(column: Column, row: Any, value: Any, viewer: Viewer) -> str:
     if value is None or value in ("", []):
         return EMPTY_VALUE if column.kind.is_number else ""
@@ -185,7 +200,8 @@ def _small(column: Column, row: Any, viewer: Viewer) -> str:
         return f" {text}"
     hint = format_html(' title="{}"', clean_text(column.hint(row), 300)) if column.hint else ""
     title = f"{escape(str(column.title))} " if str(column.title) else ""
-    return f'<div class="rtq-soft"{hint}>{title}{text}</div>'
+    css = (column.css(row) if column.css else "") or "rtq-soft"
+    return f'<div class="{css}"{hint}>{title}{text}</div>'
 
 
 def _actions(sheet: Sheet[Row], row: Row, allowed: set[str], viewer: Viewer) -> str:

@@ -12,10 +12,10 @@ from django.test import override_settings
 from django.urls import reverse
 
 from django_rtq import cron, every, task
-from django_rtq.console.admin.display.schedules import why_not
 from django_rtq.console.inspector.task_pauses import TaskPause
 from django_rtq.console.redaction import HIDDEN
 from django_rtq.console.schedule_status import ScheduleStatus
+from django_rtq.console.subjects.schedules import why_not
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
@@ -116,7 +116,8 @@ def test_the_list_tells_the_time_in_words_and_what_became_of_the_last_job(admin_
 
     assert "At 05:00 every day (Europe/Berlin)" in page
     assert "a.m. (in " in page
-    assert " s ago): queued" in page
+    assert " s ago)" in page
+    assert "rtq-state-queued" in page
 
 
 def test_a_task_that_is_gone_is_told(admin_client, nightly, monkeypatch):
@@ -330,7 +331,7 @@ def test_the_list_has_those_of_code_and_settings(admin_client, broker, settings)
         found = columns(admin_client.get(LIST).text)
 
     assert [each.partition(" ")[0] for each in found] == ["beat", "monthly"]
-    assert "in the settings No scheduler is running for queue default. report default Every 20 s - " in found[0]
+    assert "in the settings No scheduler is running for queue default. report default Every 20 s " in found[0]
     assert "in the code" in found[1]
 
 

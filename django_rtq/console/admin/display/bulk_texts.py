@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_rtq.console.admin.display.texts import STATE_LABELS
 from django_rtq.console.formatting import format_number
+from django_rtq.console.render.column import STATE_LABELS
 from django_rtq.core.jobs.job import JobState
 
 

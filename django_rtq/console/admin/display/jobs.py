@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.console.admin import query_params
-from django_rtq.console.admin.display.texts import LIST_LABELS, STATE_LABELS
+from django_rtq.console.admin.display.texts import LIST_LABELS
 from django_rtq.console.admin.filters import filter_query, read_filter
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_duration, format_number
@@ -24,6 +24,7 @@ from django_rtq.console.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_refs import LISTS, JobPage
 from django_rtq.console.redaction import redacted
+from django_rtq.console.render.column import STATE_LABELS
 from django_rtq.console.sanitize import arguments_text, clean_text, short_id
 from django_rtq.core.jobs.details import CLOCKS_DIFFER, JobDetails
 from django_rtq.core.jobs.job import JobState

@@ -13,13 +13,14 @@ from django_rtq.console.admin.display.charts.history import deploy_events, outco
 from django_rtq.console.admin.display.charts.svg import Line
 from django_rtq.console.admin.display.charts.time_chart import Steps, time_chart
 from django_rtq.console.admin.display.paged_list import ListParams
-from django_rtq.console.admin.display.texts import LIST_LABELS, number_text, schedule_text
+from django_rtq.console.admin.display.texts import LIST_LABELS, number_text
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number, format_percent, names_text
 from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.metrics.reader import TaskMetrics
 from django_rtq.console.inspector.task_details import TaskDetails, TaskInQueue
 from django_rtq.console.sanitize import clean_text
+from django_rtq.console.subjects.schedules import schedule_text
 from django_rtq.core.jobs.aliases import names_of
 from django_rtq.core.tasks.task import TASK_NAMES, Task
 

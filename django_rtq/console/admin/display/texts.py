@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from django.utils.formats import number_format
-from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext_lazy
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from django_rtq.console.formatting import format_number
-from django_rtq.core.jobs.job import CancelAnswer, JobState
-from django_rtq.core.schedules import START_FORMAT, Schedule
+from django_rtq.core.jobs.job import CancelAnswer
 
-#: The state of one job.
-STATE_LABELS: dict[JobState, Any] = {
-    JobState.SCHEDULED: gettext_lazy("scheduled"),
-    JobState.QUEUED: gettext_lazy("queued"),
-    JobState.RUNNING: gettext_lazy("running"),
-    JobState.RETRYING: gettext_lazy("retrying"),
-    JobState.SUCCEEDED: gettext_lazy("succeeded"),
-    JobState.DEAD: gettext_lazy("dead"),
-    JobState.CANCELLED: gettext_lazy("cancelled"),
-    JobState.EXPIRED: gettext_lazy("expired"),
-}
 #: The lists of jobs on the page of a queue.
 LIST_LABELS: dict[str, Any] = {
     "queued": pgettext_lazy("jobs", "Queued"),
@@ -99,34 +85,6 @@ def cancel_messages(answer: CancelAnswer, *, terminate: bool = False) -> tuple[s
     return _("Asked to stop."), _(
         "Job %(id)s is running and was asked to stop. It is cancelled when it stops, unless it succeeds first."
     )
-
-
-def schedule_text(schedule: Schedule) -> str:
-    """When it runs, in words. Cron expressions are explained in English only."""
-    if (get_language() or "en").startswith("en"):
-        return schedule.explain()
-    if schedule.every_ms:
-        if schedule.start:
-            text = _("every %(duration)s, counted from %(start)s")
-            return text % {"duration": _length(schedule.every_ms), "start": f"{schedule.start:{START_FORMAT}}"}
-        return _("every %(duration)s") % {"duration": _length(schedule.every_ms)}
-    return f"{schedule.expression} ({schedule.zone})"
-
-
-def _length(ms: int) -> str:
-    """The exact duration, in the largest unit that divides it."""
-    for size, unit in _LENGTHS:
-        if ms % size == 0:
-            return unit(ms // size)
-    return _("%(number)s s") % {"number": number_format(ms / 1000)}
-
-
-_LENGTHS: tuple[tuple[int, Callable[[int], str]], ...] = (
-    (86_400_000, lambda n: ngettext("%(number)d day", "%(number)d days", n) % {"number": n}),
-    (3_600_000, lambda n: ngettext("%(number)d hour", "%(number)d hours", n) % {"number": n}),
-    (60_000, lambda n: ngettext("%(number)d minute", "%(number)d minutes", n) % {"number": n}),
-    (1000, lambda n: ngettext("%(number)d second", "%(number)d seconds", n) % {"number": n}),
-)
 
 
 # -- all jobs of a client

@@ -17,7 +17,7 @@ from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.charts.time_bar import time_bar
 from django_rtq.console.admin.display.jobs import busiest_first, running_by_worker, steps
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
-from django_rtq.console.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
+from django_rtq.console.admin.display.texts import CONFIRMATIONS, ConfirmedAction, cancel_messages
 from django_rtq.console.admin.forms import CallForm, EventForm
 from django_rtq.console.admin.pages.bulk.pages import BulkPages
 from django_rtq.console.admin.pages.bulk.requeue_targets import (
@@ -33,6 +33,7 @@ from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.console.inspector.members import membership_of
 from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend
 from django_rtq.console.redaction import is_unknown, redacted
+from django_rtq.console.render.column import STATE_LABELS
 from django_rtq.console.sanitize import clean_text, named_arguments
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.jobs.details import JobDetails

@@ -20,26 +20,22 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from django_rtq.console import permissions
 from django_rtq.console.admin import query_params
-from django_rtq.console.admin.display.schedules import (
-    EMPTY_VALUE,
-    MAX_SHOWN,
-    declared_rows,
-    last_run_text,
-    next_run_text,
-    overviews_of,
-    why_not,
-)
-from django_rtq.console.admin.display.texts import schedule_text
 from django_rtq.console.admin.forms import restore_secrets
 from django_rtq.console.admin.navigation import navigation_links, search_url
 from django_rtq.console.admin.urls import page_url
-from django_rtq.console.inspector.inspector import of_all_shards
+from django_rtq.console.inspector.inspector import get_inspector, of_all_shards
 from django_rtq.console.inspector.places import shard_numbers
 from django_rtq.console.redaction import hidden, hidden_args
-from django_rtq.console.schedule_status import ScheduleStatus, row_statuses
+from django_rtq.console.render.html import Viewer, cell_html, tables
+from django_rtq.console.schedule_status import row_statuses
+from django_rtq.console.subjects.schedules import SCHEDULES, Planned
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import RTQError
 from django_rtq.models import Schedule
+
+EMPTY_VALUE = "-"
+MAX_SHOWN = 200  # rows of a table
+_DECLARED = gettext_lazy("Declared in the code and in the settings")
 
 
 class TaskInput(forms.TextInput):
@@ -108,7 +104,6 @@ class ScheduleAdmin(admin.ModelAdmin):
             "title": capfirst(str(self.opts.verbose_name_plural)),
             "navigation_links": navigation_links(request, self.admin_site, self.opts),
             "search_url": search_url(request, self.admin_site),
-            "schedules_title": _("Declared in the code and in the settings"),
             **self._declared(request),
             **(extra_context or {}),
         }
@@ -116,14 +111,22 @@ class ScheduleAdmin(admin.ModelAdmin):
 
     def _declared(self, request: HttpRequest) -> dict[str, Any]:
         """The schedules that are no rows, and fit the search of the list. Nothing if Redis does not answer."""
-        wanted = query_params.get_text(request.GET, SEARCH_VAR).casefold()
-        url = partial(page_url, self.admin_site.name) if request.user.has_perm(permissions.VIEW) else None
+        wanted, may_see = (
+            query_params.get_text(request.GET, SEARCH_VAR).casefold(),
+            request.user.has_perm(permissions.VIEW),
+        )
         try:
-            declared = declared_rows(url)
+            declared = SCHEDULES.read(get_inspector(), lambda entry: entry.source != "admin")
         except RTQError:  # the list says it: see attach_status()
             return {}
-        rows = [row for row in declared if any(wanted in row[name].casefold() for name in ("name", "task", "queue"))]
-        return {"schedule_rows": rows[:MAX_SHOWN], "more_schedules": max(0, len(rows) - MAX_SHOWN)}
+
+        def url(name: str, *args: str, **options: Any) -> str:
+            is_here = name == "schedule_changelist"
+            return page_url(self.admin_site.name, name, *args, **options) if may_see and not is_here else ""
+
+        rows = [row for row in declared if any(wanted in text.casefold() for text in (row.name, row.task, row.queue))]
+        shown = tables(SCHEDULES, rows[:MAX_SHOWN], Viewer(url=url, may=request.user.has_perm), label=_DECLARED)
+        return {"tables": shown, "more_schedules": max(0, len(rows) - MAX_SHOWN)}
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """See ScheduleList."""
@@ -157,28 +160,26 @@ class ScheduleAdmin(admin.ModelAdmin):
     @admin.display(description=gettext_lazy("when"))
     def when(self, row: Schedule) -> str:
         """The schedule in words, and why it does not run."""
-        schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
         problem: str = getattr(row, "problem", "")
-        if schedule_status is None:
-            return problem or EMPTY_VALUE
-        text = schedule_text(schedule_status.entry.schedule)
+        text = self._cell(row, "when")
         return format_html("{}<div><strong>{}</strong></div>", text, problem) if problem else text
 
     @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> str:
         """The time of the next run, and the time until then."""
-        schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
-        if schedule_status is None or schedule_status.next_slot is None:
-            return EMPTY_VALUE
-        if not getattr(row, "is_in_redis", False):
+        if row.enabled and getattr(row, "is_in_redis", None) is False:
             return _("not in Redis yet: run rtq_schedule sync")
-        return next_run_text(schedule_status)
+        return self._cell(row, "next_slot")
 
     @admin.display(description=gettext_lazy("last run"))
     def last_run(self, row: Schedule) -> str:
-        """The time of the last run, how long ago, and the state of its job."""
-        schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
-        return last_run_text(schedule_status) if schedule_status else EMPTY_VALUE
+        """The time of the last run, how long ago, and its job."""
+        return self._cell(row, "last_slot")
+
+    def _cell(self, row: Schedule, column: str) -> str:
+        planned: Planned | None = getattr(row, "planned", None)
+        url = partial(page_url, self.admin_site.name)
+        return cell_html(SCHEDULES, column, planned, url) if planned and planned.status else EMPTY_VALUE
 
     # -- actions
 
@@ -223,21 +224,19 @@ class ScheduleAdmin(admin.ModelAdmin):
 
 
 def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
-    """Set `schedule_status` and `is_in_redis` on each valid row, and `problem` if one does not run."""
+    """Set `planned` and `is_in_redis` on each row, and `problem` if one does not run."""
     by_name = {row.name: row for row in rows}
     try:
-        statuses = row_statuses({name: row.as_row() for name, row in by_name.items()})
-        overviews = overviews_of(statuses.valid)
+        known = row_statuses({name: row.as_row() for name, row in by_name.items()})
+        planned = SCHEDULES.rows(known)
     except RTQError as error:
         messages.error(request, str(error))
         return
-    for schedule_status in statuses.valid:
-        row, overview = by_name[schedule_status.entry.name], overviews[schedule_status.place]
-        vars(row).update(schedule_status=schedule_status, is_in_redis=row.name in statuses.in_redis)
-        if row.enabled and row.name in statuses.in_redis:
-            vars(row).update(problem=why_not(schedule_status, overview)[0])
-    for name, problem in statuses.broken.items():
-        vars(by_name[name]).update(problem=problem)
+    for each in planned:
+        row, is_in_redis = by_name[each.name], each.name in known.in_redis
+        may_run = each.status is None or (row.enabled and is_in_redis)
+        problem = each.problem if may_run else ""
+        vars(row).update(planned=each, problem=problem, is_in_redis=is_in_redis if each.status else None)
 
 
 def _redacted_arguments(row: Schedule, *, may_edit: bool) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.jobs import group_row
 from django_rtq.console.admin.display.paged_list import paged_context
-from django_rtq.console.admin.display.schedules import task_rows
 from django_rtq.console.admin.display.tasks import (
     MAX_QUEUES_NAMED,
     MAX_QUEUES_SHOWN,
@@ -44,7 +43,9 @@ from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.metrics.reader import MAX_HOURS, TaskMetrics
 from django_rtq.console.inspector.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
+from django_rtq.console.render.html import Table, Viewer, tables
 from django_rtq.console.sanitize import clean_text
+from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import ConfigurationError, InvalidTask, PayloadError, TooManyPausedTasks
@@ -111,16 +112,21 @@ class TaskAdmin(BulkPages):
             "groups": [group_row(queue, group, self.url) for queue, group in details.groups[:MAX_GROUPS]],
             "older_groups": max(0, len(details.groups) - MAX_GROUPS),
             "charts": charts(details),
-            "schedules_title": _("Schedules"),
-            "schedule_rows": self._schedules(request, name),
+            "schedule_tables": self._schedules(request, name),
         }
         return self.render(request, "task.html", context)
 
-    def _schedules(self, request: HttpRequest, name: str) -> list[dict[str, Any]]:
+    def _schedules(self, request: HttpRequest, name: str) -> list[Table]:
         try:
-            return task_rows(name, self.url, schedules_url(request, self.admin_site))
+            rows = SCHEDULES.of_task(get_inspector(), name)
         except ConfigurationError:  # `manage.py check` says it, and so does the overview
             return []
+        may_list = bool(schedules_url(request, self.admin_site))
+
+        def url(page: str, *args: str, **options: Any) -> str:
+            return self.url(page, *args, **options) if may_list or page != "schedule_changelist" else ""
+
+        return tables(SCHEDULES, rows, Viewer(url=url, may=request.user.has_perm), leave_out=("task",))
 
     def pause(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let the jobs of a task wait, in one queue or in all."""

@@ -34,7 +34,7 @@ from django_rtq.console.admin.display.bulk_texts import (
     no_longer_text,
     nothing_matches_text,
 )
-from django_rtq.console.admin.display.texts import STATE_LABELS, number_text, rest_refused_text
+from django_rtq.console.admin.display.texts import number_text, rest_refused_text
 from django_rtq.console.admin.filters import filter_facts, filter_query, read_filter
 from django_rtq.console.admin.pages.bulk.requeue_targets import (
     read_target,
@@ -50,6 +50,7 @@ from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import STEP, Count, Result, Sweep, sum_of_results
 from django_rtq.console.internal_tasks import enqueue_rest
+from django_rtq.console.render.column import STATE_LABELS
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import JobState, moment

@@ -1,0 +1,246 @@
+"""Schedules: when they run, what became of the last run, and why one does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.formats import date_format, number_format
+from django.utils.timesince import timesince
+from django.utils.timezone import localtime
+from django.utils.translation import get_language, gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from django_rtq.console.incidents.schedules import has_scheduler, is_let_go
+from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.inspector.places import alias_of
+from django_rtq.console.inspector.queues import unserved
+from django_rtq.console.output import ago
+from django_rtq.console.render.column import JOB_STATE, TASK, TEXT, Column, Kind, PageUrl, State, states
+from django_rtq.console.render.sheet import Sheet
+from django_rtq.console.schedule_status import Keep, KnownSchedules, ScheduleStatus, read_all_schedules
+from django_rtq.core.clocks import utc_now
+from django_rtq.core.schedules import START_FORMAT, Schedule
+
+_SOURCES = {
+    "code": _("in the code"),
+    "settings": _("in the settings"),
+    "admin": _("in the admin"),
+}
+_STATES = {True: State(_("on")), False: State(_("off"), "plain")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A schedule in a list."""
+
+    name: str
+    task: str
+    queue: str
+    source: str  # one of _SOURCES
+    status: ScheduleStatus | None  # None: it is invalid, which is its problem
+    problem: str  # why it does not run; "": it does
+    is_bad: bool  # whether something is wrong
+
+    def known(self, name: str) -> Any:
+        """A value of its status."""
+        return None if self.status is None else getattr(self.status, name)
+
+
+def _plan(name: str) -> Callable[[Planned], Any]:
+    """Something of the schedule itself."""
+    return lambda row: None if row.status is None else getattr(row.status.entry.schedule, name)
+
+
+def _but(name: str, usual: str) -> Callable[[Planned], Any]:
+    """Something of the schedule itself, if it is not as usual."""
+    return lambda row: value if (value := _plan(name)(row)) != usual else None
+
+
+def _job_link(row: Planned, url: PageUrl) -> str:
+    has_job = row.known("last_state") and not alias_of(row.known("place"))
+    return url("job_change", row.known("last_job"), query={"queue": row.queue}) if has_job else ""
+
+
+def _link(page: str, name: str) -> Callable[[Planned, PageUrl], str]:
+    def link(row: Planned, url: PageUrl) -> str:
+        return "" if row.status is None or alias_of(row.status.place) else url(page, getattr(row, name))
+
+    return link
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """When it runs, in words. Cron expressions are explained in English only."""
+    if (get_language() or "en").startswith("en"):
+        return schedule.explain()
+    if schedule.every_ms:
+        if schedule.start:
+            text = gettext("every %(duration)s, counted from %(start)s")
+            return text % {"duration": _length(schedule.every_ms), "start": f"{schedule.start:{START_FORMAT}}"}
+        return gettext("every %(duration)s") % {"duration": _length(schedule.every_ms)}
+    return f"{schedule.expression} ({schedule.zone})"
+
+
+def _length(ms: int) -> str:
+    """The exact duration, in the largest unit that divides it."""
+    for size, unit in _LENGTHS:
+        if ms % size == 0:
+            return unit(ms // size)
+    return gettext("%(number)s s") % {"number": number_format(ms / 1000)}
+
+
+_LENGTHS: tuple[tuple[int, Callable[[int], str]], ...] = (
+    (86_400_000, lambda n: ngettext("%(number)d day", "%(number)d days", n) % {"number": n}),
+    (3_600_000, lambda n: ngettext("%(number)d hour", "%(number)d hours", n) % {"number": n}),
+    (60_000, lambda n: ngettext("%(number)d minute", "%(number)d minutes", n) % {"number": n}),
+    (1000, lambda n: ngettext("%(number)d second", "%(number)d seconds", n) % {"number": n}),
+)
+
+
+def slot_text(slot: datetime) -> str:
+    """The time of a run, and the time until or since then."""
+    text = gettext("%(moment)s (in %(time)s)") if slot > utc_now() else gettext("%(moment)s (%(time)s ago)")
+    return text % {"moment": _local_time(slot), "time": _time_span(slot)}
+
+
+def _local_time(moment: datetime) -> str:
+    return date_format(localtime(moment), "DATETIME_FORMAT")
+
+
+def _time_span(moment: datetime) -> str:
+    """The time until or since then. Django's timesince() has no seconds."""
+    present = utc_now()
+    seconds = abs((moment - present).total_seconds())
+    if seconds < 60:
+        return gettext("%(number)d s") % {"number": seconds}
+    return timesince(min(moment, present), max(moment, present))
+
+
+SOURCE = Kind(html=lambda source: str(_SOURCES[source]), plain=str)
+WHEN = Kind(html=schedule_text, plain=Schedule.explain, raw=Schedule.explain)
+SLOT = Kind(html=slot_text, plain=ago, raw=datetime.isoformat)
+ON = Kind(html=states(_STATES).html, plain=lambda on: "yes" if on else "no", is_state=True)
+
+
+class Schedules(Sheet[Planned]):
+    """The list of schedules."""
+
+    model, title = "schedule", _("Schedules")
+    columns = (
+        Column("name", _("Schedule"), link=lambda row, url: url("schedule_changelist", query={"q": row.name})),
+        Column("enabled", _("Enabled"), lambda row: row.status is None or row.status.entry.enabled, ON, under="name"),
+        Column("source", "", kind=SOURCE, under="name"),
+        Column("task", _("Task"), kind=TASK, link=_link("registeredtask_change", "task"), hint=lambda row: row.task),
+        Column("queue", _("Queue"), link=_link("queue_change", "queue")),
+        Column("when", _("When"), lambda row: row.status and row.status.entry.schedule, WHEN),
+        Column("missed", _("Missed runs"), _but("missed", "once"), TEXT, under="when"),
+        Column("overlap", _("Overlap"), _but("overlap", "allow"), TEXT, under="when"),
+        Column("last_slot", _("Last run"), lambda row: row.known("last_slot"), SLOT),
+        Column("next_slot", _("Next run"), lambda row: row.known("next_slot"), SLOT),
+        Column("last_job", _("Job"), lambda row: row.known("last_job") or None, under="last_slot", link=_job_link),
+        Column("last_state", _("State"), lambda row: row.known("last_state") or None, JOB_STATE, under="last_slot"),
+        Column("problem", "", css=lambda row: "rtq-is-bad" if row.is_bad else "rtq-soft", under="name"),
+    )
+
+    def read(self, inspector: Inspector, keep: Keep = lambda entry: True) -> Sequence[Planned]:
+        """Those of all Redis, or those to keep: first what does not run. Raises BrokerError, ConfigurationError."""
+        rows = self.rows(read_all_schedules(keep))
+        return sorted(rows, key=lambda row: (not row.is_bad, not row.problem, row.name))
+
+    def of_task(self, inspector: Inspector, task: str) -> Sequence[Planned]:
+        """Those of a task. Raises BrokerError and ConfigurationError."""
+        return [row for row in self.read(inspector, lambda entry: entry.task.name == task) if row.task == task]
+
+    def rows(self, known: KnownSchedules) -> list[Planned]:
+        """A row of each: first the valid ones. Raises BrokerError."""
+        used = {status.place for status in known.valid}
+        overviews = get_inspector().in_places(used, lambda place: get_inspector(place).shared_overview.read())
+        valid = (_planned(each, overviews[each.place]) for each in known.valid if each.place in overviews)
+        return [*valid, *(_invalid(name, known.rows[name], why) for name, why in known.broken.items())]
+
+    def facts(self, row: Planned) -> Mapping[str, Any]:
+        if row.status is None:
+            return {}
+        schedule = row.status.entry.schedule
+        return {
+            "cron": schedule.expression or None,
+            "every_seconds": schedule.every_ms / 1000 or None,
+            "start": schedule.start and schedule.start.isoformat(),
+            "tz": schedule.zone if schedule.expression else None,
+            "missed": schedule.missed,
+            "overlap": schedule.overlap,
+        }
+
+
+SCHEDULES = Schedules()
+
+
+def _planned(status: ScheduleStatus, overview: Overview) -> Planned:
+    task, (why, is_bad) = status.entry.task, why_not(status, overview)
+    return Planned(
+        name=status.entry.name,
+        task=task.name,
+        queue=task.queue,
+        source=status.entry.source,
+        status=status,
+        problem=why,
+        is_bad=is_bad,
+    )
+
+
+def _invalid(name: str, row: Mapping[str, Any], why: str) -> Planned:
+    task, queue = str(row.get("task", "")), str(row.get("queue", ""))
+    return Planned(name=name, task=task, queue=queue, source="admin", status=None, problem=why, is_bad=True)
+
+
+def why_not(status: ScheduleStatus, overview: Overview) -> tuple[str, bool]:
+    """Why a schedule does not run, or its jobs do not; "" if it does. And whether something is wrong."""
+    queue = status.entry.task.queue
+    if not status.entry.enabled:
+        return gettext("Switched off."), False
+    missing = not has_scheduler(overview, queue)
+    if status.missed_slot is not None and not is_let_go(status, overview):
+        return _missed_text(status.missed_slot, queue, is_scheduler_missing=missing), True
+    if missing:
+        return gettext("No scheduler is running for queue %(name)s.") % {"name": queue}, True
+    if not status.has_begun:
+        text = gettext("The scheduler of queue %(name)s does not know it. Does it run this version of the project?")
+        return text % {"name": queue}, True
+    if waiting := _why_jobs_wait(status, overview):
+        return waiting, True
+    if status.missed_slot is not None:
+        text = gettext("The run of %(moment)s was missed, and missed runs are skipped.")
+        return text % {"moment": _local_time(status.missed_slot)}, False
+    return (_skipped_text(status), False) if status.is_skipped else ("", False)
+
+
+def _missed_text(slot: datetime, queue: str, *, is_scheduler_missing: bool) -> str:
+    text = (
+        gettext("The run of %(moment)s was missed: no scheduler is running for queue %(name)s.")
+        if is_scheduler_missing
+        else gettext("The run of %(moment)s was missed: the log of the scheduler of queue %(name)s says why.")
+    )
+    return text % {"moment": _local_time(slot), "name": queue}
+
+
+def _why_jobs_wait(status: ScheduleStatus, overview: Overview) -> str:
+    task = status.entry.task
+    details = next((row.details for row in overview.queues if row.details.name == task.queue), None)
+    if unserved([task.queue], overview.workers):
+        return gettext("No worker serves queue %(name)s: its jobs wait.") % {"name": task.queue}
+    if details is not None and details.paused:
+        return gettext("Queue %(name)s is paused: its jobs wait.") % {"name": task.queue}
+    if details is not None and any(p.task == task.name and not p.is_over for p in details.paused_tasks):
+        return gettext("The task is paused in queue %(name)s: its jobs wait.") % {"name": task.queue}
+    return ""
+
+
+def _skipped_text(status: ScheduleStatus) -> str:
+    if status.entry.schedule.overlap == "skip":
+        return gettext("The last run was skipped: the job of the run before was not over.")
+    if status.entry.task.unique is not False:
+        return gettext("The last run was skipped: an equal job existed.")
+    return gettext("The last run was skipped: the queue was full.")
