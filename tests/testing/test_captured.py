@@ -298,14 +298,3 @@ def test_it_decorates_coroutine_functions():
         return len(collected)
 
     assert asyncio.run(check()) == 1
-
-
-@collected
-class TestDecoratedClass:
-    def test_each_test_begins_empty(self):
-        assert not collected
-        send_mail.delay("a")
-
-    def test_this_one_too(self):
-        assert not collected
-        send_mail.delay("a")

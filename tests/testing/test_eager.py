@@ -8,8 +8,8 @@ from unittest import mock
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection, transaction
-from django.test import TestCase, TransactionTestCase
+from django.db import transaction
+from django.test import TestCase
 from django.utils import translation
 
 from django_rtq import JobState, current_job, signals, task
@@ -279,30 +279,9 @@ async def alanguage():
 @task
 def add_user(name):
     User.objects.create(username=name)
-    return [connection.in_atomic_block, threading.get_ident()]
-
-
-@task
-async def aadd_user(name):
-    await User.objects.acreate(username=name)
 
 
 class TestInATransaction(TestCase):
-    @eager()
-    def test_jobs_see_and_change_what_the_test_does(self):
-        assert add_user.delay("a").result == [True, threading.get_ident()]
-        aadd_user.delay("b")
-        assert sorted(User.objects.values_list("username", flat=True)) == ["a", "b"]
-
-    @eager()
-    async def test_async_tests_share_the_transaction(self):
-        await add_user.adelay("a")
-        await aadd_user.adelay("b")
-        assert await User.objects.acount() == 2
-
-    def test_nothing_is_left(self):
-        assert not User.objects.exists()
-
     @eager()
     def test_jobs_of_on_commit_run_with_the_callbacks(self):
         with self.captureOnCommitCallbacks(execute=True):
@@ -327,14 +306,3 @@ def insert_and_fail():
         User.objects.create(username="inside")
         if FAIL:
             raise ValueError("after the insert")
-
-
-@eager()
-class TestWithoutATransaction(TransactionTestCase):
-    def setUp(self):
-        add_user.delay("in set-up")
-
-    def test_jobs_commit(self):
-        with transaction.atomic():
-            transaction.on_commit(lambda: add_user.delay("on commit"))
-        assert User.objects.count() == 2

@@ -138,11 +138,3 @@ class TestWithCommits(TransactionTestCase):
                     note.delay_on_commit("b")
                     assert len(jobs) == 0
                 assert len(jobs) == 2
-
-
-def test_the_fixture_of_pytest_django(db, django_capture_on_commit_callbacks):
-    with captured() as jobs:
-        with django_capture_on_commit_callbacks(execute=True):
-            note.delay_on_commit("a")
-            assert len(jobs) == 0
-        jobs.assert_enqueued(note, args=["a"], times=1)

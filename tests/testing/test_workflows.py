@@ -9,7 +9,6 @@ import pytest
 from django_rtq import Bury, RedisNotAllowed, WorkflowFailed, WorkflowState, task, workflow
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.signals import workflow_blocked, workflow_ended
 from django_rtq.testing import captured, drain, eager
 from django_rtq.testing.private_redis import shared_fake_server
 from django_rtq.workflows.store import started_parts
@@ -42,56 +41,6 @@ def test_eager_runs_it_in_the_order_of_its_edges():
         handle.get()
 
 
-def test_eager_runs_a_step_once_that_waits_for_a_step_and_the_one_before_it():
-    with eager() as runs, workflow("flow") as flow:
-        doubled = flow.add(tasks.double, 1)
-        between = flow.add(tasks.report, "between", doubled.result)
-        flow.after(between).add(tasks.report, "end", doubled.result)
-
-    assert [run.result for run in runs] == [2, "between: 2", "end: 2"]
-
-
-@pytest.mark.parametrize(("on_dead", "state"), [("block", "blocked"), ("go_on", "failed"), ("cancel", "cancelled")])
-def test_eager_stops_at_a_dead_job(on_dead, state):
-    with eager(propagate=False) as runs:
-        with workflow("flow", on_dead=on_dead) as flow:
-            refused = flow.add(tasks.refuse, "a")
-            flow.after(refused).add(tasks.report, "success")
-            flow.after(refused, ended=True).add(tasks.report, "end")
-            flow.on_death(tasks.report, "death")
-
-        assert flow.handle.state == state
-        reports = [run.args[0] for run in runs if run.task.endswith("report")]
-        assert sorted(reports) == ["death"] + ["end"] * (on_dead == "go_on")
-
-
-def test_eager_starts_no_more_jobs_of_a_workflow_that_is_cancelled():
-    with eager(propagate=False) as runs:
-        with workflow("flow", on_dead="cancel") as flow:
-            flow.map(tasks.refuse, ["a", "b", "c"])
-            flow.on_death(tasks.report, "death")
-
-        refused, death = flow.handle.progress().steps
-        assert (refused.dead, refused.gone, death.state) == (1, 2, "succeeded")
-        assert len(runs) == 2
-
-
-def test_eager_tells_receivers_of_workflows():
-    heard = []
-
-    def note(signal, workflow_id, name, **kwargs):
-        heard.append((signal is workflow_ended, workflow_id, name))
-
-    workflow_ended.connect(note)
-    workflow_blocked.connect(note)
-    with eager(propagate=False):
-        with workflow("flow") as flow:
-            flow.add(tasks.refuse, "a")
-        flow.handle.cancel()
-
-    assert heard == [(False, flow.id, "flow"), (True, flow.id, "flow")]
-
-
 @task(takes_context=True, max_attempts=1)
 def wait_for_approval(context):
     approved = context.wait("approved")
@@ -110,16 +59,6 @@ def test_eager_goes_on_with_a_workflow_when_a_job_of_it_gets_its_event():
 
         assert flow.handle.state is WorkflowState.SUCCEEDED
         assert runs[-1].result == "end: 5"
-
-
-def test_eager_blocks_a_workflow_when_a_job_fails_that_got_its_event():
-    with eager():
-        with workflow("flow") as flow:
-            flow.add(wait_for_approval)
-        with pytest.raises(Bury, match="not approved"):
-            get_inspector().send(member_of(flow), "approved", None)
-
-        assert flow.handle.state is WorkflowState.BLOCKED
 
 
 def member_of(flow):
@@ -209,27 +148,6 @@ def test_eager_runs_workflows_that_jobs_make_before_these_go_on():
         flow.handle.get()
 
     assert [run.result for run in runs][-5:] == [6, 2, 8, [6, 2], "end: [6, 2]"]
-
-
-failed = []
-
-
-@task(max_attempts=3, backoff=3600)
-def fail_once():
-    if not failed:
-        failed.append(True)
-        raise ValueError("not yet")
-    return 7
-
-
-def test_eager_runs_a_job_of_a_workflow_again():
-    failed.clear()
-    with eager(retries=True) as runs:
-        with workflow("flow") as flow:
-            flow.add(tasks.report, "end", flow.add(fail_once).result)
-
-        assert [run.state for run in runs] == ["retrying", "succeeded", "succeeded"]
-        assert (runs[-1].result, flow.handle.state) == ("end: 7", "succeeded")
 
 
 @task(takes_context=True)

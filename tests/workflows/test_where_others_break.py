@@ -8,10 +8,9 @@ import pytest
 from django_rtq import Bury, WorkflowState, task, workflow
 from django_rtq.testing import drain
 from tests.app import workflow_steps as tasks
-from tests.support.jobs import QUEUE, let_lapse, settle
+from tests.support.jobs import QUEUE, settle
 from tests.support.snapshots import live_jobs
 from tests.support.workflows import begun_flow, claim_members, end, fields_of, states_of
-from tests.workflows.lua.test_add_members import add, step
 
 pytestmark = pytest.mark.usefixtures("redis", "broker", "journal")
 
@@ -68,19 +67,6 @@ def test_callback_comes_after_a_group_in_a_chain_in_a_group(journal):
     assert journal.starts("report end") == 1
 
 
-@pytest.mark.long
-def test_callback_comes_after_groups_with_callbacks_of_their_own(journal):
-    with workflow("groups") as flow:
-        groups = [flow.map(tasks.double, numbers) for numbers in ([1, 2], [4, 5], [8])]
-        sums = [flow.add(total, group.results) for group in groups]
-        flow.add(tasks.report, "end", flow.add(total, *[each.result for each in sums]).result)
-
-    runs = drain()
-
-    assert runs[-1].result == "end: 40"
-    assert journal.starts("report end") == 1
-
-
 def test_results_of_a_group_reach_each_chain_of_the_next_one():
     with workflow("chains") as flow:
         group = flow.map(tasks.double, [1, 2])
@@ -124,18 +110,6 @@ def test_the_results_of_all_steps_of_a_task_are_there(redis):
         flow.handle.results(total)
 
 
-def test_the_first_death_cancels_the_jobs_of_all_steps_at_once(redis):
-    with workflow("flow", on_dead="cancel") as flow:
-        flow.add(tasks.refuse, "a")
-        for seconds in (60, 120):
-            flow.map(tasks.double.using(run_after=seconds), [1, 2])
-
-    drain(raise_errors=False)
-
-    assert flow.handle.state is WorkflowState.CANCELLED
-    assert [step.gone for step in flow.handle.progress().steps] == [0, 2, 2]
-
-
 @pytest.mark.parametrize("verb", ["ack", "bury"])
 def test_a_member_that_two_workers_ran_counts_once(redis, broker, verb):
     begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
@@ -152,33 +126,6 @@ def test_a_member_that_two_workers_ran_counts_once(redis, broker, verb):
     assert states_of(broker) == ["started", "waiting"]
     end(broker, "ack", second, worker="quick")
     assert states_of(broker) == ["succeeded", "started"]
-
-
-def test_callback_comes_after_a_member_that_a_dead_worker_has_left(redis, broker):
-    begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
-    left, done = claim_members(broker, worker="dead")
-    end(broker, "ack", done, worker="dead")
-    let_lapse(broker, "dead")
-    broker.reclaim(QUEUE)
-
-    end(broker, "ack", *claim_members(broker))
-
-    (callback,) = claim_members(broker)
-    end(broker, "ack", callback)
-    assert fields_of(broker)["state"] == "succeeded"
-    assert left.id != callback.id
-
-
-def test_children_that_end_before_their_parent_are_not_missed(redis, broker):
-    begun_flow(broker, {"next": "1"}, {"after": "0"})
-    (parent,) = claim_members(broker)
-    add(broker, parent, step(2))
-
-    end(broker, "ack", *claim_members(broker))
-    assert states_of(broker) == ["started", "waiting", "succeeded"]
-    end(broker, "ack", parent)
-
-    assert states_of(broker) == ["succeeded", "started", "succeeded"]
 
 
 def stored_bytes(redis, depth):

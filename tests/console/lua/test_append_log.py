@@ -1,7 +1,5 @@
 """Lines that jobs have logged."""
 
-import pytest
-
 from django_rtq.console.log_lines import write_line
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.settlement import LOGS_AT_ONCE, Settlement
@@ -16,7 +14,6 @@ from tests.support.jobs import (
     new_job,
     settle,
 )
-from tests.support.single_steps import trim
 from tests.support.snapshots import changes, snapshot
 
 LIVE_MS = 90 * 86_400_000
@@ -55,45 +52,6 @@ def test_lines_are_kept_in_their_order_for_as_long_as_a_dead_letter(redis, broke
     assert (line.attempt, line.level, line.logger, line.at.year) == (1, "INFO", "shop", 2027)
 
 
-def test_who_does_not_hold_the_job_adds_nothing(redis, broker):
-    job = claimed_job(broker, "a")
-    before = snapshot(redis)
-
-    append(broker, job, "one", worker="w2")
-    append(broker, new_job("nobody"), "one")
-
-    assert snapshot(redis) == before
-
-
-def test_lines_that_are_sent_again_are_not_added_again(redis, broker, inspector):
-    job = claimed_job(broker, "a")
-    append(broker, job, "one")
-    append(broker, job, "two", part="a-2")
-    append(broker, job, "nine", part="a-9")
-    before = snapshot(redis)
-
-    append(broker, job, "one")
-    append(broker, job, "two", part="a-2")
-    append(broker, job, "nine", part="a-9")
-
-    assert snapshot(redis) == before
-    append(broker, job, "ten", part="a-10")
-    append(broker, job, "by another process", part="b-1")
-    assert texts(inspector, job) == ["one", "two", "nine", "ten", "by another process"]
-
-
-def test_lines_are_not_added_again_with_the_outcome_after_a_lost_reply(redis, broker, inspector):
-    job = claimed_job(broker, "a")
-    append(broker, job, "one", over_ms=KEEP_MS)
-    settle(broker, "ack", job)
-    before = snapshot(redis)
-
-    append(broker, job, "one", over_ms=KEEP_MS)
-
-    assert snapshot(redis) == before
-    assert texts(inspector, job) == ["one"]
-
-
 def test_after_the_end_they_are_kept_as_long_as_the_outcome(redis, broker):
     job, other = claimed_jobs(broker, new_job("a"), new_job("b"))
     append(broker, job, "one")
@@ -105,24 +63,6 @@ def test_after_the_end_they_are_kept_as_long_as_the_outcome(redis, broker):
     assert KEEP_MS < redis.pttl(log_key(broker, other)) <= 2 * KEEP_MS
     assert redis.lrange(broker.keys.of(QUEUE).logged, 0, -1) == [job.id.encode(), other.id.encode()]
     assert LIVE_MS - 60_000 < redis.pttl(broker.keys.of(QUEUE).logged) <= LIVE_MS
-
-
-def test_a_job_that_logged_nothing_leaves_nothing(redis, broker):
-    job = claimed_job(broker, "a")
-    before = snapshot(redis)
-
-    append(broker, job, over_ms=KEEP_MS)
-
-    assert snapshot(redis) == before
-
-
-def test_the_lines_of_so_many_jobs_are_kept_that_are_over(redis, broker, inspector):
-    jobs = claimed_jobs(broker, *map(new_job, "abcd"))
-    for number, job in enumerate(jobs):
-        append(broker, job, "line", over_ms=KEEP_MS + number, most=2)
-
-    assert [texts(inspector, job) for job in jobs] == [[], [], ["line"], ["line"]]
-    assert redis.llen(broker.keys.of(QUEUE).logged) == 2
 
 
 def test_two_hundred_lines_are_kept(redis, broker, inspector):
@@ -150,23 +90,6 @@ def test_a_full_server_keeps_no_lines_and_settles_all_the_same(redis, broker, in
 
     assert texts(inspector, job) == []
     assert inspector.find(job.id).state == "succeeded"
-
-
-@pytest.mark.parametrize("act", ["discard", "trim"])
-def test_they_go_with_a_dead_letter(redis, broker, inspector, act):
-    job, other = claimed_jobs(broker, new_job("a"), new_job("b"))
-    for each in (job, other):
-        append(broker, each, "one")
-        settle(broker, "bury", each)
-
-    if act == "discard":
-        inspector.discard(QUEUE, [job.id])
-    else:
-        redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1})
-        trim(broker, QUEUE)
-
-    assert not redis.exists(log_key(broker, job))
-    assert texts(inspector, other) == ["one"]
 
 
 def test_they_go_with_a_job_that_is_requeued_elsewhere(redis, broker, inspector):

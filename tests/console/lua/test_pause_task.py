@@ -6,7 +6,7 @@ from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import TooManyPausedTasks
 from tests.protocol.model.task_calls import CHARGE
 from tests.support import sweeps
-from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, new_job, queued_job, settle
+from tests.support.jobs import QUEUE, WORKER, claim, new_job, queued_job
 from tests.support.snapshots import MS, changes, snapshot
 
 TASK = "charge"
@@ -37,18 +37,6 @@ def test_its_jobs_wait_and_those_of_others_go_on(broker, inspector, pauses):
     assert (pause.task, pause.held, pause.is_over) == (TASK, 3, False)
     assert [inspector.find(job.id).state for job in waits] == [JobState.SCHEDULED] * 3
     assert claim(broker) == []
-
-
-def test_what_runs_goes_on_and_fails_and_waits(broker, inspector, pauses):
-    job = claimed_job(broker, body=CHARGE)
-    pauses.pause_task(TASK, QUEUE)
-
-    assert settle(broker, "retry", job, wait_ms=0) == []
-    broker.maintenance.promote([QUEUE])
-    assert claim(broker) == []
-
-    found = inspector.find(job.id)
-    assert (found.is_held, found.due_at, found.failures, found.state) == (True, None, 1, JobState.SCHEDULED)
 
 
 def test_a_claim_holds_200_jobs_at_most_and_says_that_there_are_more(redis, broker, inspector, pauses):

@@ -9,17 +9,11 @@ from django_rtq.signals import job_requeued
 from tests.support import sweeps
 from tests.support.jobs import (
     ERROR,
-    NOTE,
     QUEUE,
     claim,
     claim_all,
-    claimed_job,
     dead_job,
-    dead_unique_job,
-    finished_job,
     queued_job,
-    retrying_job,
-    unique_job,
 )
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.snapshots import GONE, MS, changes, snapshot
@@ -59,16 +53,6 @@ def test_it_goes_to_the_end_of_its_lane_there_with_all_its_attempts(redis, broke
     assert claim(broker, queues=[QUEUE, TARGET]) == [job.id]
 
 
-@pytest.mark.parametrize("seed", [queued_job, claimed_job, retrying_job, finished_job])
-def test_a_job_that_is_not_dead_is_left_alone(redis, broker, inspector, seed):
-    job = seed(broker)
-    before = snapshot(redis)
-
-    assert inspector.requeue(QUEUE, [job.id, "unknown"], to=TARGET) == []
-
-    assert snapshot(redis) == before
-
-
 def test_one_that_has_died_since_it_was_looked_at_is_left_alone(redis, broker, inspector):
     job = dead_job(broker)
     before = snapshot(redis)
@@ -76,25 +60,6 @@ def test_one_that_has_died_since_it_was_looked_at_is_left_alone(redis, broker, i
     assert inspector.requeue(QUEUE, [job.id], to=TARGET, latest_ms=1) == []
 
     assert snapshot(redis) == before
-
-
-def test_sent_twice_it_is_done_once(redis, broker, inspector):
-    jobs = [dead_job(broker).id for _ in range(120)]
-
-    assert inspector.requeue(QUEUE, [*jobs, *jobs], to=TARGET) == jobs
-    before = snapshot(redis)
-    assert inspector.requeue(QUEUE, jobs, to=TARGET) == []
-
-    assert snapshot(redis) == before
-    assert before["bulk:lane:0:"] == jobs
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_after_a_lost_reply_it_is_told_what_was_done(redis, broker, inspector, moment):
-    jobs = [dead_job(broker).id, claimed_job(broker, queue="other").id]
-    redis.drop_connection(moment)
-
-    assert inspector.requeue(QUEUE, jobs, to=TARGET) == jobs[:1]
 
 
 def test_a_full_queue_takes_it(broker, inspector):
@@ -162,24 +127,3 @@ def test_a_handle_finds_its_job(broker, inspector):
 
 
 # -- unique jobs
-
-
-def test_a_unique_job_holds_its_digest_there(redis, broker, inspector):
-    job = dead_unique_job(broker)
-
-    inspector.requeue(QUEUE, [job.id], to=TARGET)
-
-    assert snapshot(redis)["bulk:digests"] == {job.id: NOTE}
-    assert 0 < redis.pttl("{rtq:bulk}:unique:d1") <= 3_600_000
-    assert broker.enqueue_unique(QUEUE, [unique_job("b")]) == ["ok"]  # a queue knows only its own jobs
-
-
-def test_it_stays_dead_while_another_like_it_lives_there(redis, broker, inspector):
-    job = dead_unique_job(broker)
-    queued_job(broker, queue=TARGET)
-    redis.set("{rtq:bulk}:unique:d1", next(iter(snapshot(redis)["bulk:jobs"])))
-    before = snapshot(redis)
-
-    assert inspector.requeue(QUEUE, [job.id], to=TARGET) == []
-
-    assert snapshot(redis) == before

@@ -11,7 +11,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.core.broker.scripts import AT_ONCE
 from django_rtq.core.tasks import calls
-from tests.support.jobs import QUEUE, WORKER, claim, let_lapse
+from tests.support.jobs import QUEUE
 from tests.support.single_steps import promote
 
 TOGETHER = 50
@@ -47,37 +47,6 @@ def test_delayed_jobs_of_one_time(redis, broker, work):
     redis.zadd(keys.scheduled_by_client, {"acme": 1})
 
     promote(broker, QUEUE)
-
-    assert lane(redis) == ids
-
-
-def test_jobs_whose_task_was_paused(redis, broker, inspector):
-    inspector.task_pauses.pause_task(step.name, QUEUE)
-    ids = delay_many()
-    while lane(redis):
-        assert claim(broker) == []
-
-    inspector.task_pauses.resume_task(step.name, QUEUE)
-
-    assert lane(redis) == ids
-
-
-def test_jobs_of_a_killed_process(redis, broker):
-    ids = delay_many()
-    assert claim(broker, TOGETHER, worker=WORKER) == ids
-
-    broker.reclaim_child(QUEUE, WORKER, ids[:1])
-
-    assert lane(redis) == ids
-
-
-def test_jobs_of_a_dead_worker(redis, broker):
-    ids = delay_many()
-    claim(broker, TOGETHER, worker=WORKER)
-    let_lapse(broker, WORKER)
-
-    while broker.reclaim(QUEUE)[1]:  # some at a time
-        pass
 
     assert lane(redis) == ids
 

@@ -48,13 +48,12 @@ def test_a_burst_ends_after_a_suspect_that_waited_to_run_alone(rtq_worker, redis
     assert_all_settled(redis)
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_burst_does_not_end_at_cancelled_jobs(rtq_worker, redis, inspector, journal, concurrency):
+def test_a_burst_does_not_end_at_cancelled_jobs(rtq_worker, redis, inspector, journal):
     cancelled = tasks.note.delay_many([((f"cancelled-{i}",), {}) for i in range(600)])
     handles = tasks.note.delay_many([((f"job-{i}",), {}) for i in range(5)])
     for handle in cancelled:
         inspector.cancel(handle.id, "default")
-    worker = rtq_worker("--burst", "--concurrency", concurrency, is_ready=False)
+    worker = rtq_worker("--burst", is_ready=False)
 
     assert worker.wait() == 0
     assert {handle.state for handle in handles} == {JobState.SUCCEEDED}
@@ -71,13 +70,12 @@ def test_a_paused_queue_does_not_keep_a_burst_from_ending(rtq_worker, redis, ins
     assert (waiting.state, other.state) == (JobState.QUEUED, JobState.SUCCEEDED)
 
 
-@pytest.mark.parametrize("options", [(), ("--concurrency", 3), ("--processes", 2)])
-def test_a_burst_runs_the_steps_of_workflows(rtq_worker, redis, journal, options):
+def test_a_burst_runs_the_steps_of_workflows(rtq_worker, redis, journal):
     with workflow("chain") as flow:
         step = flow.add(tasks.note, "step-0")
         for number in range(1, 5):
             step = flow.after(step).add(tasks.note, f"step-{number}")
-    worker = rtq_worker("--burst", "--no-scheduler", *options, is_ready=False)
+    worker = rtq_worker("--burst", "--no-scheduler", "--processes", 2, is_ready=False)
 
     assert worker.wait() == 0
     assert flow.handle.state == "succeeded"

@@ -5,14 +5,11 @@ import json
 import pytest
 
 from django_rtq import JobState
-from django_rtq.core.broker.settlement import Settlement
 from tests.app import tasks
 from tests.core.worker.conservation import assert_all_settled, assert_nothing_left
 from tests.support.jobs import queued_job
 from tests.support.server_clock import server_ms
 from tests.support.waiting import wait_until
-
-LOST = {"nan", "words"}  # of tasks.ERRORS, those that cannot even be made
 
 
 def test_whatever_a_job_raises_it_has_failed_and_the_worker_goes_on(rtq_worker, redis, journal):
@@ -38,13 +35,10 @@ def test_whatever_a_job_raises_it_has_failed_and_the_worker_goes_on(rtq_worker, 
     assert_all_settled(redis)
 
 
-@pytest.mark.parametrize("concurrency", [1, 2])
-def test_a_result_that_cannot_be_stored_is_a_failure_with_a_reason_and_no_second_run(
-    rtq_worker, redis, journal, concurrency
-):
+def test_a_result_that_cannot_be_stored_is_a_failure_with_a_reason_and_no_second_run(rtq_worker, redis, journal):
     jobs = {kind: tasks.returns.delay(kind) for kind in tasks.RESULTS}
     unkept = tasks.returns.using(result_ttl=0).delay("lambda")
-    worker = rtq_worker("--concurrency", concurrency)
+    worker = rtq_worker()
     wait_until(lambda: all(job.state.is_final for job in [*jobs.values(), unkept]))
 
     for kind, job in jobs.items():
@@ -122,14 +116,13 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("concurrency", [1, 2])
-def test_records_that_cannot_be_read_are_buried_as_they_are(rtq_worker, redis, broker, journal, concurrency):
+def test_records_that_cannot_be_read_are_buried_as_they_are(rtq_worker, redis, broker, journal):
     jobs = {}
     for kind, record in UNREADABLE.items():
         jobs[kind] = queued_job(broker, kind.replace(" ", "_")).id
         redis.hset("{rtq:default}:jobs", jobs[kind], record)
     after = tasks.note.delay("after")
-    worker = rtq_worker("--concurrency", concurrency)
+    worker = rtq_worker("--concurrency", 2)
     child = worker.child
     wait_until(lambda: redis.zcard("{rtq:default}:dead") == len(UNREADABLE) and after.state.is_final)
 
@@ -193,9 +186,3 @@ def test_a_settlement_that_is_refused_holds_up_nobody_else(rtq_worker, redis, br
     assert journal.starts("stuck") == 1
     worker.stop()
     assert_nothing_left(redis)
-
-
-def test_settlement_names_the_jobs_that_it_is_about():
-    settlement = Settlement(ack=["a", 1, ""], retry=[b"b", 1, 1, "", b""], bury=["c", 1, ""], release=[b"d"])
-
-    assert settlement.job_ids() == {b"a", b"b", b"c", b"d"}

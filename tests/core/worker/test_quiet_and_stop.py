@@ -73,24 +73,6 @@ def test_a_process_with_a_new_name_is_known_at_once(rtq_worker, redis, broker, i
     wait_until(lambda: "is quiet" in worker.log)
 
 
-def test_a_process_says_when_it_claims_nothing_any_more(rtq_worker, inspector, journal):
-    rtq_worker("--processes", 2)
-    one, _ = found_workers(inspector, 2)
-    running = tasks.gate.delay("running", "gate")
-    journal.wait("start", "running")
-
-    inspector.quiet_worker(one.name)
-    # The other one had nothing to run. This one looks for the command when its job is over.
-    wait_until(lambda: sorted(is_resting(inspector)) == [False, True] and is_quiet(inspector) == [True, True])
-    journal.open("gate")
-    running.get(PATIENCE)
-    wait_until(lambda: is_resting(inspector) == [True, True])
-
-    inspector.wake_worker(one.name)
-    assert tasks.note.delay("later").get(PATIENCE) == "later"
-    wait_until(lambda: is_resting(inspector) == [False, False])
-
-
 def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, inspector, journal):
     worker = rtq_worker()
     (found,) = found_workers(inspector)

@@ -75,9 +75,8 @@ def test_a_hook_that_hangs_after_the_commit_does_not_fail_the_job(worker, databa
     assert f"job {job.id} ignores its time limit" in running.log
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_failed_run_leaves_nothing_and_is_retried(worker, database, journal, concurrency):
-    worker("--concurrency", concurrency)
+def test_a_failed_run_leaves_nothing_and_is_retried(worker, database, journal):
+    worker("--concurrency", 3)
     job = once_tasks.fail.delay("a", 2)
 
     assert job.get(PATIENCE) is None
@@ -107,9 +106,8 @@ def test_a_result_that_cannot_be_stored_leaves_no_effect(worker, database, journ
     assert effects(database) == committed(database) == []
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_time_limit_leaves_no_effect(worker, database, journal, concurrency):
-    worker("--concurrency", concurrency)
+def test_a_time_limit_leaves_no_effect(worker, database, journal):
+    worker("--concurrency", 3)
     job = once_tasks.hang.using(time_limit=0.2, max_attempts=1).delay("a")
 
     with pytest.raises(JobFailed, match=r"0\.2 s"):
@@ -117,9 +115,8 @@ def test_a_time_limit_leaves_no_effect(worker, database, journal, concurrency):
     assert effects(database) == committed(database) == []
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_cancelled_job_leaves_no_effect(worker, database, journal, concurrency):
-    worker("--concurrency", concurrency)
+def test_a_cancelled_job_leaves_no_effect(worker, database, journal):
+    worker("--concurrency", 3)
     job = once_tasks.hang.delay("a")
     journal.wait("start", "a")
     job.cancel()

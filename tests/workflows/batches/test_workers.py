@@ -46,18 +46,6 @@ def test_each_job_runs_once_in_batches_of_its_client(worker, journal, redis, arg
     assert_all_settled(redis)
 
 
-def test_two_clients_get_as_many_jobs_of_a_queue(worker, journal, redis):
-    enqueue(tasks.index, [f"x{n}" for n in range(200)], client="x")
-    enqueue(tasks.index, [f"y{n}" for n in range(200)], client="y")
-
-    worker()
-    wait_until(lambda: not records(redis))
-
-    served = [batch[0][0] for batch in batches(journal) for _ in batch]
-    for end in range(20, 380):
-        assert abs(served[:end].count("x") - served[:end].count("y")) <= 20
-
-
 def test_a_crash_counts_for_all_that_ran_and_then_the_culprit_runs_alone(worker, journal, redis):
     jobs = enqueue(tasks.crash, ["a", "b", "bad", "c", "d"])
 
@@ -95,18 +83,6 @@ def test_a_call_that_ignores_its_time_limit_is_a_failure_of_all_its_jobs(worker,
     errors = [job.refresh().errors[-1]["error_class"] for job in jobs]
     assert errors == ["django_rtq.exceptions.TimeLimitExceeded"] * 3
     assert {job.refresh().attempt for job in jobs} == {1}
-
-
-def test_one_that_is_cancelled_while_it_runs_does_not_stop_the_others(worker, journal, redis):
-    jobs = [tasks.gate_and_fail.using(max_attempts=1).delay(name, "open") for name in "abc"]
-    worker()
-    wait_until(lambda: len(runs_of(journal)) == 3)
-
-    assert jobs[1].cancel() == "asked"
-    journal.open("open")
-    wait_until(lambda: not records(redis) - dead(redis))
-
-    assert [job.refresh().state.value for job in jobs] == ["dead", "cancelled", "dead"]
 
 
 def test_a_worker_that_stops_ends_the_call_and_gives_back_the_rest(worker, journal, redis):

@@ -1,6 +1,5 @@
 """Jobs of several steps, run by workers that are killed: what has finished never runs again."""
 
-import asyncio
 import os
 import signal
 from functools import partial
@@ -37,26 +36,6 @@ def test_a_job_that_is_killed_on_each_line_between_its_steps_runs_each_step_once
     assert steps_of(journal, "a") == [1, 1, 1]
 
 
-def test_many_jobs_that_are_killed_run_each_step_once(worker, journal):
-    worker("--processes", 2)
-    names = [f"job{number}" for number in range(24)]
-
-    jobs = [tasks.walk.delay(name, LINES[number % 6 :: 3]) for number, name in enumerate(names)]
-
-    for job in jobs:
-        job.get(PATIENCE)
-    assert {name: steps_of(journal, name) for name in names} == {name: [1, 1, 1] for name in names}
-
-
-def test_a_job_that_fails_goes_on_behind_its_last_step(worker, journal):
-    worker()
-
-    job = tasks.fail_between.delay("a")
-
-    assert job.get(PATIENCE) == {"name": "a second", "pair": [1, 2]}
-    assert (journal.starts("a first"), journal.starts("a second")) == (1, 1)
-
-
 def test_a_dead_letter_that_is_requeued_goes_on_behind_its_last_step(worker, journal, inspector):
     worker()
     job = tasks.fail_between.using(max_attempts=1).delay("a")
@@ -91,63 +70,12 @@ def test_a_job_waits_for_an_event_without_its_worker(worker, journal, order):
         job.send("approved", {"by": "eve"})
 
 
-def test_an_event_may_come_before_the_wait(worker, journal):
-    job = tasks.order.delay("a")
-    job.send("approved", {"by": "eve"})
-    worker()
-
-    assert job.get(PATIENCE) == "shipped for eve"
-    assert journal.starts("a run") == 1
-
-
-@pytest.mark.parametrize("order", [tasks.order, tasks.aorder])
-def test_an_event_that_does_not_come_times_out(worker, journal, order):
-    worker()
-
-    job = order.delay("a", timeout=0.05)
-
-    assert job.get(PATIENCE) == "refunded c1"
-    assert (journal.starts("a charge"), journal.starts("a refund")) == (1, 1)
-
-
 def test_finally_blocks_run_each_time(worker, journal):
     worker()
     job = tasks.order.delay("a")
     wait_until(lambda: is_waiting(job))
 
     assert journal.ends("a run") == 1
-
-
-@pytest.mark.parametrize("naps", [tasks.naps, tasks.anaps])
-def test_a_job_sleeps_and_goes_on_in_the_same_attempt(worker, journal, naps):
-    worker()
-
-    job = naps.delay("a", 0.01, 3)
-
-    assert job.get(PATIENCE) == 1
-    assert journal.starts("a run") == 4
-    assert steps_of(journal, "a") == [1, 1, 1]
-
-
-def test_each_wait_gets_its_own_event(worker):
-    job = tasks.read_all.delay(3)
-    job.send("comment", "first", token="1")
-    job.send("comment", "first again", token="1")
-    worker()
-    wait_until(lambda: is_waiting(job))
-    job.send("comment", "second")
-    get_inspector().send(job.id, "comment", "third")
-
-    assert job.get(PATIENCE) == ["first", "second", "third"]
-
-
-def test_coroutines_send_events(worker):
-    job = tasks.read_all.delay(1)
-
-    asyncio.run(job.asend("comment", "hello"))
-    worker()
-
-    assert job.get(PATIENCE) == "hello".split()
 
 
 def test_a_burst_leaves_jobs_that_sleep(worker, journal):

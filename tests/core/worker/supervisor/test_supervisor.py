@@ -1,7 +1,6 @@
 """A supervisor and its processes: replacement, the order of queues, giving up."""
 
 import os
-import signal
 import subprocess
 import sys
 
@@ -40,19 +39,6 @@ def test_a_process_that_has_grown_too_large_is_replaced(rtq_worker, redis, journ
     wait_until(lambda: done(jobs))
 
     assert len({job.result[0] for job in jobs}) == 2
-    worker.stop()
-    assert_nothing_left(redis)
-
-
-def test_queues_are_served_in_the_order_in_which_they_are_named(rtq_worker, redis, journal):
-    low = tasks.note.using(queue_name="low").delay_many([((f"low-{i}",), {}) for i in range(20)])
-    high = tasks.note.using(queue_name="high").delay_many([((f"high-{i}",), {}) for i in range(20)])
-    urgent = tasks.note.using(queue_name="high", priority=10).delay("urgent")
-    worker = rtq_worker("--queues", "high,low")
-    wait_until(lambda: done([*low, *high, urgent]))
-
-    expected = ["urgent", *(f"high-{i}" for i in range(20)), *(f"low-{i}" for i in range(20))]
-    assert journal.names() == expected
     worker.stop()
     assert_nothing_left(redis)
 
@@ -98,27 +84,6 @@ def test_a_job_in_a_thread_is_acknowledged_while_the_others_still_run(rtq_worker
     journal.open("gate")
     wait_until(lambda: long.state is JobState.SUCCEEDED)
     worker.stop()
-    assert_nothing_left(redis)
-
-
-def test_a_slow_job_in_a_batch_holds_up_neither_what_is_done_nor_what_waits(rtq_worker, redis, journal):
-    before = tasks.note.delay_many([((f"before-{i}",), {}) for i in range(400)])
-    slow = tasks.gate.delay("slow", "gate")
-    after = tasks.note.delay_many([((f"after-{i}",), {}) for i in range(60)])
-    worker = rtq_worker(LEASE_SECONDS=30)
-    journal.wait("start", "slow")
-    wait_until(lambda: done(before))
-    wait_until(lambda: redis.llen("{rtq:default}:lane:0:") == 60)
-    second = rtq_worker(LEASE_SECONDS=30)
-    wait_until(lambda: done(after))
-    assert slow.state is JobState.RUNNING
-    journal.open("gate")
-    wait_until(lambda: done([slow]))
-
-    assert {job.refresh().attempt for job in [*before, *after, slow]} == {1}
-    assert len(journal.names()) == len(set(journal.names())) == 461
-    for each in (worker, second):
-        each.stop()
     assert_nothing_left(redis)
 
 
@@ -192,12 +157,3 @@ def test_settings_that_make_no_sense_end_a_worker_before_it_starts(rtq_worker, r
 
     assert worker.wait() == 1
     assert "LEASE_SECONDS" in worker.log
-
-
-def test_an_idle_child_that_is_killed_is_replaced(rtq_worker, redis, journal):
-    worker = rtq_worker("--processes", 2)
-    one = worker.children[0]
-    os.kill(one, signal.SIGKILL)
-    wait_until(lambda: len(worker.children) == 2 and one not in worker.children)
-
-    assert worker.stop() == 0
