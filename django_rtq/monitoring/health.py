@@ -10,8 +10,7 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
-from django_rtq.console.incidents import read_incidents
-from django_rtq.console.incidents.incident import worst_of
+from django_rtq.console.incidents import Incident, of_shards, read_incidents, worst_of
 from django_rtq.core.broker.task_backends import shard_places, view_backend
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError
@@ -55,16 +54,17 @@ vars(health_view)["login_required"] = False  # as @login_not_required does, whic
 
 
 def _read() -> tuple[int, dict[str, Any]]:
-    incidents, away = [], 0
-    for place in shard_places():
+    found, away = dict[int, list[Incident]](), 0
+    for number, place in enumerate(shard_places()):
         try:
             with view_backend(place):
-                incidents += read_incidents()
+                found[number] = read_incidents()
         except BrokerError:
             away += 1
     if away:
         unreachable = {"kind": "redis_unreachable", "severity": "critical", "count": away}
         return 503, {"status": "critical", "incidents": [unreachable]}
+    incidents = of_shards(found)
     counts = Counter((incident.kind, str(incident.severity)) for incident in incidents)
     numbers = [{"kind": kind, "severity": severity, "count": n} for (kind, severity), n in counts.items()]
     status = worst_of(incidents)

@@ -1,12 +1,11 @@
 """RTQ["INCIDENTS"] is checked."""
 
 import json
-import re
 from dataclasses import fields
 
 import pytest
 
-from django_rtq.console.incident_options import KINDS, IncidentOptions
+from django_rtq.console.incident_options import IncidentOptions
 from django_rtq.core.conf.config import read_config
 from django_rtq.exceptions import ConfigurationError
 from tests.markdown import read as read_page
@@ -46,12 +45,10 @@ def test_what_is_wrong_is_said(value, problem):
     assert problem in str(caught.value)
 
 
-def test_the_page_has_every_option_with_its_default_and_every_kind():
+def test_the_page_has_every_option_with_its_default():
     page = read_page("docs/incidents.md")
     said = {name.strip("`"): default.strip("`") for name, default, _ in rows(section(page, "## Thresholds"))}
     assert {name: json.loads(default) for name, default in said.items()} == {
         option.name: list(option.default) if option.name in ("ignore", "critical") else option.default
         for option in fields(IncidentOptions)
     }
-    named = {kind for names, *_ in rows(section(page, "## Kinds")) for kind in re.findall(r"`(\w+)`", names)}
-    assert named == set(KINDS) - {"host_without_worker"}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from itertools import chain
 from time import sleep
 from typing import Any
 
@@ -15,15 +16,22 @@ from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.console.commands.command import JSON, NO_WORKER, ConsoleCommand
 from django_rtq.console.commands.prompts import known_queues
-from django_rtq.console.incidents import Incident, find_incidents
-from django_rtq.console.incidents.incident import worst_of
+from django_rtq.console.incidents import (
+    Incident,
+    Seen,
+    find_incidents,
+    host_incidents,
+    of_shards,
+    read_incidents,
+    worst_of,
+)
 from django_rtq.console.incidents.schedules import known_schedules
-from django_rtq.console.incidents.workers import host_incidents
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.queues import unserved
 from django_rtq.console.output import Column, as_json, count, duration, facts
-from django_rtq.core.broker.task_backends import place_of, viewed_backend
+from django_rtq.core.broker.task_backends import place_of, shard_of, view_backend, viewed_backend
+from django_rtq.core.clocks import utc_now
 from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, Options, one_line, seconds_from
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag
@@ -137,25 +145,33 @@ class Command(ConsoleCommand):
         else:
             self._show(options)
 
-    def merged(self, answers: Sequence[tuple[int, Any]]) -> Any:
-        if "status" not in answers[0][1]:
-            return super().merged(answers)
-        worst = max((answer["status"] for _, answer in answers), key=list(CODES).index)
-        return {"status": worst, "incidents": super().merged([(shard, each["incidents"]) for shard, each in answers])}
+    def execute_in(self, places: Sequence[str], *args: Any, **options: Any) -> str | None:
+        self.in_each_shard = not options["check"]  # which is one answer of all
+        return super().execute_in(places, *args, **options)
 
     # -- with an exit code
 
     def _check(self, options: Options) -> None:
-        try:
-            incidents, now = _read_incidents(this_host=options["this_host"], max_oldest=options["max_oldest"])
-            found, status = [incident.as_dict() for incident in incidents], worst_of(incidents)
-            lines = [_line(incident, now) for incident in incidents] or ["ok"]
-        except BrokerError as error:
-            found, status = [{"kind": "redis_unreachable", "severity": "critical", "text": str(error)}], "critical"
-            lines = [f"critical redis_unreachable: {one_line(error, 2000)}"]
-        except RTQError as error:
-            raise CommandError(one_line(error), returncode=CODES["critical"]) from error
-        self.stdout.write(as_json({"status": status, "incidents": found}) if options["json"] else "\n".join(lines))
+        found, away, now = dict[int, list[Incident]](), list[dict[str, Any]](), utc_now()
+        places = {shard_of(place): place for place in self.places(options)}
+        is_of_shards = options["shard"] is None and None not in places
+        for number, place in places.items():
+            try:
+                with view_backend(place):
+                    found[number or 0], now = _read_incidents(options)
+            except BrokerError as error:
+                shards = {"shards": [number]} if is_of_shards else {}
+                away.append({"kind": "redis_unreachable", "severity": "critical", **shards, "text": str(error)})
+            except RTQError as error:
+                raise CommandError(one_line(error), returncode=CODES["critical"]) from error
+        incidents = of_shards(found) if is_of_shards else [*chain(*found.values())]
+        status = "critical" if away else worst_of(incidents)
+        if options["json"]:
+            answer = {"status": status, "incidents": [*away, *(incident.as_dict() for incident in incidents)]}
+            self.stdout.write(as_json(answer))
+        else:
+            lines = [_unreachable(each) for each in away] + [_line(incident, now) for incident in incidents]
+            self.stdout.write("\n".join(lines or ["ok"]))
         if code := CODES[status]:
             sys.exit(code)
 
@@ -216,7 +232,7 @@ class Command(ConsoleCommand):
         inspector = get_inspector()
         overview = inspector.overview.read()
         queues, workers = [row.details for row in overview.queues], overview.workers
-        incidents = find_incidents(overview, lag, known_schedules())
+        incidents = find_incidents(Seen(overview=overview, lag=lag, schedules=known_schedules()))
         if names is not None:
             queues = inspector.queues.details(known_queues(inspector, names))
             workers = inspector.workers(names)
@@ -257,12 +273,16 @@ class Command(ConsoleCommand):
             yield self.style.WARNING("\n".join(lines))
 
 
-def _read_incidents(*, this_host: bool, max_oldest: float | None) -> tuple[Sequence[Incident], datetime]:
+def _read_incidents(options: Options) -> tuple[list[Incident], datetime]:
     overview = get_inspector().overview.read()
-    if this_host:
+    if options["this_host"]:
         return host_incidents(overview, socket.gethostname()), overview.now
-    found = find_incidents(overview, outbox_lag(), known_schedules(), oldest_seconds=max_oldest)
-    return found, overview.now
+    return read_incidents(overview, oldest_seconds=options["max_oldest"]), overview.now
+
+
+def _unreachable(away: Mapping[str, Any]) -> str:
+    where = "".join(f"Shard {number}: " for number in away.get("shards", ()))
+    return f"critical redis_unreachable: {where}{one_line(away['text'], 2000)}"
 
 
 def _line(incident: Incident, now: datetime) -> str:

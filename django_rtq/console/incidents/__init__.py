@@ -1,6 +1,16 @@
 """What is wrong, since when, and what ends it: the same for the admin, commands, health checks, metrics and signals."""
 
-from django_rtq.console.incidents.detection import find_incidents, read_incidents
-from django_rtq.console.incidents.incident import Action, Incident, Severity
+from django_rtq.console.incidents.detection import find_incidents, host_incidents, of_shards, read_incidents
+from django_rtq.console.incidents.incident import Action, Incident, Seen, Severity, worst_of
 
-__all__ = ["Action", "Incident", "Severity", "find_incidents", "read_incidents"]
+__all__ = [
+    "Action",
+    "Incident",
+    "Seen",
+    "Severity",
+    "find_incidents",
+    "host_incidents",
+    "of_shards",
+    "read_incidents",
+    "worst_of",
+]

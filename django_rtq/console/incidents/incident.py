@@ -1,188 +1,23 @@
-"""One incident, as a value, and what it says in the language of the reader."""
+"""What an incident is, as a value, and what a detector is: the kind of an incident with all that is known of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
 from django.utils.timezone import localtime
-from django.utils.translation import gettext, gettext_lazy, ngettext_lazy
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from django_rtq.console.formatting import format_duration, format_number
-from django_rtq.core.broker.server_info import PROBLEMS
+from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.merging import EVERY, FIRST, LEAST, by
+from django_rtq.console.schedule_status import KnownSchedules
 from django_rtq.core.jobs.job import StrEnum
-
-#: Placeholders that stand for seconds.
-DURATIONS = ("duration",)
-
-#: The sentence of each kind, and sentences that some incidents add. `number` chooses between singular and plural.
-TEXTS: dict[str, Any] = {
-    "no_worker": gettext_lazy("No worker is running, so no jobs are processed. Start one:"),
-    "queue_unserved": ngettext_lazy(
-        "Queue %(name)s: %(count)s job waits, and no worker serves the queue. Start one:",
-        "Queue %(name)s: %(count)s jobs wait, and no worker serves the queue. Start one:",
-        "number",
-    ),
-    "queues_without_worker": gettext_lazy(
-        "No worker serves these queues, which tasks or settings declare: %(names)s. Start one:"
-    ),
-    "workers_quiet": ngettext_lazy(
-        "All workers of %(names)s are quiet: they claim no jobs, and %(count)s job waits.",
-        "All workers of %(names)s are quiet: they claim no jobs, and %(count)s jobs wait.",
-        "number",
-    ),
-    "worker_lost": ngettext_lazy(
-        "Host %(host)s: %(count)s worker has stopped responding (%(worker)s).",
-        "Host %(host)s: %(count)s workers have stopped responding, %(worker)s among them.",
-        "number",
-    ),
-    "worker_silent": ngettext_lazy(
-        "Host %(host)s: %(count)s idle worker has stopped asking for work (%(worker)s).",
-        "Host %(host)s: %(count)s idle workers have stopped asking for work, %(worker)s among them.",
-        "number",
-    ),
-    "worker_crash_loop": gettext_lazy(
-        "Host %(host)s: the processes of a worker crash before they run a job (%(reason)s), so it waits before it "
-        "starts others. Its log says why."
-    ),
-    "host_without_worker": gettext_lazy("Host %(host)s: no worker is alive."),
-    "task_failing": gettext_lazy("%(task)s in queue %(name)s is failing: %(failed)s of its last %(runs)s runs."),
-    "dead_letters": ngettext_lazy(
-        "Queue %(name)s: %(count)s job died in the last hour. Dead letters now: %(dead)s.",
-        "Queue %(name)s: %(count)s jobs died in the last hour. Dead letters now: %(dead)s.",
-        "number",
-    ),
-    "job_hung": ngettext_lazy(
-        "%(count)s job seems to hang: %(task)s in queue %(name)s, running for %(duration)s.",
-        "%(count)s jobs seem to hang. The longest: %(task)s in queue %(name)s, running for %(duration)s.",
-        "number",
-    ),
-    "long_wait": gettext_lazy("Queue %(name)s: the oldest job has been waiting for %(duration)s."),
-    "falling_behind": gettext_lazy(
-        "Queue %(name)s is falling behind: its oldest job has been waiting for %(duration)s, and waits are growing."
-    ),
-    "limit_zero": gettext_lazy("Queue %(name)s: jobs wait that no worker may start."),
-    "busy_client": gettext_lazy(
-        "Queue %(name)s: client %(client)s took %(share)s %% of the work of the last hour, and others wait. The oldest "
-        "job has been waiting for %(duration)s."
-    ),
-    "no_scheduler": gettext_lazy(
-        "Queue %(name)s: no scheduler is running, so its scheduled jobs and retries do not start. Were all workers "
-        "started with --no-scheduler?"
-    ),
-    "jobs_lost_place": ngettext_lazy(
-        "Queue %(name)s: %(count)s job has a record, but no place in Redis, because its append-only file was cut off. "
-        "Workers look for such jobs, and queue them again.",
-        "Queue %(name)s: %(count)s jobs have a record, but no place in Redis, because its append-only file was cut "
-        "off. Workers look for such jobs, and queue them again.",
-        "number",
-    ),
-    "schedule_missed": ngettext_lazy(
-        "Queue %(name)s: %(count)s schedule was due and started no job: %(schedule)s.",
-        "Queue %(name)s: %(count)s schedules were due and started no job, %(schedule)s among them.",
-        "number",
-    ),
-    "schedule_invalid": ngettext_lazy(
-        "%(count)s schedule cannot run: %(schedule)s. %(error)s.",
-        "%(count)s schedules cannot run, %(schedule)s among them. %(error)s.",
-        "number",
-    ),
-    "queue_paused": gettext_lazy("Queue %(name)s is paused."),
-    "task_paused": ngettext_lazy(
-        "Task %(task)s is paused in %(queues)s, and holds %(count)s job.",
-        "Task %(task)s is paused in %(queues)s, and holds %(count)s jobs.",
-        "number",
-    ),
-    "task_unknown": ngettext_lazy(
-        "Queue %(name)s: %(count)s job waits, because workers that took it do not know its task %(task)s: %(worker)s.",
-        "Queue %(name)s: %(count)s jobs wait, because workers that took them do not know their task %(task)s: "
-        "%(worker)s.",
-        "number",
-    ),
-    "several_projects": gettext_lazy(
-        "Workers of several projects take jobs from each other, because all use this Redis with the prefix "
-        '%(prefix)s: %(names)s. Set another RTQ["PREFIX"] or database in each project.'
-    ),
-    "client_paused": ngettext_lazy(
-        "Client %(client)s is paused in %(queues)s, and holds %(count)s job.",
-        "Client %(client)s is paused in %(queues)s, and holds %(count)s jobs.",
-        "number",
-    ),
-    "outbox_lag": ngettext_lazy(
-        "%(count)s job waits in the outbox, for %(duration)s.",
-        "%(count)s jobs wait in the outbox, the oldest for %(duration)s.",
-        "number",
-    ),
-    "outbox_unknown": gettext_lazy("The database did not say how many jobs wait in the outbox: %(error)s"),
-    "workflow_blocked": gettext_lazy(
-        "Workflow %(name)s has been blocked by dead jobs for %(duration)s. Requeue them, or discard them:"
-    ),
-    "workflow_stuck": gettext_lazy(
-        "Workflow %(name)s can never go on: nobody knows how some of its jobs have ended, because Redis lost data, or "
-        "a worker of an old version ran them. Cancel it, and make it again:"
-    ),
-    "clock_behind": gettext_lazy(
-        "The clock of the Redis server was set back and is %(duration)s behind. Until it has caught up, time passes 10 "
-        "percent more slowly for jobs."
-    ),
-    "data_lost": gettext_lazy(
-        "Redis lost its data: the jobs, results and dead letters of before are gone. Limits that were set at run time "
-        "are gone, too; those of the settings are stored again."
-    ),
-    "shard_unreachable": gettext_lazy(
-        "Shard %(shard)s does not answer. Its jobs wait, and those of the other shards go on."
-    ),
-    # Beside the sentence of a kind
-    "missing_here": gettext_lazy("Its jobs are missing here."),
-    "redis_said": "%(error)s",
-    "outbox_error": gettext_lazy("The oldest was refused: %(error)s"),
-    "outbox_stands": gettext_lazy(
-        "Is a worker or scheduler running with this database, and does its log name an error?"
-    ),
-    "zero_of_queue": gettext_lazy("The limit max_running of the queue is 0."),
-    "zero_of_clients": ngettext_lazy(
-        "The limit max_running of each client is 0: %(count)s waits for it.",
-        "The limit max_running of each client is 0: %(count)s wait for it.",
-        "number",
-    ),
-    "zero_of_client": gettext_lazy("The limit max_running of client %(client)s is 0."),
-    "set_at_run_time": gettext_lazy("It was set at run time. Take it back:"),
-    "set_in_settings": gettext_lazy('It is set in RTQ["QUEUES"].'),
-    "at_limit": gettext_lazy("The queue runs as many jobs as its limit max_running allows."),
-    "at_rate": gettext_lazy("Its rate lets no job start at this moment."),
-    "declare_task": gettext_lazy(
-        "Start workers with the code that declares the task, in an app of INSTALLED_APPS or in a module of "
-        'RTQ["TASK_MODULES"]. Jobs that have waited for %(duration)s are dead.'
-    ),
-    "new_version": gettext_lazy("It began after the start of version %(version)s."),
-    "newest_error": gettext_lazy("Latest error: %(error)s."),
-    "newest_failure": gettext_lazy("Latest: %(task)s, %(error)s."),
-    "scheduler_missing": gettext_lazy("No scheduler is running for this queue. Start one:"),
-    "scheduler_fails": gettext_lazy(
-        "A scheduler is running for this queue: its log says why, or it runs another version of the project."
-    ),
-    "paused_by": gettext_lazy("Paused by %(user)s."),
-    "asked_by": gettext_lazy("Asked by %(user)s."),
-    "wake_them": gettext_lazy("Wake them:"),
-    "reclaim": gettext_lazy("Running jobs that will be reclaimed shortly: %(jobs)s."),
-    "no_reclaim": gettext_lazy(
-        "Running jobs that are reclaimed when a worker of these queues has started: %(jobs)s (%(names)s)."
-    ),
-    "no_jobs": gettext_lazy("No job was running there."),
-    "jobs_waiting": gettext_lazy("Waiting: %(waiting)s (clients: %(clients)s)."),
-}
-
-_translated = gettext  # of texts that are marked elsewhere
-
-
-def sentence(name: str, shown: Mapping[str, Any]) -> str:
-    """The sentence of a kind of incident, or one of the others."""
-    text = TEXTS.get(name)
-    return str((_translated(PROBLEMS[name.removeprefix("redis_")]) if text is None else text) % shown)
+from django_rtq.databases.outbox import OutboxLag
 
 
 class Severity(StrEnum):
@@ -191,11 +26,6 @@ class Severity(StrEnum):
     CRITICAL = "critical"  # jobs do not run, or may get lost
     WARNING = "warning"
     INFO = "info"  # somebody wants it so
-
-
-def worst_of(incidents: Sequence[Incident]) -> str:
-    """The status of a system with these incidents, the worst of which comes first: "critical", "warning" or "ok"."""
-    return "ok" if not incidents or incidents[0].severity is Severity.INFO else str(incidents[0].severity)
 
 
 class Action(StrEnum):
@@ -214,15 +44,28 @@ class Action(StrEnum):
     SHOW_WORKFLOW = "show_workflow"
 
 
+def _sum_of_values(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The values of one incident in several shards: numbers add up, names of queues are joined."""
+    sums = dict(found[0])
+    for name, value in (pair for values in found[1:] for pair in values.items()):
+        if name not in sums or name in ("duration", "share"):
+            sums[name] = max(sums.get(name, value), value)
+        elif isinstance(value, int | float):
+            sums[name] += value
+        elif name in ("names", "queues"):
+            sums[name] = ", ".join(dict.fromkeys([*sums[name].split(", "), *value.split(", ")]))
+    return sums
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
     """Something that is wrong, with its subject: the fields that are not empty."""
 
-    kind: str  # one of incident_options.KINDS
-    severity: Severity
-    since: datetime | None = None  # when it began, as Redis knows it; None: unknown
+    kind: str  # that of its detector
+    severity: Severity = field(metadata=by(lambda found: min(found, key=list(Severity).index)))
+    since: datetime | None = field(default=None, metadata=LEAST)  # when it began, as Redis knows it; None: unknown
     #: It may have begun before `since`, where what Redis was asked for begins.
-    began_earlier: bool = False
+    began_earlier: bool = field(default=False, metadata=by(any))
     queue: str = ""
     task: str = ""  # the full name
     client: str | None = None  # "" is a client, too
@@ -231,11 +74,12 @@ class Incident:
     shard: str = ""  # its number
     error_class: str = ""  # of the newest failure
     job_id: str = ""
-    #: For the text; numbers, names, and seconds where the name is one of texts.DURATIONS.
-    values: Mapping[str, Any] = field(default_factory=dict)
-    also: tuple[str, ...] = ()  # names of further sentences in texts.TEXTS
+    #: For the text: names, numbers, and "duration", seconds. `count` chooses between singular and plural.
+    values: Mapping[str, Any] = field(default_factory=dict, metadata=by(_sum_of_values))
+    also: tuple[str, ...] = ()  # names of further sentences of its detector
     actions: tuple[Action, ...] = ()
-    command: str = ""  # what to run in a shell; "": nothing
+    command: str = field(default="", metadata=FIRST)  # what to run in a shell; "": nothing
+    shards: tuple[int, ...] = field(default=(), metadata=EVERY)  # those that have it, if several were asked
 
     @property
     def id(self) -> str:
@@ -252,13 +96,18 @@ class Incident:
     @property
     def text(self) -> str:
         """What is wrong, in the active language. May contain any character: it has names and messages of errors."""
-        shown: dict[str, Any] = {"number": self.values.get("count", 1)}  # chooses between singular and plural
+        shown: dict[str, Any] = {"number": self.values.get("count", 1)}
         for name, value in self.values.items():
             if isinstance(value, str):
                 shown[name] = value
             else:
-                shown[name] = format_duration(value) if name in DURATIONS else format_number(value)
-        return " ".join(sentence(name, shown) for name in (self.kind, *self.also))
+                shown[name] = format_duration(value) if name == "duration" else format_number(value)
+        kind = DETECTORS[self.kind]
+        text = " ".join(str(each % shown) for each in (kind.text, *(kind.also[name] for name in self.also)))
+        if not self.shards:
+            return text
+        where = ngettext("Shard %(numbers)s: ", "Shards %(numbers)s: ", len(self.shards))
+        return where % {"numbers": ", ".join(map(str, self.shards))} + text
 
     def since_text(self, now: datetime) -> str:
         """Since when, in the active language and the current time zone; "" if that is unknown."""
@@ -280,6 +129,7 @@ class Incident:
             "since": self.since.isoformat() if self.since else None,
             "began_earlier": self.began_earlier,
             **subject,
+            **({"shards": list(self.shards)} if self.shards else {}),
             "values": dict(self.values),
             "text": self.text,
         }
@@ -306,3 +156,53 @@ class Incident:
 
 _SUBJECT = ("queue", "task", "client", "host", "workflow", "shard", "error_class", "job_id", "command")
 _STORED = ("kind", "severity", "since", "began_earlier", *_SUBJECT, "values", "also")
+
+
+def worst_of(incidents: Sequence[Incident]) -> str:
+    """The status of a system with these incidents, the worst of which comes first: "critical", "warning" or "ok"."""
+    return "ok" if not incidents or incidents[0].severity is Severity.INFO else str(incidents[0].severity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What detectors look at."""
+
+    overview: Overview
+    lag: OutboxLag | None = None
+    schedules: KnownSchedules | None = None
+    oldest_seconds: float | None = None  # that a job may wait; None: what the settings say
+    host: str = ""  # only the workers of this host are of interest
+
+
+Find = Callable[[Seen], Iterator[Incident]]
+DETECTORS: dict[str, detector] = {}  # by kind
+
+
+class detector:
+    """Declares a kind of incident, which is named as the function that finds it.
+
+    It says how bad it is (usually), its sentence (a lazy text, which may name the queue and the host), what a person
+    can do, and further sentences, which some incidents of the kind have.
+    """
+
+    find: Find
+
+    def __init__(
+        self, severity: Severity, text: Any, *actions: Action, also: Mapping[str, Any] | None = None, worst: str = ""
+    ) -> None:
+        self.severities = (severity, *([Severity(worst)] if worst else []))
+        self.text, self.actions, self.also, self.kind = text, actions, also or {}, ""
+
+    def __call__(self, find: Find) -> detector:
+        return self.named(find.__name__, find)
+
+    def named(self, kind: str, find: Find) -> detector:
+        """Declare it under another name than that of the function."""
+        self.kind, self.find, DETECTORS[kind] = kind, find, self
+        return self
+
+    def incident(self, *, queue: str = "", host: str = "", **fields: Any) -> Incident:
+        """One of this kind."""
+        names = {name: text for name, text in (("name", queue), ("host", host)) if text}
+        fields = {"severity": self.severities[0], "actions": self.actions, "queue": queue, "host": host, **fields}
+        return Incident(**{**fields, "kind": self.kind, "values": {**names, **fields.get("values", {})}})

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from shlex import quote
 from typing import Any
 
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
+
 from django_rtq.console.formatting import format_number
 from django_rtq.console.incident_options import incident_options
-from django_rtq.console.incidents.incident import Action, Incident, Severity
+from django_rtq.console.incidents.incident import Action, Incident, Seen, Severity, detector
 from django_rtq.console.incidents.workers import short_name
 from django_rtq.console.inspector.details import ClientPause, QueueDetails
 from django_rtq.console.inspector.metrics.reader import TaskMetrics
@@ -33,16 +36,29 @@ MAX_QUEUES = 5  # that are named
 MAX_MESSAGE = 160  # characters of an error message
 
 
-def failing_tasks(overview: Overview) -> Iterator[Incident]:
+PAUSED_BY = {"paused_by": _("Paused by %(user)s.")}
+
+
+@detector(
+    Severity.WARNING,
+    _("%(task)s in queue %(name)s is failing: %(failed)s of its last %(runs)s runs."),
+    Action.SHOW_RETRYING,
+    also={
+        "new_version": _("It began after the start of version %(version)s."),
+        "newest_error": _("Latest error: %(error)s."),
+    },
+    worst="critical",
+)
+def task_failing(seen: Seen) -> Iterator[Incident]:
     """Tasks of whose last runs many failed."""
     failing = [
         (row, task, runs)
-        for row in overview.queues
+        for row in seen.overview.queues
         for task, failures in row.task_failures.items()
-        if (runs := failing_runs(overview.now, row, task, failures)).runs
+        if (runs := failing_runs(seen.overview.now, row, task, failures)).runs
     ]
     for row, task, runs in sorted(failing, key=lambda entry: -entry[2].failed):
-        yield _failing(overview, row, task, runs)
+        yield _failing(seen.overview, row, task, runs)
 
 
 def failing_runs(now: datetime, row: QueueRow, task: str, failures: TaskFailures) -> Runs:
@@ -90,26 +106,16 @@ def _failing(overview: Overview, row: QueueRow, task: str, runs: Runs) -> Incide
     since, began_earlier = _fails_since(row, task)
     version = None if began_earlier else version_before(overview, since)
     values = {"task": short_name(task), "failed": runs.failed, "runs": runs.runs, "version": version, **error}
-    return _of_queue(
-        row.details,
-        "task_failing",
-        Severity.CRITICAL if runs.rate >= VERY_HIGH_RATE else Severity.WARNING,
+    return task_failing.incident(
+        severity=Severity.CRITICAL if runs.rate >= VERY_HIGH_RATE else Severity.WARNING,
         since=since,
         began_earlier=began_earlier,
+        queue=row.details.name,
         task=task,
         error_class=error_class,
         values={name: value for name, value in values.items() if value is not None},
         also=tuple(name for name, holds in (("new_version", version), ("newest_error", error)) if holds),
-        actions=(Action.SHOW_DEAD, Action.REQUEUE) if is_dead else (Action.SHOW_RETRYING,),
-    )
-
-
-def _of_queue(
-    queue: QueueDetails, kind: str, severity: Severity, *, values: Mapping[str, Any] | None = None, **rest: Any
-) -> Incident:
-    """An incident of a queue, whose text names the queue."""
-    return Incident(
-        kind=kind, severity=severity, queue=queue.name, values={"name": queue.name, **(values or {})}, **rest
+        actions=(Action.SHOW_DEAD, Action.REQUEUE) if is_dead else task_failing.actions,
     )
 
 
@@ -134,49 +140,77 @@ def version_before(overview: Overview, since: datetime | None) -> str | None:
     return next((deploy.version for deploy in overview.deploys if earliest <= deploy.at < latest), None)
 
 
-def new_dead_letters(overview: Overview) -> Iterator[Incident]:
+@detector(
+    Severity.WARNING,
+    ngettext_lazy(
+        "Queue %(name)s: %(count)s job died in the last hour. Dead letters now: %(dead)s.",
+        "Queue %(name)s: %(count)s jobs died in the last hour. Dead letters now: %(dead)s.",
+        "number",
+    ),
+    Action.SHOW_DEAD,
+    Action.REQUEUE,
+    also={"newest_failure": _("Latest: %(task)s, %(error)s.")},
+)
+def dead_letters(seen: Seen) -> Iterator[Incident]:
     """Queues with dead letters in which jobs died in the last hour."""
     least = incident_options().dead_letters
-    died = [(row, _in_an_hour(row.series, "dead")) for row in overview.queues if row.details.dead]
+    died = [(row, _in_an_hour(row.series, "dead")) for row in seen.overview.queues if row.details.dead]
     for row, count in sorted((pair for pair in died if pair[1] >= least), key=lambda pair: -pair[1]):
         since, began_earlier = streak(row.series, row.series.of("dead"))
-        _, error = _error_of(row.newest_dead)
+        error = _error_of(row.newest_dead)[1]
         task = {"task": short_name(row.newest_dead.task)} if row.newest_dead is not None else {}
-        yield _of_queue(
-            row.details,
-            "dead_letters",
-            Severity.WARNING,
+        yield dead_letters.incident(
             since=since,
             began_earlier=began_earlier,
+            queue=row.details.name,
             values={"count": count, "dead": row.details.dead, **task, **error},
             also=("newest_failure",) if error and task else (),
-            actions=(Action.SHOW_DEAD, Action.REQUEUE),
         )
 
 
-def long_waits(overview: Overview, oldest_seconds: float | None = None) -> Iterator[Incident]:
-    """Queues whose oldest job has been waiting for longer than the caller or the settings say, or that fall behind."""
-    most = incident_options().oldest_seconds if oldest_seconds is None else oldest_seconds
-    waits = [
-        (row, row.details.oldest_seconds)
-        for row in overview.queues
-        if row.details.oldest_seconds is not None and not row.details.paused
-    ]
-    idle = [  # which is an incident of its own
-        *unserved([row.details.name for row, _ in waits], overview.workers),
-        *quiet_queues(overview.workers),
-    ]
-    for row, seconds in sorted(waits, key=lambda pair: -pair[1]):
-        is_late = seconds > most
-        if row.details.name not in idle and (is_late or is_falling_behind(row)):
-            yield _of_queue(
-                row.details,
-                "long_wait" if is_late else "falling_behind",
-                Severity.WARNING,
+WAITS = {
+    "at_limit": _("The queue runs as many jobs as its limit max_running allows."),
+    "at_rate": _("Its rate lets no job start at this moment."),
+    "jobs_waiting": _("Waiting: %(waiting)s (clients: %(clients)s)."),
+}
+
+
+@detector(
+    Severity.WARNING,
+    _("Queue %(name)s: the oldest job has been waiting for %(duration)s."),
+    Action.SHOW_QUEUE,
+    also=WAITS,
+)
+def long_wait(seen: Seen) -> Iterator[Incident]:
+    """Queues whose oldest job has been waiting for longer than the caller or the settings say."""
+    yield from _waits(seen, long_wait, is_late=True)
+
+
+@detector(
+    Severity.WARNING,
+    _("Queue %(name)s is falling behind: its oldest job has been waiting for %(duration)s, and waits are growing."),
+    Action.SHOW_QUEUE,
+    also=WAITS,
+)
+def falling_behind(seen: Seen) -> Iterator[Incident]:
+    """Queues whose waits grow."""
+    yield from _waits(seen, falling_behind, is_late=False)
+
+
+def _waits(seen: Seen, kind: detector, *, is_late: bool) -> Iterator[Incident]:
+    """Queues with jobs that might start, the longest wait first. Without workers, or quiet ones: that is told alone."""
+    overview, most = seen.overview, seen.oldest_seconds or incident_options().oldest_seconds
+    idle = {*unserved([row.details.name for row in overview.queues], overview.workers), *quiet_queues(overview.workers)}
+    for row in sorted(overview.queues, key=lambda row: -(row.details.oldest_seconds or 0)):
+        queue, seconds = row.details, row.details.oldest_seconds
+        if seconds is None or queue.paused or queue.name in idle or is_late is not (seconds > most):
+            continue
+        if is_late or is_falling_behind(row):
+            yield kind.incident(
                 since=overview.ago(seconds),
-                values={"duration": seconds, "waiting": row.details.queued, "clients": row.details.clients},
-                also=(*_holds(row.details), "jobs_waiting"),
-                actions=(Action.SHOW_QUEUE,),
+                queue=queue.name,
+                values={"duration": seconds, "waiting": queue.queued, "clients": queue.clients},
+                also=(*_holds(queue), "jobs_waiting"),
             )
 
 
@@ -186,144 +220,190 @@ def _holds(queue: QueueDetails) -> list[str]:
     return [name for name, is_held in holds.items() if is_held]
 
 
-def zero_limits(overview: Overview) -> Iterator[Incident]:
+@detector(
+    Severity.WARNING,
+    _("Queue %(name)s: jobs wait that no worker may start."),
+    Action.SHOW_QUEUE,
+    also={
+        "zero_of_queue": _("The limit max_running of the queue is 0."),
+        "zero_of_clients": ngettext_lazy(
+            "The limit max_running of each client is 0: %(count)s waits for it.",
+            "The limit max_running of each client is 0: %(count)s wait for it.",
+            "number",
+        ),
+        "zero_of_client": _("The limit max_running of client %(client)s is 0."),
+        "set_at_run_time": _("It was set at run time. Take it back:"),
+        "set_in_settings": _('It is set in RTQ["QUEUES"].'),
+    },
+    worst="critical",
+)
+def limit_zero(seen: Seen) -> Iterator[Incident]:
     """Limits of 0 running jobs for which jobs wait: nothing but another limit lets them start."""
-    for queue in (row.details for row in overview.queues):
+    for queue in (row.details for row in seen.overview.queues):
         stopped = sum(zero.lanes for zero in queue.zero_limits if zero.field != "queue")
         for zero in queue.zero_limits:
             kind, is_client, client = zero.field.partition(":")
             option = {"queue": "--whole-queue", "clients": "--each-client"}.get(kind, f"--client {quote(client)}")
-            yield _of_queue(
-                queue,
-                "limit_zero",
-                Severity.CRITICAL if kind == "queue" or stopped >= min(queue.clients, 100) else Severity.WARNING,
+            command = f"python manage.py rtq_clients limit {queue.name} {option} --max-running settings"
+            is_critical = kind == "queue" or stopped >= min(queue.clients, 100)
+            yield limit_zero.incident(
+                severity=Severity.CRITICAL if is_critical else Severity.WARNING,
+                queue=queue.name,
                 client=client if is_client else None,
                 values={"client": _client_name(client), "count": zero.lanes},
                 also=(f"zero_of_{kind}", "set_at_run_time" if zero.is_set_here else "set_in_settings"),
-                actions=(Action.SHOW_CLIENT if is_client else Action.SHOW_QUEUE,),
-                command=f"python manage.py rtq_clients limit {queue.name} {option} --max-running settings"
-                if zero.is_set_here
-                else "",
+                actions=(Action.SHOW_CLIENT,) if is_client else limit_zero.actions,
+                command=command if zero.is_set_here else "",
             )
 
 
-def busy_clients(overview: Overview) -> Iterator[Incident]:
+@detector(
+    Severity.WARNING,
+    _(
+        "Queue %(name)s: client %(client)s took %(share)s %% of the work of the last hour, and others wait. The oldest "
+        "job has been waiting for %(duration)s."
+    ),
+    Action.SHOW_CLIENT,
+)
+def busy_client(seen: Seen) -> Iterator[Incident]:
     """Queues in which one client takes most of the work while jobs of others wait."""
     most = incident_options().client_share
-    for row in overview.queues:
-        if row.busiest is None or row.busiest.share < most:
-            continue
-        if (waits := row.busiest.others_wait_seconds) >= GROWING_SECONDS:
-            share = round(100 * row.busiest.share)
-            yield _of_queue(
-                row.details,
-                "busy_client",
-                Severity.WARNING,
-                client=row.busiest.client,
-                values={"client": _client_name(row.busiest.client), "share": share, "duration": waits},
-                actions=(Action.SHOW_CLIENT,),
-            )
+    for row in seen.overview.queues:
+        busiest = row.busiest
+        if busiest is not None and busiest.share >= most and busiest.others_wait_seconds >= GROWING_SECONDS:
+            share, waits = round(100 * busiest.share), busiest.others_wait_seconds
+            values = {"client": _client_name(busiest.client), "share": share, "duration": waits}
+            yield busy_client.incident(queue=row.details.name, client=busiest.client, values=values)
 
 
-def missing_schedulers(overview: Overview) -> Iterator[Incident]:
+@detector(
+    Severity.CRITICAL,
+    _(
+        "Queue %(name)s: no scheduler is running, so its scheduled jobs and retries do not start. Were all workers "
+        "started with --no-scheduler?"
+    ),
+    Action.SHOW_WORKERS,
+)
+def no_scheduler(seen: Seen) -> Iterator[Incident]:
     """Queues with delayed jobs for which no scheduler runs. Without any worker, that is said alone."""
-    unscheduled = set(overview.unscheduled) if overview.living else set()
-    for queue in (row.details for row in overview.queues):
+    unscheduled = set(seen.overview.unscheduled) if seen.overview.living else set()
+    for queue in (row.details for row in seen.overview.queues):
         if queue.name in unscheduled and queue.needs_scheduler:
-            yield _of_queue(
-                queue,
-                "no_scheduler",
-                Severity.CRITICAL,
-                since=overview.ago(queue.scheduler_seconds),
-                actions=(Action.SHOW_WORKERS,),
-                command=f"python manage.py rtq_scheduler --queues {queue.name}",
-            )
+            since, command = queue.scheduler_seconds, f"python manage.py rtq_scheduler --queues {queue.name}"
+            yield no_scheduler.incident(queue=queue.name, since=seen.overview.ago(since), command=command)
 
 
-def lost_places(overview: Overview) -> Iterator[Incident]:
+@detector(
+    Severity.WARNING,
+    ngettext_lazy(
+        "Queue %(name)s: %(count)s job has a record, but no place in Redis, because its append-only file was cut off. "
+        "Workers look for such jobs, and queue them again.",
+        "Queue %(name)s: %(count)s jobs have a record, but no place in Redis, because its append-only file was cut "
+        "off. Workers look for such jobs, and queue them again.",
+        "number",
+    ),
+    Action.SHOW_WORKERS,
+)
+def jobs_lost_place(seen: Seen) -> Iterator[Incident]:
     """Queues with jobs that are in no place, as an append-only file that was cut off leaves them (D123)."""
-    for queue in (row.details for row in overview.queues):
+    for queue in (row.details for row in seen.overview.queues):
         if queue.lost:
-            since, values = overview.ago(queue.lost_seconds), {"count": queue.lost}
-            actions = (Action.SHOW_WORKERS,)
-            yield _of_queue(queue, "jobs_lost_place", Severity.WARNING, since=since, values=values, actions=actions)
+            since, values = seen.overview.ago(queue.lost_seconds), {"count": queue.lost}
+            yield jobs_lost_place.incident(queue=queue.name, since=since, values=values)
 
 
-def paused_queues(overview: Overview) -> Iterator[Incident]:
+@detector(Severity.WARNING, _("Queue %(name)s is paused."), Action.SHOW_QUEUE, Action.RESUME)
+def queue_paused(seen: Seen) -> Iterator[Incident]:
     """Paused queues."""
-    for queue in (row.details for row in overview.queues):
+    for queue in (row.details for row in seen.overview.queues):
         if queue.paused:
-            since, actions = overview.ago(queue.paused_seconds), (Action.SHOW_QUEUE, Action.RESUME)
-            yield _of_queue(queue, "queue_paused", Severity.WARNING, since=since, actions=actions)
+            yield queue_paused.incident(queue=queue.name, since=seen.overview.ago(queue.paused_seconds))
 
 
-def paused_tasks(overview: Overview) -> Iterator[Incident]:
+@detector(
+    Severity.WARNING,
+    ngettext_lazy(
+        "Task %(task)s is paused in %(queues)s, and holds %(count)s job.",
+        "Task %(task)s is paused in %(queues)s, and holds %(count)s jobs.",
+        "number",
+    ),
+    also=PAUSED_BY,
+)
+def task_paused(seen: Seen) -> Iterator[Incident]:
     """Paused tasks, one incident for all queues."""
     pauses: dict[str, list[tuple[str, TaskPause]]] = {}
-    for queue in (row.details for row in overview.queues):
+    for queue in (row.details for row in seen.overview.queues):
         for pause in queue.paused_tasks:
             if not pause.is_over:
                 pauses.setdefault(pause.task, []).append((queue.name, pause))
     for task, of_task in sorted(pauses.items()):
-        yield _paused(overview, of_task, task=task, kind="task_paused", severity=Severity.WARNING)
+        yield task_paused.incident(task=task, **_paused(seen, of_task, {"task": short_name(task)}))
 
 
-def paused_clients(overview: Overview) -> Iterator[Incident]:
+@detector(
+    Severity.INFO,
+    ngettext_lazy(
+        "Client %(client)s is paused in %(queues)s, and holds %(count)s job.",
+        "Client %(client)s is paused in %(queues)s, and holds %(count)s jobs.",
+        "number",
+    ),
+    Action.SHOW_CLIENT,
+    also=PAUSED_BY,
+)
+def client_paused(seen: Seen) -> Iterator[Incident]:
     """Paused clients, one incident for all queues."""
     pauses: dict[str, list[tuple[str, ClientPause]]] = {}
-    for queue in (row.details for row in overview.queues):
+    for queue in (row.details for row in seen.overview.queues):
         for pause in queue.paused_clients:
             pauses.setdefault(pause.client, []).append((queue.name, pause))
-    for client, of_client in sorted(pauses.items(), key=lambda pair: -sum(pause.held for _, pause in pair[1])):
-        actions = (Action.SHOW_CLIENT,)
-        yield _paused(overview, of_client, client=client, kind="client_paused", severity=Severity.INFO, actions=actions)
+    for client, of_client in sorted(pauses.items(), key=lambda pair: -sum(pause.held for _name, pause in pair[1])):
+        yield client_paused.incident(client=client, **_paused(seen, of_client, {"client": _client_name(client)}))
 
 
-def blocked_workflows(overview: Overview) -> Iterator[Incident]:
+def _paused(
+    seen: Seen, pauses: Sequence[tuple[str, TaskPause | ClientPause]], subject: dict[str, Any]
+) -> dict[str, Any]:
+    """What is told of a task or client that is paused in some queues."""
+    longest = max((pause for _name, pause in pauses), key=lambda pause: pause.seconds or 0)
+    queues = _queues_by_jobs((queue, pause.held) for queue, pause in pauses)
+    by = {"user": longest.by[:80]} if longest.by else {}
+    return {
+        "since": seen.overview.ago(longest.seconds),
+        "values": {**subject, "queues": queues, "count": sum(pause.held for _name, pause in pauses), **by},
+        "also": ("paused_by",) if by else (),
+    }
+
+
+@detector(
+    Severity.WARNING,
+    _("Workflow %(name)s has been blocked by dead jobs for %(duration)s. Requeue them, or discard them:"),
+    Action.SHOW_WORKFLOW,
+)
+def workflow_blocked(seen: Seen) -> Iterator[Incident]:
     """Workflows that have been blocked for long, the longest first."""
-    for flow in overview.workflows.blocked:
-        seconds = (overview.now - flow.since).total_seconds()
+    for flow in seen.overview.workflows.blocked:
+        seconds = (seen.overview.now - flow.since).total_seconds()
         if seconds >= BLOCKED_SECONDS:
-            yield Incident(
-                kind="workflow_blocked",
-                severity=Severity.WARNING,
-                since=flow.since,
-                workflow=flow.id,
-                values={"name": flow.name[:80], "duration": seconds},
-                actions=(Action.SHOW_WORKFLOW,),
-                command=f"python manage.py rtq_workflows requeue {flow.id}",
+            values, command = (
+                {"name": flow.name[:80], "duration": seconds},
+                f"python manage.py rtq_workflows requeue {flow.id}",
             )
+            yield workflow_blocked.incident(since=flow.since, workflow=flow.id, values=values, command=command)
 
 
-def stuck_workflows(overview: Overview) -> Iterator[Incident]:
+@detector(
+    Severity.WARNING,
+    _(
+        "Workflow %(name)s can never go on: nobody knows how some of its jobs have ended, because Redis lost data, or "
+        "a worker of an old version ran them. Cancel it, and make it again:"
+    ),
+    Action.SHOW_WORKFLOW,
+)
+def workflow_stuck(seen: Seen) -> Iterator[Incident]:
     """Running workflows that can never go on."""
-    for flow in overview.workflows.stuck:
-        yield Incident(
-            kind="workflow_stuck",
-            severity=Severity.WARNING,
-            since=flow.since,
-            workflow=flow.id,
-            values={"name": flow.name[:80]},
-            actions=(Action.SHOW_WORKFLOW,),
-            command=f"python manage.py rtq_workflows cancel {flow.id}",
-        )
-
-
-def _paused(overview: Overview, pauses: Sequence[tuple[str, TaskPause | ClientPause]], **rest: Any) -> Incident:
-    """An incident of a task or client that is paused in some queues."""
-    longest = max((pause for _, pause in pauses), key=lambda pause: pause.seconds or 0)
-    subject = {"client": _client_name(rest["client"])} if "client" in rest else {"task": short_name(rest["task"])}
-    return Incident(
-        since=overview.ago(longest.seconds),
-        values={
-            **subject,
-            "queues": _queues_by_jobs((queue, pause.held) for queue, pause in pauses),
-            "count": sum(pause.held for _, pause in pauses),
-            **({"user": longest.by[:80]} if longest.by else {}),
-        },
-        also=("paused_by",) if longest.by else (),
-        **rest,
-    )
+    for flow in seen.overview.workflows.stuck:
+        values, command = {"name": flow.name[:80]}, f"python manage.py rtq_workflows cancel {flow.id}"
+        yield workflow_stuck.incident(since=flow.since, workflow=flow.id, values=values, command=command)
 
 
 def _client_name(client: str) -> str:

@@ -5,9 +5,13 @@ Readers compute missed slots as schedulers do: Lua knows no cron, and a dead sch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from datetime import datetime
 
-from django_rtq.console.incidents.incident import Action, Incident, Severity
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
+
+from django_rtq.console.incidents.incident import Action, Incident, Seen, Severity, detector
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import unserved
 from django_rtq.console.schedule_status import KnownSchedules, ScheduleStatus, read_schedules
@@ -26,15 +30,58 @@ def known_schedules() -> KnownSchedules:
         return KnownSchedules(valid=[], broken={'RTQ["SCHEDULES"]': str(error)}, rows={})
 
 
-def missed_schedules(overview: Overview, schedules: KnownSchedules) -> Iterator[Incident]:
+@detector(
+    Severity.CRITICAL,
+    ngettext_lazy(
+        "Queue %(name)s: %(count)s schedule was due and started no job: %(schedule)s.",
+        "Queue %(name)s: %(count)s schedules were due and started no job, %(schedule)s among them.",
+        "number",
+    ),
+    Action.SHOW_SCHEDULES,
+    Action.SHOW_WORKERS,
+    also={
+        "scheduler_missing": _("No scheduler is running for this queue. Start one:"),
+        "scheduler_fails": _(
+            "A scheduler is running for this queue: its log says why, or it runs another version of the project."
+        ),
+    },
+)
+def schedule_missed(seen: Seen) -> Iterator[Incident]:
     """Queues with schedules that were due and have not fired, the longest ago first."""
-    by_queue: dict[str, list[tuple[float, ScheduleStatus]]] = {}
-    for status in schedules.valid:
-        if status.missed_slot is not None and not status.entry.task.internal and not is_let_go(status, overview):
-            late = (overview.now - status.missed_slot).total_seconds()
-            by_queue.setdefault(status.entry.task.queue, []).append((late, status))
-    for queue, missed in sorted(by_queue.items(), key=lambda pair: -max(late for late, _ in pair[1])):
-        yield _missed(overview, queue, missed)
+    by_queue: dict[str, list[tuple[datetime, str]]] = {}
+    for status in seen.schedules.valid if seen.schedules else ():
+        if status.missed_slot is not None and not status.entry.task.internal and not is_let_go(status, seen.overview):
+            by_queue.setdefault(status.entry.task.queue, []).append((status.missed_slot, status.entry.name))
+    for queue, missed in sorted(by_queue.items(), key=lambda pair: min(pair[1])[0]):
+        (slot, name), is_scheduled = min(missed), has_scheduler(seen.overview, queue)
+        command = "rtq_worker" if unserved([queue], seen.overview.workers) else "rtq_scheduler"
+        yield schedule_missed.incident(
+            since=slot,
+            queue=queue,
+            values={"schedule": name[:MAX_NAME], "count": len(missed)},
+            also=("scheduler_fails",) if is_scheduled else ("scheduler_missing",),
+            command="" if is_scheduled else f"python manage.py {command} --queues {queue}",
+        )
+
+
+@detector(
+    Severity.WARNING,
+    ngettext_lazy(
+        "%(count)s schedule cannot run: %(schedule)s. %(error)s.",
+        "%(count)s schedules cannot run, %(schedule)s among them. %(error)s.",
+        "number",
+    ),
+    Action.SHOW_SCHEDULES,
+)
+def schedule_invalid(seen: Seen) -> Iterator[Incident]:
+    """Schedules that cannot run, as one incident."""
+    if seen.schedules is None:
+        return
+    rows, broken = seen.schedules.rows, sorted(seen.schedules.broken.items())
+    broken = [(name, problem) for name, problem in broken if rows.get(name, {}).get("enabled", True)]
+    for name, problem in broken[:1]:
+        error = problem[:MAX_PROBLEM].rstrip(".")
+        yield schedule_invalid.incident(values={"schedule": name[:MAX_NAME], "error": error, "count": len(broken)})
 
 
 def is_let_go(status: ScheduleStatus, overview: Overview) -> bool:
@@ -45,35 +92,3 @@ def is_let_go(status: ScheduleStatus, overview: Overview) -> bool:
 def has_scheduler(overview: Overview, queue: str) -> bool:
     """Whether a scheduler has looked at a queue lately."""
     return queue not in overview.unscheduled and any(row.details.name == queue for row in overview.queues)
-
-
-def _missed(overview: Overview, queue: str, missed: Sequence[tuple[float, ScheduleStatus]]) -> Incident:
-    _, first = min(missed, key=lambda pair: (-pair[0], pair[1].entry.name))
-    is_scheduled = has_scheduler(overview, queue)
-    command = "rtq_worker" if unserved([queue], overview.workers) else "rtq_scheduler"
-    return Incident(
-        kind="schedule_missed",
-        severity=Severity.CRITICAL,
-        since=first.missed_slot,
-        queue=queue,
-        values={"name": queue, "schedule": first.entry.name[:MAX_NAME], "count": len(missed)},
-        also=("scheduler_fails",) if is_scheduled else ("scheduler_missing",),
-        actions=(Action.SHOW_SCHEDULES, Action.SHOW_WORKERS),
-        command="" if is_scheduled else f"python manage.py {command} --queues {queue}",
-    )
-
-
-def invalid_schedules(schedules: KnownSchedules) -> Iterator[Incident]:
-    """Schedules that cannot run, as one incident."""
-    broken = {
-        name: problem
-        for name, problem in sorted(schedules.broken.items())
-        if schedules.rows.get(name, {}).get("enabled", True)
-    }
-    for name, problem in list(broken.items())[:1]:
-        yield Incident(
-            kind="schedule_invalid",
-            severity=Severity.WARNING,
-            values={"schedule": name[:MAX_NAME], "error": problem[:MAX_PROBLEM].rstrip("."), "count": len(broken)},
-            actions=(Action.SHOW_SCHEDULES,),
-        )

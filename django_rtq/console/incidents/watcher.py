@@ -12,16 +12,15 @@ import logging
 import random
 import uuid
 
-from django_rtq.console.incidents.detection import find_incidents, reported, silent_shard
+from django_rtq.console.incidents.detection import read_incidents, reported
 from django_rtq.console.incidents.incident import Incident
-from django_rtq.console.incidents.schedules import known_schedules
+from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import open_broker
 from django_rtq.core.broker.task_backends import shard_numbers, shard_of, shard_place, view_backend
 from django_rtq.core.signals import incident_closed, incident_opened
 from django_rtq.core.threads import Loop
-from django_rtq.databases.outbox import outbox_lag
 from django_rtq.exceptions import BrokerError
 
 logger = logging.getLogger("django_rtq")
@@ -53,7 +52,7 @@ class IncidentWatcher(Loop):
     def _look(self) -> None:
         overview = self._inspector.overview.read()
         with view_backend(self._broker.backend):
-            found = find_incidents(overview, outbox_lag(), known_schedules())
+            found = read_incidents(overview)
         incidents = reported([*found, *self._silent_shards()])[:MAX_TRACKED]
         opened, closed = self._broker.maintenance.track_incidents(
             {incident.id: incident.dump() for incident in incidents},

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
 
 from django_rtq.console.incident_options import incident_options
-from django_rtq.console.incidents.incident import Action, Incident, Severity
+from django_rtq.console.incidents.incident import Action, Incident, Seen, Severity, detector
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import quiet_queues, unserved
@@ -21,48 +24,246 @@ DEPLOY_SECONDS = 300.0  # in a rolling deploy, older workers meet jobs of new ta
 COMMAND = "python manage.py rtq_worker"
 
 
-def missing_workers(overview: Overview) -> Iterator[Incident]:
-    """No worker at all, or queues that nobody serves: those with jobs, and those that are declared."""
-    waiting = {row.details.name: row.details for row in overview.queues if waiting_jobs(row.details)}
-    idle = unserved(waiting, overview.workers)
-    if not overview.living:
-        if overview.queues:
-            yield _no_worker(overview, idle)
-        return
-    for name in sorted(idle, key=lambda name: -(waiting[name].oldest_seconds or 0)):
-        yield _unserved(overview, waiting[name])
-    if names := [name for name in unserved(declared_queues(), overview.workers) if name not in waiting]:
-        yield Incident(
-            kind="queues_without_worker",
-            severity=Severity.WARNING,
-            values={"names": _names(names)},
-            actions=(Action.SHOW_WORKERS,),
-            command=f"{COMMAND} --queues {','.join(names)}",
+@detector(Severity.CRITICAL, _("No worker is running, so no jobs are processed. Start one:"), Action.SHOW_WORKERS)
+def no_worker(seen: Seen) -> Iterator[Incident]:
+    """No worker at all, which is told alone."""
+    overview, gone = seen.overview, seen.overview.contact_seconds
+    if overview.queues and not overview.living:
+        # A scheduler keeps contact, too: then nobody knows since when there is no worker.
+        is_known = gone is not None and gone > get_config().lease_seconds
+        idle = ",".join(_waiting(overview))
+        command = f"{COMMAND} --queues {idle}" if idle else COMMAND
+        yield no_worker.incident(since=overview.ago(gone) if is_known else None, command=command)
+
+
+@detector(
+    Severity.CRITICAL,
+    ngettext_lazy(
+        "Queue %(name)s: %(count)s job waits, and no worker serves the queue. Start one:",
+        "Queue %(name)s: %(count)s jobs wait, and no worker serves the queue. Start one:",
+        "number",
+    ),
+    Action.SHOW_QUEUE,
+)
+def queue_unserved(seen: Seen) -> Iterator[Incident]:
+    """Queues with jobs that nobody serves."""
+    waiting = _waiting(seen.overview) if seen.overview.living else {}
+    idle = [waiting[name] for name in unserved(waiting, seen.overview.workers)]
+    for queue in sorted(idle, key=lambda queue: -(queue.oldest_seconds or 0)):
+        gone = queue.contact_seconds
+        if gone is not None and gone <= get_config().lease_seconds:
+            since = None  # a scheduler keeps contact
+        else:
+            since = min((seconds for seconds in (gone, queue.oldest_seconds) if seconds is not None), default=None)
+        yield queue_unserved.incident(
+            queue=queue.name,
+            since=seen.overview.ago(since),
+            values={"count": waiting_jobs(queue)},
+            command=f"{COMMAND} --queues {queue.name}",
         )
 
 
-def quiet_workers(overview: Overview) -> Iterator[Incident]:
+@detector(
+    Severity.WARNING,
+    _("No worker serves these queues, which tasks or settings declare: %(names)s. Start one:"),
+    Action.SHOW_WORKERS,
+)
+def queues_without_worker(seen: Seen) -> Iterator[Incident]:
+    """Declared queues that nobody serves, and in which no job waits."""
+    waiting = _waiting(seen.overview)
+    names = [name for name in unserved(declared_queues(), seen.overview.workers) if name not in waiting]
+    if names and seen.overview.living:
+        command = f"{COMMAND} --queues {','.join(names)}"
+        yield queues_without_worker.incident(values={"names": _names(names)}, command=command)
+
+
+@detector(
+    Severity.WARNING,
+    ngettext_lazy(
+        "All workers of %(names)s are quiet: they claim no jobs, and %(count)s job waits.",
+        "All workers of %(names)s are quiet: they claim no jobs, and %(count)s jobs wait.",
+        "number",
+    ),
+    Action.SHOW_WORKERS,
+    also={"asked_by": _("Asked by %(user)s."), "wake_them": _("Wake them:")},
+    worst="critical",
+)
+def workers_quiet(seen: Seen) -> Iterator[Incident]:
     """Queues whose workers were all asked to be quiet, as one incident."""
-    names = quiet_queues(overview.workers)
+    overview, names = seen.overview, quiet_queues(seen.overview.workers)
     if not names:
         return
     jobs = sum(waiting_jobs(row.details) for row in overview.queues if row.details.name in names)
     longest = max((_last_to_be_quiet(overview, name) for name in names), key=_quiet_seconds)
     are_all = all(worker.is_quiet for worker in overview.living)
     choice = "--all" if are_all else " ".join(f"--queue {name}" for name in names)
-    yield Incident(
-        kind="workers_quiet",
+    user = {"user": longest.quiet_by[:80]} if longest.quiet_by else {}
+    yield workers_quiet.incident(
         severity=Severity.CRITICAL if jobs else Severity.WARNING,
         since=overview.ago(longest.quiet_seconds),
-        values={
-            "names": _names(names),
-            "count": jobs,
-            **({"user": longest.quiet_by[:80]} if longest.quiet_by else {}),
-        },
-        also=(*(("asked_by",) if longest.quiet_by else ()), "wake_them"),
-        actions=(Action.SHOW_WORKERS,),
+        values={"names": _names(names), "count": jobs, **user},
+        also=(*(("asked_by",) if user else ()), "wake_them"),
         command=f"python manage.py rtq_workers wake {choice}",
     )
+
+
+@detector(
+    Severity.CRITICAL,
+    ngettext_lazy(
+        "Host %(host)s: %(count)s worker has stopped responding (%(worker)s).",
+        "Host %(host)s: %(count)s workers have stopped responding, %(worker)s among them.",
+        "number",
+    ),
+    Action.SHOW_WORKERS,
+    also={
+        "reclaim": _("Running jobs that will be reclaimed shortly: %(jobs)s."),
+        "no_reclaim": _(
+            "Running jobs that are reclaimed when a worker of these queues has started: %(jobs)s (%(names)s)."
+        ),
+        "no_jobs": _("No job was running there."),
+    },
+)
+def worker_lost(seen: Seen) -> Iterator[Incident]:
+    """Hosts whose workers have lost their leases, and whether anybody is left who takes their jobs back."""
+    overview = seen.overview
+    alone = unserved({name for worker in overview.workers for name in worker.queues}, overview.workers)
+    for host, workers in _by_host(worker for worker in overview.workers if worker.is_lost):
+        longest = max(-worker.lease_left_seconds for worker in workers)
+        jobs = sum(worker.held for worker in workers)
+        queues = [name for name in alone if any(name in worker.queues and worker.held for worker in workers)]
+        also = "no_jobs" if not jobs else "no_reclaim" if queues else "reclaim"
+        more = {"jobs": jobs, "names": _names(sorted(queues))}
+        yield _of_host(worker_lost, host, workers, overview.ago(longest), more, also)
+
+
+@detector(
+    Severity.WARNING,
+    ngettext_lazy(
+        "Host %(host)s: %(count)s idle worker has stopped asking for work (%(worker)s).",
+        "Host %(host)s: %(count)s idle workers have stopped asking for work, %(worker)s among them.",
+        "number",
+    ),
+    Action.SHOW_WORKERS,
+)
+def worker_silent(seen: Seen) -> Iterator[Incident]:
+    """Hosts with idle workers that have stopped asking for work."""
+    for host, workers in _by_host(worker for worker in seen.overview.workers if is_silent(worker)):
+        longest = max(worker.last_claim_seconds or 0.0 for worker in workers)
+        yield _of_host(worker_silent, host, workers, seen.overview.ago(longest))
+
+
+@detector(
+    Severity.CRITICAL,
+    _(
+        "Host %(host)s: the processes of a worker crash before they run a job (%(reason)s), so it waits before it "
+        "starts others. Its log says why."
+    ),
+    Action.SHOW_WORKERS,
+)
+def worker_crash_loop(seen: Seen) -> Iterator[Incident]:
+    """Hosts with workers whose processes crash again and again before they run a job."""
+    for host, workers in _by_host(worker for worker in seen.overview.workers if worker.crash_loop):
+        yield worker_crash_loop.incident(host=host, values={"host": host or "?", "reason": workers[0].crash_loop[:200]})
+
+
+@detector(Severity.CRITICAL, _("Host %(host)s: no worker is alive."))
+def host_without_worker(seen: Seen) -> Iterator[Incident]:
+    """A host that somebody asks about, without a worker."""
+    if seen.host and all(worker.is_lost for worker in seen.overview.workers if worker.host == seen.host):
+        yield host_without_worker.incident(host=seen.host)
+
+
+@detector(
+    Severity.WARNING,
+    ngettext_lazy(
+        "Queue %(name)s: %(count)s job waits, because workers that took it do not know its task %(task)s: %(worker)s.",
+        "Queue %(name)s: %(count)s jobs wait, because workers that took them do not know their task %(task)s: "
+        "%(worker)s.",
+        "number",
+    ),
+    Action.SHOW_RETRYING,
+    Action.SHOW_WORKERS,
+    also={
+        "declare_task": _(
+            "Start workers with the code that declares the task, in an app of INSTALLED_APPS or in a module of "
+            'RTQ["TASK_MODULES"]. Jobs that have waited for %(duration)s are dead.'
+        )
+    },
+    worst="critical",
+)
+def task_unknown(seen: Seen) -> Iterator[Incident]:
+    """Tasks of jobs that came to workers which do not know them, those with most jobs first."""
+    unknown = [(row.details.name, task) for row in seen.overview.queues for task in row.unknown_tasks]
+    for queue, task in sorted(unknown, key=lambda pair: -pair[1].jobs):
+        is_deploy = task.since is not None and (seen.overview.now - task.since).total_seconds() < DEPLOY_SECONDS
+        yield task_unknown.incident(
+            severity=Severity.WARNING if is_deploy else Severity.CRITICAL,
+            since=task.since,
+            queue=queue,
+            task=task.task,
+            values={
+                "task": task.task[:200],
+                "count": task.jobs,
+                "worker": _first_names([name.rpartition(":")[0][:80] for name in task.workers]),
+                "duration": get_config().unknown_task_timeout,
+            },
+            also=("declare_task",),
+        )
+
+
+@detector(
+    Severity.CRITICAL,
+    _(
+        "Workers of several projects take jobs from each other, because all use this Redis with the prefix "
+        '%(prefix)s: %(names)s. Set another RTQ["PREFIX"] or database in each project.'
+    ),
+    Action.SHOW_WORKERS,
+)
+def several_projects(seen: Seen) -> Iterator[Incident]:
+    """Workers of several projects: they take jobs from each other."""
+    hosts: dict[str, set[str]] = {}
+    for worker in seen.overview.workers:
+        if worker.project and not worker.is_lost:
+            hosts.setdefault(worker.project, set()).add(worker.host)
+    if len(hosts) > 1:
+        projects = [f"{project} ({_first_names(sorted(names))})"[:200] for project, names in sorted(hosts.items())]
+        yield several_projects.incident(values={"names": _first_names(projects), "prefix": get_config().prefix})
+
+
+@detector(
+    Severity.WARNING,
+    ngettext_lazy(
+        "%(count)s job seems to hang: %(task)s in queue %(name)s, running for %(duration)s.",
+        "%(count)s jobs seem to hang. The longest: %(task)s in queue %(name)s, running for %(duration)s.",
+        "number",
+    ),
+    Action.SHOW_JOB,
+    Action.SHOW_RUNNING,
+)
+def job_hung(seen: Seen) -> Iterator[Incident]:
+    """Tasks with jobs that run longer than their time limit, or much longer than usual."""
+    hung: dict[tuple[str, str], list[RunningJob]] = {}
+    for job in (job for worker in seen.overview.workers for job in worker.running if is_hung(job)):
+        hung.setdefault((job.queue, job.task), []).append(job)
+    for (queue, task), jobs in sorted(hung.items(), key=lambda pair: -max(job.seconds for job in pair[1])):
+        longest = max(jobs, key=lambda job: job.seconds)
+        yield job_hung.incident(
+            since=longest.claimed_at,
+            queue=queue,
+            task=task,
+            job_id=longest.id,
+            values={"task": short_name(task), "count": len(jobs), "duration": longest.seconds},
+        )
+
+
+def waiting_jobs(queue: QueueDetails) -> int:
+    """How many jobs of a queue wait: for a worker, for their time, or because their task is paused."""
+    return queue.queued + queue.scheduled + queue.retrying
+
+
+def _waiting(overview: Overview) -> dict[str, QueueDetails]:
+    """The queues with jobs that wait."""
+    return {row.details.name: row.details for row in overview.queues if waiting_jobs(row.details)}
 
 
 def _last_to_be_quiet(overview: Overview, queue: str) -> WorkerDetails:
@@ -74,71 +275,9 @@ def _quiet_seconds(worker: WorkerDetails) -> float:
     return worker.quiet_seconds or 0.0
 
 
-def waiting_jobs(queue: QueueDetails) -> int:
-    """How many jobs of a queue wait: for a worker, for their time, or because their task is paused."""
-    return queue.queued + queue.scheduled + queue.retrying
-
-
 def _names(names: Sequence[str]) -> str:
     more = f" (+{len(names) - MAX_NAMED})" if len(names) > MAX_NAMED else ""
     return ", ".join(names[:MAX_NAMED]) + more
-
-
-def _no_worker(overview: Overview, idle: Sequence[str]) -> Incident:
-    gone = overview.contact_seconds
-    # A scheduler keeps contact, too: then nobody knows since when there is no worker.
-    is_known = gone is not None and gone > get_config().lease_seconds
-    return Incident(
-        kind="no_worker",
-        severity=Severity.CRITICAL,
-        since=overview.ago(gone) if is_known else None,
-        actions=(Action.SHOW_WORKERS,),
-        command=f"{COMMAND} --queues {','.join(idle)}" if idle else COMMAND,
-    )
-
-
-def _unserved(overview: Overview, queue: QueueDetails) -> Incident:
-    gone = queue.contact_seconds
-    if gone is not None and gone <= get_config().lease_seconds:
-        since = None  # a scheduler keeps contact
-    else:
-        since = min((seconds for seconds in (gone, queue.oldest_seconds) if seconds is not None), default=None)
-    return Incident(
-        kind="queue_unserved",
-        severity=Severity.CRITICAL,
-        since=overview.ago(since),
-        queue=queue.name,
-        values={"name": queue.name, "count": waiting_jobs(queue)},
-        actions=(Action.SHOW_QUEUE,),
-        command=f"{COMMAND} --queues {queue.name}",
-    )
-
-
-def lost_workers(overview: Overview) -> Iterator[Incident]:
-    """Hosts whose workers have lost their leases, and whether anybody is left who takes their jobs back."""
-    alone = unserved({name for worker in overview.workers for name in worker.queues}, overview.workers)
-    for host, workers in _by_host(worker for worker in overview.workers if worker.is_lost):
-        longest = max(-worker.lease_left_seconds for worker in workers)
-        jobs = sum(worker.held for worker in workers)
-        queues = [name for name in alone if any(name in worker.queues and worker.held for worker in workers)]
-        also = ("no_jobs",) if not jobs else ("no_reclaim",) if queues else ("reclaim",)
-        lost = _of_host("worker_lost", Severity.CRITICAL, host, workers, overview.ago(longest))
-        yield replace(lost, values={**lost.values, "jobs": jobs, "names": _names(sorted(queues))}, also=also)
-
-
-def silent_workers(overview: Overview) -> Iterator[Incident]:
-    """Hosts with idle workers that have stopped asking for work."""
-    for host, workers in _by_host(worker for worker in overview.workers if is_silent(worker)):
-        longest = max(worker.last_claim_seconds or 0.0 for worker in workers)
-        yield _of_host("worker_silent", Severity.WARNING, host, workers, overview.ago(longest))
-
-
-def crash_loops(overview: Overview) -> Iterator[Incident]:
-    """Hosts with workers whose processes crash again and again before they run a job."""
-    for host, workers in _by_host(worker for worker in overview.workers if worker.crash_loop):
-        values = {"host": host or "?", "reason": workers[0].crash_loop[:200]}
-        actions = (Action.SHOW_WORKERS,)
-        yield Incident(kind="worker_crash_loop", severity=Severity.CRITICAL, host=host, values=values, actions=actions)
 
 
 def is_silent(worker: WorkerDetails) -> bool:
@@ -146,38 +285,6 @@ def is_silent(worker: WorkerDetails) -> bool:
     if worker.running or worker.is_quiet or worker.is_lost:
         return False
     return worker.last_claim_seconds is not None and worker.last_claim_seconds > SILENT_SECONDS
-
-
-def host_incidents(overview: Overview, host: str) -> list[Incident]:
-    """What is wrong with the workers of one host."""
-    workers = [worker for worker in overview.workers if worker.host == host]
-    incidents = [incident for incident in (*lost_workers(overview), *silent_workers(overview)) if incident.host == host]
-    if all(worker.is_lost for worker in workers):
-        values = {"host": host}
-        incidents.insert(0, Incident(kind="host_without_worker", severity=Severity.CRITICAL, host=host, values=values))
-    return incidents
-
-
-def hung_jobs(overview: Overview) -> Iterator[Incident]:
-    """Tasks with jobs that run longer than their time limit, or much longer than usual."""
-    hung: dict[tuple[str, str], list[RunningJob]] = {}
-    for worker in overview.workers:
-        for job in worker.running:
-            if is_hung(job):
-                hung.setdefault((job.queue, job.task), []).append(job)
-    for (queue, task), jobs in sorted(hung.items(), key=lambda pair: -max(job.seconds for job in pair[1])):
-        longest = max(jobs, key=lambda job: job.seconds)
-        values = {"task": short_name(task), "name": queue, "count": len(jobs), "duration": longest.seconds}
-        yield Incident(
-            kind="job_hung",
-            severity=Severity.WARNING,
-            since=longest.claimed_at,
-            queue=queue,
-            task=task,
-            job_id=longest.id,
-            values=values,
-            actions=(Action.SHOW_JOB, Action.SHOW_RUNNING),
-        )
 
 
 def is_hung(job: RunningJob) -> bool:
@@ -207,59 +314,15 @@ def _by_host(workers: Iterable[WorkerDetails]) -> list[tuple[str, list[WorkerDet
 
 
 def _of_host(
-    kind: str,
-    severity: Severity,
+    kind: detector,
     host: str,
     workers: Sequence[WorkerDetails],
     since: datetime | None,
+    more: Mapping[str, Any] | None = None,
+    *also: str,
 ) -> Incident:
-    return Incident(
-        kind=kind,
-        severity=severity,
-        since=since,
-        host=host,
-        values={"host": host, "count": len(workers), "worker": f"{host}:{workers[0].pid}"[:80]},
-        actions=(Action.SHOW_WORKERS,),
-    )
-
-
-def unknown_tasks(overview: Overview) -> Iterator[Incident]:
-    """Tasks of jobs that came to workers which do not know them, those with most jobs first."""
-    unknown = [(row.details.name, task) for row in overview.queues for task in row.unknown_tasks]
-    for queue, task in sorted(unknown, key=lambda pair: -pair[1].jobs):
-        is_deploy = task.since is not None and (overview.now - task.since).total_seconds() < DEPLOY_SECONDS
-        yield Incident(
-            kind="task_unknown",
-            severity=Severity.WARNING if is_deploy else Severity.CRITICAL,
-            since=task.since,
-            queue=queue,
-            task=task.task,
-            values={
-                "task": task.task[:200],
-                "name": queue,
-                "count": task.jobs,
-                "worker": _first_names([name.rpartition(":")[0][:80] for name in task.workers]),
-                "duration": get_config().unknown_task_timeout,
-            },
-            also=("declare_task",),
-            actions=(Action.SHOW_RETRYING, Action.SHOW_WORKERS),
-        )
-
-
-def several_projects(overview: Overview) -> Iterator[Incident]:
-    """Workers of several projects: they take jobs from each other."""
-    hosts: dict[str, set[str]] = {}
-    for worker in overview.workers:
-        if worker.project and not worker.is_lost:
-            hosts.setdefault(worker.project, set()).add(worker.host)
-    if len(hosts) > 1:
-        projects = [f"{project} ({_first_names(sorted(names))})"[:200] for project, names in sorted(hosts.items())]
-        yield Incident(
-            kind="several_projects",
-            severity=Severity.CRITICAL,
-            values={"names": _first_names(projects), "prefix": get_config().prefix},
-            actions=(Action.SHOW_WORKERS,),
-        )
+    values = {"host": host, "count": len(workers), "worker": f"{host}:{workers[0].pid}"[:80], **(more or {})}
+    return kind.incident(since=since, host=host, values=values, also=also)
 
 
 def _first_names(names: Sequence[str]) -> str:

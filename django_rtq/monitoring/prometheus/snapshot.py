@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django_rtq.console.incidents import Incident, find_incidents
-from django_rtq.console.incidents.schedules import known_schedules
+from django_rtq.console.incidents import Incident, read_incidents
 from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.metrics.reader import TaskCounts, add_counters
-from django_rtq.databases.outbox import outbox_lag
 
 _UNTIL = ("minute", "hour")  # entries of the totals that are no counters
 
@@ -45,7 +43,7 @@ def read_snapshot() -> Snapshot:
     return Snapshot(
         queues=[_queue_numbers(row.details, row.totals) for row in overview.queues],
         workers=overview.workers,
-        incidents=find_incidents(overview, outbox_lag(), known_schedules()),
+        incidents=read_incidents(overview),
         workflows=overview.workflows.counts,
         blocked_seconds=max(
             ((overview.now - flow.since).total_seconds() for flow in overview.workflows.blocked), default=0.0

@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from django_rtq.console import permissions
 from django_rtq.console.admin.display.incidents import health_of
-from django_rtq.console.incidents import Action, Incident, Severity, find_incidents
+from django_rtq.console.incidents import Action, Incident, Seen, Severity, find_incidents
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs import serializer
@@ -37,7 +37,7 @@ def test_every_action_has_a_link(action):
 def health(*rows, **options):
     """The banner."""
     seen = overview(*rows, **options)
-    return health_of(find_incidents(seen), seen, url)
+    return health_of(find_incidents(Seen(overview=seen)), seen, url)
 
 
 def test_it_is_green_when_nothing_is_wrong():

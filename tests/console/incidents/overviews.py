@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta, timezone
 
-from django_rtq.console.incidents import find_incidents
+from django_rtq.console.incidents import Seen, find_incidents
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.metrics.task_failures import Runs, TaskFailures
 from django_rtq.console.inspector.metrics.time_series import Series
@@ -95,7 +95,7 @@ def overview(*rows, workers=None, deploys=(), blocked=(), **server):
 
 def incidents(*rows, lag=None, **options):
     """What is wrong."""
-    return find_incidents(overview(*rows, **options), lag)
+    return find_incidents(Seen(overview=overview(*rows, **options), lag=lag))
 
 
 def kinds(*rows, **options):

@@ -1,5 +1,6 @@
 """All incidents together, and those of the server and the outbox."""
 
+import re
 from datetime import datetime, timezone
 
 import pytest
@@ -7,28 +8,46 @@ from django.test import override_settings
 from django.utils import translation
 
 from django_rtq.console.incident_options import KINDS
-from django_rtq.console.incidents import Severity, detection, queues, read_incidents, schedules, workers
-from django_rtq.console.incidents.incident import TEXTS
-from django_rtq.core.broker.server_info import PROBLEMS
+from django_rtq.console.incidents import Severity, of_shards, read_incidents
+from django_rtq.console.incidents.incident import DETECTORS
+from django_rtq.console.incidents.workers import workers_quiet
 from django_rtq.databases.outbox import OutboxLag
 from tests.console.incidents.overviews import ago, incidents, kinds, minutes, row
+from tests.markdown import read, rows, section
 from tests.support.jobs import QUEUE, dead_job, queued_job
 
 
-def test_every_kind_has_a_text():
-    of_server = {f"redis_{name}" for name in PROBLEMS}
-    assert set(KINDS) <= TEXTS.keys() | of_server
-    assert of_server <= set(KINDS)
+def test_the_list_of_kinds_and_the_page_are_those_of_the_detectors():
+    named = {}
+    for names, severities, _ in rows(section(read("docs/incidents.md"), "## Kinds")):
+        named |= dict.fromkeys(re.findall(r"`(\w+)`", names), tuple(severities.split(", ")))
+    assert sorted(KINDS) == sorted(DETECTORS)
+    assert named == {kind: tuple(map(str, detector.severities)) for kind, detector in DETECTORS.items()}
 
 
-@pytest.mark.parametrize("module", [queues, schedules, workers])
-def test_every_detector_is_called(module):
-    found = {name for name, each in vars(module).items() if not name.startswith("_") and is_detector(each)}
-    assert found <= vars(detection).keys(), "console/incidents/detection.py: list it"
+def test_of_one_kind_and_subject_they_are_one_however_many_shards():
+    late = {"contact_seconds": 900.0, "oldest_seconds": 50.0}
+    found = {
+        0: incidents(row("calls", queued=2, **late)),
+        2: incidents(row("calls", queued=3, **late), row(paused=True)),
+    }
+
+    unserved, paused = of_shards(found)
+
+    assert (unserved.kind, unserved.shards, unserved.values["count"]) == ("queue_unserved", (0, 2), 5)
+    assert unserved.text == "Shards 0, 2: Queue calls: 5 jobs wait, and no worker serves the queue. Start one:"
+    assert (paused.text, paused.as_dict()["shards"]) == ("Shard 2: Queue mail is paused.", [2])
 
 
-def is_detector(each):
-    return getattr(each, "__annotations__", {}).get("return") == "Iterator[Incident]"
+def test_names_and_durations_of_shards():
+    found = {shard: incidents(row(queued=1, oldest_seconds=400.0 + shard)) for shard in (0, 1)}
+    (late,) = of_shards(found)
+    assert (late.values["duration"], late.values["waiting"], late.since) == (401.0, 2, ago(401))
+    found = {
+        0: [workers_quiet.incident(values={"names": "a, b"})],
+        1: [workers_quiet.incident(values={"names": "b, c"})],
+    }
+    assert of_shards(found)[0].values["names"] == "a, b, c"
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from django.test import override_settings
 
-from django_rtq.console.incidents import Action, Severity
-from django_rtq.console.incidents.incident import worst_of
-from django_rtq.console.incidents.queues import failing_tasks, is_falling_behind
+from django_rtq.console.incidents import Action, Seen, Severity, worst_of
+from django_rtq.console.incidents.queues import is_falling_behind, task_failing
 from django_rtq.console.inspector.details import ClientPause
 from django_rtq.console.inspector.metrics.deploys import Deploy
 from django_rtq.console.inspector.metrics.reader import TaskMetrics
@@ -85,7 +84,7 @@ def test_a_task_that_was_failing_heals_once(base, begins, seconds, rate):
         if second % 5 == 0:
             failures = {CHARGE: TaskFailures(minutes={m: runs for m, runs in counts.items() if m > minute - 5})}
             at = datetime.fromtimestamp(int(NOW.timestamp()) // 60 * 60 + second + 1, timezone.utc)
-            found = list(failing_tasks(replace(overview(row(failures=failures)), now=at)))
+            found = list(task_failing.find(Seen(overview=replace(overview(row(failures=failures)), now=at))))
             levels.append((second, found[0].severity if found else None))
     changes = [(at, level) for (at, level), (_, before) in zip(levels[1:], levels, strict=False) if level is not before]
     told = [level for _, level in changes]

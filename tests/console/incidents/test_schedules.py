@@ -7,7 +7,7 @@ from django.core.management import call_command
 from django.test import override_settings
 
 from django_rtq import every, task
-from django_rtq.console.incidents import Severity, find_incidents
+from django_rtq.console.incidents import Seen, Severity, find_incidents
 from django_rtq.console.incidents.schedules import known_schedules
 from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.scheduler.scheduler import Dispatcher
@@ -45,7 +45,7 @@ def fired(redis, broker):
 
 def found(*rows, **options):
     """The incidents of schedules, with these queues."""
-    every_one = find_incidents(overview(*rows, **options), None, known_schedules())
+    every_one = find_incidents(Seen(overview=overview(*rows, **options), schedules=known_schedules()))
     return [each for each in every_one if each.kind.startswith("schedule")]
 
 

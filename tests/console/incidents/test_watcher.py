@@ -4,7 +4,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import signals
-from django_rtq.console.incidents import Incident, Severity, find_incidents
+from django_rtq.console.incidents import Incident, Seen, Severity, find_incidents
 from django_rtq.console.incidents.watcher import INTERVAL_SECONDS, JITTER_SECONDS, IncidentWatcher
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.worker.options import WorkerOptions
@@ -119,11 +119,13 @@ def test_a_receiver_that_fails_does_not_stop_others(broker, inspector, queue, to
 def test_an_incident_is_stored_and_read_as_it_is():
     task = "shop.tasks.charge"
     found = find_incidents(
-        overview(
-            row(dead=1, paused=True, dead_letter=failed(task, "a.Error", "no"), counts={"dead": minutes(3)}),
-            row("low", scheduled=1, scheduler_seconds=500.0),
-            workers=[worker(running(seconds=9000.0)), worker(name="w2", lease_left_seconds=-1.0)],
-            warnings=["evicts"],
+        Seen(
+            overview=overview(
+                row(dead=1, paused=True, dead_letter=failed(task, "a.Error", "no"), counts={"dead": minutes(3)}),
+                row("low", scheduled=1, scheduler_seconds=500.0),
+                workers=[worker(running(seconds=9000.0)), worker(name="w2", lease_left_seconds=-1.0)],
+                warnings=["evicts"],
+            )
         )
     )
     assert len(found) >= 6

@@ -3,8 +3,7 @@
 import pytest
 from django.test import override_settings
 
-from django_rtq.console.incidents import Action, Severity
-from django_rtq.console.incidents.workers import host_incidents
+from django_rtq.console.incidents import Action, Severity, host_incidents
 from tests.console.incidents.overviews import ago, incidents, kinds, overview, row, running, worker
 
 

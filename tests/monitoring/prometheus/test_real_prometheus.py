@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from django_rtq.console.incident_options import KINDS
+from django_rtq.console.incidents.incident import DETECTORS, Severity
 from django_rtq.monitoring.prometheus.exposition import metrics_server, metrics_text
 from docs.site import reference
 from testproject.redis_server import free_port
@@ -76,18 +76,8 @@ def test_each_kind_of_incident_has_one_rule_and_the_rules_have_no_thresholds_of_
     own = [kind for text in of_incidents.values() for kind in kinds_in(text)]
 
     assert len(own) == len(set(own))
-    assert set(own) <= set(KINDS)
-    assert kinds_in(others) <= set(own)
-    # Kinds that are never critical need not be left out there.
-    assert set(own) - kinds_in(others) == {
-        "long_wait",
-        "dead_letters",
-        "queue_paused",
-        "task_paused",
-        "client_paused",
-        "workflow_blocked",
-        "workflow_stuck",
-    }
+    assert set(own) <= DETECTORS.keys()
+    assert kinds_in(others) == {kind for kind in own if Severity.CRITICAL in DETECTORS[kind].severities}
     for text in (*of_incidents.values(), others):
         assert re.fullmatch(r"rtq_incidents\{[^}]*\} > 0", text), text
     assert expressions().keys() - of_incidents.keys() == {

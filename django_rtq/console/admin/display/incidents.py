@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from django.urls import NoReverseMatch
@@ -16,9 +15,10 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_number
-from django_rtq.console.incidents.detection import reported, silent_shard
-from django_rtq.console.incidents.incident import Action, Incident, worst_of
+from django_rtq.console.incidents import Action, Incident, of_shards, worst_of
+from django_rtq.console.incidents.detection import reported
 from django_rtq.console.incidents.queues import failed_lately
+from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.sanitize import clean_text
 
@@ -83,16 +83,9 @@ def health_of(incidents: Sequence[Incident], overview: Overview, url: PageUrl) -
 def health_of_shards(
     answers: ShardAnswers, found: Mapping[int, Sequence[Incident]], overview: Overview, url: PageUrl
 ) -> Health:
-    """The banner of all shards together: the incidents of each, with links to its pages, and those that are silent."""
+    """The banner of all shards together, with those that are silent."""
     silent = [silent_shard(each.number, each.error, since=each.since, is_missing=True) for each in answers.silent]
-    health = health_of(reported(silent), overview, url)
-    health.worst = worst_of(reported(chain(silent, *found.values())))
-    for number, incidents in found.items():
-        of_shard = health_of(incidents, answers.by_shard[number][0], partial(_url_in, url, number))
-        name = _("Shard %(number)d") % {"number": number}
-        health.lines += [replace(line, text=f"{name}: {line.text}") for line in of_shard.lines]
-    health.lines.sort(key=lambda line: not line.is_critical)
-    return health
+    return health_of(reported([*silent, *of_shards(found)]), overview, url)
 
 
 def _url_in(url: PageUrl, number: int, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
@@ -101,6 +94,8 @@ def _url_in(url: PageUrl, number: int, name: str, *args: str, query: Mapping[str
 
 def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
     text = clean_text(incident.text, 1000)
+    if len(incident.shards) == 1:
+        url = partial(_url_in, url, incident.shards[0])
     pages = [
         (label, address) for action in incident.actions for label, address in [_page(action, incident, url)] if label
     ]

@@ -22,7 +22,7 @@ from django_rtq.console.admin.pages.page_admin import Route, counts_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.formatting import format_duration
-from django_rtq.console.incidents import Incident, find_incidents
+from django_rtq.console.incidents import Incident, Seen, find_incidents
 from django_rtq.console.incidents.schedules import known_schedules
 from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
@@ -61,7 +61,8 @@ class QueueAdmin(SheetAdmin, BulkPages):
             return self._overview_of_shards(request, chosen)
         front, series = _read_overview(get_inspector(), chosen, is_fresh=REFRESH_HEADER not in request.headers)
         lag = outbox_lag()
-        health = health_of(find_incidents(front, lag, known_schedules()), front, self.url)
+        incidents = find_incidents(Seen(overview=front, lag=lag, schedules=known_schedules()))
+        health = health_of(incidents, front, self.url)
         return self._render_overview(request, chosen, front, series, lag, {"health": health})
 
     def _overview_of_shards(self, request: HttpRequest, chosen: str) -> HttpResponse:
@@ -76,7 +77,8 @@ class QueueAdmin(SheetAdmin, BulkPages):
         for number, (of_shard, _series) in answers.by_shard.items():
             with view_backend(shard_place(number)):
                 lags[number] = outbox_lag()
-                found[number] = find_incidents(of_shard, lags[number], known_schedules())
+                seen = Seen(overview=of_shard, lag=lags[number], schedules=known_schedules())
+                found[number] = find_incidents(seen)
         of_all = {"health": health_of_shards(answers, found, front, self.url), "counts": counts_of(front)}
         return self._render_overview(request, chosen, front, series, overview.sum_of_lags(lags.values()), of_all)
 
