@@ -54,25 +54,27 @@ LONG_FOLDERS = (
     *("tests/scale/cluster/", "tests/scale/shards/", "tests/scale/workers/"),
 )
 
-# They depend on the server: CI runs them on the bundled one, and on that of the system. Scripts that are for people are
-# sent to both by tests/protocol, too; all of their tests run on each server with `make matrix-servers`.
+# They depend on the server: CI runs them on the bundled one, and on that of the system. The scripts of apps are sent to
+# both by tests/protocol; all of their tests run on each server with `make matrix-servers`.
 OF_SERVERS = (
-    *("tests/core/broker/", "tests/limits/lua/", "tests/workflows/lua/"),
-    *("tests/protocol/", "tests/test_private_redis.py"),
+    *("tests/core/broker/", "tests/protocol/", "tests/test_private_redis.py"),
     *("tests/scale/cluster/", "tests/scale/test_settings_sentinel.py"),
 )
 OF_ONE_SERVER = (  # sweeps, and what reads the text of scripts
     "tests/protocol/model/",
     *(f"tests/protocol/test_mutants.py::test_{name}" for name in ("a_", "survivors", "the_mistakes", "random")),
-    "tests/workflows/lua/test_random_workflows.py::",
     "tests/protocol/test_scripts.py::",
     "tests/protocol/test_state_machine.py::",
 )
+
+# They take most of a minute or more, and come first: the other processes share the rest.
+SLOWEST = ("tests/test_tutorial.py::test_the_tutorial", "tests/upgrade/", "tests/workflows/test_torture.py::")
 
 
 def pytest_collection_modifyitems(items):
     """Mark tests of some folders or with real workers as long, as slow modules mark themselves; those of servers and of
     databases."""
+    items.sort(key=lambda item: not item.nodeid.startswith(SLOWEST))
     for item in items:
         if item.nodeid.startswith(OF_SERVERS) and not item.nodeid.startswith(OF_ONE_SERVER):
             item.add_marker("server")

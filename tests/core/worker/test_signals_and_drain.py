@@ -80,22 +80,20 @@ def test_a_second_signal_gives_jobs_back_at_once(rtq_worker, redis, journal, sig
     assert_conserved(redis)
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_an_idle_worker_does_not_end_its_wait_first(rtq_worker, redis, signum):
+def test_an_idle_worker_does_not_end_its_wait_first(rtq_worker, redis):
     worker = rtq_worker("--processes", 2, "--queues", "default,low", **LONG_WAITS)
 
-    assert worker.stop(signum) == 0
+    assert worker.stop(signal.SIGINT) == 0
     assert "SIGKILL" not in worker.log
     assert redis.zcard("{rtq:default}:workers") == 0
     assert redis.zcard("{rtq:low}:workers") == 0
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_to_the_whole_process_group_is_one_signal(rtq_worker, redis, journal, signum):
+def test_a_signal_to_the_whole_process_group_is_one_signal(rtq_worker, redis, journal):
     worker = rtq_worker("--processes", 2)
     job = tasks.gate.delay("running", "gate")  # and the other process is idle
     journal.wait("start", "running")
-    worker.kill_group(signum)
+    worker.kill_group(signal.SIGINT)
     wait_until(lambda: "a second signal" in worker.log)
     journal.open("gate")
 

@@ -7,7 +7,7 @@ import sys
 from tests.app.unique_tasks import keep_up
 from tests.support.forked_commands import ROOT
 
-CALLERS, EACH = 4, 125
+CALLERS, EACH = 2, 250
 
 CALL = f"""
 import django

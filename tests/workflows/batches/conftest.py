@@ -1,13 +1,3 @@
-"""Workers: those of the tests of workers."""
+"""What runs jobs: that of the tests of processes."""
 
-from tests.core.worker.conftest import (  # noqa: F401
-    client,
-    databases_of_the_session,
-    fragile,
-    journal,
-    rtq_worker,
-    session,
-    stale,
-    start,
-)
 from tests.core.worker.process.running.conftest import make  # noqa: F401
