@@ -41,10 +41,15 @@ def new(folder, server):
     version.close()
 
 
+@pytest.fixture(scope="session")
+def python_of_old(tmp_path_factory):
+    """The Python of an environment with the version before."""
+    return install(tmp_path_factory.mktemp("old") / "environment", base())
+
+
 @pytest.fixture
-def old(folder, server, tmp_path):
-    """The version before. Its environment is made for each test."""
-    python = install(tmp_path / "environment", base())
-    version = Version("old", python, [], folder, server.url)
+def old(folder, server, python_of_old):
+    """The version before."""
+    version = Version("old", python_of_old, [], folder, server.url)
     yield version
     version.close()
