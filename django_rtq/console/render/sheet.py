@@ -1,4 +1,4 @@
-"""A sheet: the list of one subject, spelled like a ModelAdmin. Pages, terminals and JSON are renderings of it."""
+"""A sheet: the list of one subject, spelled like a ModelAdmin (D170). Pages, terminals and JSON render it."""
 
 from __future__ import annotations
 

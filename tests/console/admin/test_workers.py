@@ -30,13 +30,6 @@ def test_workers_are_grouped_by_host(broker, operator):
     assert re.search(r"1 process, 0 of 1 slots? busy", html)
 
 
-def test_workers_tell_the_version_of_the_project(broker, operator):
-    note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE, version="0.9", project_version="2026.11.3")
-
-    both = '<td data-rtq-label="Version">2026.11.3<div class="rtq-soft">django_rtq 0.9</div></td>'
-    assert both in text(operator.get(WORKERS))
-
-
 def test_all_quiet_workers_are_woken(redis, broker, operator):
     assert "Wake all" not in text(operator.get(WORKERS))
     note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE, quiet="1")
@@ -69,11 +62,3 @@ def test_hosts_with_lost_workers_come_first(broker, operator):
     let_lapse(broker, "newcomer")
 
     assert [table.title for table in operator.get(WORKERS).context["tables"]] == ["newcomer", "here"]
-
-
-def test_of_many_queues_of_a_process_some_are_links(broker, operator):
-    note(broker, supervisor_name="s1", host="here", pid=7, queues="a,b,c,d,e,f,g")
-
-    html = operator.get(WORKERS).content.decode()
-
-    assert '<span class="rtq-soft" title="f, g">+2</span>' in html

@@ -81,7 +81,7 @@ def test_with_wrong_settings_they_end_in_one_sentence(call, capsys):
 def test_messages_of_redis_stay_on_their_line(redis, broker):
     redis.answer_once(b"-ERR \x1b[2Jevil\r\n", around=b"SMEMBERS")
 
-    ran = run("rtq_queues", "list")
+    ran = run("rtq_queues", "pause", "mail")
 
     assert (ran.code, ran.error) == (1, "Redis refused a command: ResponseError: \\x1b[2Jevil")
 
