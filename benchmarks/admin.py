@@ -123,7 +123,7 @@ def _make_workflows(number: int) -> None:
         with workflow("small") as flow:
             flow.after(flow.add(parked, 7, 0)).add(parked, 7, 1)
     with workflow("large") as flow:
-        flow.id = LARGE_WORKFLOW
+        flow._id = flow._called.id = LARGE_WORKFLOW
         step = flow.add_many(parked, [((7, n), {}) for n in range(100_000)])
         for n in range(999):
             step = flow.after(step).add_many(parked, [((7, n), {})])

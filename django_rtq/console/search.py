@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from django.utils.translation import gettext as _
 
 from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.jobs.filtered_search import list_sizes
-from django_rtq.console.inspector.jobs.job_refs import LISTS, LONGEST_PAGE, JobPage
+from django_rtq.console.inspector.jobs.job_page import LISTS, LONGEST_PAGE, JobPage
+from django_rtq.console.inspector.jobs.walk import list_sizes
 from django_rtq.console.inspector.selection import Selection, query_error
 from django_rtq.console.redaction import redacted
 from django_rtq.core.jobs.details import JobDetails

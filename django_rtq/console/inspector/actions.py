@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from django.dispatch import Signal
 
-from django_rtq.console.inspector.jobs.job_refs import LISTS
+from django_rtq.console.inspector.jobs.job_page import LISTS
 from django_rtq.console.inspector.selection import WAITING
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker

@@ -13,11 +13,11 @@ from django_rtq.console.inspector.clients.client_list import ClientListReader
 from django_rtq.console.inspector.clients.clients import ClientReader
 from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.jobs.dead_letters import DeadLetters
-from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
-from django_rtq.console.inspector.jobs.job_list import JobListReader, JobSearch
-from django_rtq.console.inspector.jobs.job_refs import JobPage
+from django_rtq.console.inspector.jobs.job_list import JobListReader
+from django_rtq.console.inspector.jobs.job_page import JobPage
 from django_rtq.console.inspector.jobs.queue_position import QueuePosition, find_with_position
+from django_rtq.console.inspector.jobs.walk import JobWalk
 from django_rtq.console.inspector.metrics.reader import Clients, MetricsReader
 from django_rtq.console.inspector.overview import OverviewReader
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
@@ -105,15 +105,12 @@ class Inspector(JobAccess):
         filter: JobFilter = ALL_JOBS,
         clients: int = 20,
     ) -> QueuePage:
-        """queues.get(), job_list.page() and metrics.clients() at once: two round trips, more with some filters."""
+        """queues.get(), job_list.page() and metrics.clients() at once: one round trip, more with some filters."""
         also = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()), self.metrics.clients_command(queue, clients)]
-        search: JobSearch | FilteredSearch
-        if filter:
-            search = FilteredSearch(self._broker, [(queue, state)], filter, also=also)
-        else:
-            search = JobSearch(self._broker, queue, state, also=also)
-        page = search.page(cursor, limit)
-        details, served = search.replies
+        walk = JobWalk(self._broker, [(queue, state)], filter)
+        walk.also = also
+        page = walk.page(cursor, limit)
+        details, served = walk.replies
         return QueuePage(
             details=read_queue_details(queue, details),
             page=page,

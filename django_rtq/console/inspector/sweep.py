@@ -10,6 +10,7 @@ Repeating a step does no harm. What becomes a job is `stored()`: internal_tasks.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,11 +20,9 @@ from typing import Any
 
 from django_rtq.console.inspector.actions import ACTIONS, PLAINLY, Actions, Answers, How, Verb
 from django_rtq.console.inspector.clients.clients import ClientReader
-from django_rtq.console.inspector.details import QueueDetails
-from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch, List, list_sizes
-from django_rtq.console.inspector.jobs.job_filter import AT_ONCE, SCRIPTS_PER_ROUND_TRIP, JobFilter, select_ids
-from django_rtq.console.inspector.jobs.job_list import JobSearch
-from django_rtq.console.inspector.jobs.job_refs import JobRef, decode_cursor, decode_list, encode_cursor
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.jobs.job_page import decode_list, encode_cursor
+from django_rtq.console.inspector.jobs.walk import JobWalk, List, Shown
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
 from django_rtq.console.inspector.selection import WAITING, Selection
 from django_rtq.console.merging import FIRST, JOINED, MOST, SUM, UNION, by, merge, sum_of_counts
@@ -33,19 +32,16 @@ from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Argument, Command
 from django_rtq.core.broker.scripts import SCRIPTS
-from django_rtq.core.jobs.details import JobDetails
-from django_rtq.core.jobs.job import HELD_FROM, clock_moment, made_ms
 from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from django_rtq.exceptions import BrokerError
 from django_rtq.workflows import workflow_store
 
 STEP = 1000  # jobs that one step looks at
+#: The lists that are walked for some parts of a queue: see lib/search_steps.lua. Claims hold back jobs of a paused task
+#: meanwhile: they go from the lanes to the end of the delayed ones.
+_LISTS = {"dead": ("oldest",), "waiting": ("delayed", "lanes", "held")}
 MOST_COUNTED = 10_000  # jobs that count() looks at, for each of which Redis works some µs
 MOST_DEAD_COUNTED = 100_000  # dead letters of each queue
-WALKED_AT_ONCE = 200  # ids of which one step through all waiting jobs reads the records
-
-_Ids = tuple[list[bytes], Sequence[Any]]  # ids of jobs, and where to go on behind them
-Shown = Callable[[JobDetails], JobDetails]  # what the user may see of a job: the filter is applied to that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,17 +176,18 @@ class Sweeper:
         number then includes jobs that came after the moment. `show` is called with the number so far, while there is
         more to count.
         """
-        (queues, until_ms), selection = self._begin(sweep), sweep.selection
-        counts, states = [], list(sweep.states)
+        queues, until_ms = self._begin(sweep)
+        count = Count(until_ms=until_ms)
         if _is_client_cancelled(sweep):
-            counts, states = [self._count_client(queues, selection.filter.client or "")], []
-        elif "dead" in states and not selection.filter.text:
-            counts.append(self._count_dead(queues, selection.filter, until_ms, most or MOST_DEAD_COUNTED, show))
-            states.remove("dead")
-        lists = [(queue, state) for queue in queues for state in states]
-        if lists:
-            counts.append(self._count_lists(lists, selection, until_ms, most or MOST_COUNTED, shown))
-        return merge([Count(until_ms=until_ms), *counts])
+            return merge([count, self._count_client(queues, sweep.selection.filter.client or "")])
+        sizes = self._sizes([(queue, name) for queue in queues for name in _lists_of(sweep.states)], until_ms)
+        for lists, most_of_part in _parts_to_count(sweep, sizes, most):
+            walk = JobWalk(self._broker, lists, sweep.selection.filter, sizes=sizes, shown=shown, until_ms=until_ms)
+            part = {list_: sizes[list_] for list_ in lists}
+            count = merge(
+                [count, _count(walk, part, most_of_part, count.count, show) if most_of_part else _all_of(part)]
+            )
+        return count
 
     def _begin(self, sweep: Sweep) -> tuple[list[str], int]:
         """The queues, and the moment of the snapshot: when the newest dead letter died, or the time of the server.
@@ -211,63 +208,22 @@ class Sweeper:
     def _count_client(self, queues: Sequence[str], client: str) -> Count:
         """All waiting jobs of a client."""
         in_queues = ClientReader(self._broker).get(client, queues)
-        return _all_of({in_queue.queue: in_queue.queued + in_queue.scheduled for in_queue in in_queues})
+        return _all_of({(found.queue, "waiting"): found.queued + found.scheduled for found in in_queues})
 
-    def _count_dead(
-        self, queues: Sequence[str], wanted: JobFilter, until_ms: int, most: int, show: Callable[[int], object] | None
-    ) -> Count:
-        """Dead letters that died up to the moment. Without a filter, the number is always exact."""
-        in_snapshot: list[Command] = [("ZCOUNT", self._keys.of(queue).dead, "-inf", until_ms) for queue in queues]
-        sizes = dict(zip(queues, self._redis.execute(in_snapshot, resend=True) if queues else [], strict=True))
-        if not wanted:
-            return _all_of(sizes)
-        searched = {queue: min(size, most) for queue, size in sizes.items()}
-        counts, left = dict.fromkeys(queues, 0), sum(searched.values())
-        for packet in _packets(searched):
-            arguments = (*wanted.script_arguments(times=True), wanted.ids_argument)
-            calls = [
-                SCRIPTS["count_matching"].call(self._keys.of(queue), (*arguments, start, size))
-                for queue, start, size in packet
-            ]
-            replies = self._redis.execute(calls, resend=True)
-            for (queue, _start, size), (_looked, fitting, doubtful) in zip(packet, replies, strict=True):
-                counts[queue] += fitting + sum(wanted.fits_heads(*heads) for _, *heads in doubtful)
-                left -= size
-                if left and show is not None:
-                    show(sum(counts.values()))
-        cut = frozenset(queue for queue, size in sizes.items() if size > searched[queue])
-        return Count(by_queue=counts, cut=cut, searched=sum(searched.values()), total=sum(sizes.values()))
-
-    def _count_lists(
-        self, lists: Sequence[List], selection: Selection, until_ms: int, most: int, shown: Shown
-    ) -> Count:
-        """Jobs of some lists that match. If no list is cut off, all of them were looked at."""
-        details = self._read_details(list(dict.fromkeys(queue for queue, _ in lists)))
-        sizes = {(queue, state): getattr(details[queue], state) for queue, state in lists}
-        numbers: Counter[str] = Counter()
-        for (queue, _), size in sizes.items():
-            numbers[queue] += size
-        if not selection.filter and selection.until_ms is None:
-            return _all_of(numbers)
-        search = FilteredSearch(self._broker, lists, selection.filter, sizes=list_sizes(details, lists), shown=shown)
-        counts, searched, cursor, is_over = dict.fromkeys(numbers, 0), 0, "", False
-        while not is_over:
-            refs, cursor, looked = search.next_refs(cursor, STEP)
-            searched += looked
-            for (queue, state), ref in refs:
-                counts[queue] += _was_there(state, ref, until_ms)
-            is_over = not cursor or searched >= most
-        if not cursor:
-            return Count(by_queue=counts, searched=searched, total=searched)
-        if not selection.filter:
-            return _all_of(numbers)
-        cut = frozenset(queue for queue, state in search.left(cursor) if sizes[queue, state])
-        return Count(by_queue=counts, cut=cut, searched=searched, total=max(numbers.total(), searched + 1))
-
-    def _read_details(self, queues: Sequence[str]) -> dict[str, QueueDetails]:
-        overviews = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
-        replies = self._redis.execute(overviews, resend=True)
-        return {queue: read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)}
+    def _sizes(self, lists: Sequence[List], until_ms: int) -> dict[List, int]:
+        """How many jobs these lists have; of dead letters those that died up to the moment."""
+        dead = [queue for queue, name in lists if name == "oldest"]
+        others = list(dict.fromkeys(queue for queue, name in lists if name != "oldest"))
+        calls: list[Command] = [("ZCOUNT", self._keys.of(queue).dead, "-inf", until_ms) for queue in dead]
+        calls += [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in others]
+        replies = self._redis.execute(calls, resend=True) if calls else []
+        sizes = {(queue, "oldest"): size for queue, size in zip(dead, replies, strict=False)}
+        overviews = zip(others, replies[len(dead) :], strict=True)
+        details = {queue: read_queue_details(queue, overview) for queue, overview in overviews}
+        return {
+            (queue, name): sizes[queue, name] if name == "oldest" else getattr(details[queue], name)
+            for queue, name in lists
+        }
 
     # -- act
 
@@ -334,47 +290,22 @@ class Sweeper:
     # -- inside: one part of a queue
 
     def _walk(self, sweep: Sweep, queue: str, part: str, place: str, limit: int, shown: Shown) -> Iterator[_Step]:
-        match part:
-            case "purge":
-                return self._walk_purge(sweep, queue, limit)
-            case "client":
-                return self._walk_client(sweep, queue, place, limit)
-            case "waiting":
-                return self._walk_waiting(sweep, queue, place, limit)
-            case "dead":
-                return self._walk_dead(sweep, queue, place, limit, shown)
-        return self._walk_list(sweep, queue, part, place, limit, shown)
+        if part == "purge":
+            return self._walk_purge(sweep, queue, limit)
+        if part == "client":
+            return self._walk_client(sweep, queue, place, limit)
+        return self._walk_lists(sweep, queue, part, place, limit, shown)
 
-    def _walk_dead(self, sweep: Sweep, queue: str, place: str, limit: int, shown: Shown) -> Iterator[_Step]:
-        """Dead letters, the oldest first: so they are queued in the order in which they died."""
-        wanted, at, is_last = sweep.selection.filter, decode_cursor(place), False
-        limit, search = max(1, min(limit, 10 * STEP)), JobSearch(self._broker, queue, "dead")
-        while not is_last:
-            pairs, is_last = search.read_scored("dead", at, limit, is_newest_first=False, most=sweep.until_ms)
-            if pairs:
-                at = (pairs[-1][0], pairs[-1][1].decode())
-            matching = self._matching_dead(search, queue, wanted, pairs, shown)
-            result = self._acted(sweep.verb, queue, [job_id.decode() for job_id in matching], sweep.how("dead"))
-            yield _Step(result, None if is_last else encode_cursor(at))
-
-    def _matching_dead(
-        self, search: JobSearch, queue: str, wanted: JobFilter, pairs: Iterable[tuple[float, bytes]], shown: Shown
-    ) -> Sequence[bytes]:
-        """The ids of those of these dead letters that match: pairs of the moment when they died, and their ids."""
-        ids = [job_id for died, job_id in pairs if wanted.fits_place(job_id.decode(), clock_moment(died))]
-        matching = select_ids(self._redis, self._keys.of(queue), wanted, ids)
-        if not wanted.text:
-            return matching
-        jobs = search.read([JobRef(job_id, ()) for job_id in matching])
-        return [ref.job_id for ref, job in jobs if job and wanted.fits_text(shown(job))]
-
-    def _walk_list(self, sweep: Sweep, queue: str, state: str, place: str, limit: int, shown: Shown) -> Iterator[_Step]:
-        """Jobs of a list, in its order."""
-        search = FilteredSearch(self._broker, [(queue, state)], sweep.selection.filter, shown=shown)
+    def _walk_lists(self, sweep: Sweep, queue: str, part: str, place: str, limit: int, shown: Shown) -> Iterator[_Step]:
+        """Jobs of a list, or all that wait."""
+        wanted, names = sweep.selection.filter, _lists_of([part])
+        if part == "waiting" and wanted.client is not None:
+            names = [name if name != "lanes" else "queued" for name in names]  # only the lanes of the client
+        lists, limit = [(queue, name) for name in names], max(1, min(limit, 10 * STEP))
+        walk = JobWalk(self._broker, lists, wanted, shown=shown, until_ms=sweep.until_ms)
         while True:
-            refs, place, _looked = search.next_refs(place, limit)
-            ids = [ref.job_id.decode(errors="replace") for _, ref in refs if _was_there(state, ref, sweep.until_ms)]
-            yield _Step(self._acted(sweep.verb, queue, ids, sweep.how(state)), place or None)
+            ids, place = walk.next_ids(place, limit)
+            yield _Step(self._acted(sweep.verb, queue, ids, sweep.how(part)), place or None)
             if not place:
                 return
 
@@ -397,44 +328,6 @@ class Sweeper:
                 is_over = not (is_cut and has_cancelled)
                 at, is_cut, has_cancelled = first
             yield _Step(Result(done=cancelled), None if is_over else encode_cursor([at, is_cut, has_cancelled]))
-
-    def _walk_waiting(self, sweep: Sweep, queue: str, place: str, limit: int) -> Iterator[_Step]:
-        """All jobs that wait, the lanes from their ends: however long they are, and whatever is claimed meanwhile."""
-        wanted = sweep.selection.filter
-        # Claims hold back jobs of a paused task meanwhile: they go from the lanes to the end of the scheduled ones.
-        walks: list[tuple[Callable[[str, Sequence[Any], int], Iterator[_Ids]], Sequence[Any]]] = [
-            (self._scheduled_ids, ()),
-            (self.queued_ids, ()),
-            (self._scheduled_ids, (HELD_FROM, "")),
-        ]
-        first, *at = decode_list(place) or [0]
-        for number, (walk, start) in enumerate(walks[first:], first):
-            for ids, following in walk(queue, at or start, min(limit, WALKED_AT_ONCE)):
-                meant = [job_id for job_id in ids if _is_of(job_id, wanted, sweep.until_ms)]
-                fitting = [job_id.decode() for job_id in select_ids(self._redis, self._keys.of(queue), wanted, meant)]
-                result = self._acted(sweep.verb, queue, fitting, sweep.how("queued"))
-                yield _Step(result, encode_cursor([number, *following]))
-            at = []
-        yield _Step(Result(), None)
-
-    def queued_ids(self, queue: str, at: Sequence[Any], at_once: int) -> Iterator[_Ids]:
-        """The ids of queued jobs. What is cancelled meanwhile stays in its lane, and is found again."""
-        at = at or ("", "", "")
-        while True:
-            since, lane, seen, *ids = self._call(queue, "walk_lanes", *at, at_once)
-            if not since:
-                return
-            at = (since.decode(), lane.decode(), seen if isinstance(seen, int) else seen.decode())
-            yield ids, at
-
-    def _scheduled_ids(self, queue: str, at: Sequence[Any], at_once: int) -> Iterator[_Ids]:
-        """The ids of scheduled and retrying jobs, from a place on."""
-        search, is_last = JobSearch(self._broker, queue, "scheduled"), False
-        while not is_last:
-            pairs, is_last = search.read_scored("scheduled", tuple(at), at_once, is_newest_first=False)
-            if pairs:
-                at = (pairs[-1][0], pairs[-1][1].decode())
-                yield [job_id for _due, job_id in pairs], at
 
     def _walk_purge(self, sweep: Sweep, queue: str, limit: int) -> Iterator[_Step]:
         purged = 1
@@ -490,24 +383,53 @@ def _is_client_cancelled(sweep: Sweep) -> bool:
 
 def _parts(sweep: Sweep) -> Sequence[str]:
     """How the jobs of a queue are gone through, one part after the other: by states, or all at once by a script."""
-    wanted = sweep.selection.filter
     if sweep.verb == "purge":
         return ["purge"]
     if _is_client_cancelled(sweep):
         return ["client"]
-    needs_records = wanted.text or wanted.since or wanted.until or wanted.outcome
     is_all = sweep.verb == "cancel" and set(sweep.states) == set(WAITING)
-    return ["waiting"] if is_all and not needs_records else sweep.states
+    return ["waiting"] if is_all else sweep.states
 
 
-def _was_there(state: str, ref: JobRef, until_ms: int) -> bool:
-    """Whether the job belongs to the snapshot: it had been made then, or had died."""
-    return (int(ref.known["died"]) if state == "dead" else made_ms(ref.job_id.decode(errors="replace"))) <= until_ms
+def _lists_of(parts: Sequence[str]) -> list[str]:
+    """The lists in which the jobs of some parts are. Dead letters are queued again in the order in which they died."""
+    return [name for part in parts for name in _LISTS.get(part, (part,))]
 
 
-def _is_of(job_id: bytes, wanted: JobFilter, until_ms: int) -> bool:
-    name = job_id.decode(errors="replace")
-    return wanted.fits_id(name) and made_ms(name) <= until_ms
+def _parts_to_count(sweep: Sweep, sizes: Mapping[List, int], most: int) -> Iterator[tuple[list[List], int]]:
+    """Lists that are counted together, and at how many of their jobs to look; 0: their sizes are the number."""
+    wanted, dead = sweep.selection.filter, [list_ for list_ in sizes if list_[1] == "oldest"]
+    most_dead = most or MOST_DEAD_COUNTED
+    others = [list_ for list_ in sizes if list_ not in dead]
+    if wanted.text:
+        yield list(sizes), most or MOST_COUNTED
+    elif wanted:
+        few = [list_ for list_ in dead if sizes[list_] <= most_dead]
+        yield few, sys.maxsize
+        yield from (([list_], most_dead) for list_ in dead if list_ not in few)
+        yield others, most or MOST_COUNTED
+    else:
+        yield dead, 0
+        yield others, 0 if sweep.selection.until_ms is None else most or MOST_COUNTED
+
+
+def _count(
+    walk: JobWalk, sizes: Mapping[List, int], most: int, before: int, show: Callable[[int], object] | None
+) -> Count:
+    """Jobs of some lists that match. If no list is cut off, all of them were looked at."""
+    counts, searched, cursor, is_over = Counter[str](), 0, "", not sizes
+    while not is_over:
+        found, cursor, looked = walk.count(cursor, STEP)
+        counts, searched = counts + found, searched + looked
+        is_over = not cursor or searched >= most
+        if show is not None and not is_over:
+            show(before + counts.total())
+    if not cursor:
+        return Count(by_queue=counts, searched=searched, total=searched)
+    if not walk.filter:
+        return _all_of(sizes)
+    cut = frozenset(list_[0] for list_ in walk.left(cursor) if sizes[list_])
+    return Count(by_queue=counts, cut=cut, searched=searched, total=max(sum(sizes.values()), searched + 1))
 
 
 def _says_more(answer: str) -> int:
@@ -526,9 +448,11 @@ def _read_cursor(cursor: str, places: Sequence[tuple[str, str]]) -> tuple[int, s
     return (places.index((queue, part)), str(at)) if (queue, part) in places else (0, "")
 
 
-def _all_of(numbers: Mapping[str, int]) -> Count:
-    """All jobs of these queues, whose numbers are known."""
-    total = sum(numbers.values())
+def _all_of(sizes: Mapping[List, int]) -> Count:
+    """All jobs of these lists, whose numbers are known."""
+    numbers, total = Counter[str](), sum(sizes.values())
+    for (queue, _), size in sizes.items():
+        numbers[queue] += size
     return Count(by_queue=numbers, searched=total, total=total)
 
 
@@ -536,18 +460,3 @@ def sum_of_results(results: Sequence[Result]) -> Result:
     """What was done in several shards. The cursor says which queues are left, and no more: each shard has its own."""
     left = dict.fromkeys(chain.from_iterable(result.queues_left for result in results))
     return replace(merge(results), cursor=encode_cursor(["", "", *left]) if left else "")
-
-
-def _packets(sizes: Mapping[str, int]) -> list[list[tuple[str, int, int]]]:
-    """Parts of the lists of queues, as (queue, position, how many), for each round trip."""
-    packets: list[list[tuple[str, int, int]]] = []
-    weight = 0
-    for queue, size in sizes.items():
-        for start in range(0, size, AT_ONCE):
-            most = min(AT_ONCE, size - start)
-            if not packets or weight + most > AT_ONCE * SCRIPTS_PER_ROUND_TRIP:
-                packets.append([])
-                weight = 0
-            packets[-1].append((queue, start, most))
-            weight += most
-    return packets

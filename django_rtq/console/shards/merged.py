@@ -18,10 +18,10 @@ from django_rtq.console.inspector.clients.clients import ClientReader
 from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.inspector import Inspector, QueuePage, get_inspector, of_all_shards
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadLetters
-from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch, List
 from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.inspector.jobs.job_list import JobListReader
-from django_rtq.console.inspector.jobs.job_refs import DEPTH, JobPage
+from django_rtq.console.inspector.jobs.job_page import DEPTH, JobPage
+from django_rtq.console.inspector.jobs.walk import JobWalk, List
 from django_rtq.console.inspector.metrics.reader import TaskMetrics
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import QueueReader
@@ -261,11 +261,11 @@ class _JobList(_Merged, JobListReader):
 
         return self._shards.pages(cursor, limit, read)
 
-    def search(self, lists: Sequence[List], filter: JobFilter, **options: Any) -> FilteredSearch:
+    def search(self, lists: Sequence[List], filter: JobFilter, **options: Any) -> JobWalk:
         return _Search(self._shards, lists, filter, **options)
 
 
-class _Search(FilteredSearch):
+class _Search(JobWalk):
     """The same lists of all shards."""
 
     def __init__(self, shards: AllShards, lists: Sequence[List], filter: JobFilter, **options: Any) -> None:
@@ -275,7 +275,7 @@ class _Search(FilteredSearch):
 
     def page(self, cursor: str = "", limit: int = 50, depth: int = DEPTH) -> JobPage:
         def read(inspector: Inspector, place: str) -> JobPage:
-            return inspector.job_list.search(self._lists, self._filter, **self._options).page(place, limit, depth)
+            return inspector.job_list.search(self._lists, self.filter, **self._options).page(place, limit, depth)
 
         return self._shards.pages(cursor, limit, read, lambda place: self._rank[place[0], place[1]])
 

@@ -6,7 +6,7 @@ import pytest
 from django.utils.html import escape
 
 from django_rtq.console import permissions
-from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
+from django_rtq.console.inspector.jobs.walk import JobWalk
 from django_rtq.console.redaction import HIDDEN
 from tests.console.admin.conftest import MAIL, body, text
 from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
@@ -79,9 +79,7 @@ def test_a_query_that_is_wrong_is_explained(jobs, viewer):
 
 
 def test_it_says_how_many_were_looked_at_and_goes_on(broker, viewer, monkeypatch):
-    monkeypatch.setattr(
-        "django_rtq.console.inspector.jobs.filtered_search.FilteredSearch.page.__defaults__", ("", 50, 300)
-    )
+    monkeypatch.setattr("django_rtq.console.inspector.jobs.walk.JobWalk.page.__defaults__", ("", 50, 300))
     jobs = [new_job(body=body(f"order {number}", 1)) for number in range(700)]
     broker.enqueue(QUEUE, jobs)
 
@@ -140,7 +138,7 @@ def test_a_list_shows_the_first_arguments(broker, viewer):
 
 @pytest.mark.parametrize("stop", ["", "&stop=1"])
 def test_without_a_match_so_far_the_page_goes_on_by_itself(broker, viewer, monkeypatch, stop):
-    monkeypatch.setattr(FilteredSearch.page, "__defaults__", ("", 50, 2))
+    monkeypatch.setattr(JobWalk.page, "__defaults__", ("", 50, 2))
     for _ in range(5):
         queued_job(broker, body=body("x", 1))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.console.admin.pages.bulk import pages as bulk_pages
-from django_rtq.console.inspector import sweep
+from django_rtq.console.inspector.jobs import walk
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.core.jobs.job import JobState
 from django_rtq.internal_tasks import cancel_client_jobs, cancel_task_jobs, run_bulk_action
@@ -78,7 +78,7 @@ def test_dead_letters_of_many_queues_are_counted_together(broker, operator, roun
 
 
 def test_long_lists_of_dead_letters_are_counted_to_their_ends(broker, inspector, monkeypatch):
-    monkeypatch.setattr(sweep, "AT_ONCE", 2)
+    monkeypatch.setattr(walk, "STEP", 2)
     for client, number in (("bakery", 5), ("florist", 2)):
         for _ in range(number):
             dead_letter(broker, client=client)

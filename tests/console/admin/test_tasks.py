@@ -11,7 +11,7 @@ from django_rtq.console.admin.pages import tasks
 from django_rtq.core.broker.histogram import bucket_of
 from django_rtq.core.tasks import registry
 from tests.console.admin.conftest import MAIL, body, text
-from tests.console.lua.test_filter_jobs import bury
+from tests.console.lua.test_dead_letters import bury
 from tests.console.lua.test_task_metrics import tell
 from tests.support.jobs import QUEUE, queued_job, scheduled_job
 

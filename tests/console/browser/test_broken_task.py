@@ -5,7 +5,7 @@ import pytest
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.conftest import NOTE, body
 from tests.console.browser.test_pages import overflow
-from tests.console.lua.test_filter_jobs import bury
+from tests.console.lua.test_dead_letters import bury
 from tests.console.lua.test_task_metrics import tell
 from tests.support.jobs import QUEUE, queued_job
 

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq import task
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from tests.console.lua.test_filter_jobs import bury
+from tests.console.lua.test_dead_letters import bury
 from tests.console.lua.test_task_metrics import tell
 from tests.support import sweeps
 from tests.support.jobs import (

@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.console.inspector import sweep as sweep_module
-from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
+from django_rtq.console.inspector.jobs.walk import JobWalk
 from django_rtq.console.inspector.sweep import Sweep
 from django_rtq.core.jobs.job import JobState
 from tests.support.commands import dead_letter
@@ -133,7 +133,7 @@ def test_hidden_values_are_not_found(broker, inspector):
 @pytest.mark.parametrize("state", ["queued", "scheduled", "retrying", "running"])
 def test_all_jobs_of_a_state_are_counted_without_a_look_at_them(redis, broker, inspector, state, monkeypatch):
     seeded(broker, state, 3)
-    monkeypatch.setattr(FilteredSearch, "next_refs", None)
+    monkeypatch.setattr(JobWalk, "count", None)
 
     counted = count(inspector, "cancel", states=[state])
 

@@ -1,10 +1,10 @@
-"""Dead letters added up where they lie. What the sums say is tested in test_filter_jobs.py."""
+"""Dead letters added up where they lie. What the sums say is tested in test_dead_letters.py."""
 
 import pytest
 
 from django_rtq.console.inspector.jobs import dead_letters
 from django_rtq.core.broker.scripts import SCRIPTS
-from tests.console.lua.test_filter_jobs import bury
+from tests.console.lua.test_dead_letters import bury
 from tests.support.jobs import QUEUE, dead_job
 
 

@@ -1,7 +1,7 @@
 """The messages of groups of dead letters are read of those groups that are shown."""
 
 from django_rtq.console.inspector.jobs import dead_letters
-from tests.console.lua.test_filter_jobs import bury
+from tests.console.lua.test_dead_letters import bury
 from tests.support.jobs import QUEUE
 
 

@@ -1,6 +1,6 @@
 """What failed last in a queue."""
 
-from tests.console.lua.test_filter_jobs import bury
+from tests.console.lua.test_dead_letters import bury
 from tests.support.jobs import QUEUE, dead_job, queued_job, retrying_job
 from tests.support.snapshots import snapshot
 

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from django_rtq.console.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.jobs.job_refs import LISTS, encode_cursor
+from django_rtq.console.inspector.jobs.job_page import LISTS, encode_cursor
+from django_rtq.console.inspector.jobs.walk import JobWalk
 from django_rtq.core.jobs import serializer
 from tests.support.jobs import (
     QUEUE,
@@ -114,7 +114,7 @@ def test_many_lists_are_searched_together_and_page_by_page(redis, broker, inspec
             for number in range(3):
                 SEEDS[state](broker, f"{queue}-{state}-{number}", queue=queue, body=body(number))
     lists = [(queue, state) for state in LISTS for queue in ("a", "b", "none")]
-    search = FilteredSearch(broker, lists, JobFilter(task="ship"), sizes=dict.fromkeys(lists, 3))
+    search = JobWalk(broker, lists, JobFilter(task="ship"), sizes=dict.fromkeys(lists, 3))
 
     everything = search.page(limit=100)
     taken, cursor = [], ""
@@ -133,7 +133,7 @@ def test_many_lists_are_searched_together_and_page_by_page(redis, broker, inspec
 def test_a_search_that_ends_at_its_depth_goes_on_from_there(redis, broker, inspector):
     broker.enqueue(QUEUE, [new_job(body=body(f"order {number}")) for number in range(1200)])
     lists = [(QUEUE, "dead"), (QUEUE, "queued"), (QUEUE, "finished")]
-    search = FilteredSearch(broker, lists, JobFilter(text="order 1199"))
+    search = JobWalk(broker, lists, JobFilter(text="order 1199"))
 
     first = search.page(depth=700)
     second = search.page(first.next_cursor)
@@ -146,7 +146,7 @@ def test_a_step_of_a_long_list_does_not_search_the_lists_behind_it(redis, broker
     broker.enqueue(QUEUE, [new_job(body=body(number)) for number in range(600)])
     lists = [(QUEUE, "queued"), (QUEUE, "scheduled"), ("other", "queued"), ("other", "scheduled")]
     sizes = {**dict.fromkeys(lists, 0), (QUEUE, "queued"): 600}
-    search, calls = FilteredSearch(broker, lists, JobFilter(task="mail"), sizes=sizes), []
+    search, calls = JobWalk(broker, lists, JobFilter(task="mail"), sizes=sizes), []
     execute = broker.redis.execute
     monkeypatch.setattr(
         broker.redis, "execute", lambda sent, **options: calls.append(len(sent)) or execute(sent, **options)
@@ -165,7 +165,7 @@ def test_what_is_not_shown_cannot_be_found(redis, broker, inspector):
         queued_job(broker, body=body(password="hunter2hunter2"))
     lists, pages = [(QUEUE, "queued")], []
     for value in ("hunter2hunter2", "other"):
-        pages.append(FilteredSearch(broker, lists, JobFilter(text=value), shown=redacted).page(limit=2))
+        pages.append(JobWalk(broker, lists, JobFilter(text=value), shown=redacted).page(limit=2))
 
     assert {(len(page.jobs), page.searched, page.next_cursor, page.is_complete) for page in pages} == {(0, 3, "", True)}
 
@@ -195,14 +195,14 @@ def test_times_are_those_of_the_list(redis, broker, inspector):
 
 def test_a_state_that_has_no_list_is_refused(broker):
     with pytest.raises(ValueError, match=r"'lost' is not one of queued, scheduled, "):
-        FilteredSearch(broker, [(QUEUE, "lost")], JobFilter(task="x"))
+        JobWalk(broker, [(QUEUE, "lost")]).page()
 
 
 @pytest.mark.parametrize("state", LISTS)
 def test_a_cursor_that_redis_cannot_be_asked_for_begins_at_the_beginning(broker, inspector, state):
     finished_job(broker) if state == "finished" else SEEDS[state](broker)
     place = ("1", "0", "\ud800", "a", "0") if state == "queued" else (1, "\ud800")
-    search = FilteredSearch(broker, [(QUEUE, state)], JobFilter())
+    search = JobWalk(broker, [(QUEUE, state)], JobFilter())
 
     assert len(inspector.job_list.page(QUEUE, state, cursor=encode_cursor(place)).jobs) == 1
     assert len(search.page(encode_cursor((QUEUE, state, *place)), 10, 100).jobs) == 1

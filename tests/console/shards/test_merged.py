@@ -11,7 +11,7 @@ from django_rtq import rtq
 from django_rtq.console.admin.pages.bulk import pages as bulk_pages
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.jobs.job_refs import encode_cursor
+from django_rtq.console.inspector.jobs.job_page import encode_cursor
 from django_rtq.console.shards import merged
 from django_rtq.console.shards.all_shards import ask_shards
 from django_rtq.console.shards.merged import view_merged

@@ -114,8 +114,8 @@ IN_OTHER_FUNCTIONS = {
     ),
     "lib/assign": (("suspect_for_a_busy_worker", "if given > 0 and claim.suspects == 0 then", "if false then"),),
     "lib/search_steps": (
-        ("all_delayed_jobs_are_searched_for_a_client", 'state ~= "dead" and of_client ~= ""', "false"),
-        ("the_oldest_dead_come_first", 'is_of_client = state == "dead", state', "is_of_client = false, state"),
+        ("all_delayed_jobs_are_searched_for_a_client", 'not is_dead and of_client ~= ""', "false"),
+        ("the_oldest_dead_come_first", 'most, list == "dead")', "most, false)"),
     ),
     "lib/virtual_turns": (
         ("turns_do_not_move_on", "+ (q.has_times and estimate(share) or n) * share.stride", ""),
@@ -132,8 +132,8 @@ IN_OTHER_FUNCTIONS = {
         ("searches_do_not_stop", "while looked < #places and #answer < enough and", "while looked < #places and"),
         (
             "numbers_are_those_of_the_part",
-            "answer[#answer + 1] = { n, places[n]",
-            "answer[#answer + 1] = { 0, places[n]",
+            "or { n, place, record",
+            "or { 0, place, record",
         ),
     ),
 }

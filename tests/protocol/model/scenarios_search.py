@@ -29,8 +29,9 @@ def search(
     place: Sequence[str] = at or (("", "0", wanted.client or "") if alone and state == "queued" else ())
     while is_more:
         texts = wanted.outcome_texts if state == "finished" else ""
-        values = (*wanted.script_arguments(times=True), state, wanted.id, most, enough, texts, *place)
-        status, read, last, *matches = parallel._script("mail", "search_jobs", *values)
+        values = (*wanted.script_arguments(), state, wanted.id, "", texts, most, enough)
+        status, read, last, counted, *matches = parallel._script("mail", "search_jobs", *values, "ids", *place)
+        assert counted == 0
         for number, where, *_ in matches:
             assert 0 < number <= read
             found.append(where[3 if len(where) > 2 else 1].decode())
@@ -72,6 +73,8 @@ def people_search_waiting_jobs(parallel: ParallelRun) -> None:
     queued += _send(parallel, "s", client="behind")
     compare(parallel, "retrying", fails)
     compare(parallel, "queued", queued, is_ordered=False)
+    compare(parallel, "lanes", queued, is_ordered=False)
+    compare(parallel, "delayed", [*fails, *later])
     found, looked = search(parallel, "scheduled", ALL)
     assert (found, looked) == (later, 10)  # retrying jobs are passed over
     assert search(parallel, "queued", JobFilter(client="acme")) == (queued[:5], 5)
@@ -96,6 +99,7 @@ def people_search_running_and_dead_jobs(parallel: ParallelRun) -> None:
     run(parallel, "bury", dies, 1, '{"error":"it broke"}')
     newest_first = sorted(dies, reverse=True)
     compare(parallel, "dead", newest_first)
+    compare(parallel, "oldest", newest_first[::-1])
     died = parallel.clock.now
     assert search(parallel, "dead", JobFilter(since=moment(died), until=moment(died)))[0] == newest_first
     assert search(parallel, "dead", JobFilter(since=moment(died + 1)))[0] == []
@@ -125,9 +129,11 @@ def people_search_finished_jobs(parallel: ParallelRun) -> None:
 
 def long_searches_stop_in_between(parallel: ParallelRun) -> None:
     ids = send(parallel, *(f"{number:03d}" for number in range(120)), due="+3000", body=SHIP)
-    values = (*ALL.script_arguments(times=True), "scheduled", "")
-    status, looked, *_ = parallel._script("mail", "search_jobs", *values, 500, 1, "")
-    assert (status, looked) == (b"more", 50)
+    values = (*ALL.script_arguments(), "scheduled", "", "", "", 500)
+    status, looked, *_ = parallel._script("mail", "search_jobs", *values, 51, "ids")
+    assert (status, looked) == (b"more", 51)
+    status, looked, _, counted, *matches = parallel._script("mail", "search_jobs", *values, 51, "count")
+    assert (status, looked, counted, matches) == (b"all", 120, 120, [])
     assert search(parallel, "scheduled", ALL, most=500, enough=1) == (ids, 120)
     assert search(parallel, "scheduled", JobFilter(text="parcel"), most=500, enough=1) == (ids, 120)
 

@@ -15,7 +15,6 @@ from tests.protocol.model import (
     batch_calls,
     log_calls,
     requeue_calls,
-    search_calls,
     step_calls,
     task_calls,
     time_calls,
@@ -23,7 +22,6 @@ from tests.protocol.model import (
 )
 from tests.support import console_steps as of_console
 from tests.support import single_steps as steps
-from tests.support import sweeps
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -294,9 +292,6 @@ SCRIPT_CALLS = {
     "count_lanes": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).client_list.count()),
     "busiest_client": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
-    "list_finished": ScriptCall(_too_old, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "finished")),
-    "list_queued": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
-    "count_matching": ScriptCall(_dead, search_calls.count),
     **dict.fromkeys(("queue_overview", "task_hours"), ScriptCall(_queued, of_console.read_tasks)),
     "pause": _by_hand(_queued, "pause"),
     "pause_task": ScriptCall(_queued, task_calls.pause),
@@ -327,8 +322,7 @@ SCRIPT_CALLS = {
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
     "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),
-    "filter_jobs": ScriptCall(_dead, search_calls.next_ids),
-    "search_jobs": ScriptCall(_queued, search_calls.page),
+    "search_jobs": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
     "sign_off": ScriptCall(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
@@ -342,7 +336,6 @@ SCRIPT_CALLS = {
     "pulse": ScriptCall(_queued, lambda broker, jobs: [Inspector(broker).shared_overview.read() for _ in range(2)]),
     "task_failures": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
-    "walk_lanes": ScriptCall(_queued, lambda broker, jobs: sweeps.run(Inspector(broker), "cancel", task="x")),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "apply_settings": ScriptCall(_claimed_of_many, _apply_settings),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),

@@ -22,7 +22,7 @@ from django_rtq.console.inspector.actions import VERBS
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.jobs.job_refs import LISTS, JobPage
+from django_rtq.console.inspector.jobs.job_page import LISTS, JobPage
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.column import STATE_LABELS
 from django_rtq.console.sanitize import arguments_text, clean_text, short_id

@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from django_rtq.console.inspector.jobs.job_text import has_text, in_json, spellings
-from django_rtq.core.broker.keys import QueueKeys
-from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import Argument
-from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.aliases import other_names
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.failure import read_cut_failure
@@ -24,10 +20,6 @@ from django_rtq.core.jobs.job import JobState
 from django_rtq.core.jobs.record import read_head
 from django_rtq.workflows.store import workflow_of
 
-_Item = TypeVar("_Item")
-
-AT_ONCE = MAINTAIN_AT_ONCE  # jobs that one script reads; Redis serves nobody else meanwhile
-SCRIPTS_PER_ROUND_TRIP = 2
 _BYTES = 1000  # read of a record, and of its newest failure
 _MESSAGE_BYTES = 4000  # the same, if the filter is about the message
 
@@ -61,21 +53,12 @@ class JobFilter:
     def fits(self, job: JobDetails) -> bool:
         """Whether the job matches."""
         at = job.died_at or job.due_at or job.finished_at or job.ready_at
-        return self.fits_place(job.id, at) and self.fits_text(job)
-
-    def fits_place(self, job_id: str, at: datetime | None) -> bool:
-        """Whether the id matches, and the moment that its list knows."""
-        if not self.fits_id(job_id):
+        if not job.id.startswith(self.id) or (self.workflow and workflow_of(job.id) not in self._workflows):
             return False
-        if self.since is None and self.until is None:
-            return True
         if at is None:
-            return False
-        return (self.since is None or self.since <= at) and (self.until is None or at <= self.until)
-
-    def fits_id(self, job_id: str) -> bool:
-        """Whether the id matches."""
-        return job_id.startswith(self.id) and (not self.workflow or workflow_of(job_id) in self._workflows)
+            return self.since is None and self.until is None and self.fits_text(job)
+        is_in_time = (self.since is None or self.since <= at) and (self.until is None or at <= self.until)
+        return is_in_time and self.fits_text(job)
 
     def fits_text(self, job: JobDetails) -> bool:
         """Whether all else matches."""
@@ -97,11 +80,12 @@ class JobFilter:
         heads = replace(self, outcome="", text="")
         return heads.fits_text(read_dead_letter("", b"", record, failure))
 
-    def script_arguments(self, *, times: bool) -> tuple[Argument, ...]:
-        """The first arguments of filter_jobs and other scripts."""
+    def script_arguments(self, until_ms: int | None = None) -> tuple[Argument, ...]:
+        """The first arguments of search_jobs. `until_ms`: no later, whatever else is asked."""
         client = "" if self.client is None else f"={self.client}"
-        since, until = (self.since, self.until) if times else (None, None)
-        moments = ["" if at is None else repr(at.timestamp() * 1000) for at in (since, until)]
+        since, until = (None if at is None else round(at.timestamp() * 1000, 3) for at in (self.since, self.until))
+        latest = min((ms for ms in (until, until_ms) if ms is not None), default=None)
+        moments = ["" if ms is None else repr(ms) for ms in (since, latest)]
         most = _MESSAGE_BYTES if self.error else _BYTES
         return ("\n".join(self._task_names), client, self.error_class, self.error, *moments, most, spellings(self.text))
 
@@ -138,23 +122,6 @@ def _is_or_ends(full: str, name: str) -> bool:
     if name.startswith("="):
         return full == name[1:]
     return full == name or full.endswith(f".{name}")
-
-
-def select_ids(redis: RedisClient, keys: QueueKeys, wanted: JobFilter, ids: Sequence[bytes]) -> Sequence[bytes]:
-    """The ids of those of these jobs of a queue that match, in their order. Times are ignored."""
-    if not wanted:
-        return ids
-    arguments, selected = wanted.script_arguments(times=False), list[bytes]()
-    for parts in _groups(_groups(ids, AT_ONCE), SCRIPTS_PER_ROUND_TRIP):
-        replies = redis.execute([SCRIPTS["filter_jobs"].call(keys, (*arguments, *part)) for part in parts], resend=True)
-        for part, (fitting, doubtful) in zip(parts, replies, strict=True):
-            others = [place for place, *heads in doubtful if wanted.fits_heads(*heads)]
-            selected += [part[place - 1] for place in sorted([*fitting, *others])]
-    return selected
-
-
-def _groups(items: Sequence[_Item], size: int) -> list[Sequence[_Item]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def read_dead_letter(queue: str, job_id: bytes, record: bytes, failure: bytes) -> JobDetails:

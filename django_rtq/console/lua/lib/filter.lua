@@ -58,6 +58,10 @@ end
 -- start of the newest failure}. Of `wanted.spellings` it returns what may match. The third: bytes read.
 local function match_jobs(q, wanted, ids)
   local fitting, doubtful, left, places, read = {}, {}, {}, {}, 0
+  if not wanted.asks and not wanted.since and not wanted.till then
+    for i = 1, #ids do fitting[i] = i end
+    return fitting, doubtful, read
+  end
   local records = #ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}
   for i, id in ipairs(ids) do
     local fits = matches_record(wanted, records[i] or "")
@@ -112,7 +116,7 @@ local function matches_id(wanted, id)
   return is_member(id) and wanted.flows[string.sub(id, 14, 16) .. string.sub(id, 18, 26)] ~= nil
 end
 
--- A filter from the arguments of a script: see filter_jobs.lua.
+-- A filter from the arguments of a script: see search_jobs.lua. `asks`: for more than times.
 local function read_filter(task, client, class, text, since, till, bytes, spellings)
   return {
     task = task,
@@ -123,5 +127,6 @@ local function read_filter(task, client, class, text, since, till, bytes, spelli
     till = tonumber(till),
     bytes = tonumber(bytes),
     spellings = read_lines(spellings),
+    asks = task .. client .. class .. text .. spellings ~= "",
   }
 end

@@ -1,29 +1,28 @@
--- search_steps: what search_jobs looks at, by state: members of sorted sets, running jobs, and the lists of other parts.
--- uses: prelude queued_list finished_list
+-- search_steps: the lists that search_jobs walks: members of sorted sets, running jobs, and the lists of other parts. Beside
+-- those that people see: "oldest" has the dead letters in the order in which they died, "delayed" all that wait for their time,
+-- "held" those that wait because their task is paused, and "lanes" the queued jobs, lane by lane from their ends.
+-- uses: queued_list finished_list task_pauses
 
--- List up to `most` running jobs, the oldest first, behind `at`: {claim time, id}. Returns "more" or "all", the place of
--- each, and {worker, end of its lease, attempt and claim time, cancel request, progress, now} of each.
+local LANES = 200 -- that are read at once
+
+-- List up to `most` running jobs, the oldest first, behind `at`: {claim time, id}.
 local function list_held(q, at, most)
-  local held, places, known = {}, {}, {}
+  local held, places = {}, {}
   local workers = redis.call("ZRANGE", q.workers, 0, -1, "WITHSCORES")
   for w = 1, #workers, 2 do
     local running = redis.call("HGETALL", q.running_of .. workers[w])
     for i = 1, #running, 2 do
-      local claimed = tonumber(string.match(running[i + 1], "^%d+ (%d+)") or 0)
-      local last = tonumber(at[1] or -1)
-      local is_behind = claimed > last or (claimed == last and running[i] > at[2])
-      if is_behind then held[#held + 1] = { claimed, running[i], workers[w], workers[w + 1], running[i + 1] } end
+      local id, claimed, last = running[i], tonumber(string.match(running[i + 1], "^%d+ (%d+)") or 0), tonumber(at[1] or -1)
+      local is_behind = claimed > last or (claimed == last and id > at[2])
+      if is_behind then held[#held + 1] = { claimed, id, { workers[w], running[i + 1], workers[w + 1] } } end
     end
   end
   table.sort(held, function(a, b) return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2]) end)
-  local now = now_ms(q.clock)
   for n = 1, math.min(#held, most) do
-    local claimed, id, worker, lease, run = unpack(held[n])
-    local request, progress = redis.call("HGET", q.cancel_requests, id), redis.call("HGET", q.progress, id)
-    places[n] = { string.format("%.0f", claimed), id }
-    known[n] = { worker, lease, run, request or "", progress or "", string.format("%.0f", now) }
+    local claimed, id, run = unpack(held[n])
+    places[n] = { string.format("%.0f", claimed), id, id = id, run = run }
   end
-  return #held > most and "more" or "all", places, known
+  return #held > most and "more" or "all", places
 end
 
 -- The number of members before the place behind this one: see list_scored().
@@ -37,59 +36,100 @@ local function count_before(key, score, member, is_falling)
   return redis.call("ZRANK", key, member) + 1
 end
 
--- List up to `wanted` members behind a member and its score ("": from the beginning), from the highest or the lowest on.
--- Returns the members with their scores. If the member has left the set, it may begin with some that were seen before.
-local function list_scored(key, score, member, wanted, is_falling)
+-- List up to `most` members behind a member and its score ("": from the beginning), from the highest or the lowest on. If
+-- the member has left the set, some may come that were seen before: these are out.
+local function list_scored(key, score, member, most, is_falling)
   local start = score == "" and 0 or count_before(key, score, member, is_falling)
-  if is_falling then return redis.call("ZREVRANGE", key, start, start + wanted - 1, "WITHSCORES") end
-  return redis.call("ZRANGE", key, start, start + wanted - 1, "WITHSCORES")
+  local found = redis.call(is_falling and "ZREVRANGE" or "ZRANGE", key, start, start + most, "WITHSCORES")
+  local places = {}
+  for i = 1, math.min(#found, 2 * most), 2 do
+    local id, time = found[i], found[i + 1]
+    local is_seen = tonumber(time) == tonumber(score) and ((is_falling and id >= member) or (not is_falling and id <= member))
+    places[#places + 1] = { time, id, id = id, time = time, is_out = is_seen }
+  end
+  return #found > 2 * most and "more" or "all", places
 end
 
--- Read a list behind `at`. Returns how it ends, the place of each job, from which a search goes on, and what the list knows
--- of each. A place is {time, id}, or {band, turn, client, id, place} of a queued job. `of_client`: "=" and the only one
+-- Those are out that are not in `scheduled`, as after a torn log, and that are in `retrying`, or not.
+local function leave_out(q, places, is_retrying)
+  local ids = {}
+  for i, place in ipairs(places) do ids[i] = place.id end
+  if #ids == 0 then return end
+  local retrying, scheduled = redis.call("ZMSCORE", q.retrying, unpack(ids)), redis.call("ZMSCORE", q.scheduled, unpack(ids))
+  for i, place in ipairs(places) do
+    local is_other = is_retrying ~= nil and (retrying[i] ~= false) ~= is_retrying
+    place.is_out = place.is_out or not scheduled[i] or is_other
+  end
+end
+
+-- List up to `most` queued jobs behind `at`: {since when the first job of its lane waits, lane, how many of it were listed}.
+-- Claims take jobs from the beginnings of lanes, so from their ends no job that stays is left out. Jobs that come
+-- meanwhile may be left out, and one may come twice.
+local function list_lanes(q, at, most)
+  local places, since, lane, rank = {}, at[1], at[2], 0
+  local function walk(seen)
+    local ids = redis.call("LRANGE", q.lane .. lane, #places - most - seen, -seen - 1)
+    for i = #ids, 1, -1 do
+      places[#places + 1] = { since, lane, string.format("%.0f", seen + #ids - i + 1), ids[i], id = ids[i], is_queued = true }
+    end
+    places.behind = { since, lane, "0", "" }
+  end
+  if since then
+    walk(tonumber(at[3]))
+    if redis.call("ZSCORE", q.lanes, lane) == since then
+      rank = redis.call("ZRANK", q.lanes, lane) + 1
+    else -- its first job was claimed, so it has another place now
+      rank = redis.call("ZCOUNT", q.lanes, "-inf", "(" .. since)
+    end
+  end
+  local lanes = #places < most and redis.call("ZRANGE", q.lanes, rank, rank + LANES - 1, "WITHSCORES") or {}
+  for i = 1, #lanes, 2 do
+    if #places >= most then break end
+    lane, since = lanes[i], lanes[i + 1]
+    walk(0)
+  end
+  return (#places >= most or #lanes > 0) and "more" or "all", places
+end
+
+-- Read a list behind `at`. Returns how it ends, and the place of each job, from which a search goes on: {time, id}, or {band,
+-- turn, client, id, place} of a queued job. Beside that: its `id`, the `time` that the list knows, whether it `is_out` or
+-- `is_queued`, and of its `run` {worker, attempt and claim time, end of the lease}. `of_client`: "=" and the only one
 -- whose jobs are meant, where there is an index, else "".
-local function read_list(q, state, at, most, of_client)
-  local status, places, known = "all", {}, {}
-  if state == "queued" then
-    local answer = list_queued(q, #at > 3 and at or { "", "0", at[3] or "" }, most, #at == 3 or #at == 6)
+local function read_list(q, list, at, most, of_client)
+  if list == "queued" then
+    local places, answer = {}, list_queued(q, #at > 3 and at or { "", "0", at[3] or "" }, most, #at == 3 or #at == 6)
     for k = 2, #answer do
       local band, turn, owner, first = unpack(answer[k], 1, 4)
       for i = 5, #answer[k] do
-        places[#places + 1] = { band, turn, owner, answer[k][i], string.format("%.0f", first + i - 5) }
-        known[#known + 1] = {}
+        local id = answer[k][i]
+        places[#places + 1] = { band, turn, owner, id, string.format("%.0f", first + i - 5), id = id, is_queued = true }
       end
       places.behind = { band, turn, owner, "", first }
     end
-    return answer[1], places, known
-  elseif state == "running" then
+    return answer[1], places
+  elseif list == "lanes" then
+    return list_lanes(q, at, most)
+  elseif list == "running" then
     return list_held(q, at, most)
-  elseif state == "finished" then
-    local answer = list_finished(q, at[2] or "", at[1] or "", most)
+  elseif list == "finished" then
+    local places, answer = {}, list_finished(q, at[2] or "", at[1] or "", most)
     for i = 2, #answer, 2 do
-      places[#places + 1], known[#known + 1] = { answer[i + 1], answer[i] }, { answer[i + 1] }
+      places[#places + 1] = { answer[i + 1], answer[i], id = answer[i], time = answer[i + 1] }
     end
-    return answer[1], places, known
+    return answer[1], places
   end
-  local is_falling, is_of_client = state == "dead", state ~= "dead" and of_client ~= ""
-  local key = is_falling and q.dead or (state == "retrying" and q.retrying or q.scheduled)
+  local is_dead = list == "dead" or list == "oldest"
+  local is_of_client = not is_dead and of_client ~= ""
+  local key = is_dead and q.dead or (list == "retrying" and q.retrying or q.scheduled)
   if is_of_client then key = q.scheduled_by_client .. ":" .. string.sub(of_client, 2) end
-  local pairs_found = list_scored(key, at[1] or "", at[2] or "", most, is_falling)
-  for i = 1, #pairs_found, 2 do
-    local id, score = pairs_found[i], pairs_found[i + 1]
-    local is_equal = #at > 0 and tonumber(score) == tonumber(at[1])
-    places[#places + 1], known[#known + 1] = { score, id }, { score }
-    known[#known].is_seen = is_equal and ((is_falling and id >= at[2]) or (not is_falling and id <= at[2]))
+  local first = list == "held" and lowest_held() or ""
+  local status, places = list_scored(key, at[1] or first, at[2] or "", most, list == "dead")
+  if list == "scheduled" then
+    leave_out(q, places, false)
+  elseif is_of_client then
+    leave_out(q, places, list == "retrying" or nil)
   end
-  if (state == "scheduled" or is_of_client) and #places > 0 then -- retrying ones have a list of their own
-    local ids = {}
-    for i, place in ipairs(places) do ids[i] = place[2] end
-    local retrying, scheduled = redis.call("ZMSCORE", q.retrying, unpack(ids)), redis.call("ZMSCORE", q.scheduled, unpack(ids))
-    for i = 1, #ids do -- a torn log may leave too much in the index
-      local is_meant = scheduled[i] and (retrying[i] ~= false) == (state == "retrying")
-      known[i].is_seen = known[i].is_seen or not is_meant
-    end
-  end
-  return #places == most and "more" or "all", places, known
+  return status, places
 end
 
 -- Find outcomes that contain all of these texts, apart from those in the id. Returns {position, "", ""} of each, and the bytes

@@ -4,12 +4,14 @@ import json
 
 import pytest
 
-from django_rtq.console.inspector import sweep
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.jobs.walk import JobWalk
 from django_rtq.core.jobs.job import JobState, made_ms
 from django_rtq.signals import job_cancelled
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, queued_job, retrying_job, scheduled_job
+
+at_once = pytest.mark.parametrize("at_once", [1, 2, 3, 7, 200])
 
 
 def body(task):
@@ -24,45 +26,48 @@ def queue_up(broker, count, *, clients="xyz", **options):
     ]
 
 
-def walk(inspector, broker):
-    """The ids of all steps."""
-    return [job_id for part, _ in inspector.sweeps.queued_ids(QUEUE, (), sweep.WALKED_AT_ONCE) for job_id in part]
+def steps(broker, at_once):
+    """The ids of each step."""
+    walk, cursor = JobWalk(broker, [(QUEUE, "lanes")]), ""
+    while True:
+        ids, cursor = walk.next_ids(cursor, at_once)
+        yield ids
+        if not cursor:
+            return
 
 
-@pytest.fixture(params=[1, 2, 3, 7, 200])
-def at_once(request, monkeypatch):
-    monkeypatch.setattr(sweep, "WALKED_AT_ONCE", request.param)
+def walk(broker, at_once):
+    return sorted(job_id for ids in steps(broker, at_once) for job_id in ids)
 
 
-@pytest.mark.usefixtures("at_once")
-def test_every_queued_job_is_found_once(redis, broker, inspector):
+@at_once
+def test_every_queued_job_is_found_once(redis, broker, at_once):
     jobs = queue_up(broker, 10) + queue_up(broker, 5, clients="v", priority=3)
-    found = walk(inspector, broker)
-    assert sorted(job_id.decode() for job_id in found) == sorted(job.id for job in jobs)
+    assert walk(broker, at_once) == sorted(job.id for job in jobs)
 
 
-@pytest.mark.usefixtures("at_once")
-def test_lanes_that_began_to_wait_together_are_all_walked(redis, broker, inspector):
+@at_once
+def test_lanes_that_began_to_wait_together_are_all_walked(redis, broker, at_once):
     jobs = queue_up(broker, 8, clients="abcd")
     redis.zadd(broker.keys.of(QUEUE).lanes, {f"0:{client}": 5 for client in "abcd"})
-    assert sorted(job_id.decode() for job_id in walk(inspector, broker)) == sorted(job.id for job in jobs)
+    assert walk(broker, at_once) == sorted(job.id for job in jobs)
 
 
-@pytest.mark.usefixtures("at_once")
-def test_claims_and_new_jobs_meanwhile_leave_no_other_job_out(redis, broker, inspector):
+@at_once
+def test_claims_and_new_jobs_meanwhile_leave_no_other_job_out(redis, broker, at_once):
     jobs = queue_up(broker, 12)
     broker.sign_on([QUEUE], "w1")
     found, claimed = set(), set()
-    for step, (part, _) in enumerate(inspector.sweeps.queued_ids(QUEUE, (), sweep.WALKED_AT_ONCE)):
-        found |= {job_id.decode() for job_id in part}
+    for step, ids in enumerate(steps(broker, at_once)):
+        found |= set(ids)
         if step < 3:
             claimed |= set(claim(broker))
             queued_job(broker, client="x")
     assert {job.id for job in jobs} - found <= claimed
 
 
-@pytest.mark.usefixtures("at_once")
-def test_the_waiting_jobs_of_the_task_are_cancelled_and_no_others(redis, broker, inspector):
+@at_once
+def test_the_waiting_jobs_of_the_task_are_cancelled_and_no_others(redis, broker, inspector, at_once):
     running = claimed_job(broker, body=body("ship"), queue="high")
     dead = dead_job(broker, body=body("ship"))
     gone = [retrying_job(broker, body=body("ship")), scheduled_job(broker, body=body("ship"))]
@@ -72,7 +77,7 @@ def test_the_waiting_jobs_of_the_task_are_cancelled_and_no_others(redis, broker,
     gone += [*jobs[::2], low]
     kept += jobs[1::2]
 
-    result = sweeps.run(inspector, "cancel", task="=ship", queues=["high", QUEUE, "low"])
+    result = inspector.sweeps.run(sweeps.sweep("cancel", task="=ship", queues=["high", QUEUE, "low"]), limit=at_once)
 
     assert sorted(result.done) == sorted(job.id for job in gone)
     assert result.is_complete

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.jobs.job_refs import encode_cursor
+from django_rtq.console.inspector.jobs.job_page import encode_cursor
 from django_rtq.core.broker.scripts import SCRIPTS
 from tests.support.jobs import (
     QUEUE,

@@ -7,7 +7,7 @@ import pytest
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs import serializer
-from tests.console.lua.test_filter_jobs import bury
+from tests.console.lua.test_dead_letters import bury
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job
 
