@@ -152,7 +152,7 @@ def _sign_workers_on() -> None:
 
 def _bury(jobs: int) -> None:
     from django_rtq.core.broker.brokers import get_broker
-    from django_rtq.core.broker.settlement import Settlement
+    from django_rtq.core.broker.settlement import Report, Settlement
     from django_rtq.core.jobs import serializer
 
     broker = get_broker()
@@ -165,8 +165,8 @@ def _bury(jobs: int) -> None:
             serializer.dumps({"at": 1, "error_class": kinds[n % 3], "error": "no", "traceback": TRACEBACK})
             for n in range(3)
         ]
-        buried = [value for n, job_id in enumerate(claimed.ids) for value in (job_id, 1, lines[n % 3])]
-        broker.settle(WORKER, DEAD_QUEUE, Settlement(bury=buried))
+        buried = [Report("bury", job_id, text=lines[n % 3].encode()) for n, job_id in enumerate(claimed.ids)]
+        broker.settle(WORKER, DEAD_QUEUE, Settlement(reports=buried))
     broker.sign_off([DEAD_QUEUE], WORKER)
 
 

@@ -225,11 +225,11 @@ def _end(queue: str, jobs: int, verb: str = "ack") -> None:
 
     broker = get_broker()
     broker.sign_on([queue], WORKER)
-    report = Report(verb, 3_600_000, b'{"result": %d}' % NUMBER if verb == "ack" else FAILURE)
+    text = b'{"result": %d}' % NUMBER if verb == "ack" else FAILURE
     while jobs > 0 and (claimed := broker.claim(WORKER, [queue], min(jobs, AT_ONCE)).claimed):
         settlement = Settlement()
         for job_id in claimed[0].ids:
-            settlement.add(report, job_id)
+            settlement.add(Report(verb, job_id, 3_600_000, text))
         broker.settle(WORKER, queue, settlement)
         jobs -= len(claimed[0].ids)
     broker.sign_off([queue], WORKER)

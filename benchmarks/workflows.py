@@ -178,7 +178,7 @@ def _suspend(wait: Any) -> None:
     while claimed := broker.claim(WORKER, ["default"], 500).claimed:
         settlement = Settlement()
         for job_id in claimed[0].ids:
-            settlement.add(Report("suspend", 3_600_000, wait.text.encode()), job_id)
+            settlement.add(Report("suspend", job_id, 3_600_000, wait.text.encode()))
         broker.settle(WORKER, "default", settlement)
     broker.sign_off(["default"], WORKER)
 

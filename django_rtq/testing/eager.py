@@ -11,15 +11,14 @@ from typing import Any, overload
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import NewJob, UniqueJob
-from django_rtq.core.broker.redis.commands import Argument
-from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.core.jobs.record import Header, Wait
 from django_rtq.core.validation import TEN_YEARS
-from django_rtq.core.worker.outcome import Outcome, Retried, Suspended, UnknownTask
+from django_rtq.core.worker.outcome import SUSPENDED, Outcome, Retried, Suspended, UnknownTask
 from django_rtq.core.worker.process.outcome_recorder import send_outcome
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running.runner import Runner
@@ -163,8 +162,8 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
             run = self.run_class(queue, job.id.encode(), record, worker=WORKER, now_ms=now_ms, counts=(failures, 0))
             finished, outcome = self._run_once(run)
             if isinstance(outcome, Suspended):
-                suspend: list[Argument] = [job.id, int(outcome.seconds * 1000), outcome.waits_for]
-                self.engine.settle(WORKER, queue, Settlement(suspend=suspend))
+                report = Report(SUSPENDED, job.id, int(outcome.seconds * 1000), outcome.waits_for.encode())
+                self.engine.settle(WORKER, queue, Settlement(reports=[report]))
                 self.go_on(run, outcome)
                 self._run_queued()
                 return

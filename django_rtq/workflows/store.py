@@ -30,7 +30,7 @@ from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.client import BlockingClient
 from django_rtq.core.broker.redis.commands import Argument, Command, Token, checked
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.core.broker.settlement import VERBS, WORKFLOW_PART, Settlement
+from django_rtq.core.broker.settlement import ACK_MEMBER, NOTE_TIME, WORKFLOW_PART, Settlement
 from django_rtq.core.jobs.job import is_member
 from django_rtq.core.jobs.outcome import read_outcome
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, InvalidWorkflow, QueueFull
@@ -62,8 +62,6 @@ MOST_STUCK = 50  # that are looked at each time, and shown
 MOST_FULL = 1000
 STEP_TEXTS = 8  # that describe a step that is added
 
-#: Of these verbs members may end, because some have had a cancel request.
-_NOTED = [verb for verb in VERBS if verb not in ("note_times", "ack", "ack_members")]
 #: Workflows whose results are too many, as far as this process has heard.
 full_workflows: set[str] = set()
 
@@ -760,11 +758,11 @@ def read_advance(workflow: str, reply: Any) -> Advance:
 def settle_members(
     broker: Broker,
     settlements: Mapping[str, Settlement],
-    calls: Sequence[tuple[tuple[Settlement, str], Command]],
+    calls: Sequence[tuple[tuple[Settlement, Sequence[Any]], Command]],
     commands: list[Command],
 ) -> Callable[[list[Any]], Callable[[], bool]] | None:
     """Tell workflows which of their jobs have ended, behind the calls that settle these. None: there is no such job."""
-    acks = [place for place, ((_, verb), _) in enumerate(calls) if verb == "ack_members"]
+    acks = [place for place, ((_, sent), _) in enumerate(calls) if sent and sent[0][0] == ACK_MEMBER]
     noted = {queue: ids for queue, settlement in settlements.items() if (ids := _noted_in(settlement))}
     if not acks and not noted:
         return None
@@ -784,7 +782,7 @@ def settle_members(
 
 def _noted_in(settlement: Settlement) -> list[bytes]:
     """The ids of members of which something is noted: runs that are over, and have not succeeded."""
-    return [job_id for verb in _NOTED for job_id in settlement.ids_of(verb) if is_member(job_id)]
+    return [job_id for job_id in settlement.job_ids(but=(ACK_MEMBER, NOTE_TIME)) if is_member(job_id)]
 
 
 def _follow(store: WorkflowStore, advances: Sequence[Advance]) -> bool:

@@ -31,7 +31,7 @@ SOON = (
     "finish_without_ownership_check",
     "lib/known_ids find_known: [live[i] or -> nothing]finished[i] == 1",
     "no_ring_entry_on_give_back",
-    "retry : [leave(q, q.running, { id }) -> nothing]",
+    "settle : [leave(q, q.running, { id }) -> nothing]",
     'lib/turns pop_ids: [redis.call("LPOP", lane) -> nothing]',
     'lib/unique acquire_unique: [redis.call("SET", q.unique .. digest, id, "PX", string.format("%.0f", ms))'
     " -> nothing]",

@@ -373,8 +373,8 @@ print(all(script.sha for script in scripts.SCRIPTS.values()))
 def test_a_call_names_the_tag_of_its_queue_and_the_processing_list_if_the_script_needs_it():
     keys = Keys("rtq").of("mail")
 
-    call = SCRIPTS["finish"].call(keys, (10, "id"), worker="w1")
-    assert call == (b"EVALSHA", SCRIPTS["finish"].sha, 2, b"{rtq:mail}:", keys.running("w1"), 10, "id")
+    call = SCRIPTS["settle"].call(keys, (10, "id"), worker="w1")
+    assert call == (b"EVALSHA", SCRIPTS["settle"].sha, 2, b"{rtq:mail}:", keys.running("w1"), 10, "id")
     assert SCRIPTS["find_job"].call(keys, ("id",))[2:] == (1, b"{rtq:mail}:", "id")
 
 

@@ -8,9 +8,8 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs import serializer
-from tests.support.jobs import QUEUE, new_job
+from tests.support.jobs import QUEUE, new_job, settlement
 
 
 @dataclass
@@ -63,8 +62,8 @@ def bury(broker, *jobs, queue=QUEUE, line=None):
     broker.enqueue(queue, jobs)
     broker.sign_on([queue], "buries")
     (claimed,) = broker.claim("buries", [queue], len(jobs)).claimed
-    dead = [value for job_id in claimed.ids for value in (job_id, 1, line or failure())]
-    assert broker.settle("buries", queue, Settlement(bury=dead)) == []
+    assert len(claimed.ids) == len(jobs)
+    assert broker.settle("buries", queue, settlement("bury", *jobs, error=line or failure())) == []
     broker.sign_off([queue], "buries")
     return [job.id for job in jobs]
 

@@ -147,17 +147,11 @@ def limit_of(broker, digest="d1"):
     return broker.redis.execute_one(("PTTL", broker.keys.of(QUEUE).unique + digest.encode()))
 
 
-def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', keep_ms=KEEP_MS):
+def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', error=ERROR, keep_ms=KEEP_MS):
     """A settlement of jobs that all end in the same way."""
-    made = Settlement()
+    made, is_failure = Settlement(), verb in ("retry", "bury")
     for job in jobs:
-        if verb == "release":
-            made.release.append(job.id)
-        else:
-            is_failure = verb in ("retry", "bury")
-            text = ERROR if is_failure else outcome
-            report = Report(verb, wait_ms if is_failure else keep_ms, text, bool(counted))
-            made.add(report, job.id, client_of(job))
+        made.add(Report(verb, job.id, wait_ms if is_failure else keep_ms, error if is_failure else outcome, counted))
     return made
 
 

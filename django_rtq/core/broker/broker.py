@@ -272,7 +272,7 @@ class Broker:
                 break
             acked = {}  # A queue that refuses its outcomes must not hold up the others: settle each by itself.
         for queue in acked:
-            settlements[queue].clear("ack")
+            settlements[queue].ack.clear()
         if wanted:
             result.add_claim(queues, replies[-1])
         if any([follow() for follow in follows]):
@@ -280,7 +280,7 @@ class Broker:
         return result
 
     def settle(self, worker: str, queue: str, settlement: Settlement) -> list[str]:
-        """Ack, retry, bury, release, expire, stop. Returns the ids that the worker no longer held (G4)."""
+        """Send what became of jobs. Returns the ids that the worker no longer held (G4)."""
         result = self.claim(worker, (), 0, settlements={queue: settlement})
         if result.error:
             raise result.error

@@ -112,18 +112,17 @@ class ClaimResult:
     found: int = 0  # number of claimed jobs
     statuses: set[str] = field(default_factory=set)  # of these queues; "more" also if settled jobs let others start
 
-    def add_settled(self, replies: Sequence[tuple[tuple[Settlement, str], Any]]) -> None:
-        """Add the reply to each call of a settlement, given as ((settlement, verb), reply). Clears what was settled."""
-        refused = [(id(settlement), verb) for (settlement, verb), reply in replies if isinstance(reply, BrokerError)]
-        for (settlement, verb), reply in replies:
-            if verb == "logs":
-                continue  # a full server refuses them, and that must not hold up outcomes
+    def add_settled(self, replies: Sequence[tuple[tuple[Settlement, Sequence[Any]], Any]]) -> None:
+        """Add the reply to each call of a settlement, given as ((settlement, what was sent), reply). Removes what was
+        settled."""
+        for (settlement, sent), reply in replies:
+            if not sent:
+                continue  # logs: a full server refuses them, and that must not hold up outcomes
             if isinstance(reply, BrokerError):
                 self.error = reply
-                continue
-            self.stale += [job_id.decode(errors="replace") for job_id in reply]
-            if (id(settlement), verb) not in refused:  # else another call of the same verb has to be sent again
-                settlement.clear(verb)
+            else:
+                self.stale += [job_id.decode(errors="replace") for job_id in reply]
+                settlement.remove(sent)
 
     def add_claim(self, queues: Sequence[str], reply: Any) -> None:
         """Add the reply of the script `claim`, or the error with which it was refused."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from operator import attrgetter, itemgetter
+from itertools import chain, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_rtq.core.broker.keys import Keys, QueueKeys
@@ -21,157 +21,124 @@ WORKFLOWS_AT_ONCE = 32  # most workflows whose members one call settles
 #: Of the ids of members: the same in those of a workflow, but for one digit.
 WORKFLOW_PART: Callable[[Any], Any] = itemgetter(slice(12, 26))
 MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
-UNKNOWN_CLIENT = "\n"  # in place of the client of a job to retry: the script reads it from the record
 _ACK_WIDTH = 3  # arguments of one job in `ack`
-
-
-class Verb(NamedTuple):
-    """How Redis is told what became of jobs."""
-
-    width: int  # arguments of one job
-    state: str = ""  # in which the script `finish` leaves them; "": the verb has a script of its own
-    is_outcome: bool = True  # of a run
-
-
-#: In the order in which they are sent: `note_times` before the others.
-VERBS = {
-    "note_times": Verb(2, is_outcome=False),
-    "ack": Verb(_ACK_WIDTH, "succeeded"),
-    "ack_members": Verb(_ACK_WIDTH),
-    "expire": Verb(3, "expired"),
-    "finish_cancel": Verb(3, "cancelled"),
-    "retry": Verb(5),
-    "bury": Verb(3),
-    "suspend": Verb(3),
-    "release": Verb(1, is_outcome=False),
-}
-_OUTCOMES = [verb for verb, how in VERBS.items() if how.is_outcome]
-_outcomes_in = attrgetter(*_OUTCOMES)
 _OTHERS = (b"8", "8")  # the version of ids of members, and of ids that name a shard
+# Verbs that no script but their own takes: of jobs of workflows, which have to know it; and before the run of a job
+# ends, where clients take turns by time.
+ACK_MEMBER, NOTE_TIME = "ack_member", "note_time"
+_NO_OUTCOMES = (NOTE_TIME, "release")
 
 
 class Report(NamedTuple):
-    """What became of a run: for Redis, and for the supervisor if the process is killed before Redis has it."""
+    """What became of a job that a worker holds: a row of the script `settle`."""
 
-    verb: str  # ack, retry, bury, suspend, expire or finish_cancel
-    ms: int  # how long to keep the outcome, the delay of a retry, or how long it sleeps or waits
-    text: bytes  # the stored outcome, the line of the failure, or what it waits for
-    is_counted: bool = True  # of a failure: as an attempt
+    verb: str
+    job_id: Argument
+    ms: int = 0  # how long to keep the outcome, the delay of a retry, or how long it sleeps or waits
+    text: bytes = b""  # the stored outcome, the line of the failure, what it waits for, or how long it ran
+    counted: int = 1  # failures: 0 if it could not be tried here
 
 
 @dataclass(slots=True)
 class Settlement:
-    """Outcomes by verb, each a flat list of arguments in the order of the script's header.
-
-    Flat, because a busy worker settles hundreds of jobs in one call, and the list is sent as it is. Only the methods
-    that add to the lists know that order.
-    """
+    """What a worker reports of the jobs of a queue."""
 
     #: What jobs have logged: parts, as append_log takes them. Not kept here if they cannot be sent.
     logs: list[Sequence[Argument]] = field(default_factory=list)
-    note_times: list[Argument] = field(default_factory=list)  # of queues whose clients take turns by time
+    #: Successes, a flat list of id, ms and outcome: a busy worker sends hundreds with a claim, and the list as it is.
     ack: list[Argument] = field(default_factory=list)
-    ack_members: list[Argument] = field(default_factory=list)  # of workflows, which have to know it
-    expire: list[Argument] = field(default_factory=list)
-    finish_cancel: list[Argument] = field(default_factory=list)
-    retry: list[Argument] = field(default_factory=list)
-    bury: list[Argument] = field(default_factory=list)
-    suspend: list[Argument] = field(default_factory=list)  # of jobs that go on later
-    release: list[Argument] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
     metrics: list[Sequence[Argument]] = field(default_factory=list)  # the arguments of whole calls
 
     def __bool__(self) -> bool:
-        return self.has_outcomes or bool(self.release or self.metrics or self.logs)
-
-    @property
-    def has_outcomes(self) -> bool:
-        """Whether it holds outcomes of runs."""
-        return any(_outcomes_in(self))
+        return bool(self.ack or self.reports or self.metrics or self.logs)
 
     def add_ack(self, job_id: Argument, keep_ms: int, outcome: bytes) -> None:
         """add() for a success: most jobs end so."""
         # A call for each job would cost more.
         if job_id[12:13] in _OTHERS and is_member(job_id):  # type: ignore[index,arg-type]
-            self.ack_members += (job_id, keep_ms, outcome)
+            self.reports.append(Report(ACK_MEMBER, job_id, keep_ms, outcome))
         else:
             self.ack += (job_id, keep_ms, outcome)
 
-    def add(self, report: Report, job_id: Argument, client: Argument = UNKNOWN_CLIENT) -> None:
+    def add(self, report: Report) -> None:
         """Add what became of the run of a job."""
-        verb, ms, text, is_counted = report
-        if verb == "retry":
-            self.retry += (job_id, ms, int(is_counted), text, client)
-        elif verb == "bury":
-            self.bury += (job_id, int(is_counted), text)
-        elif verb == "ack":
-            self.add_ack(job_id, ms, text)
+        if report.verb == "ack":
+            self.add_ack(report.job_id, report.ms, report.text)
         else:
-            getattr(self, verb).extend((job_id, ms, text))
+            self.reports.append(report)
 
     def add_time(self, job_id: Argument, seconds: float) -> None:
         """Add how long a job ran, for a queue whose clients take turns by time."""
-        self.note_times += (job_id, f"{seconds * 1000:.3f}")
+        self.reports.append(Report(NOTE_TIME, job_id, text=b"%.3f" % (seconds * 1000)))
 
     def any_outcome_id(self) -> bytes:
         """The id of a job whose outcome is in there; b"" if there is none."""
-        return next((_as_bytes(entries[0]) for entries in _outcomes_in(self) if entries), b"")
+        ids = (report.job_id for report in self.reports if report.verb not in _NO_OUTCOMES)
+        return _as_bytes(next(chain(self.ack[:1], ids), b""))
 
-    def job_ids(self) -> set[bytes]:
-        """The ids of all jobs in it."""
-        return {job_id for verb in VERBS for job_id in self.ids_of(verb)}
-
-    def ids_of(self, verb: str) -> list[bytes]:
-        """The ids of those of one verb."""
-        return [_as_bytes(job_id) for job_id in getattr(self, verb)[:: VERBS[verb].width]]
+    def job_ids(self, *, but: Container[str] = ()) -> set[bytes]:
+        """The ids of all jobs in it, except for reports with these verbs."""
+        ids = (report.job_id for report in self.reports if report.verb not in but)
+        return {_as_bytes(job_id) for job_id in chain(self.ack[::_ACK_WIDTH], ids)}
 
     def commands(
-        self, keys: QueueKeys, home: QueueKeys, worker: str, *, max_results: int, logs_ms: int, but: str = ""
-    ) -> Iterator[tuple[str, Command]]:
-        """Verb and command of each script call that is needed, but for one verb that travels with a claim.
+        self, keys: QueueKeys, home: QueueKeys, worker: str, *, max_results: int, logs_ms: int, with_acks: bool = True
+    ) -> Iterator[tuple[Sequence[Any], Command]]:
+        """What each call that is needed sends of `reports` and `metrics`, and its command.
 
-        `home` has the workflows.
+        `home` has the workflows. Acknowledgements travel with a claim, or become reports.
         """
         for start in range(0, len(self.logs), LOGS_AT_ONCE):  # first: who lost a job cannot add lines to it
             parts = chain.from_iterable(self.logs[start : start + LOGS_AT_ONCE])
-            yield "logs", SCRIPTS["append_log"].call(keys, (logs_ms, max_results, *parts), worker=worker)
-        for verb, (width, state, _) in VERBS.items():
-            entries: list[Argument] = [] if verb == but else getattr(self, verb)
-            for part in _of_few_workflows(entries) if verb == "ack_members" else _parts(entries, width):
-                if verb == "ack_members":
-                    call = SCRIPTS["finish_members"].call_many
-                    yield verb, call([keys, home], (max_results, *part), worker=worker)
-                elif state:
-                    yield verb, SCRIPTS["finish"].call(keys, (max_results, state, *part), worker=worker)
-                else:
-                    yield verb, SCRIPTS[verb].call(keys, part, worker=worker)
+            yield (), SCRIPTS["append_log"].call(keys, (logs_ms, max_results, *parts), worker=worker)
+        if with_acks:
+            acks = map(Report, repeat("ack"), *(self.ack[place::_ACK_WIDTH] for place in range(_ACK_WIDTH)))
+            self.reports = [*acks, *self.reports]
+            self.ack.clear()
+        for part in _parts([report for report in self.reports if report.verb == NOTE_TIME]):
+            times = chain.from_iterable((report.job_id, report.text) for report in part)
+            yield part, SCRIPTS["note_times"].call(keys, times, worker=worker)
+        for part in _of_few_workflows([report for report in self.reports if report.verb == ACK_MEMBER]):
+            ends = chain.from_iterable(report[1:4] for report in part)
+            yield part, SCRIPTS["finish_members"].call_many([keys, home], (max_results, *ends), worker=worker)
+        for part in _parts([report for report in self.reports if report.verb not in (NOTE_TIME, ACK_MEMBER)]):
+            yield part, SCRIPTS["settle"].call(keys, (max_results, *chain.from_iterable(part)), worker=worker)
         for arguments in self.metrics:
-            yield "metrics", SCRIPTS["add_metrics"].call(keys, arguments)
+            yield [arguments], SCRIPTS["add_metrics"].call(keys, arguments)
 
-    def clear(self, verb: str) -> None:
-        """Remove the outcomes of one verb, which Redis has stored."""
-        getattr(self, verb).clear()
+    def remove(self, sent: Sequence[Any]) -> None:
+        """Remove reports or metrics, which Redis has stored."""
+        gone = set(map(id, sent))
+        self.reports = [report for report in self.reports if id(report) not in gone]
+        self.metrics = [arguments for arguments in self.metrics if id(arguments) not in gone]
 
     def joined(self, later: Settlement) -> Settlement:
         """These outcomes followed by later ones."""
-        joined = {verb: getattr(self, verb) + getattr(later, verb) for verb in VERBS}
-        return Settlement(**joined, metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:])
+        metrics = [*self.metrics, *later.metrics][-MAX_METRICS_CALLS:]
+        return Settlement(ack=self.ack + later.ack, reports=self.reports + later.reports, metrics=metrics)
 
 
-def _parts(entries: Sequence[Argument], width: int) -> Iterator[Sequence[Argument]]:
-    """The parts of entries of so many arguments that one call each takes."""
-    for start in range(0, len(entries), AT_ONCE * width):
-        yield entries[start : start + AT_ONCE * width]
+def released(job_ids: Iterable[Argument]) -> Settlement:
+    """Of jobs that are given back without having run, in the order in which they were claimed."""
+    return Settlement(reports=[Report("release", job_id) for job_id in job_ids])
 
 
-def _of_few_workflows(entries: Sequence[Argument]) -> Iterator[Sequence[Argument]]:
-    """The same of `ack_members`. Most often there is one part, or none."""
+def _parts(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
+    """The parts that one call each takes."""
+    for start in range(0, len(reports), AT_ONCE):
+        yield reports[start : start + AT_ONCE]
+
+
+def _of_few_workflows(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
+    """The same of members. Most often there is one part, or none."""
     start = 0
-    while start < len(entries):
-        part = entries[start : start + AT_ONCE * _ACK_WIDTH]
-        names = list(map(WORKFLOW_PART, part[::_ACK_WIDTH]))
+    while start < len(reports):
+        part = reports[start : start + AT_ONCE]
+        names = [WORKFLOW_PART(report.job_id) for report in part]
         workflows = list(dict.fromkeys(names))
         if len(workflows) > WORKFLOWS_AT_ONCE:
-            part = part[: names.index(workflows[WORKFLOWS_AT_ONCE]) * _ACK_WIDTH]
+            part = part[: names.index(workflows[WORKFLOWS_AT_ONCE])]
         yield part
         start += len(part)
 
@@ -192,22 +159,15 @@ def take_acks(settlements: Mapping[str, Settlement]) -> dict[str, Sequence[Argum
 
 
 def settlement_calls(
-    settlements: Mapping[str, Settlement],
-    keys: Keys,
-    worker: str,
-    config: Config,
-    *,
-    but: Container[str] = (),
-) -> list[tuple[tuple[Settlement, str], Command]]:
-    """The calls that send all of these settlements, each with its settlement and verb.
+    settlements: Mapping[str, Settlement], keys: Keys, worker: str, config: Config, *, but: Container[str] = ()
+) -> list[tuple[tuple[Settlement, Sequence[Any]], Command]]:
+    """The calls that send all of these settlements, each with its settlement and what it sends of that.
 
     Without the acknowledgements of the queues in `but`, which travel with a claim.
     """
     home, numbers = keys.of(config.default_queue), {"max_results": config.max_results, "logs_ms": config.dead_letter_ms}
     return [
-        ((settlement, verb), command)
+        ((settlement, sent), command)
         for queue, settlement in settlements.items()
-        for verb, command in settlement.commands(
-            keys.of(queue), home, worker, **numbers, but="ack" if queue in but else ""
-        )
+        for sent, command in settlement.commands(keys.of(queue), home, worker, **numbers, with_acks=queue not in but)
     ]

@@ -182,5 +182,5 @@ class Wait(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What it waits for, as suspend.lua takes it."""
+        """What it waits for, as settle.lua takes it."""
         return f"{self.sleeps} {self.reads}" + (f" {self.event}" if self.event else "")

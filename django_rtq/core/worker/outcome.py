@@ -70,6 +70,10 @@ class UnknownTask:
     error: TaskNotFound
 
 
+#: How Redis and the supervisor are told of an outcome: verbs of lua/settle.lua.
+VERBS = ACKED, RETRIED, BURIED, EXPIRED, CANCELLED, SUSPENDED = "ack retry bury expire finish_cancel suspend".split()
+#: What each counts as.
+COUNTED_AS = {ACKED: ("done",), RETRIED: ("failed", "retried"), BURIED: ("failed", "dead"), EXPIRED: ("expired",)}
 Outcome = Acked | Retried | Buried | Expired | Cancelled | Suspended | UnknownTask
 
 

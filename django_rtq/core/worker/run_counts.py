@@ -15,9 +15,6 @@ from typing import TypeVar
 from django_rtq.core.broker.histogram import counter_name
 from django_rtq.core.broker.redis.commands import Argument
 
-#: Verb of Settlement -> the outcomes that it counts as.
-COUNTED_AS = {"ack": ("done",), "retry": ("failed", "retried"), "bury": ("failed", "dead"), "expire": ("expired",)}
-
 _MAX_PER_CALL = 500  # counters or clients per script call
 _Counted = TypeVar("_Counted")
 

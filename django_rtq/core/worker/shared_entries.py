@@ -27,6 +27,8 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from django_rtq.core.worker.outcome import ACKED, VERBS
+
 NUMBER, NAMED, _WIDTH, _REVOKED, _REVOKED_NUMBER, _REPORTED, _STATUS = 88, 96, 104, 106, 112, 135, 136
 _LENGTH = struct.Struct("I")
 _TIME, COUNT = struct.Struct("d"), struct.Struct("Q")
@@ -40,11 +42,10 @@ _FULL, _SHORT = TEXTS - 65_536, 2_000  # the rest of the area is for short texts
 # How long an id without a result is kept, so that an enqueue that is sent again is harmless (G8).
 TOMBSTONE_MS = 120_000
 
-_NONE, _WAITING, _RUNNING, _RELEASED, _DONE = 0, 1, 2, 8, 9
-# It is over; Redis may not have the outcome yet. These are verbs of Settlement, stored as a number each.
-ACKED, RETRIED, BURIED, EXPIRED, CANCELLED, SUSPENDED = "ack", "retry", "bury", "expire", "finish_cancel", "suspend"
-_ACKED_STATUS = 3
-_STATUS_OF = {ACKED: _ACKED_STATUS, RETRIED: 4, BURIED: 5, EXPIRED: 6, CANCELLED: 7, SUSPENDED: 10}
+_NONE, _WAITING, _RUNNING, _RELEASED, _DONE = range(5)
+# It is over; Redis may not have the outcome yet.
+_STATUS_OF = {verb: status for status, verb in enumerate(VERBS, start=_DONE + 1)}
+_ACKED_STATUS = _STATUS_OF[ACKED]
 # May a job run again that was cut short? 0: yes, and that counts a crash. _ONCE: no. _COMMITTED: it has to, and that
 # counts nothing, because the next run finds what it has committed.
 _ONCE, _COMMITTED = 1, 2

@@ -1,4 +1,4 @@
--- finish_members: settle members of workflows that have succeeded, and let their workflows go on: what `finish` and
+-- finish_members: settle members of workflows that have succeeded, and let their workflows go on: what `settle` and
 -- `advance_workflow` do, without notes in between. There are two queues: that of the members, and the default one, which may
 -- be the same.
 -- running -> succeeded

@@ -16,7 +16,7 @@ from django_rtq.workflows.workflow_states import BlockedWorkflow
 from tests.console.admin.conftest import MAIL, body, text
 from tests.console.incidents.conftest import declared  # noqa: F401
 from tests.console.incidents.overviews import ago, failed, minutes, overview, row, running, worker
-from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job
+from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, settle
 
 WELL = "All is well: 1 worker, no long waits."
 OVERVIEW = "/admin/django_rtq/queue/"
@@ -130,7 +130,8 @@ def test_the_page_says_which_task_fails_with_links_that_lead_there(broker, viewe
     line = serializer.dumps({"at": 1, "error_class": "shop.OutOfOrder", "error": "<b>", "traceback": "t" * 5000})
     for number in range(12):
         job = claimed_job(broker, worker="w2", body=body(number))
-        broker.settle("w2", QUEUE, Settlement(bury=[job.id, 1, line], metrics=[(0, 0, 1, f"failed {MAIL}", 1)]))
+        settle(broker, "bury", job, worker="w2", error=line)
+        broker.settle("w2", QUEUE, Settlement(metrics=[(0, 0, 1, f"failed {MAIL}", 1)]))
 
     html = text(viewer.get(OVERVIEW))
 

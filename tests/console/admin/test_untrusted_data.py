@@ -8,7 +8,7 @@ from django_rtq import task
 from django_rtq.console.redaction import HIDDEN
 from django_rtq.core.tasks import registry
 from tests.console.admin.conftest import MAIL, body, text, url_of
-from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, settle, settlement
+from tests.support.jobs import ERROR, QUEUE, claimed_job, dead_job, queued_job, settle
 
 SCRIPT = "</pre><script>alert(1)</script>"
 RTL, NUL, BELL = "\u202egnp.exe", "a\x00b", "\x07\x1b[2J"
@@ -18,10 +18,8 @@ DEEP = json.loads("[" * 95 + "]" * 95)
 def dead(broker, *args, error=None, client="", **kwargs):
     """A dead letter with these arguments and this failure."""
     job = claimed_job(broker, "bad", worker="failing", body=body(*args, **kwargs), client=client)
-    told = settlement("bury", job)
-    if error is not None:
-        told.bury[-1] = json.dumps(error, separators=(",", ":"))
-    broker.settle("failing", QUEUE, told)
+    line = ERROR if error is None else json.dumps(error, separators=(",", ":"))
+    settle(broker, "bury", job, worker="failing", error=line)
     return job
 
 

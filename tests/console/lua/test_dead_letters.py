@@ -2,7 +2,6 @@
 
 import pytest
 
-from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs import serializer
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, dead_job, new_job, queued_job, settle
@@ -13,7 +12,7 @@ def bury(broker, task, kind="builtins.ValueError", message="no", **options):
     """A dead letter of this task and error."""
     job = claimed_job(broker, worker="failing", body=serializer.dumps({"task": task}), **options)
     line = serializer.dumps({"at": 1, "error_class": kind, "error": message, "traceback": "t" * 20_000})
-    broker.settle("failing", QUEUE, Settlement(bury=[job.id, 1, line]))
+    settle(broker, "bury", job, worker="failing", error=line)
     broker.sign_off([QUEUE], "failing")
     return job
 
@@ -76,7 +75,7 @@ def test_the_newest_of_several_failures_counts(redis, broker, inspector):
     inspector.requeue(QUEUE, [job.id])
     claim(broker)
     line = serializer.dumps({"error_class": "b.Second", "error": "x" * 5000})
-    broker.settle("w2", QUEUE, Settlement(bury=[job.id, 1, line]))
+    settle(broker, "bury", job, worker="w2", error=line)
 
     (group,) = inspector.dead_letters.groups(QUEUE).groups
 

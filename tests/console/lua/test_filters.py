@@ -5,11 +5,10 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs import serializer
 from tests.console.lua.test_dead_letters import bury
 from tests.support import sweeps
-from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job
+from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job, settle
 
 TRACEBACK = "t" * 4000
 PLAIN = serializer.dumps({"at": 1, "error_class": "a.NoStock", "error": "sold out", "traceback": TRACEBACK})
@@ -39,7 +38,7 @@ def graveyard(broker):
         body = serializer.dumps({"task": task})
         for start in range(0, number, 500):
             jobs = claimed_jobs(broker, *(new_job(body=body) for _ in range(min(500, number - start))), worker="w9")
-            broker.settle("w9", QUEUE, Settlement(bury=[value for job in jobs for value in (job.id, 1, line)]))
+            settle(broker, "bury", *jobs, worker="w9", error=line)
 
     return bury_many
 

@@ -6,14 +6,10 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.core.worker import shared_entries as module
+from django_rtq.core.worker.outcome import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED
 from django_rtq.core.worker.shared_entries import (
-    ACKED,
-    BURIED,
-    CANCELLED,
-    EXPIRED,
     MAX_BATCH,
     MAX_ID_BYTES,
-    RETRIED,
     TEXTS,
     TOMBSTONE_MS,
     Finished,

@@ -1,14 +1,17 @@
-"""Each verb that a worker tells Redis is in each place that has to know it."""
+"""Each outcome of a run has a verb, which is in each place that has to know it."""
 
-from dataclasses import fields
+import re
 from typing import get_args
 
 import pytest
 
 from django_rtq.core.broker.keys import Keys
-from django_rtq.core.broker.settlement import VERBS, Settlement
+from django_rtq.core.broker.redis.commands import script_of
+from django_rtq.core.broker.settlement import ACK_MEMBER, NOTE_TIME, Report, Settlement
 from django_rtq.core.jobs.record import write_record
 from django_rtq.core.worker.outcome import (
+    COUNTED_AS,
+    VERBS,
     Buried,
     Cancelled,
     Expired,
@@ -20,53 +23,47 @@ from django_rtq.core.worker.outcome import (
 from django_rtq.core.worker.process.metrics import RunMetrics
 from django_rtq.core.worker.process.outcome_recorder import OutcomeRecorder
 from django_rtq.core.worker.process.run import Run
-from django_rtq.core.worker.run_counts import COUNTED_AS
-from django_rtq.core.worker.shared_entries import _STATUS_OF
 from tests.core.worker.claimed_runs import BODY, DONE
 from tests.core.worker.shared_states import ID, running
 from tests.support.jobs import QUEUE, WORKER
+from tests.support.mutant import FILES
 
 OUTCOMES = [DONE, Retried(ValueError("x"), 60), Buried(ValueError("x")), Expired(), Cancelled(), Suspended(60, "bell")]
-VERB_OF = dict(zip(map(type, OUTCOMES), ["ack", "retry", "bury", "expire", "finish_cancel", "suspend"], strict=True))
-NO_OUTCOMES = {"note_times", "release"}
-
-
-def with_entry(verb, word):
-    settlement = Settlement()
-    getattr(settlement, verb).extend([word] * VERBS[verb].width)
-    return settlement
+ALL = {**dict.fromkeys(VERBS, "settle"), "release": "settle", NOTE_TIME: "note_times", ACK_MEMBER: "finish_members"}
 
 
 def test_no_verb_is_missing():
-    assert {field.name for field in fields(Settlement)} - {"logs", "metrics"} == VERBS.keys()
-    assert {verb for verb, how in VERBS.items() if not how.is_outcome} == NO_OUTCOMES
-    assert set(VERB_OF.values()) == _STATUS_OF.keys() == VERBS.keys() - NO_OUTCOMES - {"ack_members"}
-    assert {*VERB_OF, UnknownTask} == set(get_args(Outcome))
-    assert COUNTED_AS.keys() == set(VERB_OF.values()) - {"finish_cancel", "suspend"}
+    script = FILES["settle"]
+    header, code = script.split("\n\n", 1)
+
+    assert set(re.findall(r"^-- {21}(\w+) {2,}", header, re.MULTILINE)) == {*VERBS, "release"}
+    assert {*re.findall(r'what == "(\w+)"', code), *re.findall(r'(\w+) = "\w+"', code)} == {*VERBS, "release"}
+    assert {*map(type, OUTCOMES), UnknownTask} == set(get_args(Outcome))
+    assert COUNTED_AS.keys() == set(VERBS) - {"finish_cancel", "suspend"}
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", ALL)
 def test_each_verb_is_kept_sent_and_removed(broker, verb):
-    first, later, keys = with_entry(verb, "first"), with_entry(verb, "later"), Keys("").of(QUEUE)
-    joined = first.joined(later)
+    first, later = (Settlement(reports=[Report(verb, word)]) for word in ("first", "later"))
+    joined, is_outcome = first.joined(later), verb not in ("release", NOTE_TIME)
 
-    assert getattr(joined, verb) == [*getattr(first, verb), *getattr(later, verb)]
     assert joined.job_ids() == {b"first", b"later"}
-    assert joined.has_outcomes is (verb not in NO_OUTCOMES)
-    assert joined.any_outcome_id() == (b"" if verb in NO_OUTCOMES else b"first")
-    assert [sent for sent, _ in joined.commands(keys, keys, WORKER, max_results=1, logs_ms=1)] == [verb]
-    joined.clear(verb)
-    assert not joined.job_ids()
+    assert joined.any_outcome_id() == (b"first" if is_outcome else b"")
+    ((sent, command),) = joined.commands(*[Keys("").of(QUEUE)] * 2, WORKER, max_results=1, logs_ms=1)
+    assert script_of(command)[0] == ALL[verb]
+    joined.remove(sent)
+    assert not joined
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
-def test_each_outcome_is_told_redis_and_the_supervisor(broker, outcome):
+@pytest.mark.parametrize(("verb", "outcome"), [*zip(VERBS, OUTCOMES, strict=True)])
+def test_each_outcome_is_told_redis_and_the_supervisor(broker, verb, outcome):
     shared, entry = running()
     run = Run(QUEUE, ID, write_record(0, 1, 0, "", BODY).encode(), worker=WORKER, now_ms=0)
     run.open()
-    run.entry, settlement, verb = entry, Settlement(), VERB_OF[type(outcome)]
+    run.entry, settlement = entry, Settlement()
 
     OutcomeRecorder(broker.config, shared, RunMetrics()).record(settlement, run, outcome)
 
-    assert [verb for verb in VERBS if getattr(settlement, verb)] == [verb]
+    assert (len(settlement.ack), settlement.job_ids()) == (3 if verb == "ack" else 0, {ID})
+    assert [report.verb for report in settlement.reports] == ([] if verb == "ack" else [verb])
     assert [finished.verb for finished in shared.finished()] == [verb]

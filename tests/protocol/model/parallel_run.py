@@ -15,7 +15,7 @@ from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from django_rtq.exceptions import JobNotFound, WrongState
 from tests.protocol.model.accidents import Accidents
 from tests.protocol.model.keyspace import differences, problems, read_keyspace, startable
-from tests.protocol.model.queries import overview_of, seconds, settlement, state_in
+from tests.protocol.model.queries import VERBS, overview_of, seconds, settlement, state_in
 from tests.protocol.model.queue import Queue, claim
 from tests.protocol.model.remembering import EVENT_LIMITS
 from tests.protocol.model.requeueing import requeue_elsewhere
@@ -112,7 +112,7 @@ class ParallelRun:
     ) -> None:
         """Settle and claim in one round trip. `aside`: clients of queues that get no job."""
         places = [(queues.index(name), client) for name, client in aside if name in queues]
-        settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
+        settlements = {queue: settlement(verbs) for queue, verbs in plan.items()}
         stale = self._settle_models(worker, plan, ack_last=wanted > 0)
         found = claim([self.models[name] for name in queues], worker, wanted, idle, places) if wanted else {}
         claims = {queues[place]: answer for place, answer in found.items()}
@@ -138,19 +138,13 @@ class ParallelRun:
 
     def _settle_model(self, worker: str, queue: str, verbs: Mapping[str, Sequence[Any]]) -> list[str]:
         model, stale = self.models[queue], []
-        for verb in ("ack", "expire", "finish_cancel", "retry", "bury", "suspend", "release"):
+        for verb in VERBS:
             entries = verbs.get(verb, ())
             if verb == "release":
                 stale += model.release(worker, [job_id for (job_id,) in entries])
             else:
                 stale += getattr(model, verb)(worker, entries) if entries else []
         return stale
-
-    def _told_whose(self, queue: str, verbs: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """A worker says of those that are to wait again whose they are."""
-        jobs = self.models[queue].jobs
-        retried = [(*entry, jobs[entry[0]].client if entry[0] in jobs else "") for entry in verbs.get("retry", ())]
-        return {**verbs, "retry": retried}
 
     def _told(self, part: Claimed) -> tuple[str, dict[str, str]]:
         ids = [job_id.decode() for job_id in part.ids]

@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.jobs.job import JobState
 from tests.protocol.model.queue import Queue
 from tests.protocol.model.state import lane_name
+
+VERBS = ("ack", "expire", "finish_cancel", "retry", "bury", "suspend", "release")  # in the order in which they are told
 
 
 def overview_of(model: Queue) -> dict[str, object]:
@@ -69,8 +71,13 @@ def lanes_of(model: Queue) -> Iterable[tuple[int, str]]:
 
 def settlement(verbs: Mapping[str, Sequence[tuple[Any, ...]]]) -> Settlement:
     """Those outcomes, as a worker tells them."""
-    flat = {verb: [value for entry in entries for value in entry] for verb, entries in verbs.items()}
-    return Settlement(**flat)
+    made = Settlement()
+    for verb in VERBS:
+        for job_id, *rest in verbs.get(verb, ()):
+            *numbers, text = rest or [""]
+            counted = numbers.pop() if verb in ("retry", "bury") else 1
+            made.add(Report(verb, job_id, *(numbers or [0]), text, counted))
+    return made
 
 
 def seconds(ms: int | None) -> float | None:

@@ -24,7 +24,7 @@ QUOTED_MUTANTS = (
     # G6: order and turns
     Mutant("band_order_reversed", "claim", '"ZREVRANGE", q.bands', '"ZRANGE", q.bands'),
     Mutant("front_ignored", "lib/enqueue", 'front ~= "" and "LPUSH"', 'false and "LPUSH"'),
-    Mutant("released_in_reverse", "release", "for place = #mine, 1, -1 do", "for place = 1, #mine do"),
+    Mutant("released_in_reverse", "settle", 'verb == "release" and #ids + 1 - n or n', "n"),
     Mutant("requeued_ahead", "lib/requeue", "(%-?%d+)%+?(", "(%-?%d+%+?)("),
     Mutant("promoted_too_early", "promote", '"-inf", now, "WITHSCORES"', '"-inf", now + 1, "WITHSCORES"'),
     Mutant("looked_at_too_far", "lib/promote", '"-inf", now, "LIMIT", 0, most', '"-inf", "+inf", "LIMIT", 0, most'),

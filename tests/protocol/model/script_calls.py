@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import WrongState
 from django_rtq.limits.store import LimitStore
@@ -252,6 +253,12 @@ def _settle_and_claim(broker, jobs):
     assert fetched.error is None
 
 
+def _settle_each(broker, jobs):
+    """Each of four jobs ends in another way."""
+    told = [settlement(verb, job) for job, verb in zip(jobs, ("ack", "retry", "bury", "release"), strict=True)]
+    broker.settle(WORKER, QUEUE, reduce(Settlement.joined, told))
+
+
 def _settling(verb):
     return ScriptCall(_claimed, lambda broker, jobs: settle(broker, verb, *jobs), is_resent=False)
 
@@ -261,11 +268,10 @@ def _by_hand(seed, verb, **traits):
 
 
 SCRIPT_CALLS = {
-    "finish": _settling("ack"),
+    "settle": ScriptCall(_claimed, _settle_each, is_resent=False),
     "repair_lanes": ScriptCall(_bent, lambda broker, jobs: steps.repair_lanes(broker, QUEUE)),
     "repair_jobs": ScriptCall(_lost, lambda broker, jobs: broker.repair_jobs(QUEUE)),
     "begin_schedule": ScriptCall(_nobody_is_known, lambda broker, jobs: _begun(broker)),
-    "bury": _settling("bury"),
     "cancel": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
     "claim": ScriptCall(
         _queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True
@@ -304,7 +310,6 @@ SCRIPT_CALLS = {
     ),
     "report_progress": ScriptCall(_claimed, log_calls.report_progress),
     "record_step": ScriptCall(_claimed, step_calls.record),
-    "suspend": ScriptCall(_claimed, step_calls.suspend_all, is_resent=False),
     "send_event": ScriptCall(step_calls.waiting, step_calls.send),
     "append_log": ScriptCall(_claimed, log_calls.append, is_resent=False),
     "list_running": ScriptCall(_claimed, lambda broker, jobs: Inspector(broker).workers()),
@@ -313,14 +318,12 @@ SCRIPT_CALLS = {
     "cancel_client_jobs": ScriptCall(_queued_for_one, task_calls.cancel_client_jobs, may_vanish=True),
     "reclaim": ScriptCall(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": ScriptCall(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
-    "release": _settling("release"),
     "reclaim_worker": ScriptCall(_lapsed, lambda broker, jobs: Inspector(broker).reclaim_worker(WORKER)),
     "renew": ScriptCall(_idle, lambda broker, jobs: steps.renew(broker, [QUEUE], [WORKER])),
     "requeue": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
     "requeue_elsewhere": ScriptCall(_dead, requeue_calls.requeue),
     "requeue_changed": ScriptCall(_dead, _change),
     "resume": _by_hand(_paused, "resume"),
-    "retry": _settling("retry"),
     "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),
     "search_jobs": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
     "sign_off": ScriptCall(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
@@ -353,8 +356,9 @@ SCRIPT_CALLS = {
 # The other states in which a job can be finished, and a claim that settles.
 FINISH_CALLS = {
     "claim, settling": ScriptCall(_claimed_of_many, _settle_and_claim, is_resent=False, grows=True),
-    "finish, expired": _settling("expire"),
-    "finish, cancelled": _settling("finish_cancel")._replace(seed=_asked),
+    **{f"settle, {verb}": _settling(verb) for verb in ("ack", "expire", "retry", "bury", "release")},
+    "settle, finish_cancel": _settling("finish_cancel")._replace(seed=_asked),
+    "settle, suspend": ScriptCall(_claimed, step_calls.suspend_all, is_resent=False),
 }
 
 # Jobs that wait for their time: the index by client has to be written, too.

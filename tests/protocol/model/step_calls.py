@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs.record import HeldEntry
 from django_rtq.workflows import step_store
 from django_rtq.workflows.steps.events import send_command
 from django_rtq.workflows.steps.store import Holder
-from tests.support.jobs import QUEUE, WORKER, claimed_job
+from tests.support.jobs import QUEUE, WORKER, claimed_job, settle
 
 DONE = '1795205063204 1500 {"id":7}'
 
@@ -27,8 +26,7 @@ def record(broker: Any, jobs: Any) -> None:
 
 def suspend(broker: Any, *jobs: Any, waits_for: str = "0 0 1 approved", ms: int = 60_000, worker: str = WORKER) -> Any:
     """Runs wait for an event."""
-    entries = [word for job in jobs for word in (job.id, ms, waits_for)]
-    return broker.settle(worker, QUEUE, Settlement(suspend=entries))
+    return settle(broker, "suspend", *jobs, worker=worker, keep_ms=ms, outcome=waits_for)
 
 
 def suspend_all(broker: Any, jobs: Any) -> None:

@@ -3,7 +3,7 @@
 import heapq
 from collections import Counter
 
-from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.broker.settlement import Report, Settlement
 from tests.support.jobs import QUEUE, new_job
 
 BEGAN_MS = 1_800_000_000_000
@@ -47,9 +47,8 @@ class Workers:
         done = Settlement()
         for job_id in ended:
             client, ms = self._of(job_id)
-            done.note_times += (job_id, ms)
-            tail = {"ack": (60_000, b""), "retry": (1000, 1, "{}", client), "bury": (1, "{}")}[verb]
-            getattr(done, verb).extend((job_id, *tail))
+            done.add_time(job_id, ms / 1000)
+            done.add(Report(verb, job_id, 1000, b"" if verb == "ack" else b"{}"))
             self.used[client] += ms
         self.broker.settle(worker, QUEUE, done)
         for job_id in ended:

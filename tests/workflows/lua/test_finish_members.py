@@ -7,7 +7,7 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.core.broker import settlement as module
-from django_rtq.core.broker.settlement import AT_ONCE, Settlement
+from django_rtq.core.broker.settlement import ACK_MEMBER, AT_ONCE, NOTE_TIME, Settlement
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.workflows import workflow_store
 from tests.support.jobs import QUEUE, WORKER, claim, queued_job, settle, settlement
@@ -81,9 +81,9 @@ def test_how_long_they_ran_is_noted_before(broker):
     done = settlement("ack", member)
     done.add_time(member.id, 0.5)
 
-    verbs = [verb for verb, _ in done.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=9, logs_ms=0)]
+    calls = done.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=9, logs_ms=0)
 
-    assert verbs == ["note_times", "ack_members"]
+    assert [sent[0].verb for sent, _ in calls] == [NOTE_TIME, ACK_MEMBER]
 
 
 def test_of_jobs_that_it_does_not_hold_nothing_is_known(redis, broker):
@@ -243,7 +243,7 @@ def test_a_call_is_about_few_workflows_and_jobs(monkeypatch):
         done = Settlement()
         for number, flow in enumerate(workflows):
             done.add_ack(f"{0:012x}8{flow:03x}8{0:09x}{number:06x}".encode(), 1, b"")
-        return [len(part) // 3 for part in module._of_few_workflows(done.ack_members)]
+        return [len(part) for part in module._of_few_workflows(done.reports)]
 
     assert parts() == []
     assert parts(1, 1, 2, 2) == [4]

@@ -26,8 +26,9 @@ def compare(redis, broker, *flows, quiet_leases=5, store=None):
 
 def settle_as_old_worker(broker, state, *members, outcome=OUTCOME, keep_ms=60_000):
     """A worker that knows no workflows settles them as any other jobs."""
-    entries = [text for member in members for text in (member.id, keep_ms, outcome)]
-    call = SCRIPTS["finish"].call(broker.keys.of(QUEUE), (1000, state, *entries), worker=WORKER)
+    verb = "ack" if state == "succeeded" else "finish_cancel"
+    rows = [text for member in members for text in (verb, member.id, keep_ms, outcome, 1)]
+    call = SCRIPTS["settle"].call(broker.keys.of(QUEUE), (1000, *rows), worker=WORKER)
     assert broker.redis.execute_one(call) == []
 
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 
 import pytest
 
-from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import is_member
 from django_rtq.workflows import step_store, workflow_store
@@ -252,8 +252,8 @@ class Run:
             if last and f"event {last} go" not in self.memory[job_id] and not is_asked:
                 self.memory[job_id][f"event {last} go"] = ""  # the wait before has timed out
             self.waits[job_id] = last + 1
-            entry = [job_id, 60_000, f"0 {last} {last + 1} go"]
-            assert self.broker.settle(worker, queue, Settlement(suspend=entry)) == []
+            report = Report("suspend", job_id, 60_000, f"0 {last} {last + 1} go")
+            assert self.broker.settle(worker, queue, Settlement(reports=[report])) == []
             self.note("gone" if is_asked else "open", job_id)
 
     def add(self):

@@ -14,6 +14,13 @@ from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.failure import read_failures, shorten_failure
 from django_rtq.core.jobs.outcome import drop_result, write_cancelled, write_expired
 from django_rtq.core.worker.outcome import (
+    ACKED,
+    BURIED,
+    CANCELLED,
+    COUNTED_AS,
+    EXPIRED,
+    RETRIED,
+    SUSPENDED,
     Acked,
     Buried,
     Cancelled,
@@ -29,8 +36,7 @@ from django_rtq.core.worker.outcome import (
 )
 from django_rtq.core.worker.process.metrics import RunMetrics
 from django_rtq.core.worker.process.run import Run
-from django_rtq.core.worker.run_counts import COUNTED_AS
-from django_rtq.core.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, SUSPENDED, TOMBSTONE_MS
+from django_rtq.core.worker.shared_entries import TOMBSTONE_MS
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import BrokerError
 
@@ -58,7 +64,7 @@ class OutcomeRecorder:
                 if run.keeps_result and not run.may_run_once:  # another job takes it, and could never run without
                     self._shared.finish_without_result(run.entry, runs_again=True)
                 else:
-                    self._finish(run, Report(ACKED, keep_ms, drop_result(text)))
+                    self._finish(run, Report(ACKED, run.job_id, keep_ms, drop_result(text)))
         else:
             settlement.add_ack(run.job_id, TOMBSTONE_MS, b"")
             self._shared.finish_without_result(run.entry)
@@ -74,7 +80,7 @@ class OutcomeRecorder:
 
     def _record_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
         report = self._report(run, outcome)
-        settlement.add(report, run.job_id, run.client)
+        settlement.add(report)
         self._finish(run, report)
         if counted := COUNTED_AS.get(report.verb):
             self._metrics.add_failed(run, *counted)
@@ -85,18 +91,18 @@ class OutcomeRecorder:
             line = failure_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds)
             delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
             verb = RETRIED if isinstance(outcome, Retried) else BURIED
-            return Report(verb, delay_ms, line.encode(), outcome.is_counted)
+            return Report(verb, run.job_id, delay_ms, line.encode(), int(outcome.is_counted))
         if isinstance(outcome, Suspended):
-            return Report(SUSPENDED, int(outcome.seconds * 1000), outcome.waits_for.encode())
+            return Report(SUSPENDED, run.job_id, int(outcome.seconds * 1000), outcome.waits_for.encode())
         if isinstance(outcome, Expired):
-            return Report(EXPIRED, TOMBSTONE_MS, write_expired(run.task_name).encode())
+            return Report(EXPIRED, run.job_id, TOMBSTONE_MS, write_expired(run.task_name).encode())
         keep_ms = max(int(run.result_ttl(self._config) * 1000), TOMBSTONE_MS)
-        return Report(CANCELLED, keep_ms, write_cancelled(run.task_name, run.attempt).encode())
+        return Report(CANCELLED, run.job_id, keep_ms, write_cancelled(run.task_name, run.attempt).encode())
 
     def _finish(self, run: Run, report: Report) -> None:
         """Write the outcome to shared memory, shortened if need be: the supervisor reads it if we are killed."""
-        verb, ms, text, is_counted = report
-        finish = partial(self._shared.finish, run.entry, verb, ms, is_counted=is_counted, attempt=run.attempt)
+        verb, _, ms, text, counted = report
+        finish = partial(self._shared.finish, run.entry, verb, ms, is_counted=bool(counted), attempt=run.attempt)
         if not finish(text) and not (verb in (RETRIED, BURIED) and finish(shorten_failure(text))):
             finish()
 

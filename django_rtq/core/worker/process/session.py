@@ -16,7 +16,7 @@ from weakref import WeakSet
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import ClaimResult, LaneClaim
-from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.broker.settlement import Report, Settlement, released
 from django_rtq.core.broker.worker_info import WorkerInfo
 from django_rtq.core.threads import ReconnectDelay
 from django_rtq.core.worker.options import EXIT_FORKED
@@ -235,7 +235,7 @@ class WorkerSession:
             for job_id in job_ids:
                 queue = self._held.pop(job_id, None)
                 if queue is not None:
-                    self._settlements.setdefault(queue, Settlement()).release.append(job_id)
+                    self._settlements.setdefault(queue, Settlement()).add(Report("release", job_id))
                     released.setdefault(queue, []).append(job_id)
         if signals.job_released.receivers:
             for queue, ids in released.items():
@@ -266,7 +266,7 @@ class WorkerSession:
     def has_outcomes(self) -> bool:
         """Whether there are outcomes that were not sent yet."""
         with self._lock:
-            return any(settlement.has_outcomes for settlement in self._settlements.values())
+            return any(settlement.any_outcome_id() for settlement in self._settlements.values())
 
     # -- round trips
 
@@ -501,7 +501,7 @@ class WorkerSession:
                     done = self._settlements[queue].job_ids() if queue in self._settlements else set()
                     unknown = [job_id for job_id in job_ids if job_id not in self._held and job_id not in done]
                 if unknown:
-                    self._broker.settle(self.worker, queue, Settlement(release=list(unknown)))
+                    self._broker.settle(self.worker, queue, released(unknown))
         except BrokerError:
             self._may_differ = True
             raise

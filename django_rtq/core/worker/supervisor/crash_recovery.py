@@ -23,8 +23,8 @@ from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import Loop, log_trouble
 from django_rtq.core.worker.crashing_clients import ClientOfQueue
-from django_rtq.core.worker.outcome import Retried, decide, failure_line, send_failed
-from django_rtq.core.worker.run_counts import COUNTED_AS, QueueCounts, load_counts
+from django_rtq.core.worker.outcome import BURIED, COUNTED_AS, RETRIED, Retried, decide, failure_line, send_failed
+from django_rtq.core.worker.run_counts import QueueCounts, load_counts
 from django_rtq.core.worker.shared_entries import Finished
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
@@ -185,11 +185,10 @@ class CrashRecovery(Loop):
         outcome = decide(task, error, failures=job.failures, max_attempts=max_attempts, options=job.options)
         line = failure_line(error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker)
         delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
-        report = Report("retry" if isinstance(outcome, Retried) else "bury", delay_ms, line.encode())
+        report = Report(RETRIED if isinstance(outcome, Retried) else BURIED, job_id, delay_ms, line.encode())
         counts = QueueCounts()  # the process that was to count this run was killed
         for name in COUNTED_AS[report.verb]:
             counts.tasks[job.task].outcomes[name] += 1
-        settlement = Settlement(metrics=list(counts.calls()))
-        settlement.add(report, job_id, job.client)
+        settlement = Settlement(reports=[report], metrics=list(counts.calls()))
         if not self._broker.settle(worker, job.queue, settlement):
             send_later.append(partial(send_failed, CrashRecovery, job, job.id, outcome))

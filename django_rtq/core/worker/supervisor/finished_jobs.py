@@ -11,8 +11,9 @@ from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.jobs.failure import Failure
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.jobs.outcome import is_result_lost
-from django_rtq.core.worker.run_counts import COUNTED_AS, QueueCounts
-from django_rtq.core.worker.shared_entries import ACKED, BURIED, RETRIED, Finished
+from django_rtq.core.worker.outcome import ACKED, BURIED, COUNTED_AS, RETRIED
+from django_rtq.core.worker.run_counts import QueueCounts
+from django_rtq.core.worker.shared_entries import Finished
 
 logger = logging.getLogger("django_rtq")
 
@@ -39,7 +40,7 @@ def settle_finished(
             continue
         settlement = Settlement()
         for job in unreported:
-            settlement.add(_report_of(job, worker), job.job_id)
+            settlement.add(_report_of(job, worker))
         if counts is not None:
             of_queue = counts.pop(queue, None) or QueueCounts()
             _count(broker, queue, unreported, of_queue)
@@ -51,7 +52,7 @@ def settle_finished(
 
 def _report_of(job: Finished, worker: str) -> Report:
     text = job.text or (_lost_failure(job, worker) if job.verb in (RETRIED, BURIED) else b"")
-    return Report(job.verb, job.ms, text, job.is_counted)
+    return Report(job.verb, job.job_id, job.ms, text, int(job.is_counted))
 
 
 def _warn_of_lost_results(queue: str, jobs: Sequence[Finished]) -> None:

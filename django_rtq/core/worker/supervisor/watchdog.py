@@ -20,7 +20,7 @@ from functools import partial
 
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.broker.settlement import released
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop
 from django_rtq.core.worker.shared_entries import Revoked
@@ -137,7 +137,7 @@ class Watchdog(Loop):
             job_ids = [job_id for job_id in rest if job_id.encode() in attempts]
             if job_ids:
                 observed.in_doubt = worker
-                self._broker.settle(worker, queue, Settlement(release=list(job_ids)))
+                self._broker.settle(worker, queue, released(job_ids))
                 observed.in_doubt = ""
                 logger.warning(
                     "process %d: job %s blocks the process; jobs that were claimed with it and are given back: %d",

@@ -7,7 +7,7 @@
 --
 -- `step_jobs` names the jobs that have any of this, so that most queues have nothing to look for. It says until when a job sleeps
 -- or waits at the most (ms), then what for: "<sleeps so far> <events read so far>", and for an event " <its number> <its name>".
--- uses: unique
+-- uses: prelude lanes schedule unique
 -- created when first called
 
 -- What a job waits for, or has waited for last, by its entry in `step_jobs`; nil: it never did.
@@ -57,6 +57,16 @@ local function keep_digest(q, id, ms)
   local span, limit, digest = read_digest(q, id)
   if not digest or redis.call("GET", q.unique .. digest) ~= id then return end
   if span == "done" then acquire_unique(q, id, digest, limit + ms) else release_unique(q, { id }) end
+end
+
+-- A running job goes on in another run: after so many ms at the latest.
+local function suspend(q, id, record, ms, text, now)
+  local due = begin_wait(q, id, text, now, now + ms)
+  keep_digest(q, id, math.max(0, due - now))
+  -- It is ready then, and does not expire any more.
+  record = string.gsub(record, "^(%S+ %S+) %d+ %d+ ", string.format("%%1 %.0f 0 ", due), 1)
+  redis.call("HSET", q.jobs, id, record)
+  if due <= now then push_back(q, id, record, now) else schedule(q, select(2, read_header(record)), due, id) end
 end
 
 -- Where the number of an event is kept that came with a token.

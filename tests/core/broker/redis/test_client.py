@@ -38,7 +38,7 @@ def test_a_script_is_loaded_when_redis_does_not_know_it(redis, broker):
     assert redis.script_exists(SCRIPTS["enqueue"].sha.decode()) == [True]
 
 
-@pytest.mark.parametrize("known", [[], ["finish"], ["claim"], ["finish", "claim"]])
+@pytest.mark.parametrize("known", [[], ["settle"], ["claim"], ["settle", "claim"]])
 def test_of_several_commands_each_is_done_once_whichever_are_known(redis, broker, known):
     done, following = claimed_job(broker), queued_job(broker)
     redis.script_flush()

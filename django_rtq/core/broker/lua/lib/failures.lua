@@ -1,5 +1,4 @@
 -- failures: store and read the failures of jobs.
--- uses: prelude
 
 local KEPT_ERRORS = 5 -- for each job; older ones are dropped
 
@@ -25,11 +24,9 @@ local function is_same_error(errors, id, line)
   return class and string.find(lines, class, start_of_newest(lines), true)
 end
 
--- Store a failed run. It is counted, unless this worker could not run the job at all.
-local function record_failure(q, id, failures, line, now)
-  if failures ~= "0" then
-    redis.call("HINCRBY", q.failures, id, failures)
-    count(q.stats, now, "failed", 1)
-  end
+-- Store a failed run. Returns what it counts: 0 if this worker could not run the job at all.
+local function record_failure(q, id, failures, line)
+  if failures ~= "0" then redis.call("HINCRBY", q.failures, id, failures) end
   add_error(q.errors, id, line)
+  return tonumber(failures)
 end

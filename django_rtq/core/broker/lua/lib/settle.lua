@@ -1,11 +1,10 @@
 -- settle: end runs of a worker. A job with a cancel request does not run again, however its run ends.
 -- uses: prelude outcomes running_counts members
 
--- Split a list in which every `step`-th entry is an id, from `first` to `last` if given. Returns the positions of ids that
--- the worker holds, the stale ids, and the entries of the processing list.
+-- Split a list in which every `step`-th entry is an id, from `first`, and to `last` if given. Returns the positions of ids
+-- that the worker holds, the stale ids, and the entries of the processing list.
 local function split_held(running, list, step, first, last)
   local ids, mine, stale, entries, n, m = {}, {}, {}, {}, 0, 0 -- counted: # and ipairs are expensive
-  first = first or 1
   for i = first, last or #list, step do
     n = n + 1
     ids[n] = list[i]

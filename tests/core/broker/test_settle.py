@@ -1,0 +1,206 @@
+"""What becomes of jobs whose runs a worker ends. That only their worker may end them: test_settlement.py."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from django_rtq.exceptions import JobNotFound
+from tests.support.jobs import (
+    ERROR,
+    QUEUE,
+    WORKER,
+    claim,
+    claim_all,
+    claimed_job,
+    claimed_jobs,
+    new_job,
+    settle,
+    settlement,
+)
+from tests.support.server_clock import server_ms
+from tests.support.snapshots import GONE, MS, changes, snapshot
+
+
+def test_the_outcome_is_all_that_is_left(redis, broker):
+    job = claimed_job(broker, "a")
+    before = snapshot(redis, times=False)
+
+    assert settle(broker, "ack", job, outcome='{"result": []}') == []
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        "jobs": GONE,
+        "running:w1": GONE,
+        "results": {"a": '<ms> 3600000 {"result": []}'},
+        "finished": {"a"},
+        "recent_results": ["a"],
+        "stats": {"enqueued": 1, "succeeded": 1},
+    }
+
+
+def ack_one(broker, job, *, most, keep_ms=3_600_000, outcome='"done"'):
+    """With another limit than that of the settings."""
+    told = settlement("ack", job, keep_ms=keep_ms, outcome=outcome)
+    ((_, command),) = told.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=most, logs_ms=0)
+    broker.redis.execute_one(command)
+
+
+def old_outcomes(redis, broker, count, name="old", *, seconds=3000):
+    """So many outcomes that are kept for an hour; their jobs finished so many seconds ago, and trim has moved them."""
+    keys, (now, _) = broker.keys.of(QUEUE), redis.time()
+    finished = {f"{name}-{number:04}": (now - seconds) * 1000 + number for number in range(count)}
+    redis.zadd(keys.result_times, finished)
+    redis.zadd(keys.result_expiry, {job_id: ms + 3_600_000 for job_id, ms in finished.items()})
+    redis.hset(keys.results, mapping={job_id: f'{ms} 3600000 "old"' for job_id, ms in finished.items()})
+    return list(finished)
+
+
+def test_many_outcomes_go_one_per_cent_at_a_time(redis, broker):
+    old_outcomes(redis, broker, 500)
+    jobs, left = claimed_jobs(broker, *(new_job() for _ in range(7))), []
+
+    for job in jobs:
+        ack_one(broker, job, most=500)
+        left.append(redis.hlen(broker.keys.of(QUEUE).results))
+
+    assert left == [495, 496, 497, 498, 499, 500, 495]
+
+
+def test_a_job_whose_outcome_was_dropped_is_known_but_not_shown(redis, broker, inspector):
+    first, second = claimed_jobs(broker, new_job(), new_job())
+    ack_one(broker, first, most=1)
+    ack_one(broker, second, most=1)
+
+    assert broker.enqueue(QUEUE, [first]) == ["exists"]
+    with pytest.raises(JobNotFound):
+        inspector.find(first.id)
+    assert [job.id for job in inspector.job_list.page(QUEUE, "finished").jobs] == [second.id]
+
+
+# -- retry
+
+
+def test_it_waits_for_its_next_attempt(redis, broker):
+    job = claimed_job(broker, "a")
+    before = snapshot(redis, times=False)
+
+    assert settle(broker, "retry", job) == []
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        "running:w1": GONE,
+        "scheduled": {"a": MS},
+        "scheduled_by_client": {"": MS},
+        "scheduled_by_client:": {"a": MS},
+        "retrying": {"a": MS},
+        "due_signal": {"due": 0},
+        "failures": {"a": "1"},
+        "errors": {"a": ERROR + "\n"},
+        "stats": {"enqueued": 1, "failed": 1},
+    }
+
+
+def test_a_worker_that_could_not_run_it_spends_no_attempt(redis, broker):
+    job = claimed_job(broker, "a")
+
+    settle(broker, "retry", job, counted=0)
+
+    after = snapshot(redis, times=False)
+    assert after["scheduled"] == {"a": MS}
+    assert "failures" not in after
+    assert after["stats"] == {"enqueued": 1}
+
+
+# -- bury
+
+
+def test_it_becomes_a_dead_letter(redis, broker):
+    job = claimed_job(broker, "a")
+    before = snapshot(redis, times=False)
+
+    assert settle(broker, "bury", job) == []
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        "running:w1": GONE,
+        "dead": {"a": MS},
+        "failures": {"a": "1"},
+        "errors": {"a": ERROR + "\n"},
+        "stats": {"enqueued": 1, "failed": 1, "dead": 1},
+    }
+
+
+def test_a_job_that_never_ran_dies_without_a_failure(redis, broker):
+    job = claimed_job(broker, "a")
+
+    settle(broker, "bury", job, counted=0)
+
+    after = snapshot(redis, times=False)
+    assert after["dead"] == {"a": MS}
+    assert after["errors"] == {"a": ERROR + "\n"}
+    assert "failures" not in after
+    assert after["stats"] == {"enqueued": 1, "dead": 1}
+
+
+def test_it_died_by_the_servers_clock(redis, broker):
+    job, began = claimed_job(broker), server_ms(redis)
+
+    settle(broker, "bury", job)
+
+    assert began <= snapshot(redis)["dead"][job.id] <= server_ms(redis)
+
+
+# -- release
+
+
+def test_it_is_queued_again_and_nothing_is_counted(redis, broker):
+    job = claimed_job(broker, "a", client="x", priority=5)
+    before = snapshot(redis, times=False)
+
+    assert settle(broker, "release", job) == []
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        "running:w1": GONE,
+        "lane:5:x": ["a"],
+        "lanes": {"5:x": MS},
+        "ring:5": {"x": 2},
+        "bands": {"5": 5},
+        "turn": "2",
+        "work_signal": {"work": 0},
+    }
+
+
+class _Named:
+    def __init__(self, job_id):
+        self.id = job_id
+
+
+@settings(max_examples=40)
+@given(
+    lines=st.dictionaries(st.sampled_from("vwxyz"), st.integers(1, 6), min_size=1),
+    cuts=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 12)), max_size=8),
+)
+def test_batches_that_are_cut_change_no_turn(redis, broker, lines, cuts):
+    """What was given back unrun comes as if it had never been claimed."""
+    redis.flushdb()
+    for client, length in lines.items():
+        broker.enqueue(QUEUE, [new_job(client, client=client) for _ in range(length)])
+    copy = {key: redis.dump(key) for key in redis.scan_iter()}
+    in_turn = claim_all(broker, 1)
+    redis.flushdb()
+    for key, value in copy.items():
+        redis.restore(key, 0, value)
+
+    started = []
+    for wanted, done in [*cuts, (100, 100)]:
+        batch = claim(broker, wanted, worker=WORKER)
+        started += batch[:done]
+        settle(broker, "release", *map(_Named, batch[done:]))
+
+    assert started == in_turn
+
+
+def test_a_job_that_is_still_in_its_lane_is_not_there_twice(redis, broker):
+    job = claimed_job(broker)
+    redis.rpush(broker.keys.of(QUEUE).lane + b"0:", job.id)  # what a torn log leaves of a claim
+
+    settle(broker, "release", job)
+
+    assert snapshot(redis)["lane:0:"] == [job.id]
