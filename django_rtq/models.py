@@ -178,7 +178,7 @@ class OutboxJob(models.Model):
     backend = models.CharField(max_length=255, blank=True, default="")  # in TASKS; "": RTQ["REDIS"]
     queue = models.CharField(max_length=100)
     task = models.CharField(max_length=255)
-    job = models.TextField()  # JSON: the fields of NewJob or UniqueJob, or a NewWorkflow
+    job = models.TextField()  # JSON: the fields of a NewJob, or a NewWorkflow
     format = models.PositiveSmallIntegerField(default=1)  # of `job`
     due_at = models.DateTimeField(db_index=True)  # when relays may take it
     attempts = models.PositiveIntegerField(default=0)  # of relays, that were refused

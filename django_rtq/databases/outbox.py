@@ -23,7 +23,7 @@ from typing import Any
 from django.apps import apps
 from django.db import Error, connections, models
 
-from django_rtq.core.broker.messages import EnqueueCall, NewJob, UniqueJob
+from django_rtq.core.broker.messages import PLAIN_FIELDS, EnqueueCall, NewJob
 from django_rtq.core.broker.task_backends import backends_in, place_of, place_of_job, places, viewed_backend
 from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.queue_options import is_queue_name
@@ -41,8 +41,6 @@ MOST_COUNTED = 100_000
 #: the changelog what to do with them.
 FORMAT = 1
 WORKFLOW_FORMAT = 2  # of a row with a whole workflow
-
-AnyJob = NewJob | UniqueJob
 
 _COLUMNS = ("job_id", "backend", "queue", "task", "job", "format", "due_at", "attempts", "error")
 _DUE_AT = _COLUMNS.index("due_at")
@@ -71,7 +69,7 @@ def rows_of(alias: str, place: str) -> models.QuerySet[Any]:
     return rows
 
 
-def store(alias: str, task: str, call: EnqueueCall) -> list[AnyJob]:
+def store(alias: str, task: str, call: EnqueueCall) -> list[NewJob]:
     """Insert a row for each job, in the open transaction. Returns the jobs with times that do not count from now on.
 
     Raises what the database raises.
@@ -84,7 +82,7 @@ def store(alias: str, task: str, call: EnqueueCall) -> list[AnyJob]:
             place_of(place_of_job(call.backend, job.id)),
             call.queue,
             task,
-            json.dumps(job),
+            json.dumps(job if job.digest else job[:PLAIN_FIELDS]),
             FORMAT,
             due_at + timedelta(microseconds=number),
             0,
@@ -160,13 +158,12 @@ def read_call(queue: str, job: str, row_format: int = FORMAT) -> EnqueueCall:
     if not is_queue_name(queue):
         raise ValueError(f"{queue!r} is not the name of a queue.")
     values = json.loads(job)
-    for kind in (NewJob, UniqueJob):
-        if isinstance(values, list) and len(values) == len(kind._fields):
-            return EnqueueCall(queue, [kind(*values)])
+    if isinstance(values, list) and len(values) in (PLAIN_FIELDS, len(NewJob._fields)):
+        return EnqueueCall(queue, [NewJob(*values)])
     raise ValueError("The row has not the fields of a job.")
 
 
-def _with_absolute_times(job: AnyJob) -> AnyJob:
+def _with_absolute_times(job: NewJob) -> NewJob:
     """A copy of the job with times that count from the call, not from when it arrives in Redis."""
     if not job.due.startswith("+") and not job.expires.startswith("+"):
         return job

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.enqueue_calls import AnyJob
-from django_rtq.core.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated
+from django_rtq.core.broker.messages import EnqueueCall, NewJob, Unreplicated
 from django_rtq.core.broker.redis.client import run_together
-from django_rtq.core.broker.redis.commands import Steps, raised
+from django_rtq.core.broker.redis.commands import raised
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.job import shard_in
@@ -28,7 +27,7 @@ class AllShardsBroker(Broker):
         super().__init__(config, role=role, backend=backend)
         self._find = find  # the broker of another place
 
-    def by_shard(self, jobs: Sequence[AnyJob]) -> list[tuple[Broker, list[int]]]:
+    def by_shard(self, jobs: Sequence[NewJob]) -> list[tuple[Broker, list[int]]]:
         """The broker of each shard that gets some of the jobs, and their positions."""
         positions: dict[int, list[int]] = {}
         for position, job in enumerate(jobs):
@@ -44,38 +43,18 @@ class AllShardsBroker(Broker):
             number = shard_in(jobs[0].id)
             broker = self._find(shard_place(number)) if number else self
             return Broker.enqueue(broker, queue, jobs, all_or_none=all_or_none)
-        return self._each(queue, jobs, lambda broker, part: broker._enqueue(queue, part, all_or_none))
-
-    def enqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:
-        """Enqueue unique jobs in their shards."""
-        return self._each(queue, jobs, lambda broker, part: broker._enqueue_unique(queue, part, all_or_none))
-
-    def _each(self, queue: str, jobs: list[Any], steps: Callable[[Broker, list[Any]], Steps[list[str]]]) -> list[str]:
-        """All packets are sent before a reply is read."""
         merged = _Merged(jobs)
         parts = [(broker, at, merged.take(at)) for broker, at in self.by_shard(jobs)]
-        return merged.answers(parts, run_together([(broker.redis, steps(broker, part)) for broker, _, part in parts]))
+        steps = [(broker.redis, broker._enqueue(queue, part, all_or_none)) for broker, _, part in parts]
+        return merged.answers(parts, run_together(steps))  # all packets are sent before a reply is read
 
     async def aenqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue() for coroutines."""
-        return await self._aeach(
-            jobs, lambda broker, part: Broker.aenqueue(broker, queue, part, all_or_none=all_or_none)
-        )
-
-    async def aenqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:
-        """enqueue_unique() for coroutines."""
-        return await self._aeach(
-            jobs, lambda broker, part: Broker.aenqueue_unique(broker, queue, part, all_or_none=all_or_none)
-        )
-
-    async def _aeach(
-        self, jobs: list[Any], send: Callable[[Broker, list[Any]], Coroutine[Any, Any, list[str]]]
-    ) -> list[str]:
         import asyncio  # workers do not come here
 
         merged = _Merged(jobs)
         parts = [(broker, at, merged.take(at)) for broker, at in self.by_shard(jobs)]
-        sent = (send(broker, part) for broker, _, part in parts)
+        sent = (Broker.aenqueue(broker, queue, part, all_or_none=all_or_none) for broker, _, part in parts)
         return merged.answers(parts, await asyncio.gather(*sent, return_exceptions=True))
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
@@ -108,13 +87,13 @@ def _part_of(call: EnqueueCall, positions: Sequence[int]) -> EnqueueCall:
 class _Merged:
     """The answers about jobs that were sent in parts."""
 
-    def __init__(self, jobs: list[Any]) -> None:
+    def __init__(self, jobs: list[NewJob]) -> None:
         self._jobs = jobs
 
-    def take(self, positions: Sequence[int]) -> list[Any]:
+    def take(self, positions: Sequence[int]) -> list[NewJob]:
         return [self._jobs[position] for position in positions]
 
-    def answers(self, parts: Iterable[tuple[Broker, list[int], list[Any]]], ends: Iterable[Any]) -> list[str]:
+    def answers(self, parts: Iterable[tuple[Broker, list[int], list[NewJob]]], ends: Iterable[Any]) -> list[str]:
         """An answer for each job. The jobs are noted, too: they may have new ids. Raises the first error."""
         answers, problem, error = [""] * len(self._jobs), "", None
         for (_, positions, part), end in zip(parts, ends, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from django_rtq.core.broker.messages import NewJob, UniqueJob
+from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, made_at
 from django_rtq.core.tasks.task import Task
@@ -122,8 +122,18 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
     # -- in place of Redis
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
-        self._jobs += [CapturedJob.read(queue, job) for job in jobs]
-        return ["ok"] * len(jobs)
+        return [self._enqueue(queue, job) for job in jobs]
+
+    def _enqueue(self, queue: str, job: NewJob) -> str:
+        new = CapturedJob.read(queue, job)
+        owner = self._owners.get((queue, job.digest)) if job.digest else None
+        if owner is None or owner.is_cancelled:
+            self._jobs.append(new)
+            self._owners[queue, job.digest] = new
+            return "ok"
+        if job.on_conflict == "replace":
+            vars(owner).update({**vars(new), "id": owner.id})
+        return f"duplicate {owner.id}"
 
     def on_workflow(self, flow: NewWorkflow) -> None:
         self._flows.append(flow)
@@ -138,20 +148,6 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
     def on_cancelled(self, job_ids: Sequence[str]) -> None:
         for job_id in job_ids:
             self._job(job_id).is_cancelled = True
-
-    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
-        return [self._enqueue_unique(queue, job) for job in jobs]
-
-    def _enqueue_unique(self, queue: str, job: UniqueJob) -> str:
-        new = CapturedJob.read(queue, job)
-        owner = self._owners.get((queue, job.digest)) if job.digest else None
-        if owner is None or owner.is_cancelled:
-            self._jobs.append(new)
-            self._owners[queue, job.digest] = new
-            return "ok"
-        if job.on_conflict == "replace":
-            vars(owner).update({**vars(new), "id": owner.id})
-        return f"duplicate {owner.id}"
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         job = self._job(job_id)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django_rtq.core.broker.messages import NewJob, UniqueJob
+from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import JobState, moment
 
@@ -32,7 +32,7 @@ class CapturedJob:
     events: list[tuple[str, Any]] = field(default_factory=list, repr=False)  # what send() gave it: name and value
 
     @classmethod
-    def read(cls, queue: str, job: NewJob | UniqueJob) -> CapturedJob:
+    def read(cls, queue: str, job: NewJob) -> CapturedJob:
         """From the values that would go to Redis."""
         call = serializer.loads(job.body)
         return cls(

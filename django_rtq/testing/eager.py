@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.messages import NewJob, UniqueJob
+from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
@@ -62,7 +62,7 @@ class _UniqueOwner:
     """A unique job that runs."""
 
     id: str
-    successor: UniqueJob | None = None  # runs after it
+    successor: NewJob | None = None  # runs after it
 
 
 class EagerJobs(Substitute, Sequence[FinishedJob]):
@@ -125,14 +125,9 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
     # -- in place of Redis
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
-        for job in jobs:
-            self._run(queue, job)
-        return ["ok"] * len(jobs)
+        return [self._enqueue(queue, job) for job in jobs]
 
-    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
-        return [self._enqueue_unique(queue, job) for job in jobs]
-
-    def _enqueue_unique(self, queue: str, job: UniqueJob) -> str:
+    def _enqueue(self, queue: str, job: NewJob) -> str:
         queue_and_digest = queue, job.digest
         owner = self._owners.get(queue_and_digest)
         if owner is not None and job.on_conflict == "rerun":
@@ -141,7 +136,7 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
             return f"{word} {owner.id}"
         if owner is not None:
             return f"duplicate {owner.id}"
-        next_job: UniqueJob | None = job
+        next_job: NewJob | None = job
         while next_job is not None:
             owner = _UniqueOwner(next_job.id)
             if next_job.digest and next_job.until == "done":
@@ -153,7 +148,7 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
             next_job = owner.successor
         return "ok"
 
-    def _run(self, queue: str, job: NewJob | UniqueJob) -> None:
+    def _run(self, queue: str, job: NewJob) -> None:
         """Run a job, again and again with `retries`. One that sleeps or waits goes on in Redis."""
         failures = 0
         while True:
@@ -337,7 +332,7 @@ class _EagerRunner(CallerRunner):
         self._record(run, self._execute(run))
 
 
-def _record_of(job: NewJob | UniqueJob, now_ms: int) -> bytes:
+def _record_of(job: NewJob, now_ms: int) -> bytes:
     """The record that a worker would get. The job is ready at once."""
     expires_ms = now_ms + int(job.expires) if job.expires.startswith("+") else int(job.expires or 0)
     header = Header(

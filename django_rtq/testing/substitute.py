@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import broker_of, substitute_broker
-from django_rtq.core.broker.messages import EnqueueCall, NewJob, UniqueJob
+from django_rtq.core.broker.messages import EnqueueCall, NewJob
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
@@ -100,10 +100,6 @@ class Substitute(Activation):
         """As of a Broker."""
 
     @abstractmethod
-    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
-        """As of a Broker."""
-
-    @abstractmethod
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         """As of an Inspector."""
 
@@ -162,15 +158,9 @@ class _SubstituteBroker(Broker):
     def enqueue(self, queue: str, jobs: Sequence[NewJob], *, all_or_none: bool = False) -> list[str]:
         return self._substitute.enqueue(queue, jobs)
 
-    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, all_or_none: bool = False) -> list[str]:
-        return self._substitute.enqueue_unique(queue, jobs)
-
     async def aenqueue(self, queue: str, jobs: Sequence[NewJob], *, all_or_none: bool = False) -> list[str]:
         # In the thread in which async code runs queries: its transaction is that of the test.
         return await sync_to_async(self.enqueue, thread_sensitive=True)(queue, jobs)
-
-    async def aenqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, all_or_none: bool = False) -> list[str]:
-        return await sync_to_async(self.enqueue_unique, thread_sensitive=True)(queue, jobs)
 
     def store_of(self, kind: Callable[[Broker], S]) -> S:
         kinds: dict[Any, Any] = {WorkflowStore: EngineWorkflows, StepStore: EngineSteps}
@@ -182,12 +172,7 @@ class _SubstituteBroker(Broker):
         """Nothing waits here."""
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
-        return [
-            self.enqueue_unique(queue, [job for job in jobs if isinstance(job, UniqueJob)])
-            if isinstance(jobs[0], UniqueJob)
-            else self.enqueue(queue, [job for job in jobs if isinstance(job, NewJob)])
-            for queue, jobs, *_ in calls
-        ]
+        return [self.enqueue(queue, jobs) for queue, jobs, *_ in calls]
 
     def errors(self, queue: str, job_id: bytes) -> bytes:
         failures = self._substitute.find(job_id.decode()).errors

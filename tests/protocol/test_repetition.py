@@ -18,7 +18,6 @@ REFUSED = {
     "begin_schedule",
     "enqueue",
     "enqueue_many",
-    "enqueue_unique",
     "fire_schedule",
     "add_members",
     "store_workflow",

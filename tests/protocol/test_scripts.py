@@ -281,7 +281,7 @@ def test_payloads_are_never_decoded_and_clocks_never_asked_but_through_now_ms(na
 def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(name):
     has_scratch = "scratch" in names_in_body(name)
 
-    refused = {"append_log", "begin_schedule", "enqueue", "enqueue_many", "enqueue_unique", "fire_schedule"}
+    refused = {"append_log", "begin_schedule", "enqueue", "enqueue_many", "fire_schedule"}
     refused |= {"store_workflow", "add_members"}
     assert has_scratch == (name not in refused | READ_ONLY)
     if has_scratch:

@@ -20,7 +20,6 @@ from django_rtq.core.broker.messages import (
     HeartbeatResult,
     LaneClaim,
     NewJob,
-    UniqueJob,
     earliest_seconds,
     read_cancel_requests,
 )
@@ -139,10 +138,11 @@ class Broker:
     def enqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """Enqueue jobs: "ok", "exists" for a known id (G8), or "full ..." for one that does not fit (max_waiting).
 
-        More jobs than one round trip takes get new ids in the list, right before they are sent. `all_or_none`: store no
-        job if one does not fit; at most AT_ONCE. Raises BrokerUnavailable, BrokerFull.
+        Unique ones (G9): also "duplicate <id>" of one that is alive, "after <id>". More jobs than one round trip takes
+        get new ids in the list, right before they are sent. `all_or_none`: store no job if one does not fit; at most
+        AT_ONCE, of unique ones MAINTAIN_AT_ONCE. Raises BrokerUnavailable, BrokerFull.
         """
-        if len(jobs) == 1 and not jobs[0].due and queue in self._plain_queues:
+        if len(jobs) == 1 and queue in self._plain_queues and not (jobs[0].due or jobs[0].digest):
             answer: bytes = self.redis.execute_one(_enqueue_command(self.keys.of(queue), jobs[0]), resend=True)
             if answer != b"limited":
                 return [answer.decode()]
@@ -151,14 +151,6 @@ class Broker:
     async def aenqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue() for coroutines."""
         return await self.async_redis.run(self._enqueue(queue, jobs, all_or_none))
-
-    def enqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:
-        """enqueue() of jobs that have no duplicate alive (G9): also "duplicate <id>", "after <id>"."""
-        return self.redis.run(self._enqueue_unique(queue, jobs, all_or_none))
-
-    async def aenqueue_unique(self, queue: str, jobs: list[UniqueJob], *, all_or_none: bool = False) -> list[str]:
-        """enqueue_unique() for coroutines."""
-        return await self.async_redis.run(self._enqueue_unique(queue, jobs, all_or_none))
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
         """Enqueue the jobs of several calls in one round trip. For each call its answers, or a BrokerError."""
@@ -171,18 +163,12 @@ class Broker:
 
     def _enqueue(self, queue: str, jobs: list[NewJob], all_or_none: bool) -> Steps[list[str]]:
         yield from self._register_queue(queue)
-        if len(jobs) == 1 and not jobs[0].due and queue in self._plain_queues:
+        if len(jobs) == 1 and queue in self._plain_queues and not (jobs[0].due or jobs[0].digest):
             (answer,) = checked((yield [_enqueue_command(self.keys.of(queue), jobs[0])]))
             if answer != b"limited":
                 return [answer.decode()]
             self._plain_queues.discard(queue)
-        keys = self.keys.of(queue)
-        return (yield from enqueue_many(keys, "enqueue_many", jobs, AT_ONCE, all_or_none, self._replicas))
-
-    def _enqueue_unique(self, queue: str, jobs: list[UniqueJob], all_or_none: bool) -> Steps[list[str]]:
-        yield from self._register_queue(queue)
-        keys = self.keys.of(queue)
-        return (yield from enqueue_many(keys, "enqueue_unique", jobs, MAINTAIN_AT_ONCE, all_or_none, self._replicas))
+        return (yield from enqueue_many(self.keys.of(queue), jobs, all_or_none, self._replicas))
 
     def _register_queue(self, queue: str) -> Steps[None]:
         if queue not in self._registered_queues:
@@ -501,8 +487,8 @@ class Broker:
 
 
 def _enqueue_command(keys: QueueKeys, job: NewJob) -> Command:
-    """The command that enqueues a job that is not delayed."""
-    job_id, priority, max_crashes, client, _, expires, at_front, body = job
+    """The command that enqueues a job that is neither delayed nor unique."""
+    job_id, priority, max_crashes, client, _, expires, at_front, body, *_ = job
     arguments: tuple[str | int, ...] = (job_id, priority, max_crashes, client, expires, at_front, body)
     if len(body) > LARGE_CHARACTERS and not expires:
         record = write_record(priority, max_crashes, made_ms(job_id), client, body)

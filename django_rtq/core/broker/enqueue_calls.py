@@ -1,17 +1,17 @@
-"""Sends many jobs: those of one call of enqueue() or enqueue_unique(), or of several calls in one round trip.
+"""Sends many jobs: those of one call of enqueue(), or of several calls in one round trip.
 
 What an enqueue costs Redis: D69.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from django_rtq.core.broker.keys import Keys, QueueKeys
 from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.core.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated
+from django_rtq.core.broker.messages import PLAIN_FIELDS, EnqueueCall, NewJob, Unreplicated
 from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.core.jobs.job import new_job_ids, shard_in, with_shard
@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 JOBS_IN_FLIGHT = 4000  # of one round trip
 CALLS_IN_FLIGHT = 8  # script calls of one round trip: Redis runs the first while the others are on their way
 
-AnyJob: TypeAlias = NewJob | UniqueJob
-SentJob = TypeVar("SentJob", NewJob, UniqueJob)
-
 
 class _Part(NamedTuple):
-    """What one call of a script sends."""
+    """What one call of the script sends."""
 
     command: Command
     owners: Sequence[int]  # of each job the number of its call
@@ -57,25 +54,19 @@ def enqueue_calls(
 
 
 def _parts(keys: Keys, calls: Sequence[EnqueueCall]) -> Iterator[_Part]:
-    """The calls of scripts: few for each queue, with its jobs in the order of the calls."""
-    queues: dict[str, list[tuple[int, AnyJob]]] = {}
+    """The calls of the script: few for each queue, with its jobs in the order of the calls."""
+    queues: dict[str, list[tuple[int, NewJob]]] = {}
     for number, (queue, jobs, *_) in enumerate(calls):
         queues.setdefault(queue, []).extend((number, job) for job in jobs)
     for queue, owned in queues.items():
         # Calls for all or none go alone: more jobs than a script takes are refused by the caller.
-        for (is_unique, together), group in groupby(owned, lambda each: _kind(calls, *each)):
-            same = list(group)
-            script = SCRIPTS["enqueue_unique" if is_unique else "enqueue_many"]
-            at_once = MAINTAIN_AT_ONCE if is_unique else AT_ONCE
-            for start in range(0, len(same), at_once):
-                owners, jobs_of_part = zip(*same[start : start + at_once], strict=True)
-                arguments = chain((_together(together is not None),), chain.from_iterable(jobs_of_part))
-                yield _Part(script.call(keys.of(queue), arguments), owners)
-
-
-def _kind(calls: Sequence[EnqueueCall], number: int, job: AnyJob) -> tuple[bool, int | None]:
-    """Which jobs may share a call of a script."""
-    return isinstance(job, UniqueJob), number if calls[number].all_or_none else None
+        for together, group in groupby(owned, lambda each: each[0] if calls[each[0]].all_or_none else None):
+            owners, jobs_of_group = zip(*group, strict=True)
+            at_once = _at_once(jobs_of_group)
+            for start in range(0, len(owners), at_once):
+                part = jobs_of_group[start : start + at_once]
+                command = _command(keys.of(queue), part, together is not None)
+                yield _Part(command, owners[start : start + at_once])
 
 
 def _trips(parts: Iterator[_Part]) -> Iterator[list[_Part]]:
@@ -91,14 +82,12 @@ def _trips(parts: Iterator[_Part]) -> Iterator[list[_Part]]:
         yield trip
 
 
-def enqueue_many(
-    keys: QueueKeys, name: str, jobs: list[SentJob], at_once: int, all_or_none: bool, replicas: Replicas | None
-) -> Steps[list[str]]:
-    """Call a script for many jobs, `at_once` in a call. Returns an answer for each job.
+def enqueue_many(keys: QueueKeys, jobs: list[NewJob], all_or_none: bool, replicas: Replicas | None) -> Steps[list[str]]:
+    """Call the script for many jobs. Returns an answer for each job.
 
     They are Unreplicated if replicas did not have all of them in time. Raises BrokerError.
     """
-    script = SCRIPTS[name]
+    at_once = _at_once(jobs)
     if all_or_none and len(jobs) > at_once:
         raise ValueError(f"delay_many(all_or_none=True) takes at most {at_once} jobs of such a task, not {len(jobs)}.")
     answers: list[str] = []
@@ -110,11 +99,9 @@ def enqueue_many(
             # Ids say since when jobs wait: the first ones may be too old by now.
             shard = shard_in(batch[0].id)  # that of all
             ids = [with_shard(job_id, shard) for job_id in new_job_ids(len(batch))]
-            batch = [type(job)(job_id, *job[1:]) for job_id, job in zip(ids, batch, strict=True)]
+            batch = [NewJob(job_id, *job[1:]) for job_id, job in zip(ids, batch, strict=True)]
             jobs[start : start + in_flight] = batch
-        parts = [batch[i : i + at_once] for i in range(0, len(batch), at_once)]
-        first = (_together(all_or_none),)
-        commands: list[Command] = [script.call(keys, chain(first, chain.from_iterable(part))) for part in parts]
+        commands = [_command(keys, batch[i : i + at_once], all_or_none) for i in range(0, len(batch), at_once)]
         if replicas:
             *replies, waited = yield [*commands, replicas.wait(is_patient=not problem)]
             problem = replicas.problem(waited)
@@ -125,6 +112,12 @@ def enqueue_many(
     return Unreplicated(answers, problem) if problem else answers
 
 
-def _together(all_or_none: bool) -> str:
-    """The first argument of these scripts."""
-    return "1" if all_or_none else ""
+def _at_once(jobs: Iterable[NewJob]) -> int:
+    """How many of these jobs one call of the script takes."""
+    return MAINTAIN_AT_ONCE if any(job.digest for job in jobs) else AT_ONCE
+
+
+def _command(keys: QueueKeys, jobs: Sequence[NewJob], all_or_none: bool) -> Command:
+    size = len(NewJob._fields) if any(job.digest for job in jobs) else PLAIN_FIELDS
+    arguments = chain(("1" if all_or_none else "", size), chain.from_iterable(job[:size] for job in jobs))
+    return SCRIPTS["enqueue_many"].call(keys, arguments)

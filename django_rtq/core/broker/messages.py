@@ -23,36 +23,26 @@ class NewJob(NamedTuple):
     expires: str  # "+ms" after it is ready, "ms" since 1970, "" never
     at_front: str  # "1": before the other jobs of its client
     body: str  # JSON
+    digest: str = ""  # of its uniqueness lock: the same for all duplicates; "": it is not unique
+    until: str = ""  # what releases the lock: "start" or "done"
+    limit_ms: int = 0  # the longest time that the lock is held, counted from when the job is ready
+    on_conflict: str = ""  # what to do with a duplicate: "return", "raise", "replace", "rerun"
 
 
-class UniqueJob(NamedTuple):
-    """A job to enqueue unless a duplicate is alive: the fields of NewJob, and its uniqueness lock."""
-
-    id: str
-    priority: int
-    max_crashes: int
-    client: str
-    due: str
-    expires: str
-    at_front: str
-    body: str
-    digest: str  # the same for all duplicates; "": not unique after all
-    until: str  # what releases the lock: "start" or "done"
-    limit_ms: int  # the longest time that the lock is held, counted from when the job is ready
-    on_conflict: str  # what to do with a duplicate: "return", "raise", "replace", "rerun"
+PLAIN_FIELDS = 8  # of a job without a digest
 
 
 class EnqueueCall(NamedTuple):
-    """The arguments of one call of Broker.enqueue() or, with unique jobs, Broker.enqueue_unique()."""
+    """The arguments of one call of Broker.enqueue()."""
 
     queue: str
-    jobs: Sequence[NewJob | UniqueJob]  # all of one kind
+    jobs: Sequence[NewJob]
     all_or_none: bool = False  # store no job if one does not fit
     backend: str = ""  # in TASKS, whose Redis gets the jobs
 
 
 def queue_full(
-    queue: str, jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str], handles: Sequence[Any] = ()
+    queue: str, jobs: Sequence[NewJob], answers: Sequence[str], handles: Sequence[Any] = ()
 ) -> QueueFull | None:
     """The error for jobs that did not fit, by the answers of scripts; None: all fitted."""
     refused = [first for first, answer in enumerate(answers) if is_refusal(answer)]

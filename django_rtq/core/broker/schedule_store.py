@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django_rtq.core.broker.keys import Keys
-from django_rtq.core.broker.messages import NewJob, UniqueJob
+from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.redis.client import RedisClient, as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -108,18 +108,14 @@ class ScheduleStore:
         command = SCRIPTS["begin_schedule"].call(self._keys.of(queue), (name, definition, now_ms))
         return bool(self._redis.execute_one(command, resend=True) == b"begun")
 
-    def fire(self, queue: str, name: str, slot_ms: int, job: NewJob | UniqueJob, *, may_overlap: bool = True) -> str:
+    def fire(self, queue: str, name: str, slot_ms: int, job: NewJob, *, may_overlap: bool = True) -> str:
         """Enqueue the job of one slot of a schedule.
 
         Returns "fired", or why not: "already", "overlap" (the last job is alive), "duplicate <id>" (that job holds the
         uniqueness lock), "unknown" (the schedule has not begun), "full ..." (max_waiting).
         """
         overlap = "allow" if may_overlap else "skip"
-        unique = (job.digest, job.until, job.limit_ms) if isinstance(job, UniqueJob) else ("", "", 0)
-        record = (job.priority, job.max_crashes, job.client, job.expires, job.at_front, job.body)
-        command = SCRIPTS["fire_schedule"].call(
-            self._keys.of(queue), (name, slot_ms, overlap, job.id, *record, *unique)
-        )
+        command = SCRIPTS["fire_schedule"].call(self._keys.of(queue), (name, slot_ms, overlap, *job))
         return str(self._redis.execute_one(command, resend=True).decode())
 
     def states(self, queues: Sequence[str]) -> tuple[int, dict[str, dict[str, ScheduleState]]]:

@@ -15,7 +15,7 @@ from django.db import connections
 
 from django_rtq.core import signals
 from django_rtq.core.broker.brokers import broker_of
-from django_rtq.core.broker.messages import EnqueueCall, NewJob, UniqueJob, Unreplicated, is_refusal, queue_full
+from django_rtq.core.broker.messages import EnqueueCall, NewJob, Unreplicated, is_refusal, queue_full
 from django_rtq.core.broker.task_backends import router
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
@@ -42,7 +42,6 @@ T = TypeVar("T")
 Arguments: TypeAlias = tuple[Sequence[Any], dict[str, Any]]
 Calls: TypeAlias = Iterable[tuple[Sequence[Any], Mapping[str, Any]]]
 Handles: TypeAlias = list[JobHandle[Any]]
-Job = TypeVar("Job", NewJob, UniqueJob, NewJob | UniqueJob)
 Item = TypeVar("Item")
 
 STORED = frozenset(("ok", "exists"))  # what most answers are
@@ -225,8 +224,7 @@ def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = Fal
     jobs = _new_jobs(task, queue, calls, all_or_none)
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
-    broker = broker_of(backend)
-    enqueue = broker.enqueue if task.uniqueness is None else broker.enqueue_unique
+    enqueue = broker_of(backend).enqueue
     try:
         answers = enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
         if not STORED.issuperset(answers):
@@ -246,8 +244,7 @@ def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = Fal
 async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """send() for coroutines, without waiting for a commit."""
     queue = task.queue
-    jobs, broker = _new_jobs(task, queue, calls, all_or_none), broker_of(task.backend)
-    enqueue = broker.aenqueue if task.uniqueness is None else broker.aenqueue_unique
+    jobs, enqueue = _new_jobs(task, queue, calls, all_or_none), broker_of(task.backend).aenqueue
     answers = await enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
     if not STORED.issuperset(answers):
         answers = await _await_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
@@ -258,8 +255,7 @@ async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: boo
     return _handles(task, queue, jobs, answers)
 
 
-def _new_jobs(task: EnqueuedTask, queue: str, calls: Iterable[Arguments], all_or_none: bool) -> list[Any]:
-    """NewJobs, or UniqueJobs of a unique task."""
+def _new_jobs(task: EnqueuedTask, queue: str, calls: Iterable[Arguments], all_or_none: bool) -> list[NewJob]:
     make = new_job if task.uniqueness is None else new_unique_job
     if get_config().shards is None:
         return [make(task, args, kwargs) for args, kwargs in calls]
@@ -272,17 +268,18 @@ def _new_jobs(task: EnqueuedTask, queue: str, calls: Iterable[Arguments], all_or
 
 def new_unique_job(
     task: EnqueuedTask, args: Sequence[Any], kwargs: dict[str, Any], new_id: Callable[..., str] | None = None
-) -> UniqueJob:
+) -> NewJob:
     """new_job() of a unique task, with its digest and what to do on a conflict."""
     job, unique = new_job(task, args, kwargs), task.uniqueness
     assert unique is not None
     digest = unique.digest(args, kwargs)
-    if new_id is not None:
-        job = job._replace(id=new_id(job.client, digest))
-    return UniqueJob(*job, digest, unique.until, unique.limit_ms, unique.on_conflict)
+    job_id = job.id if new_id is None else new_id(job.client, digest)
+    return job._replace(
+        id=job_id, digest=digest, until=unique.until, limit_ms=unique.limit_ms, on_conflict=unique.on_conflict
+    )
 
 
-def _handles(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str]) -> Handles:
+def _handles(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob], answers: Sequence[str]) -> Handles:
     """A handle for each job: that of the first one for a duplicate. Raises QueueFull, DuplicateJob, NotReplicated."""
     backend = task.backend
     if isinstance(answers, Unreplicated):
@@ -326,9 +323,7 @@ def awaited_transaction(name: str, option: OnCommit) -> str | None:
     return alias if alias and has_transaction(alias) else None
 
 
-def _enqueue_on_commit(
-    alias: str, task: EnqueuedTask, jobs: Sequence[NewJob | UniqueJob], all_or_none: bool
-) -> Handles:
+def _enqueue_on_commit(alias: str, task: EnqueuedTask, jobs: Sequence[NewJob], all_or_none: bool) -> Handles:
     """Enqueue the jobs when the transaction commits. The handles of duplicates are corrected then."""
     queue, backend = task.queue, task.backend
     handles: Handles = [JobHandle(job.id, queue, backend=backend) for job in jobs]
@@ -352,7 +347,7 @@ def _enqueue_on_commit(
     return handles
 
 
-def _added(jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str]) -> list[str]:
+def _added(jobs: Sequence[NewJob], answers: Sequence[str]) -> list[str]:
     """The ids of the jobs that are neither duplicates nor refused."""
     pairs = zip(jobs, answers, strict=True)
     return [job.id for job, answer in pairs if not (is_refusal(answer) or answer.startswith("duplicate"))]
@@ -375,7 +370,7 @@ def checked_calls(task: str, calls: Iterable[Any]) -> Iterator[tuple[Sequence[An
 
 
 def _wait_for_room(
-    queue: str, jobs: list[Job], answers: Sequence[str], send: Callable[[list[Job]], Sequence[str]]
+    queue: str, jobs: list[NewJob], answers: Sequence[str], send: Callable[[list[NewJob]], Sequence[str]]
 ) -> list[str]:
     """Send refused jobs again until all are stored or the time is over. Returns the last answer to each job.
 
@@ -395,7 +390,7 @@ def _wait_for_room(
 
 
 async def _await_room(
-    queue: str, jobs: list[Job], answers: Sequence[str], send: Callable[[list[Job]], Awaitable[Sequence[str]]]
+    queue: str, jobs: list[NewJob], answers: Sequence[str], send: Callable[[list[NewJob]], Awaitable[Sequence[str]]]
 ) -> list[str]:
     """_wait_for_room() for coroutines. The event loop goes on."""
     latest, replies = list(answers), [answers]

@@ -1,6 +1,6 @@
 -- start_members: enqueue the members of a part of a step. There are two queues: the default one, and that of the step.
 -- — -> queued, or scheduled when it has a time
--- uses: prelude bulk_enqueue known_ids
+-- uses: prelude enqueue bulk_enqueue
 -- keys: clock jobs finished finished_before cancelled_in_lane scheduled bands turn lanes waiting_since work_signal
 --       due_signal ring lane stats scheduled_by_client waiting_limits dead running_counts blocked workflow
 --       waiting_members starting_parts unstarted scratch
@@ -24,7 +24,7 @@ end
 local function read_jobs(calls)
   local step, place = string.match(part, "^(%d+):(%d+)$")
   local first, keep, owner = unpack(redis.call("HMGET", hash, "first:" .. step, "keep:" .. step, "client"))
-  local jobs, number = { "" }, first + place
+  local jobs, number = { "", "" }, first + place
   local head = string.format("%012x8%s%s%s", started_at(), string.sub(id, 1, 3), keep == "1" and "9" or "8", string.sub(id, 4))
   for band, max_crashes, due, expires, front, client, body in string.gmatch(calls, CALL) do
     local n = #jobs
@@ -40,7 +40,7 @@ local calls, added = redis.call("HGET", q.waiting_members .. id, part), 0
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if calls then
   local jobs = read_jobs(calls)
-  local plan = plan_jobs(target, jobs, find_known(target, ids_of(jobs)), now, true)
+  local plan = plan_jobs(target, jobs, FIRST, PLAIN, nil, now, {})
   add_planned(target, plan, now)
   added = #plan.records / 2
 end

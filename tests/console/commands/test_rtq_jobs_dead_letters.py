@@ -48,7 +48,7 @@ def test_letters_of_any_queue_are_taken_by_id(three, inspector, verb, did):
 def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, inspector):
     job = held_job(broker)
     settle(broker, "bury", job)
-    broker.enqueue_unique(QUEUE, [unique_job()])
+    broker.enqueue(QUEUE, [unique_job()])
 
     ran = run("rtq_jobs", "requeue", job.id)
 

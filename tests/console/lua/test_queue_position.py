@@ -11,7 +11,7 @@ from tests.support.jobs import (
     WORKER,
     claim,
     claimed_job,
-    enqueue_unique,
+    enqueue,
     held_job,
     let_lapse,
     queued_job,
@@ -71,7 +71,7 @@ def test_a_pause_is_told_with_its_moment(broker, inspector):
 
 def test_a_job_that_runs_after_another_names_it(broker, inspector):
     first, successor = held_job(broker, "a"), unique_job("b", on_conflict="rerun")
-    enqueue_unique(broker, successor)
+    enqueue(broker, successor)
 
     assert standing(inspector, successor).after == first.id
     assert standing(inspector, first).after == ""

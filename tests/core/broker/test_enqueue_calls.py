@@ -1,4 +1,4 @@
-"""Several calls of enqueue() and enqueue_unique() in one round trip."""
+"""Several calls of enqueue() in one round trip."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_no_call(broker):
 def test_each_call_has_its_answers(broker, inspector):
     known, owner = new_job(), unique_job(digest="d1")
     broker.enqueue(QUEUE, [known])
-    broker.enqueue_unique(QUEUE, [owner])
+    broker.enqueue(QUEUE, [owner])
     new, other = new_job(), new_job()
 
     answers = broker.enqueue_calls(

@@ -10,7 +10,7 @@ from tests.support.jobs import (
     claim,
     claim_all,
     dead_job,
-    enqueue_unique,
+    enqueue,
     entered_job,
     held_job,
     limit_of,
@@ -24,7 +24,7 @@ from tests.support.waiting import PATIENCE, wait_until
 
 
 def test_it_holds_its_digest_and_is_a_job_like_others(redis, broker):
-    assert enqueue_unique(broker, unique_job("a", client="acme", priority=5)) == ["ok"]
+    assert enqueue(broker, unique_job("a", client="acme", priority=5)) == ["ok"]
 
     assert snapshot(redis, times=False) == {
         "rtq:queues": {QUEUE},
@@ -44,7 +44,7 @@ def test_it_holds_its_digest_and_is_a_job_like_others(redis, broker):
 def test_of_one_call_the_first_is_taken_in(broker):
     jobs = [unique_job(name) for name in "abc"]
 
-    assert enqueue_unique(broker, *jobs) == ["ok", f"duplicate {jobs[0].id}", f"duplicate {jobs[0].id}"]
+    assert enqueue(broker, *jobs) == ["ok", f"duplicate {jobs[0].id}", f"duplicate {jobs[0].id}"]
 
     assert claim_all(broker) == [jobs[0].id]
 
@@ -72,7 +72,7 @@ def test_of_a_burst_from_many_threads_one_is_taken_in(redis, broker):
 
     def burst():
         gate.wait(PATIENCE)
-        answers.extend(enqueue_unique(broker, unique_job())[0] for _ in range(65))
+        answers.extend(enqueue(broker, unique_job())[0] for _ in range(65))
 
     threads = [threading.Thread(target=burst) for _ in range(8)]
     for thread in threads:
@@ -112,9 +112,9 @@ def test_one_of_which_the_note_was_lost_is_held_until_it_is_done(redis, broker):
     job = held_job(broker, "a", until="start")
     redis.delete(broker.keys.of(QUEUE).digests)
 
-    assert enqueue_unique(broker, unique_job("b")) == [f"duplicate {job.id}"]
+    assert enqueue(broker, unique_job("b")) == [f"duplicate {job.id}"]
     settle(broker, "ack", job)
-    assert enqueue_unique(broker, unique_job("c")) == ["ok"]
+    assert enqueue(broker, unique_job("c")) == ["ok"]
 
 
 # -- until it starts
@@ -124,7 +124,7 @@ def test_until_it_starts_others_wait_behind_it(redis, broker):
     first = held_job(broker, "a", until="start")
 
     second = entered_job(broker, "b", until="start")
-    assert enqueue_unique(broker, unique_job("c", until="start")) == [f"duplicate {second.id}"]
+    assert enqueue(broker, unique_job("c", until="start")) == [f"duplicate {second.id}"]
 
     settle(broker, "ack", first)
     assert snapshot(redis)["unique:d1"] == second.id

@@ -95,7 +95,7 @@ def test_a_queue_that_had_a_worker_lately_stays_if_it_has_to_be_idle(broker):
         lambda broker: broker.enqueue(QUEUE, [new_job()]),
         lambda broker: broker.enqueue(QUEUE, [new_job(), new_job()]),
         lambda broker: broker.enqueue(QUEUE, [new_job(due="+60000")]),
-        lambda broker: broker.enqueue_unique(QUEUE, [unique_job()]),
+        lambda broker: broker.enqueue(QUEUE, [unique_job()]),
     ],
 )
 def test_a_producer_that_used_it_before_brings_it_back(redis, broker, empty, enqueue):

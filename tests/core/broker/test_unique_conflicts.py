@@ -3,7 +3,7 @@
 from tests.support.jobs import (
     QUEUE,
     claim_all,
-    enqueue_unique,
+    enqueue,
     entered_job,
     held_job,
     limit_of,
@@ -25,7 +25,7 @@ def test_changes_while_it_runs_make_one_more_run_with_the_last_arguments(redis, 
     first = held_job(broker, "a")
     changes_ = [unique_job(name, on_conflict="rerun", body=f'["{name}"]') for name in "bcde"]
 
-    answers = enqueue_unique(broker, *changes_)
+    answers = enqueue(broker, *changes_)
 
     successor = changes_[0]
     assert answers == [f"after {first.id}"] + [f"duplicate {first.id}"] * 3
@@ -46,7 +46,7 @@ def test_an_heir_without_a_record_inherits_nothing(redis, broker):
     assert settle(broker, "ack", first) == []
 
     assert "unique:d1" not in snapshot(redis)
-    assert enqueue_unique(broker, unique_job("c")) == ["ok"]
+    assert enqueue(broker, unique_job("c")) == ["ok"]
 
 
 # -- replace
@@ -57,7 +57,7 @@ def test_the_one_that_waits_takes_arguments_and_time_of_the_other(redis, broker)
     was_due = snapshot(redis)["scheduled"][first.id]
 
     other = unique_job("b", on_conflict="replace", due="+90000", body='["new"]', client="x", limit_ms=10_000)
-    assert enqueue_unique(broker, other) == [f"duplicate {first.id}"]
+    assert enqueue(broker, other) == [f"duplicate {first.id}"]
 
     assert arguments_of(redis, first) == '["new"]'
     assert snapshot(redis)["scheduled"][first.id] >= was_due + 30_000

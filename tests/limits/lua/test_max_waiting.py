@@ -33,7 +33,7 @@ def test_a_full_queue_stores_nothing(broker, limits, redis):
     assert enqueue(broker, new_job()) == [FULL]
     assert enqueue(broker, new_job(due="+60000")) == [FULL]
     assert enqueue(broker, new_job(), new_job()) == [FULL, FULL]
-    assert broker.enqueue_unique(QUEUE, [unique_job()]) == [FULL]
+    assert broker.enqueue(QUEUE, [unique_job()]) == [FULL]
 
     assert snapshot(redis) == before
 

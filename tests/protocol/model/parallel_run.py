@@ -8,7 +8,7 @@ from typing import Any
 from django_rtq.console.inspector.actions import LATEST
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.messages import Claimed, NewJob, UniqueJob
+from django_rtq.core.broker.messages import Claimed, NewJob
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
@@ -73,10 +73,6 @@ class ParallelRun:
     def enqueue(self, queue: str, jobs: Sequence[NewJob], *, together: bool = False) -> None:
         answers = self.models[queue].enqueue(jobs, together)
         self.same(self.broker.enqueue(queue, jobs, all_or_none=together), answers)
-
-    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, together: bool = False) -> None:
-        expected = self.models[queue].enqueue_unique(jobs, together)
-        self.same(self.broker.enqueue_unique(queue, jobs, all_or_none=together), expected)
 
     # -- by workers
 

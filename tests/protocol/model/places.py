@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from django_rtq.core.broker.messages import NewJob, UniqueJob
+from django_rtq.core.broker.messages import NewJob
 from tests.protocol.model.state import Lane, Record, lane_name, made_at
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ class Places:
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
 
-    def take_in(self, job: NewJob | UniqueJob) -> None:
+    def take_in(self, job: NewJob) -> None:
         record = self.queue.jobs[job.id] = self.record(job)
         if record.ready > self.queue.clock.now:
             self.schedule(job.id, record.ready)
         else:
             self._line_up(job.id, at_front=job.at_front == "1")
 
-    def record(self, job: NewJob | UniqueJob) -> Record:
+    def record(self, job: NewJob) -> Record:
         ready = self._moment(job.due, self.queue.clock.now) or self.queue.clock.now
         expires = self._moment(job.expires, ready)
         return Record(job.priority, job.max_crashes, ready, expires, job.client, job.body)

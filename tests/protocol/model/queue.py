@@ -12,7 +12,7 @@ from itertools import takewhile
 from math import ceil
 from typing import Any
 
-from django_rtq.core.broker.messages import NewJob, UniqueJob
+from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.jobs.job import made_ms
 from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from tests.protocol.model.caps import Caps
@@ -64,24 +64,14 @@ class Queue(State):
     # -- by whoever has work to be done
 
     def enqueue(self, jobs: Iterable[NewJob], all_or_none: bool = False) -> list[str]:
-        answers, jobs = [], list(jobs)
-        before = self.copied()
-        self.is_bulk = len(jobs) != 1 or bool(jobs[0].due)
+        answers, jobs, before = [], list(jobs), self.copied()
         for job in jobs:
-            answers.append("exists" if self.places.knows(job.id) else self.room.refusal(job.client) or "ok")
-            if answers[-1] == "ok":
-                self.places.take_in(job)
-        if "ok" in answers:
-            self.count("enqueued", answers.count("ok"))
+            self.is_bulk = not job.digest and (len(jobs) != 1 or bool(job.due))
+            answers.append(self._enqueue_one(job))
         self.is_bulk = False
         return self._all_or_none(jobs, answers, before) if all_or_none else answers
 
-    def enqueue_unique(self, jobs: Iterable[UniqueJob], all_or_none: bool = False) -> list[str]:
-        jobs, before = list(jobs), self.copied()
-        answers = [self._enqueue_one(job) for job in jobs]
-        return self._all_or_none(jobs, answers, before) if all_or_none else answers
-
-    def _all_or_none(self, jobs: Sequence[NewJob | UniqueJob], answers: list[str], before: dict[str, Any]) -> list[str]:
+    def _all_or_none(self, jobs: Sequence[NewJob], answers: list[str], before: dict[str, Any]) -> list[str]:
         """Nothing has happened if one did not fit."""
         if not any(answer.startswith("full") for answer in answers):
             return answers
@@ -92,7 +82,7 @@ class Queue(State):
         ]
         return ["full" if is_added else answer for is_added, answer in zip(added, answers, strict=True)]
 
-    def _enqueue_one(self, job: UniqueJob) -> str:
+    def _enqueue_one(self, job: NewJob) -> str:
         first = self.unique_jobs.holder(job.digest)
         if first and self.unique_jobs.successor_of(first) == job.id:
             return f"after {first}"

@@ -14,7 +14,7 @@ from hypothesis.internal.conjecture.providers import HypothesisProvider
 from hypothesis.stateful import RuleBasedStateMachine, get_state_machine_test, initialize, precondition, rule
 
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.messages import NewJob, UniqueJob
+from django_rtq.core.broker.messages import NewJob
 from tests.protocol.model.drain import drain
 from tests.protocol.model.log_calls import LINE, append_log
 from tests.protocol.model.parallel_run import QUEUES, ParallelRun
@@ -80,23 +80,29 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- by whoever has work to be done
 
-    @rule(queue=queues, jobs=new_jobs, known=st.lists(indexes, max_size=2), times=twice, together=rarely)
-    def enqueue(self, queue: str, jobs: list[Any], known: list[int], times: int, together: bool = False) -> None:
-        """New ones, and some whose ids are known already."""
-        new = [self.new_job(job) for job in jobs]
+    @rule(
+        queue=queues,
+        jobs=new_jobs,
+        known=st.lists(indexes, max_size=2),
+        times=twice,
+        together=rarely,
+        held=st.lists(st.none() | holdings, max_size=2),
+    )
+    def enqueue(
+        self,
+        queue: str,
+        jobs: list[Any],
+        known: list[int],
+        times: int,
+        together: bool = False,
+        held: list[Any] | None = None,
+    ) -> None:
+        """New ones, some that are alike, and some whose ids are known already."""
+        new = [self.new_job(job, own) for job, own in zip(jobs, itertools.cycle(held or [None]), strict=False)]
         new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
             self.parallel.enqueue(queue, new, together=together)
-
-    @rule(queue=queues, jobs=new_jobs, held=holdings, known=st.lists(indexes, max_size=1), times=twice)
-    def enqueue_unique(self, queue: str, jobs: list[Any], held: Any, known: list[int], times: int) -> None:
-        """Several that are alike, and perhaps one whose id is known already."""
-        new = [UniqueJob(*self.new_job(job), *held) for job in jobs]
-        new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
-        self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
-        for _ in range(times):
-            self.parallel.enqueue_unique(queue, new, together=times > 1)
 
     # -- by workers
 
@@ -322,13 +328,13 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- inside
 
-    def new_job(self, options: tuple[Any, ...]) -> NewJob:
+    def new_job(self, options: tuple[Any, ...], held: tuple[Any, ...] | None) -> NewJob:
         client, band, max_crashes, due, expires, at_front, skew = options
         now, number = self.parallel.clock.now, next(self.numbers)
         job_id = f"daily-{number}" if skew is None else f"{now + skew:012x}-{number:03}"
         moments = {"past": str(now - 3000), "now": str(now), "soon": str(now + 1)}
         ready, last = moments.get(due, due), moments.get(expires, expires)
-        return NewJob(job_id, band, max_crashes, client, ready, last, at_front, BODIES[number % 2])
+        return NewJob(job_id, band, max_crashes, client, ready, last, at_front, BODIES[number % 2], *(held or ()))
 
     @property
     def holders(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.core.broker.messages import NewJob, UniqueJob
+from django_rtq.core.broker.messages import NewJob
 from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import QUEUE, claim, dead_job, dead_unique_job, settle, settlement
 
@@ -15,7 +15,7 @@ def requeue(broker: Any, jobs: Any) -> None:
     requeue_elsewhere(broker, jobs, TARGET)
 
 
-def unique(broker: Any) -> list[UniqueJob]:
+def unique(broker: Any) -> list[NewJob]:
     return [dead_unique_job(broker)]
 
 

@@ -29,6 +29,13 @@ def new_job(parallel: ParallelRun, name: str, **options: Any) -> NewJob:
     return NewJob(id=f"{parallel.clock.now:012x}-{name}", **{**plain, **options})
 
 
+def unique_job(
+    parallel: ParallelRun, name: str, digest: str = "d1", conflict: str = "return", until: str = "done", **options: Any
+) -> NewJob:
+    held = {"digest": digest, "until": until, "limit_ms": RESULT_MS, "on_conflict": conflict}
+    return new_job(parallel, name, **{**held, **options})
+
+
 def run(
     parallel: ParallelRun, verb: str, job_ids: list[str], *details: Any, worker: str = "w0", times: int = 1
 ) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from django_rtq.core.broker.messages import NewJob, UniqueJob
+from django_rtq.core.broker.messages import NewJob
 from tests.protocol.model.log_calls import LINE, append_log
 from tests.protocol.model.parallel_run import ParallelRun
-from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, PROGRESS, new_job, run, send
+from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, PROGRESS, new_job, run, send, unique_job
 from tests.protocol.model.state import LEASE_MS, RESULT_MS
 
 
@@ -177,7 +177,7 @@ def people_forget_a_queue(parallel: ParallelRun) -> None:
     parallel.resume("mail")
     parallel.forget("mail")
     parallel.forget("mail", discard=True)
-    parallel.enqueue_unique("mail", [UniqueJob(*new_job(parallel, "b"), "d1", "done", RESULT_MS, "return")])
+    parallel.enqueue("mail", [unique_job(parallel, "b")])
     for worker in ("w0", "w1"):
         parallel.sign_on(worker)
 
@@ -271,8 +271,8 @@ def people_requeue_elsewhere_and_back(parallel: ParallelRun) -> None:
 
 def people_requeue_unique_jobs_elsewhere(parallel: ParallelRun) -> None:
     def unique(name: str, queue: str, **options: str) -> str:
-        job = UniqueJob(*new_job(parallel, name, **options), "d1", "done", RESULT_MS, "return")
-        parallel.enqueue_unique(queue, [job])
+        job = unique_job(parallel, name, **options)
+        parallel.enqueue(queue, [job])
         return job.id
 
     first, other = unique("a", "mail"), unique("b", "bulk", due="+3000")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from django_rtq.core.broker.messages import UniqueJob
+from django_rtq.core.broker.messages import NewJob
 from tests.protocol.model.parallel_run import ParallelRun
-from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, new_job, run, send
-from tests.protocol.model.state import LEASE_MS, RESULT_MS
+from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, new_job, run, send, unique_job
+from tests.protocol.model.state import LEASE_MS
 
 CHARGE, MAIL = '{"task":"shop.charge"}', '{"task":"shop.mail","args":[1]}'
 
@@ -124,18 +124,18 @@ def held_jobs_are_cancelled_and_purged(parallel: ParallelRun) -> None:
 
 
 def unique_jobs_of_a_paused_task(parallel: ParallelRun) -> None:
-    def unique(name: str, conflict: str) -> UniqueJob:
-        return UniqueJob(*new_job(parallel, name, client="acme", body=CHARGE), "d1", "done", RESULT_MS, conflict)
+    def unique(name: str, conflict: str) -> NewJob:
+        return unique_job(parallel, name, conflict=conflict, client="acme", body=CHARGE)
 
-    parallel.enqueue_unique("mail", [unique("a", "return")])
+    parallel.enqueue("mail", [unique("a", "return")])
     parallel.pause_task("mail", "shop.charge")
     parallel.claim("w0", ("mail",))
     for place, conflict in enumerate(("return", "rerun", "replace")):
-        parallel.enqueue_unique("mail", [unique(f"again{place}", conflict)])
+        parallel.enqueue("mail", [unique(f"again{place}", conflict)])
         parallel.claim("w0", ("mail",))
     parallel.resume_task("mail", "shop.charge")
     parallel.claim("w0", ("mail",))
-    parallel.enqueue_unique("mail", [unique("after", "rerun")])  # it waits for the end of the one that runs
+    parallel.enqueue("mail", [unique("after", "rerun")])  # it waits for the end of the one that runs
     parallel.pause_task("mail", "shop.charge")
     running = [job_id for job_id in parallel.models["mail"].running["w0"]]
     run(parallel, "ack", running, KEEP_MS, DONE)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.core.broker.messages import UniqueJob
 from tests.protocol.model.parallel_run import ParallelRun
-from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, new_job, run
+from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, run, unique_job
 
 LIMIT_MS = 50_000
 
@@ -21,9 +20,9 @@ def send_unique(
     **options: Any,
 ) -> list[str]:
     """Enqueue jobs that are alike in one call; their ids."""
-    jobs = [UniqueJob(*new_job(parallel, name, **options), digest, until, LIMIT_MS, on_conflict) for name in names]
+    jobs = [unique_job(parallel, name, digest, on_conflict, until, limit_ms=LIMIT_MS, **options) for name in names]
     for _ in range(times):
-        parallel.enqueue_unique("mail", jobs)
+        parallel.enqueue("mail", jobs)
     return [job.id for job in jobs]
 
 
@@ -44,9 +43,7 @@ def of_those_alike_one_lives(parallel: ParallelRun) -> None:
     run(parallel, "ack", [first], KEEP_MS, DONE)
     second, _ = send_unique(parallel, "j", "k")
     parallel.cancel("mail", second)
-    parallel.enqueue_unique(
-        "mail", [UniqueJob(*new_job(parallel, "j"), "d1", "done", LIMIT_MS, "return")]
-    )  # it is a ghost
+    parallel.enqueue("mail", [unique_job(parallel, "j", limit_ms=LIMIT_MS)])  # it is a ghost
     send_unique(parallel, "l")
     parallel.cancel("mail", other)
     send_unique(parallel, "m", digest="d2")

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from django_rtq.core.broker.messages import UniqueJob
 from tests.protocol.model.parallel_run import ParallelRun
-from tests.protocol.model.scenarios import KEEP_MS, new_job, run, send
-from tests.protocol.model.state import RESULT_MS
+from tests.protocol.model.scenarios import KEEP_MS, new_job, run, send, unique_job
 
 ONE, TWO, THREE = "max_waiting=1", "max_waiting=2", "max_waiting=3"
-
-
-def unique(parallel: ParallelRun, name: str, digest: str = "d1", conflict: str = "return", **options: Any) -> UniqueJob:
-    return UniqueJob(*new_job(parallel, name, **options), digest, "done", RESULT_MS, conflict)
 
 
 def a_queue_is_full(parallel: ParallelRun) -> None:
@@ -99,37 +91,42 @@ def all_or_none(parallel: ParallelRun) -> None:
 
 
 def unique_jobs_of_a_full_queue(parallel: ParallelRun) -> None:
-    first = unique(parallel, "a")
-    parallel.enqueue_unique("mail", [first])
+    first = unique_job(parallel, "a")
+    parallel.enqueue("mail", [first])
     parallel.change_limits("mail", {"queue": ONE})
     for conflict in ("return", "replace", "rerun"):
-        parallel.enqueue_unique("mail", [unique(parallel, f"b-{conflict}", conflict=conflict)])
-    parallel.enqueue_unique("mail", [first, unique(parallel, "c", "d2")])
+        parallel.enqueue("mail", [unique_job(parallel, f"b-{conflict}", conflict=conflict)])
+    parallel.enqueue("mail", [first, unique_job(parallel, "c", "d2")])
     parallel.claim("w0", ("mail",))
     parallel.change_limits("mail", {"queue": "max_waiting=0"})
-    parallel.enqueue_unique("mail", [unique(parallel, "d", conflict="rerun"), unique(parallel, "e")])
+    parallel.enqueue("mail", [unique_job(parallel, "d", conflict="rerun"), unique_job(parallel, "e")])
     parallel.change_limits("mail", {"queue": ONE})
-    parallel.enqueue_unique("mail", [unique(parallel, name, conflict="rerun") for name in "fg"])
+    parallel.enqueue("mail", [unique_job(parallel, name, conflict="rerun") for name in "fg"])
     run(parallel, "ack", [first.id], KEEP_MS, "")
 
 
 def all_or_none_of_unique_jobs(parallel: ParallelRun) -> None:
-    owner = unique(parallel, "a")
-    parallel.enqueue_unique("mail", [owner])
+    owner = unique_job(parallel, "a")
+    parallel.enqueue("mail", [owner])
     parallel.claim("w0", ("mail",))
     parallel.change_limits("mail", {"queue": TWO})
-    again = unique(parallel, "c", "d2")
-    jobs = [unique(parallel, "b", "d2"), unique(parallel, "d", "d2"), unique(parallel, "e"), unique(parallel, "f", "")]
-    parallel.enqueue_unique("mail", [*jobs, unique(parallel, "g", "d3")], together=True)
-    parallel.enqueue_unique("mail", [*jobs, jobs[0], jobs[3], again], together=True)
-    parallel.enqueue_unique("mail", [*jobs, jobs[0]], together=True)
+    again = unique_job(parallel, "c", "d2")
+    jobs = [
+        unique_job(parallel, "b", "d2"),
+        unique_job(parallel, "d", "d2"),
+        unique_job(parallel, "e"),
+        unique_job(parallel, "f", ""),
+    ]
+    parallel.enqueue("mail", [*jobs, unique_job(parallel, "g", "d3")], together=True)
+    parallel.enqueue("mail", [*jobs, jobs[0], jobs[3], again], together=True)
+    parallel.enqueue("mail", [*jobs, jobs[0]], together=True)
     parallel.change_limits("mail", {"queue": THREE})
-    rerun = [unique(parallel, name, conflict="rerun") for name in "hi"]
-    parallel.enqueue_unique("mail", [*rerun, unique(parallel, "j", "d4")], together=True)
-    parallel.enqueue_unique("mail", rerun, together=True)
+    rerun = [unique_job(parallel, name, conflict="rerun") for name in "hi"]
+    parallel.enqueue("mail", [*rerun, unique_job(parallel, "j", "d4")], together=True)
+    parallel.enqueue("mail", rerun, together=True)
     parallel.change_limits("mail", {"queue": "max_waiting=0"})
-    twins = [unique(parallel, name, "d5") for name in "kl"]  # the first is refused, so the second has no owner
-    parallel.enqueue_unique("mail", [*twins, twins[0]], together=True)
+    twins = [unique_job(parallel, name, "d5") for name in "kl"]  # the first is refused, so the second has no owner
+    parallel.enqueue("mail", [*twins, twins[0]], together=True)
 
 
 WAITING_SCENARIOS = (

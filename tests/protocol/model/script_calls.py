@@ -215,12 +215,12 @@ def _running_and_again(broker):
 
 def _delayed_and_again(broker, due=""):
     first = unique_job("a", due="+60000")
-    broker.enqueue_unique(QUEUE, [first])
+    broker.enqueue(QUEUE, [first])
     return [first, unique_job("b", on_conflict="replace", due=due)]
 
 
 def _enqueue_others(broker, jobs):
-    return broker.enqueue_unique(QUEUE, jobs[1:])
+    return broker.enqueue(QUEUE, jobs[1:])
 
 
 def _begun_and_unique(broker):
@@ -284,7 +284,6 @@ SCRIPT_CALLS = {
     ),
     "enqueue": ScriptCall(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "enqueue_many": ScriptCall(_many_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
-    "enqueue_unique": ScriptCall(_unique, lambda broker, jobs: broker.enqueue_unique(QUEUE, jobs), may_vanish=True),
     "forget": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.maintenance.forget(QUEUE)),
     "find_job": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
     "fire_schedule": ScriptCall(
@@ -374,9 +373,10 @@ UNIQUE_CALLS = {
     **{f"{verb}, unique": _settling(verb)._replace(seed=_held) for verb in ("ack", "bury", "expire")},
     "cancel, unique": SCRIPT_CALLS["cancel"]._replace(seed=_held_and_retrying),
     "discard, unique": SCRIPT_CALLS["discard"]._replace(seed=_held_and_dead),
-    "enqueue_unique, that runs": ScriptCall(_running_and_again, _enqueue_others, may_vanish=True),
-    "enqueue_unique, later": ScriptCall(partial(_delayed_and_again, due="+90000"), _enqueue_others, may_vanish=True),
-    "enqueue_unique, now": ScriptCall(_delayed_and_again, _enqueue_others, may_vanish=True),
+    "enqueue_many, unique": ScriptCall(_unique, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
+    "enqueue_many, that runs": ScriptCall(_running_and_again, _enqueue_others, may_vanish=True),
+    "enqueue_many, later": ScriptCall(partial(_delayed_and_again, due="+90000"), _enqueue_others, may_vanish=True),
+    "enqueue_many, now": ScriptCall(_delayed_and_again, _enqueue_others, may_vanish=True),
     "fire_schedule, unique": SCRIPT_CALLS["fire_schedule"]._replace(seed=_begun_and_unique),
     "purge, unique": SCRIPT_CALLS["purge"]._replace(seed=_held_and_retrying),
     "reclaim, unique": SCRIPT_CALLS["reclaim"]._replace(seed=_held_and_lapsed),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from django_rtq.core.broker.messages import UniqueJob
+from django_rtq.core.broker.messages import NewJob
 from tests.protocol.model.state import Note
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class UniqueJobs:
             else ""
         )
 
-    def hold(self, job: UniqueJob) -> None:
+    def hold(self, job: NewJob) -> None:
         if job.digest:
             self.queue.unique[job.digest] = job.id
             self.queue.digests[job.id] = Note(job.until, job.limit_ms, job.digest)
@@ -54,7 +54,7 @@ class UniqueJobs:
             elif owner == job_id:
                 del self.queue.unique[digest]
 
-    def replace(self, first: str, job: UniqueJob) -> None:
+    def replace(self, first: str, job: NewJob) -> None:
         """The one that waits takes what the other brings. Once its time has come it keeps its place."""
         before, record = self.queue.jobs[first], self.queue.places.record(job)
         if first not in self.queue.scheduled:
@@ -70,7 +70,7 @@ class UniqueJobs:
             self.queue.retrying.pop(first, None)
             self.queue.places.queue_up(first, self.queue.clock.now)
 
-    def come_after(self, first: str, job: UniqueJob) -> None:
+    def come_after(self, first: str, job: NewJob) -> None:
         """It waits for the end of the one that runs, and not for ever."""
         self.queue.jobs[job.id] = self.queue.places.record(job)
         self.queue.places.schedule(job.id, self.queue.jobs[job.id].ready + job.limit_ms)

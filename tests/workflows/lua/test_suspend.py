@@ -185,13 +185,13 @@ def test_a_unique_job_keeps_its_digest_for_longer(redis, broker):
 
 def test_a_job_that_is_unique_until_its_start_does_not_hold_its_digest_again(redis, broker):
     job = unique_job("a", until="start")
-    broker.enqueue_unique(QUEUE, [job])
+    broker.enqueue(QUEUE, [job])
     broker.sign_on([QUEUE], WORKER)
     broker.claim(WORKER, [QUEUE], 1)
 
     suspend(broker, job)
 
-    assert broker.enqueue_unique(QUEUE, [unique_job("b", until="start")]) == ["ok"]
+    assert broker.enqueue(QUEUE, [unique_job("b", until="start")]) == ["ok"]
 
 
 def test_a_place_under_a_limit_is_given_back(redis, broker):
@@ -244,7 +244,7 @@ def test_an_equal_job_meets_it_as_one_that_runs(redis, broker, on_conflict, answ
     suspend(broker, job)
     before = snapshot(redis)
 
-    told = broker.enqueue_unique(QUEUE, [unique_job("b", on_conflict=on_conflict)])
+    told = broker.enqueue(QUEUE, [unique_job("b", on_conflict=on_conflict)])
 
     assert told == [f"{answer} {job.id}"]
     assert snapshot(redis)["jobs"][job.id] == before["jobs"][job.id]

@@ -1,31 +1,22 @@
 -- fire_schedule: enqueue a periodic job for one slot of its schedule, once, however many schedulers try.
 -- — -> queued
--- uses: prelude lanes enqueue unique known_ids waiting
--- keys: schedules jobs dead finished finished_before bands turn lanes work_signal clock ring lane stats digests unique
---       workers running_of failures crashes scheduled retrying waiting_limits scheduled_by_client running_counts
+-- uses: prelude enqueue unique known_ids waiting
+-- keys: schedules jobs dead finished finished_before bands turn lanes waiting_since work_signal clock ring lane stats digests
+--       unique workers running_of failures crashes scheduled retrying waiting_limits scheduled_by_client running_counts
 --       blocked cancelled_in_lane runners signed_on
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms
 -- ARGV[3] overlap     "allow", or "skip" while the last job lives
--- ARGV[4] id          made from slot and name; it starts with the slot, the time since which the job waits
--- ARGV[5] band        the job's priority
--- ARGV[6] max_crashes
--- ARGV[7] client
--- ARGV[8] expires
--- ARGV[9] front       "1": before the other jobs of its client, else ""
--- ARGV[10] body       JSON
--- ARGV[11] digest     "": not unique
--- ARGV[12] span       until when the job holds it: "start" or "done"
--- ARGV[13] ms         for how long at the most
+-- ARGV[...] job      as in enqueue_many, with 12 arguments: its id is made from slot and name, and starts with the slot, the
+--                     time since which it waits, whatever its due says
 --
 -- returns "fired"; or why not: "already" for a slot that has fired, "overlap" while the last job
 --         lives, "duplicate <id>" of the owner of its digest, "unknown" for a schedule that has not begun; "full ..." as
 --         enqueue_many
 -- sent twice: "already", and nothing changes
 
-local q, name, slot, overlap, id = named(), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local band, max_crashes, client, expires, front, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
-local digest, span, ms = ARGV[11], ARGV[12], ARGV[13]
+local q, name, slot, overlap = named(), ARGV[1], ARGV[2], ARGV[3]
+local id, band, max_crashes, client, _, expires, front, body, digest, span, ms = unpack(ARGV, 4)
 local now = now_ms(q.clock)
 local state = redis.call("HGET", q.schedules, name) or ""
 local last_slot, last_id, rest = string.match(state, "^(%d+) (%S+)( %S+ %d+)$")
@@ -52,9 +43,7 @@ end
 if is_new then
   local record = new_record(band, max_crashes, slot, expires, client, body)
   if digest ~= "" then acquire_unique(q, id, digest, ms) end
-  index_lane(q, band, client, slot)
-  local line = q.lane .. band .. ":" .. client
-  if front == "1" then redis.call("LPUSH", line, id) else redis.call("RPUSH", line, id) end
+  push_new(q, id, band, client, front, slot, true)
   redis.call("HSET", q.jobs, id, record)
   if digest ~= "" then redis.call("HSET", q.digests, id, span .. " " .. ms .. " " .. digest) end
   count(q.stats, now, "enqueued", 1)

@@ -73,11 +73,3 @@ local function take_places(q, rooms, client, n)
   if of_client.waiting > of_client.most then return "full client " .. of_client.waiting - n .. " " .. of_client.most end
   if of_queue.waiting > of_queue.most then return "full queue " .. of_queue.waiting - n .. " " .. of_queue.most end
 end
-
--- The answers if all jobs were to be added together, and one did not fit.
-local function none_added(answers)
-  for i, answer in ipairs(answers) do
-    if answer == "ok" then answers[i] = "full" end
-  end
-  return answers
-end

@@ -1,11 +1,15 @@
 -- bulk_enqueue: plan the writes for many new jobs.
--- uses: prelude schedule enqueue waiting
+-- uses: prelude enqueue known_ids waiting
 
-local FIELDS = 8
+local PLAIN = 8 -- arguments of a job, without those of its digest
 
-local function ids_of(jobs)
+-- The ids of the jobs from this place on, up to one with a digest.
+local function ids_of(jobs, place, size)
   local ids = {}
-  for i = FIRST, #jobs, FIELDS do ids[#ids + 1] = jobs[i] end
+  for i = place, #jobs, size do
+    if size > PLAIN and jobs[i + PLAIN] ~= "" then return ids end
+    ids[#ids + 1] = jobs[i]
+  end
   return ids
 end
 
@@ -22,16 +26,16 @@ local function plan_lane(plan, id, band, client, front, now)
   ids[#ids + 1] = id
 end
 
--- Plan each job that is not known yet, and fits: into a lane, or into `scheduled`. `is_accepted`: they fit, whatever waits.
-local function plan_jobs(q, jobs, known, now, is_accepted)
-  local plan = { at = string.format("%.0f", now), answers = {}, lanes = {}, later = {}, later_of = {}, since = {}, records = {} }
-  local later, records = plan.later, plan.records
-  local rooms = not is_accepted and redis.call("EXISTS", q.waiting_limits) == 1 and {}
-  for i = FIRST, #jobs, FIELDS do
-    local id, band, max_crashes, client, due, expires, front, body = unpack(jobs, i, i + FIELDS - 1)
+-- Plan the jobs from this place on up to one with a digest, unless they are known or do not fit: into a lane, or into
+-- `scheduled`. `rooms`: nil if they fit, whatever waits. Returns the place of the next job, too.
+local function plan_jobs(q, jobs, place, size, rooms, now, answers)
+  local plan = { at = string.format("%.0f", now), lanes = {}, later = {}, later_of = {}, since = {}, records = {} }
+  local later, records, ids = plan.later, plan.records, ids_of(jobs, place, size)
+  local known, next = find_known(q, ids), place + size * #ids
+  for i = place, next - size, size do
+    local id, band, max_crashes, client, due, expires, front, body = unpack(jobs, i, i + PLAIN - 1)
     local full = rooms and not known[id] and take_place(q, rooms, client)
-    plan.is_full = plan.is_full or full
-    plan.answers[#plan.answers + 1] = known[id] and "exists" or full or "ok"
+    answers[#answers + 1] = known[id] and "exists" or full or "ok"
     if not known[id] and not full then
       local ready, at = parse_time(due, now) or now, plan.at
       if due ~= "" then at = string.format("%.0f", ready) end
@@ -46,7 +50,7 @@ local function plan_jobs(q, jobs, known, now, is_accepted)
       known[id] = true
     end
   end
-  return plan
+  return plan, next
 end
 
 -- schedule() for many jobs: due and id alternate, for all jobs and by client.

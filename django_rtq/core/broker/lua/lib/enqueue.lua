@@ -2,7 +2,7 @@
 -- uses: lanes
 
 local SKEW_MS = 1000
-local FIRST = 2 -- argument of jobs, where there may be several
+local FIRST = 3 -- argument of jobs, where there may be several
 
 -- Parse a time: "+500" is 500 ms from now, "500" a moment; "" is none.
 local function parse_time(text, now)

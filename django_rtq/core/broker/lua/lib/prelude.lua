@@ -48,6 +48,11 @@ local function note_waiting(q, since)
   redis.call("HSET", q.waiting_since, unpack(since))
 end
 
+-- The due time of the first scheduled job.
+local function first_due(q)
+  return tonumber(redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2] or math.huge)
+end
+
 -- Let Redis keep a hash as a table. It keeps one of up to 512 fields as a list, which it searches for each field, unless a value
 -- has over 64 bytes; it does not go back to a list when that one is removed, but it may when it starts again.
 local function use_table(hash)

@@ -5,11 +5,7 @@
 -- itself when promote looks at a client next. No job depends on it: after a torn log, promote drops what is too much in it,
 -- and promotes what is missing by its time alone.
 -- created when first called
-
--- The due time of the first scheduled job.
-local function first_due(q)
-  return tonumber(redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2] or math.huge)
-end
+-- uses: prelude
 
 -- Schedule a job. Signals schedulers if it is due earlier than all others. The client is written before its job, so that
 -- promote finds all that is in the index.

@@ -1,15 +1,18 @@
 -- unique_enqueue: store a new unique job, or resolve its conflict with the owner of its digest.
--- uses: prelude lanes schedule runners enqueue unique steps
-
-local PARTS = { "id", "band", "max_crashes", "client", "due", "expires", "front", "body", "digest", "span", "ms", "conflict" }
+-- created when first called
+-- uses: prelude lanes schedule runners enqueue unique steps known_ids waiting
 
 -- Read the job whose arguments start at this position.
 local function read_job(jobs, place, now)
-  local job = {}
-  for i, name in ipairs(PARTS) do job[name] = jobs[place + i - 1] end
-  job.ready = parse_time(job.due, now) or now
-  job.note = job.span .. " " .. job.ms .. " " .. job.digest
-  return job
+  local id, band, max_crashes, client, due, expires, front, body, digest, span, ms, conflict = unpack(jobs, place, place + 11)
+  return {
+    id = id, band = band, max_crashes = max_crashes, client = client, expires = expires, front = front, body = body,
+    digest = digest, span = span, ms = ms, conflict = conflict, ready = parse_time(due, now) or now,
+  }
+end
+
+local function note_of(job)
+  return job.span .. " " .. job.ms .. " " .. job.digest
 end
 
 local function build_record(job)
@@ -18,14 +21,14 @@ end
 
 -- The record after the place, and `digests` last: what a torn log keeps of these writes holds no digest.
 local function insert_job(q, job, now)
-  if job.digest ~= "" then acquire_unique(q, job.id, job.digest, job.ms + math.max(0, job.ready - now)) end
+  acquire_unique(q, job.id, job.digest, job.ms + math.max(0, job.ready - now))
   if job.ready > now then
     schedule(q, job.client, job.ready, job.id)
   else
     push_new(q, job.id, job.band, job.client, job.front, string.format("%.0f", now), is_recent(job.id, now))
   end
   redis.call("HSET", q.jobs, job.id, build_record(job))
-  if job.digest ~= "" then redis.call("HSET", q.digests, job.id, job.note) end
+  redis.call("HSET", q.digests, job.id, note_of(job))
 end
 
 -- Whether the owner of a digest is under way: it runs, or will go on with what it remembers.
@@ -68,14 +71,28 @@ local function enqueue_after(q, id, successor, job)
   end
   if not is_under_way(q, id) then return false end
   local span, ms, digest = read_digest(q, id)
-  redis.call("HSET", q.digests, id, (span and span .. " " .. ms .. " " .. digest or job.note) .. " " .. job.id)
+  redis.call("HSET", q.digests, id, (span and span .. " " .. ms .. " " .. digest or note_of(job)) .. " " .. job.id)
   schedule(q, job.client, job.ready + job.ms, job.id)
   redis.call("HSET", q.jobs, job.id, build_record(job))
-  redis.call("HSET", q.digests, job.id, job.note)
+  redis.call("HSET", q.digests, job.id, note_of(job))
   return true
 end
 
--- Whether this call would add a job whose id is not known: no duplicate, or the first that is to run after the owner.
-local function is_new(q, job, first, successor)
-  return not first or job.conflict == "rerun" and not successor and is_under_way(q, first)
+-- Whether a job whose id is not known would be added: no duplicate, or the first that is to run after the owner.
+local function is_new(q, conflict, first, successor)
+  return not first or conflict == "rerun" and not successor and is_under_way(q, first)
+end
+
+-- Add a job, if no other holds its digest, or else do what it says. Returns the answer, and whether it was added.
+local function enqueue_unique(q, job, rooms, now)
+  local first, successor = unique_owner(q, job.digest)
+  if first and successor == job.id then return "after " .. first end
+  if is_known(q, job.id, is_recent(job.id, now)) then return "exists" end
+  local full = rooms and is_new(q, job.conflict, first, successor) and take_place(q, rooms, job.client)
+  if full then return full end
+  if first and job.conflict == "replace" then replace_job(q, first, job, now) end
+  if first and not (job.conflict == "rerun" and enqueue_after(q, first, successor, job)) then return "duplicate " .. first end
+  if first then return "after " .. first, true end
+  insert_job(q, job, now)
+  return "ok", true
 end
