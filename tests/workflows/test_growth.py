@@ -11,11 +11,7 @@ from django_rtq.workflows.builder import AddedSteps
 from django_rtq.workflows.steps.store import Holder
 from tests.app import workflow_steps as tasks
 from tests.support.jobs import QUEUE
-from tests.support.waiting import PATIENCE
 from tests.support.workflows import claim_members
-
-STARTS = ["grow x", "grow xa", "grow xb", "grow xaa", "grow xab", "grow xba", "grow xbb"]
-AFTER = ["report after xa", "report after xb", "report after x", "report end"]
 
 
 def grown():
@@ -23,33 +19,6 @@ def grown():
     with workflow("flow") as flow:
         flow.after(flow.add(tasks.grow, "x", 2)).add(tasks.report, "end")
     return flow.handle
-
-
-def test_what_follows_waits_at_any_depth(rtq_worker, redis, journal):
-    """Each step after a step that grew, within one that grew, runs after all of that."""
-    handle = grown()
-    rtq_worker("--processes", 2)
-
-    handle.get(PATIENCE)
-
-    assert sorted(journal.names("start")) == sorted([*STARTS, *AFTER])
-    ends = journal.names("end")
-    for name in ("x", "xa", "xb"):
-        assert max(ends.index(f"grow {name}{letter}") for letter in "ab") < ends.index(f"report after {name}")
-    assert ends[-1] == "report end"
-    assert len(handle.progress().steps) == 11
-
-
-def test_added_steps_take_results(rtq_worker, redis, journal):
-    with workflow("flow") as flow:
-        flow.add(tasks.double_more, [1, 2, 3])
-        flow.add(tasks.double_more, [10])
-    rtq_worker()
-
-    flow.handle.get(PATIENCE)
-
-    assert journal.starts("report sum") == 2
-    assert sorted(flow.handle.results("double")) == [2, 4, 6, 20]
 
 
 @pytest.mark.parametrize("made", ["grown", "double_more"])

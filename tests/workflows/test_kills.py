@@ -103,14 +103,3 @@ def test_a_member_that_fails_for_good_does_not_hang_the_group(rtq_worker, redis,
 
     wait_until(lambda: flow.handle.state is WorkflowState.FAILED)
     assert (journal.starts("report success"), journal.starts("report end")) == (0, 1)
-
-
-def test_members_in_several_queues(rtq_worker, redis, journal):
-    with workflow("group") as flow:
-        members = flow.map(tasks.double.using(queue_name="low"), range(30))
-        flow.add(tasks.add_up, members.results)
-    rtq_worker("--queues", "default,low", "--processes", 2, "--concurrency", 3)
-
-    flow.handle.get(PATIENCE)
-
-    assert journal.starts("add_up") == 1

@@ -158,9 +158,7 @@ def test_a_child_that_dies_while_redis_is_away_is_settled_when_it_is_back(start,
     assert_nothing_left(client)
 
 
-ONCE = pytest.mark.parametrize(
-    ("concurrency", "task"), [(1, tasks.gate), (1, tasks.agate), (3, tasks.gate), (3, tasks.agate)]
-)
+ONCE = pytest.mark.parametrize(("concurrency", "task"), [(1, tasks.gate), (3, tasks.gate), (3, tasks.agate)])
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq import JobState
 from tests.app import tasks
-from tests.core.worker.conservation import assert_all_settled, assert_nothing_left, records
+from tests.core.worker.conservation import assert_all_settled, records
 from tests.support.waiting import wait_until
 
 
@@ -66,18 +66,6 @@ def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(
     )
     worker.stop()
     assert_all_settled(redis)
-
-
-def test_the_limit_of_a_job_is_not_that_of_the_next(rtq_worker, redis, journal):
-    worker = rtq_worker(KILL_GRACE_SECONDS=0.1)
-    limited = tasks.note.using(time_limit=0.2).delay("limited")
-    unlimited = tasks.sleep.delay("unlimited", 1.5)
-    wait_until(lambda: settled([limited, unlimited]))
-
-    assert journal.starts("unlimited") == 1
-    assert unlimited.state is JobState.SUCCEEDED
-    worker.stop()
-    assert_nothing_left(redis)
 
 
 def test_jobs_that_end_at_the_very_moment_of_their_limit_leave_the_worker_sound(rtq_worker, redis, journal):
