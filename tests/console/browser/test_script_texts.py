@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from tests.console.browser.actions import shows
 from tests.console.browser.chromium import window
 from tests.console.browser.conftest import OFTEN
@@ -13,24 +11,15 @@ from tests.support.jobs import queued_job
 REFRESH_SECONDS = OFTEN
 
 
-@pytest.mark.parametrize(
-    ("locale", "live", "stale"),
-    [
-        ("zh-CN", "实时", r"^无响应.数据停留在 \d?\d:\d\d:\d\d$"),
-        ("pt-BR", "Ao vivo", r"^Sem resposta; dados de \d\d:\d\d:\d\d$"),
-    ],
-)
-def test_a_page_says_since_when_it_is_stale_in_the_language_of_the_reader(
-    locale, live, stale, broker, browser, admin_server
-):
+def test_a_page_says_since_when_it_is_stale_in_the_language_of_the_reader(broker, browser, admin_server):
     queued_job(broker, "first")
-    with window(browser, admin_server, locale=locale) as page:
+    with window(browser, admin_server, locale="pt-BR") as page:
         page.goto(OVERVIEW)
-        shows(status(page), live)
+        shows(status(page), "Ao vivo")
         admin_server.stop()
-        shows(status(page), re.compile(stale))
+        shows(status(page), re.compile(r"^Sem resposta; dados de \d\d:\d\d:\d\d$"))
         admin_server.start()
-        shows(status(page), live)
+        shows(status(page), "Ao vivo")
 
 
 def test_in_a_language_from_right_to_left_the_time_of_a_chart_goes_as_its_lines_do(jobs, browser, admin_server):
