@@ -2,7 +2,6 @@
 
 import pytest
 
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_page import LISTS
 from django_rtq.core.broker.redis import client
 from django_rtq.core.broker.server_info import read_server
@@ -16,7 +15,6 @@ from tests.support.jobs import (
     dead_job,
     finished_job,
     names,
-    new_job,
     queued_job,
     retrying_job,
     scheduled_job,
@@ -163,21 +161,6 @@ def test_who_has_failed_is_not_among_the_scheduled(redis, broker, inspector):
     page = inspector.job_list.page(QUEUE, "scheduled")
 
     assert [job.id for job in page.jobs] == ids[1100:1150]
-
-
-def test_a_search_stops_at_its_depth_and_says_so(redis, broker, inspector):
-    for _ in range(3):
-        dead_job(broker)
-
-    page = inspector.job_list.page(QUEUE, "dead", filter=JobFilter(id=new_job().id), depth=2)
-
-    assert (page.jobs, page.searched, page.is_complete) == ([], 2, False)
-    assert page.next_cursor != ""
-
-
-def test_there_is_no_list_of_that_name(redis, inspector):
-    with pytest.raises(ValueError, match="'gone' is not one of queued, "):
-        inspector.job_list.page(QUEUE, "gone")
 
 
 @pytest.mark.parametrize(

@@ -83,28 +83,6 @@ def test_the_newest_of_several_failures_counts(redis, broker, inspector):
     assert group.message.startswith("xxxx")
 
 
-@pytest.mark.parametrize(
-    ("wanted", "count"),
-    [
-        ({}, 3),
-        ({"task": "ship"}, 2),
-        ({"error_class": "NoStock"}, 1),
-        ({"client": "acme"}, 1),
-        ({"task": "ship", "error": "late"}, 1),
-        ({"id": "no such"}, 0),
-    ],
-)
-def test_a_selection_is_counted(redis, broker, inspector, wanted, count):
-    bury(broker, "shop.ship", "a.NoStock", client="acme")
-    bury(broker, "shop.ship", "b.TooLate", "too late")
-    bury(broker, "mail", "b.TooLate")
-
-    selection = sweeps.count(inspector, "requeue", **wanted)
-
-    assert (selection.count, selection.total, selection.is_complete) == (count, 3, True)
-    assert len(sweep(inspector, until_ms=selection.until_ms, **wanted)[0]) == count
-
-
 def test_who_dies_after_the_snapshot_is_not_meant(redis, broker, inspector):
     early = bury(broker, "ship")
     until_ms = sweeps.count(inspector, "requeue").until_ms

@@ -1,6 +1,6 @@
 """Filters applied in Redis: they mean the same jobs as JobFilter does, and of the others next to nothing is sent."""
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 
 import pytest
 
@@ -8,7 +8,7 @@ from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.core.jobs import serializer
 from tests.console.lua.test_dead_letters import bury
 from tests.support import sweeps
-from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job, settle
+from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, settle
 
 TRACEBACK = "t" * 4000
 PLAIN = serializer.dumps({"at": 1, "error_class": "a.NoStock", "error": "sold out", "traceback": TRACEBACK})
@@ -78,19 +78,6 @@ def test_the_same_jobs_are_meant_as_when_all_of_them_are_looked_at(wanted, redis
     assert selection.count == len(meant)
     (swept,) = sweeps.steps(inspector, "discard", until_ms=selection.until_ms, **wanted)
     assert sorted(swept.done) == sorted(meant)
-
-
-@pytest.mark.parametrize(("hours", "count"), [(-1, 3), (1, 0)])
-@pytest.mark.parametrize("state", ["queued", "retrying", "dead"])
-def test_times_are_those_of_the_list(state, hours, count, redis, broker, inspector):
-    seed = {"queued": queued_job, "retrying": retrying_job, "dead": dead_job}[state]
-    for _ in range(3):
-        seed(broker, body='{"task":"ship"}')
-    since = datetime.now(timezone.utc) + timedelta(hours=hours * 1000)
-
-    found = inspector.job_list.page(QUEUE, state, filter=JobFilter(task="ship", since=since)).jobs
-
-    assert len(found) == count
 
 
 def test_a_list_in_which_nothing_fits_sends_little_more_than_the_ids(sent, broker, inspector, graveyard):

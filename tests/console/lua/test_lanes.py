@@ -6,8 +6,7 @@ import pytest
 
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.walk import JobWalk
-from django_rtq.core.jobs.job import JobState, made_ms
-from django_rtq.signals import job_cancelled
+from django_rtq.core.jobs.job import JobState
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, queued_job, retrying_job, scheduled_job
 
@@ -85,41 +84,6 @@ def test_the_waiting_jobs_of_the_task_are_cancelled_and_no_others(redis, broker,
     assert JobState.CANCELLED not in {inspector.find(job.id).state for job in kept}
     assert (inspector.find(running.id).is_stopping, inspector.find(dead.id).state) == (False, JobState.DEAD)
     assert sweeps.run(inspector, "cancel", task="=ship", queues=["high", QUEUE, "low"]).done == []
-
-
-def test_jobs_that_were_made_after_the_moment_are_kept(redis, broker, inspector):
-    first, later = (queued_job(broker, body=body("ship")) for _ in range(2))
-    moved = f"{made_ms(first.id) + 1000:012x}{later.id[12:]}"
-    assert moved > first.id
-    keys = broker.keys.of(QUEUE)
-    redis.hset(keys.jobs, moved, redis.hget(keys.jobs, later.id))
-    redis.hdel(keys.jobs, later.id)
-    redis.lset(keys.lane + b"0:", 1, moved)
-
-    result = sweeps.run(inspector, "cancel", task="ship", queues=[QUEUE], until_ms=made_ms(first.id))
-
-    assert result.done == [first.id]
-
-
-def test_a_job_that_has_just_started_is_left_alone(redis, broker, inspector):
-    job = claimed_job(broker, body=body("ship"))
-    assert inspector.actions.act("cancel", QUEUE, [job.id]) == {job.id: "running w1"}
-    assert not inspector.find(job.id).is_stopping
-
-
-def test_each_is_told_by_a_signal(redis, broker, inspector):
-    jobs = queue_up(broker, 3)
-    told = []
-
-    def hear(sender, job_id, **named):
-        told.append(job_id)
-
-    job_cancelled.connect(hear)
-    try:
-        sweeps.run(inspector, "cancel", task="ship", queues=[QUEUE])
-    finally:
-        job_cancelled.disconnect(hear)
-    assert sorted(told) == sorted([jobs[0].id, jobs[2].id])
 
 
 def test_a_name_that_json_escapes_is_found_too(redis, broker, inspector):

@@ -18,16 +18,19 @@ from tests.support.jobs import (
 )
 
 STRANGE = [
-    ("1", "x", "c", "d"),
-    ("0++", "1", "c", "d"),
-    ("+", "1", "c", "d"),
-    ("1", "nan", "c", "d"),
-    ("1", "infinite", "c", "d"),
-    ("1", "1 1", "c", "d"),
-    ("", "1", "c", "d"),
-    ("٣", "1", "c", "d"),
-    (1.5, 1, "c", "d"),
-    (None, None, None, None),
+    (QUEUE, "queued", *place)
+    for place in (
+        ("1", "x", "c", "d", "0"),
+        ("0++", "1", "c", "d", "0"),
+        ("+", "1", "c", "d", "0"),
+        ("1", "nan", "c", "d", "0"),
+        ("1", "1 1", "c", "d", "0"),
+        ("", "1", "c", "d", "0"),
+        ("٣", "1", "c", "d", "0"),
+        ("1", "1", "c", "d", "x"),
+        ("1", "1", "c", "d"),
+        (None, None, None, None, None),
+    )
 ]
 
 
@@ -145,7 +148,9 @@ def test_a_filter_looks_at_all_but_says_so_when_it_stops(inspector):
     assert (rest.searched, rest.is_complete, rest.next_cursor) == (4, True, "")
 
 
-@pytest.mark.parametrize("cursor", ["x", "W10", "bnVsbA", "WyJhIiwiYiJd", *map(encode_cursor, STRANGE), "é"])
+@pytest.mark.parametrize(
+    "cursor", ["x", "W10", "bnVsbA", *(encode_cursor((QUEUE, "queued", *place)) for place in STRANGE), "é"]
+)
 @pytest.mark.usefixtures("_many_jobs")
 def test_a_cursor_that_is_none_begins_at_the_beginning(inspector, cursor):
     assert page(inspector, cursor, 1)[0] == ["y9"]

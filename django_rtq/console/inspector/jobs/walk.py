@@ -86,6 +86,7 @@ class JobWalk:
         self._redis, self._keys = broker.redis, broker.keys
         self._lists, self.filter, self._shown, self._until_ms = list(lists), filter, shown, until_ms
         self._sizes = sizes or {}
+        self._reads = bool(filter.text or (filter and any(name == "finished" for _, name in lists)))
         self.also: Sequence[Command] = ()  # other commands, which are sent with the first round trip
         self.replies: list[Any] = []  # to these
 
@@ -116,23 +117,23 @@ class JobWalk:
     def next_ids(self, cursor: str, depth: int) -> tuple[list[str], str]:
         """Look at up to `depth` jobs. Returns the ids of those that match, and the next cursor.
 
-        It reads the jobs only if the filter has a text.
+        It reads the jobs only if Redis cannot say which match: for a text, and of finished jobs.
         """
-        position, ids, has_text = self._position(cursor), list[str](), bool(self.filter.text)
+        position, ids = self._position(cursor), list[str]()
         while position.left and position.looked < depth:
-            matches = self._matches(position, depth - position.looked, STEP, "jobs" if has_text else "ids")
-            ids += [match.job_id for match in matches if not has_text or self._fits(match.job)]
+            matches = self._matches(position, depth - position.looked, STEP, "jobs" if self._reads else "ids")
+            ids += [match.job_id for match in matches if not self._reads or self._fits(match.job)]
         return ids, position.cursor
 
     def count(self, cursor: str, depth: int) -> tuple[Counter[str], str, int]:
         """Look at up to `depth` jobs. Returns how many match by queue, the next cursor, and how many it looked at."""
-        position, numbers, has_text = self._position(cursor), Counter[str](), bool(self.filter.text)
+        position, numbers = self._position(cursor), Counter[str]()
         while position.left and position.looked < depth:
             for list_, before, counted, rows in self._step(
-                position, depth - position.looked, STEP, "jobs" if has_text else "count"
+                position, depth - position.looked, STEP, "jobs" if self._reads else "count"
             ):
                 matches = self._read(list_, before, rows)
-                numbers[list_[0]] += counted + sum(not has_text or self._fits(match.job) for match in matches)
+                numbers[list_[0]] += counted + sum(not self._reads or self._fits(match.job) for match in matches)
         return numbers, position.cursor, position.looked
 
     def left(self, cursor: str) -> list[List]:
