@@ -30,7 +30,7 @@ from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.client import BlockingClient
 from django_rtq.core.broker.redis.commands import Argument, Command, Token, checked
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.core.broker.settlement import ACK_MEMBER, NOTE_TIME, WORKFLOW_PART, Settlement
+from django_rtq.core.broker.settlement import ACK_MEMBER, NOTE_TIME, WORKFLOW_PART, Settlement, as_bytes
 from django_rtq.core.jobs.job import is_member
 from django_rtq.core.jobs.outcome import read_outcome
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, InvalidWorkflow, QueueFull
@@ -782,7 +782,8 @@ def settle_members(
 
 def _noted_in(settlement: Settlement) -> list[bytes]:
     """The ids of members of which something is noted: runs that are over, and have not succeeded."""
-    return [job_id for job_id in settlement.job_ids(but=(ACK_MEMBER, NOTE_TIME)) if is_member(job_id)]
+    ids = [as_bytes(report.job_id) for report in settlement.reports if report.verb not in (ACK_MEMBER, NOTE_TIME)]
+    return list(filter(is_member, ids))
 
 
 def _follow(store: WorkflowStore, advances: Sequence[Advance]) -> bool:

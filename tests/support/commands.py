@@ -8,8 +8,9 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
+from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.jobs import serializer
-from tests.support.jobs import QUEUE, new_job, settlement
+from tests.support.jobs import QUEUE, new_job
 
 
 @dataclass
@@ -62,8 +63,8 @@ def bury(broker, *jobs, queue=QUEUE, line=None):
     broker.enqueue(queue, jobs)
     broker.sign_on([queue], "buries")
     (claimed,) = broker.claim("buries", [queue], len(jobs)).claimed
-    assert len(claimed.ids) == len(jobs)
-    assert broker.settle("buries", queue, settlement("bury", *jobs, error=line or failure())) == []
+    dead = [Report("bury", job_id, text=line or failure()) for job_id in claimed.ids]
+    assert broker.settle("buries", queue, Settlement(reports=dead)) == []
     broker.sign_off([queue], "buries")
     return [job.id for job in jobs]
 

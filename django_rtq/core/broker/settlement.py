@@ -75,12 +75,11 @@ class Settlement:
     def any_outcome_id(self) -> bytes:
         """The id of a job whose outcome is in there; b"" if there is none."""
         ids = (report.job_id for report in self.reports if report.verb not in _NO_OUTCOMES)
-        return _as_bytes(next(chain(self.ack[:1], ids), b""))
+        return as_bytes(next(chain(self.ack[:1], ids), b""))
 
-    def job_ids(self, *, but: Container[str] = ()) -> set[bytes]:
-        """The ids of all jobs in it, except for reports with these verbs."""
-        ids = (report.job_id for report in self.reports if report.verb not in but)
-        return {_as_bytes(job_id) for job_id in chain(self.ack[::_ACK_WIDTH], ids)}
+    def job_ids(self) -> set[bytes]:
+        """The ids of all jobs in it."""
+        return {as_bytes(job_id) for job_id in chain(self.ack[::_ACK_WIDTH], (one.job_id for one in self.reports))}
 
     def commands(
         self, keys: QueueKeys, home: QueueKeys, worker: str, *, max_results: int, logs_ms: int, with_acks: bool = True
@@ -143,7 +142,8 @@ def _of_few_workflows(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
         start += len(part)
 
 
-def _as_bytes(job_id: Argument) -> bytes:
+def as_bytes(job_id: Argument) -> bytes:
+    """The id of a job."""
     return job_id if isinstance(job_id, bytes) else str(job_id).encode()
 
 

@@ -21,7 +21,7 @@ from tests.support.jobs import (
     queued_job,
     retrying_job,
     scheduled_job,
-    settlement,
+    settle,
 )
 from tests.support.single_steps import promote
 
@@ -94,10 +94,7 @@ def test_the_newest_failure_counts_and_all_runs_are_attempts(broker):
     for worker, line in (("w1", failure("ValueError", "first")), ("w2", failure("TypeError", "second"))):
         broker.sign_on([QUEUE], worker)
         broker.claim(worker, [QUEUE], 1)
-        verb = "retry" if worker == "w1" else "bury"
-        told = settlement(verb, job, wait_ms=0)
-        getattr(told, verb)[-1] = line
-        broker.settle(worker, QUEUE, told)
+        settle(broker, "retry" if worker == "w1" else "bury", job, worker=worker, wait_ms=0, error=line)
         promote(broker, QUEUE)
 
     (letter,) = run("rtq_jobs", "list", "--json").json
