@@ -56,8 +56,13 @@ def run_bulk_action(sweep: dict[str, Any], per_second: int = 0, cursor: str = ""
 
     job, wanted = current_job(), Sweep.read(sweep)
     place = place_of_job(job.backend, job.job_id) if job else ""
-    sweeps = get_inspector(place).sweeps
-    return sum(step.count for step in sweeps.steps(wanted, cursor=cursor, shown=redacted))
+    sweeps, done = get_inspector(place).sweeps, 0
+    counted = sweeps.count(wanted, shown=redacted) if job else None
+    for step in sweeps.steps(wanted, cursor=cursor, shown=redacted):
+        done += step.count
+        if job and counted:
+            job.progress(done, counted.count if counted.is_complete else None)
+    return done
 
 
 def enqueue_rest(sweep: Sweep, queues: Sequence[str]) -> Iterator[JobHandle]:

@@ -136,8 +136,6 @@ def url_of(name, jobs=None):
         query = {"q": "task:send_order_mail"}
     elif name == "job_terminate":
         query = {}  # wherever it runs
-    if action.endswith("progress"):
-        query |= {"until_ms": 10**15, "total": 5}
     return page_admin.page_url("admin", name, *wants, query=query)
 
 

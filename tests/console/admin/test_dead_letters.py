@@ -4,6 +4,7 @@ import json
 import re
 import time
 from html import unescape
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -11,7 +12,7 @@ from django.contrib.admin.models import LogEntry
 from django_rtq.console.admin.action_log import ids_text
 from django_rtq.console.admin.pages.bulk import pages as bulk_pages
 from django_rtq.console.inspector.selection import Selection
-from django_rtq.console.inspector.sweep import Sweep
+from django_rtq.console.inspector.sweep import Sweep, Sweeper
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.internal_tasks import run_bulk_action
 from tests.console.admin.conftest import body, logged, text
@@ -144,11 +145,11 @@ def test_who_dies_after_the_question_is_left_alone(broker, operator, inspector):
     assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == later
 
 
-def test_a_question_without_any_has_no_button(broker, operator):
+def test_without_any_nothing_is_asked(broker, operator):
     die(broker, "a")
-    html = text(operator.get(f"{PAGE}discard-all/", {"queue": QUEUE, "error": "Closed"}))
-    assert "Discard 0 dead letters?" in html
-    assert 'name="until_ms"' not in html
+    answer = operator.get(f"{PAGE}discard-all/", {"queue": QUEUE, "error": "Closed"})
+    assert answer["Location"] == f"/admin/django_rtq/queue/{QUEUE}/?state=dead&error=Closed"
+    assert "no dead letter matches any more" in said(operator)
 
 
 def test_a_sweep_that_comes_too_late_says_so(broker, operator):
@@ -174,9 +175,11 @@ def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector
     assert LogEntry.objects.count() == 1
 
     html = text(operator.get(answer["Location"]))
-    assert "2 of 5 requeued." in html
-    assert "no worker serves it" in html
-    assert "Continue here" in html
+    job = page.jobs[0]
+    link = f'<a href="/admin/django_rtq/job/{job.id}/?queue={QUEUE}">{QUEUE}</a>'
+    assert f"2 dead letters were requeued. Jobs of these queues do the rest: {link}." in html
+    assert f"No worker serves queue {QUEUE} now" in html
+    assert operator.get(f"/admin/django_rtq/job/{job.id}/", {"queue": QUEUE}).status_code == 200
 
 
 def test_the_job_does_the_rest(broker, operator, inspector, short_of_time):
@@ -189,12 +192,22 @@ def test_the_job_does_the_rest(broker, operator, inspector, short_of_time):
 
 def test_where_no_worker_comes_one_goes_on_by_hand(broker, operator, inspector, short_of_time):
     die(broker, *"abcde")
-    answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
-    assert "2 of 5 discarded." in text(operator.get(answer["Location"]))
-    answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "total": 5})
-    assert "4 of 5 discarded." in text(operator.get(answer["Location"]))
-    operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "total": 5})
-    assert inspector.queues.get(QUEUE).dead == 0
+    for left in (3, 1, 0):
+        operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
+        assert inspector.queues.get(QUEUE).dead == left
+
+
+def test_the_job_that_does_the_rest_tells_its_progress(broker, monkeypatch):
+    die(broker, *"abcde")
+    told = []
+    job = SimpleNamespace(job_id="x", backend="", progress=lambda *numbers: told.append(numbers))
+    monkeypatch.setattr("django_rtq.console.internal_tasks.current_job", lambda: job)
+    monkeypatch.setattr("django_rtq.console.internal_tasks.place_of_job", lambda *_: "")
+    monkeypatch.setitem(Sweeper.steps.__kwdefaults__, "limit", 2)
+    sweep = Sweep(verb="discard", selection=Selection(queues=[QUEUE], states=["dead"], until_ms=LATER))
+
+    assert run_bulk_action(sweep.stored()) == 5
+    assert told == [(2, 5), (4, 5), (5, 5)]
 
 
 def test_a_job_of_an_earlier_release_that_has_a_limit_does_all_the_rest(broker, inspector):

@@ -61,7 +61,7 @@ def test_pages_ask_redis_a_fixed_number_of_times(name, jobs, operator, round_tri
     most |= {"workflow_changelist": 3, "workflow_requeue": 7}
     # Where jobs can go is read as for the overview, unless that was read in the last second.
     most |= {"registeredtask_change": 3, "job_requeue": 3, "deadletter_requeue_all": 4}
-    assert len(round_trips) <= most.get(name, 3 if name.endswith("_progress") else 2)
+    assert len(round_trips) <= most.get(name, 2)
 
 
 @pytest.mark.parametrize("state", ["queued", "scheduled", "running", "retrying", "dead", "finished"])

@@ -26,7 +26,9 @@ def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operat
 
     operator.post(f"{LIST}cancel/", fields)
 
-    assert "100 jobs were cancelled. Jobs of these queues do the rest: default, low." in said(operator)
+    page = said(operator)
+    assert "100 jobs were cancelled. Jobs of these queues do the rest: <a " in page
+    assert f'?queue={QUEUE}">{QUEUE}</a>, <a ' in page
     assert logged()[0] == "100 jobs were cancelled. Jobs of these queues do the rest: default, low."
     for queue, rest in ((QUEUE, 50), ("low", 150)):
         (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(client="")).jobs

@@ -31,7 +31,6 @@ OF_TEMPLATES = {
     "queue": "queue_change?state=dead",
     "running": "job_changelist",
     "search": "job_search",
-    "sweep": "deadletter_requeue_progress",
     "confirm": "queue_forget",
     "edit": "job_edit",
     "job": "job_change",

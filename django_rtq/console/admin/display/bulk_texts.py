@@ -77,19 +77,6 @@ def bulk_done_text(verb: str, count: int, state: str = "", target: str = "") -> 
     }
 
 
-def bulk_progress_text(verb: str, done: int, total: int, state: str = "dead", *, at_least_left: int = 0) -> str:
-    """The progress of a bulk action. `at_least_left`: not all jobs were looked at, and so many match."""
-    if at_least_left:
-        return _("%(left)s or more are left.") % {"left": format_number(at_least_left)}
-    text = {
-        "requeue": _("%(done)s of %(total)s requeued."),
-        "discard": _("%(done)s of %(total)s discarded."),
-        "cancel": _("%(done)s of %(total)s cancelled."),
-        "run_now": _("%(done)s of %(total)s queued."),
-    }[verb]
-    return text % {"done": format_number(done), "total": format_number(total)}
-
-
 def no_longer_text(count: int, state: str) -> str:
     """The warning if some of the selected jobs were not in that state any more."""
     if state == "dead":
@@ -115,20 +102,6 @@ def nothing_matches_text(state: str) -> str:
 def label(state: str) -> str:
     """The name of a state."""
     return str(STATE_LABELS[JobState(state)])
-
-
-#: What happens to the remaining jobs, by the state of the job that processes them.
-REMAINDER_HINTS = {
-    "queued": lambda: _(
-        "A job of this queue continues as soon as a worker is free. If no worker becomes free, continue here."
-    ),
-    "paused": lambda: _(
-        "The queue is paused or no worker serves it, so the job that does the rest is waiting. Continue here."
-    ),
-    "running": lambda: _("A worker is processing it. You may close this page."),
-    "over": lambda: _("The job that did this has finished."),
-    "failed": lambda: _("The job that did the rest has failed. Continue here."),
-}
 
 
 def bulk_hint(state: str) -> str:

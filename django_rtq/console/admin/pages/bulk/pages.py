@@ -2,7 +2,7 @@
 
 1. a page says how many jobs that will be, and remembers the moment: jobs that die, or are made, later are left out
 2. the request works for two seconds, which is enough for thousands of jobs
-3. the rest becomes a job of each queue with the highest priority, so that it continues when the browser is closed
+3. the rest becomes a job of each queue with the highest priority, whose page the message links and shows its progress
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 
 from django_rtq.console import permissions
@@ -23,12 +24,10 @@ from django_rtq.console.acting.verb import Said
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import ids_text, log_action
 from django_rtq.console.admin.display.bulk_texts import (
-    REMAINDER_HINTS,
     bulk_button,
     bulk_consequence,
     bulk_done_text,
     bulk_hint,
-    bulk_progress_text,
     bulk_question,
     bulk_title,
     no_longer_text,
@@ -54,11 +53,10 @@ from django_rtq.console.render.column import STATE_LABELS
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import JobState, moment
-from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull
+from django_rtq.exceptions import BrokerError, QueueFull
 from django_rtq.models import AdminEntry
 
 REQUEST_SECONDS = 2.0
-LONGEST_IDS = 4000  # characters: of the jobs that do the rest, one in each shard
 
 _PERMISSIONS: Mapping[str, str] = {
     "requeue": permissions.REQUEUE,
@@ -129,10 +127,6 @@ class BulkForm:
         selection = replace(self.sweep.selection, until_ms=until_ms)
         return replace(self, sweep=replace(self.sweep, selection=selection))
 
-    def done_text(self, count: int) -> str:
-        """What was done."""
-        return bulk_done_text(self.sweep.verb, count, self.state, self.sweep.target)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllJobs:
@@ -164,7 +158,6 @@ class BulkPages(PageAdmin):
         return [
             Route(f"{path}/", name, partial(self.selected, verb=verb), permission, "POST"),
             Route(f"{path}-all/", f"{name}_all", partial(self.all_matching, verb=verb), permission, "BOTH"),
-            Route(f"{path}-all/progress/", f"{name}_progress", partial(self.progress, verb=verb), permission),
         ]
 
     # -- pages
@@ -182,7 +175,7 @@ class BulkPages(PageAdmin):
             return self._confirm_selected(request, form, ids)
         done = get_inspector().actions.done(verb, queue, ids, sweep.how(state))
         if done:
-            text = form.done_text(len(done))
+            text = bulk_done_text(verb, len(done), state, sweep.target)
             log_action(request, self.bulk_entry(name=queue), text, done)
             messages.success(request, text)
         if refused := len(get_inspector().actions.reached(ids)) - len(done):
@@ -198,40 +191,21 @@ class BulkPages(PageAdmin):
         if request.method == "POST" and form.sweep.selection.until_ms and not refuses_target(request):
             return self._act_on_matching(request, form)
         count = get_inspector().sweeps.count(form.at(None).sweep)
+        if not count.count and count.is_complete:
+            messages.warning(request, nothing_matches_text(form.state))
+            return HttpResponseRedirect(self._list_of(form))
+        form = form.at(count.until_ms)
+        consequence = bulk_consequence(verb, form.state, count.count) if ACTIONS[verb].asks else ""
         context = {
             "question": bulk_question(verb, count.count, form.state, searched=count.searched, total=count.total),
-            "consequence": bulk_consequence(verb, form.state, count.count) if ACTIONS[verb].asks else "",
-            "hint": bulk_hint(form.state),
-            "can_go_on": count.count > 0 or not count.is_complete,
+            "consequence": f"{consequence} {bulk_hint(form.state)}".strip(),
+            "facts": form.facts,
+            "action": self.url(f"{self.bulk_prefix}{verb}_all"),
+            "fields": [(name, value) for name, value in form.query.items() if value],
             "targets": form.targets,
+            "back": self._list_of(form),
         }
-        return self._render_form(request, form.at(count.until_ms), context)
-
-    def progress(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
-        """The progress of an action on all matching jobs."""
-        form = BulkForm.read(request.GET, verb)
-        if not form.queue or not form.sweep.selection.until_ms:
-            return HttpResponseRedirect(self.url(self.bulk_home))
-        total = query_params.get_int(request.GET, "total", 1, minimum=1, maximum=10**9)
-        count = get_inspector().sweeps.count(form.sweep)
-        left = count.count if count.is_complete else max(1, count.count)
-        job_ids = query_params.get_text(request.GET, "job", LONGEST_IDS).split(",")
-        states = {_state_of(job_id, form.queue) for job_id in job_ids}
-        state = next(name for name in REMAINDER_HINTS if name in states)
-        hint = REMAINDER_HINTS[state]()
-        done = max(0, total - left)
-        at_least_left = 0 if count.is_complete else left
-        context = {
-            "progress": {
-                "total": total,
-                "done": done,
-                "is_known": count.is_complete,
-                "text": bulk_progress_text(verb, done, total, form.state, at_least_left=at_least_left),
-                "hint": hint,
-            },
-            "can_go_on": left > 0 and state != "running",
-        }
-        return self._render_form(request, form, context, total=total)
+        return self._ask(request, form, context)
 
     # -- for pages of a client, a task or a queue
 
@@ -263,26 +237,30 @@ class BulkPages(PageAdmin):
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
-    def act_in_queues(self, request: HttpRequest, sweep: Sweep, log: Log) -> list[str]:
-        """Act in all queues of a sweep, and tell the user. Returns those that are not finished. Raises BrokerError."""
+    def act_in_queues(self, request: HttpRequest, sweep: Sweep, log: Log, state: str = "") -> Result | None:
+        """Act in all queues of a sweep, tell the user and log it. Returns what was done; None: the rest was refused.
+
+        Raises BrokerError.
+        """
         result, jobs, error = _act(sweep)
-        text = bulk_done_text(sweep.verb, result.count, target=sweep.target)
+        text = done = bulk_done_text(sweep.verb, result.count, state, sweep.target)
         if jobs:
-            rest = _("%(done)s Jobs of these queues do the rest: %(queues)s.")
-            text = rest % {"done": text, "queues": ", ".join(job.queue_name for job in jobs)}
+            rest, names = _("Jobs of these queues do the rest:"), ", ".join(job.queue_name for job in jobs)
+            links = [(self.url("job_change", job.id, query={"queue": job.queue_name}), job.queue_name) for job in jobs]
+            done = format_html("{} {} {}.", text, rest, format_html_join(", ", '<a href="{}">{}</a>', links))
+            text = f"{text} {rest} {names}."
         if result.count or jobs:
             log(text if error is None else f"{text} {error}")
         if isinstance(error, BrokerError):
             raise error
         if error is not None:
             messages.warning(request, rest_refused_text(text, error))
-        elif jobs:
-            messages.warning(request, text)
-        else:
-            messages.success(request, text)
-        if sweep.target:
-            warn_if_nobody_serves(request, sweep.target)
-        return result.queues_left
+            return None
+        if result.count or jobs or not state:
+            (messages.warning if jobs else messages.success)(request, done)
+        for queue in dict.fromkeys(filter(None, [sweep.target, *(job.queue_name for job in jobs)])):
+            warn_if_nobody_serves(request, queue)
+        return result
 
     def purge_for_a_while(self, queue: str, client: str | None, log: Log) -> Said:
         """Purge for as long as a request may take, and log it. Refused: more jobs are left.
@@ -303,45 +281,23 @@ class BulkPages(PageAdmin):
     # -- helpers
 
     def _act_on_matching(self, request: HttpRequest, form: BulkForm) -> HttpResponse:
-        sweep = form.sweep
-        result, jobs, error = _act(sweep)
-        done, text = result.count, form.done_text(result.count)
-        if error is not None:
-            if done:
-                self._log_form(request, form, f"{text} ({form.filter_text}) {error}")
-            if isinstance(error, BrokerError):
-                raise error
-            messages.warning(request, rest_refused_text(text, error))
-            return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{sweep.verb}_all", query=form.query))
-        if jobs:
-            return self._show_progress(request, form, done, jobs)
-        back = self.url(self.bulk_home) if form.state == "dead" else self._list_of(form)
-        if done:
-            self._log_form(request, form, f"{text} ({form.filter_text})")
-            messages.success(request, text)
-            if sweep.target:
-                warn_if_nobody_serves(request, sweep.target)
-        elif not result.refused:
-            messages.warning(request, nothing_matches_text(form.state))
+        def log(text: str) -> None:
+            log_action(request, self.bulk_entry(name=form.queue), f"{text} ({form.filter_text})")
+
+        result = self.act_in_queues(request, form.sweep, log, form.state)
+        if result is None:
+            return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{form.sweep.verb}_all", query=form.query))
         if result.refused:
             messages.warning(request, no_longer_text(result.refused, form.state))
-        return HttpResponseRedirect(back)
-
-    def _show_progress(
-        self, request: HttpRequest, form: BulkForm, done: int, jobs: Sequence[JobHandle[Any]]
-    ) -> HttpResponse:
-        left = get_inspector().sweeps.count(form.sweep).count
-        total = query_params.get_int(request.POST, "total", done + left, minimum=1)
-        facts = {"done": form.done_text(done), "id": jobs[0].id, "filter": form.filter_text}
-        self._log_form(request, form, _("%(done)s Job %(id)s does the rest. (%(filter)s)") % facts)
-        query = {**form.query, "total": total, "job": ",".join(job.id for job in jobs)}
-        return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{form.sweep.verb}_progress", query=query))
+        elif not result.count and result.is_complete:
+            messages.warning(request, nothing_matches_text(form.state))
+        is_over = form.state == "dead" and result.is_complete
+        return HttpResponseRedirect(self.url(self.bulk_home) if is_over else self._list_of(form))
 
     def _confirm_selected(self, request: HttpRequest, form: BulkForm, ids: Sequence[str]) -> HttpResponse:
         """Ask for confirmation before something is done with selected jobs."""
         back, verb = query_params.get_next_url(request, self.url(self.bulk_home)), form.sweep.verb
         context = {
-            "title": bulk_title(verb),
             "question": bulk_question(verb, len(ids), form.state),
             "consequence": bulk_consequence(verb, form.state, len(ids)),
             "facts": [(_("Queue"), form.queue), (_("Jobs"), clean_text(ids_text(ids)))],
@@ -353,32 +309,19 @@ class BulkPages(PageAdmin):
                 ("confirmed", "yes"),
                 *(("id", job_id) for job_id in ids),
             ],
-            "verb": bulk_button(verb, form.state),
             "back": back,
-            "breadcrumbs": self._crumbs(form),
         }
-        return self.render(request, "confirm.html", context, is_form=True)
+        return self._ask(request, form, context)
 
-    def _render_form(
-        self, request: HttpRequest, form: BulkForm, more: dict[str, Any], total: int | None = None
-    ) -> HttpResponse:
-        hidden = {**form.query, **({} if total is None else {"total": total})}
+    def _ask(self, request: HttpRequest, form: BulkForm, context: dict[str, Any]) -> HttpResponse:
         verb = form.sweep.verb
-        context = {
+        about = {
             "title": bulk_title(verb),
-            "verb": verb,
-            "facts": form.facts,
-            "hidden": [(name, value) for name, value in hidden.items() if value],
-            "button": bulk_button(verb, form.state) if total is None else _("Continue here"),
-            "action_url": self.url(f"{self.bulk_prefix}{verb}_all"),
-            "back_url": self._list_of(form),
+            "verb": bulk_button(verb, form.state),
+            "is_harmless": not ACTIONS[verb].asks,
             "breadcrumbs": self._crumbs(form),
-            **more,
         }
-        return self.render(request, "sweep.html", context, is_form="question" in more)
-
-    def _log_form(self, request: HttpRequest, form: BulkForm, message: str) -> None:
-        log_action(request, self.bulk_entry(name=form.queue), message)
+        return self.render(request, "confirm.html", {**about, **context}, is_form=True)
 
     def _list_of(self, form: BulkForm) -> str:
         query = {"state": form.state, **filter_query(form.sweep.selection.filter)}
@@ -436,22 +379,3 @@ def _act_here(sweep: Sweep, ends: float) -> tuple[Result, list[JobHandle[Any]], 
     except (BrokerError, QueueFull) as error:
         return result, jobs, error
     return result, jobs, None
-
-
-def _state_of(job_id: str, queue: str) -> str:
-    """The state of the job that does the rest: a key of REMAINDER_HINTS."""
-    if not job_id:
-        return "over"
-    try:
-        job = get_inspector().find(job_id, queue)
-    except JobNotFound:
-        return "over"
-    if job.state is JobState.RUNNING:
-        return "running"
-    if job.state in (JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED):
-        return "failed"
-    if job.state is JobState.SUCCEEDED:
-        return "over"
-    inspector = get_inspector()
-    is_served = not inspector.queues.get(queue).paused and inspector.workers([queue])
-    return "queued" if is_served else "paused"
