@@ -34,8 +34,8 @@ ACTIONS = {
         applies=lambda queue: queue.details.waiting > 0,
         title=_("Purge queue %(name)s"),
         question=ngettext_lazy(
-            "This deletes %(count)d job that is waiting in queue %(name)s.",
-            "This deletes %(count)d jobs that are waiting in queue %(name)s.",
+            "This purges %(count)d job that is waiting in queue %(name)s.",
+            "This purges %(count)d jobs that are waiting in queue %(name)s.",
             "count",
         ),
         consequence=PURGED,

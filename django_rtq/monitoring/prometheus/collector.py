@@ -29,8 +29,8 @@ QUEUE_COUNTERS = {
     "expired": ("rtq_jobs_expired", "Jobs that expired before a worker started them."),
     "reclaimed": ("rtq_jobs_reclaimed", "Jobs that were taken back from dead workers."),
     "requeued": ("rtq_dead_letters_requeued", "Dead letters that were queued again."),
-    "discarded": ("rtq_dead_letters_discarded", "Dead letters that were deleted by a person."),
-    "purged": ("rtq_jobs_purged", "Waiting jobs that were deleted by a purge."),
+    "discarded": ("rtq_dead_letters_discarded", "Dead letters that a person discarded."),
+    "purged": ("rtq_jobs_purged", "Waiting jobs that were purged."),
 }
 TASK_COUNTERS = {
     "done": ("rtq_task_runs_succeeded", "Runs of a task that succeeded."),

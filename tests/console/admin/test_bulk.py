@@ -65,7 +65,7 @@ def test_selected_jobs_are_cancelled_after_a_question(broker, jobs, operator, in
 
 def test_running_jobs_are_asked_to_stop(jobs, operator, inspector):
     html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "running"}))
-    assert "Ask 1 running job to stop?" in html
+    assert "Cancel 1 running job?" in html
 
     operator.post(f"{BULK}cancel-all/", hidden_fields(html))
 

@@ -253,7 +253,7 @@ def test_the_jobs_of_a_client_are_purged_after_a_question(broker, inspector, ope
     scheduled_job(broker, client="bakery")
     page = f"{LIST}purge/?queue={QUEUE}&client=bakery"
 
-    assert "This deletes 2 jobs of client bakery that are waiting in queue default." in text(operator.get(page))
+    assert "This purges 2 jobs of client bakery that are waiting in queue default." in text(operator.get(page))
     assert inspector.clients.get("bakery", [QUEUE])[0].is_known
     while inspector.clients.get("bakery", [QUEUE])[0].is_known:
         operator.post(f"{LIST}purge/", {"queue": QUEUE, "client": "bakery"})

@@ -97,7 +97,7 @@ def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, j
         ("cancel", "queued", "Cancel job {id}?"),
         ("cancel", "scheduled", "Cancel job {id}?"),
         ("cancel", "retrying", "Cancel job {id}?"),
-        ("cancel", "running", "Ask job {id} to stop?"),
+        ("cancel", "running", "Cancel job {id}?"),
     ],
 )
 def test_what_ends_a_job_for_good_asks_first(action, state, words, jobs, operator, inspector):

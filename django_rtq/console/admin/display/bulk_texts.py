@@ -20,12 +20,12 @@ def bulk_title(verb: str) -> str:
     }[verb]
 
 
-def bulk_button(verb: str, state: str) -> str:
+def bulk_button(verb: str) -> str:
     """The label of its button."""
     return {
         "requeue": _("Requeue"),
         "discard": _("Discard"),
-        "cancel": _("Ask to stop") if state == "running" else _("Cancel jobs"),
+        "cancel": _("Cancel jobs"),
         "run_now": _("Run now"),
     }[verb]
 
@@ -36,10 +36,9 @@ def bulk_question(verb: str, count: int, state: str = "dead", *, searched: int =
         "requeue": ngettext("Requeue %(count)s dead letter?", "Requeue %(count)s dead letters?", count),
         "discard": ngettext("Discard %(count)s dead letter?", "Discard %(count)s dead letters?", count),
         "cancel": ngettext("Cancel %(count)s %(state)s job?", "Cancel %(count)s %(state)s jobs?", count),
-        "stop": ngettext("Ask %(count)s running job to stop?", "Ask %(count)s running jobs to stop?", count),
         "run_now": ngettext("Queue %(count)s %(state)s job now?", "Queue %(count)s %(state)s jobs now?", count),
     }
-    text = texts["stop" if state == "running" else verb] % {"count": format_number(count), "state": label(state)}
+    text = texts[verb] % {"count": format_number(count), "state": label(state)}
     if searched >= total:
         return text
     more = _("There may be more: %(searched)s of %(total)s jobs were looked at.")

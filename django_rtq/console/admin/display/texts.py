@@ -52,12 +52,12 @@ CONFIRMATIONS: dict[ConfirmedAction, Confirmation] = {
     ),
     "stop": Confirmation(
         page="cancel",
-        title=gettext_lazy("Ask a job to stop"),
-        question=gettext_lazy("Ask job %(id)s to stop?"),
+        title=gettext_lazy("Cancel a job"),
+        question=gettext_lazy("Cancel job %(id)s?"),
         consequence=gettext_lazy(
             "When it stops, it is cancelled and never runs again, even if its work is incomplete."
         ),
-        verb=gettext_lazy("Ask to stop"),
+        verb=gettext_lazy("Cancel job"),
     ),
     "terminate": Confirmation(
         page="terminate",

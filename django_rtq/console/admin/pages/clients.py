@@ -135,8 +135,8 @@ class ClientAdmin(BulkPages):
         (in_queue,) = get_inspector().clients.get(name, [queue])
         waiting = in_queue.queued + in_queue.scheduled
         question = ngettext(
-            "This deletes %(count)d job of client %(name)s that is waiting in queue %(queue)s.",
-            "This deletes %(count)d jobs of client %(name)s that are waiting in queue %(queue)s.",
+            "This purges %(count)d job of client %(name)s that is waiting in queue %(queue)s.",
+            "This purges %(count)d jobs of client %(name)s that are waiting in queue %(queue)s.",
             waiting,
         )
         context = {

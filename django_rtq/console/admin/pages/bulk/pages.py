@@ -317,7 +317,7 @@ class BulkPages(PageAdmin):
         verb = form.sweep.verb
         about = {
             "title": bulk_title(verb),
-            "verb": bulk_button(verb, form.state),
+            "verb": bulk_button(verb),
             "is_harmless": not ACTIONS[verb].asks,
             "breadcrumbs": self._crumbs(form),
         }
