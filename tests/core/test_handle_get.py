@@ -105,11 +105,10 @@ def test_a_dead_job_tells_of_its_last_failure(broker, later):
     assert caught.value.job_id == handle.id
 
 
-def test_a_failure_has_its_traceback(broker, monkeypatch):
+def test_a_failure_has_its_traceback(broker):
     error = json.dumps({"error_class": "ValueError", "error": "no", "traceback": "Traceback: here"})
-    monkeypatch.setattr("tests.support.jobs.ERROR", error)
     handle = add.delay(1)
-    run(broker, handle, "bury")
+    run(broker, handle, "bury", error=error)
 
     with pytest.raises(JobFailed) as caught:
         handle.get()

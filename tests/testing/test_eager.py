@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import TestCase
 from django.utils import translation
 
@@ -279,6 +279,7 @@ async def alanguage():
 @task
 def add_user(name):
     User.objects.create(username=name)
+    return [connection.in_atomic_block, threading.get_ident()]
 
 
 class TestInATransaction(TestCase):

@@ -156,11 +156,10 @@ def test_scripts_find_the_class_in_a_failure_that_python_writes(redis, other, is
     assert lua(redis, "is_same_error", call, failure(error_class=other).line()) == is_again
 
 
-def test_what_python_writes_scripts_keep_and_python_reads(redis, broker, monkeypatch):
+def test_what_python_writes_scripts_keep_and_python_reads(redis, broker):
     written = failure(error_class="builtins.ValueError", seconds=0.25)
-    monkeypatch.setattr("tests.support.jobs.ERROR", written.line())
     job = claimed_job(broker)
-    settle(broker, "bury", job)
+    settle(broker, "bury", job, error=written.line())
 
     (found,) = read_failures(redis.hget(broker.keys.of(QUEUE).errors, job.id))
 
