@@ -8,8 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -18,7 +17,7 @@ from django.db.backends.signals import connection_created
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    pass
 
 
 _here = threading.local()  # whether this thread has opened database connections
@@ -72,23 +71,6 @@ def _close_pool(connection: BaseDatabaseWrapper) -> None:
 
 def _note(**kwargs: object) -> None:
     _here.has_opened = True
-
-
-class shared_property(cached_property[T]):
-    """A `cached_property` of which all threads get the same value, also those that ask for it first at the same time.
-
-    Since Python 3.12 `cached_property` gives each of them a value of its own, and keeps the last. The function may be
-    called several times; all values but the first that is stored are dropped. So it must not open anything.
-    """
-
-    @overload
-    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
-    @overload
-    def __get__(self, instance: object, owner: type[Any] | None = None) -> T: ...
-    def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Any:
-        if instance is None:
-            return self
-        return vars(instance).setdefault(str(self.attrname), self.func(instance))
 
 
 class BinarySemaphore:

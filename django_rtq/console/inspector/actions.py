@@ -20,9 +20,8 @@ from django_rtq.console.inspector.selection import WAITING
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.cancelling import NOT_CANCELLED, cancel_call, wake_supervisor_of
-from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.core.broker.redis.commands import Command
-from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.task_backends import queues_of_settings
 from django_rtq.core.jobs import record as stored
 from django_rtq.core.jobs import serializer

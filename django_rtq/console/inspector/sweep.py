@@ -28,10 +28,9 @@ from django_rtq.console.inspector.selection import WAITING, Selection
 from django_rtq.console.merging import FIRST, JOINED, MOST, SUM, UNION, by, merge, sum_of_counts
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Argument, Command
-from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from django_rtq.exceptions import BrokerError
 from django_rtq.workflows import workflow_store

@@ -9,8 +9,7 @@ from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds, paused_t
 from django_rtq.console.merging import MOST, SUM
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import read_queue_names
-from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.jobs.aliases import names_of
 from django_rtq.exceptions import TooManyPausedTasks
 

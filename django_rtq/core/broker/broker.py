@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django_rtq.core.broker.enqueue_calls import enqueue_calls, enqueue_many
 from django_rtq.core.broker.keys import Keys, QueueKeys
-from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
 from django_rtq.core.broker.messages import (
     ClaimResult,
     EnqueueCall,
@@ -21,14 +20,14 @@ from django_rtq.core.broker.messages import (
     LaneClaim,
     NewJob,
     earliest_seconds,
+    promoted_ids,
     read_cancel_requests,
 )
 from django_rtq.core.broker.redis.client import BlockingClient, RedisClient, clock_ms
 from django_rtq.core.broker.redis.commands import Argument, Command, Packet, Steps, checked
 from django_rtq.core.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
 from django_rtq.core.broker.redis.settings import read_connection_settings
-from django_rtq.core.broker.schedule_store import ScheduleStore
-from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS, read_all
+from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE, SCRIPTS, read_all
 from django_rtq.core.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.core.broker.stored_format import check_format, format_commands, note_loss
 from django_rtq.core.broker.task_backends import in_settings
@@ -37,13 +36,15 @@ from django_rtq.core.conf.config import Config, check_redis_is_allowed
 from django_rtq.core.extension import parts, required
 from django_rtq.core.jobs.job import PARK_SECONDS, Job, made_ms
 from django_rtq.core.jobs.record import Header, HeldEntry, read_head, read_record, write_record
-from django_rtq.core.threads import shared_property
+from django_rtq.core.shared_property import shared_property
 from django_rtq.exceptions import BrokerError, BrokerFull
 
 if TYPE_CHECKING:
+    from django_rtq.core.broker.maintenance import Maintenance
     from django_rtq.core.broker.redis.async_client import AsyncRedisClient
     from django_rtq.core.broker.redis.token_waits import TokenWaits
     from django_rtq.core.broker.replicas import Replicas
+    from django_rtq.core.broker.schedule_store import ScheduleStore
 
 S = TypeVar("S")
 
@@ -88,9 +89,21 @@ class Broker:
             from django_rtq.core.broker.replicas import Replicas
 
             self._replicas = Replicas(config.wait_replicas, command_seconds=self.connection_settings.socket_timeout)
-        self.schedules = ScheduleStore(self.redis, self.keys)
         self._data_id = ""  # of the data in Redis, as the last heartbeat found it
-        self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
+
+    @shared_property
+    def schedules(self) -> ScheduleStore:
+        """What Redis stores of schedules."""
+        from django_rtq.core.broker.schedule_store import ScheduleStore  # producers need none
+
+        return ScheduleStore(self.redis, self.keys)
+
+    @shared_property
+    def maintenance(self) -> Maintenance:
+        """What is due because time has passed."""
+        from django_rtq.core.broker.maintenance import Maintenance
+
+        return Maintenance(self.redis, self.keys, self.config, self.schedules)
 
     @shared_property
     def limits(self) -> Any:

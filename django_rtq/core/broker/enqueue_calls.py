@@ -10,10 +10,9 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from django_rtq.core.broker.keys import Keys, QueueKeys
-from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.core.broker.messages import PLAIN_FIELDS, EnqueueCall, NewJob, Unreplicated
 from django_rtq.core.broker.redis.commands import Command, Steps, checked
-from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.jobs.job import new_job_ids, shard_in, with_shard
 from django_rtq.exceptions import BrokerError
 

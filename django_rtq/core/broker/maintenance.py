@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django_rtq.core.broker.keys import Keys, QueueKeys, read_queue_names
-from django_rtq.core.broker.messages import earliest_seconds
+from django_rtq.core.broker.messages import earliest_seconds, promoted_ids
 from django_rtq.core.broker.redis.client import RedisClient, clock_ms
 from django_rtq.core.broker.redis.commands import Command, Packet, checked
 from django_rtq.core.broker.schedule_store import ScheduleStore
-from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
-MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches (rule 6)
 INCIDENT_SECONDS = 86_400  # without a view; then all incidents open again
 ROLL_UP_HOURS = 12  # added up in one script call
 UNUSED_MS = 86_400_000  # after so long without a worker, a queue that is empty and not declared is forgotten
@@ -200,8 +199,3 @@ class Maintenance:
             replies = self._redis.execute(commands, resend=True) if commands else []
             stored.update(job_id for job_id, reply in zip(missing, replies, strict=True) if reply)
         return stored
-
-
-def promoted_ids(reply: Sequence[Any]) -> list[str]:
-    """The ids in a reply of the script `promote`."""
-    return [job_id.decode() for job_id in reply[1:]]

@@ -172,3 +172,8 @@ def read_cancel_requests(renewed: Iterable[Any]) -> list[CancelRequest]:
 def earliest_seconds(replies: Iterable[Sequence[Any]]) -> float | None:
     """The least of the milliseconds that begin each reply, in seconds. -1 stands for never."""
     return min((reply[0] / 1000 for reply in replies if reply[0] >= 0), default=None)
+
+
+def promoted_ids(reply: Sequence[Any]) -> list[str]:
+    """The ids in a reply of the script `promote`."""
+    return [job_id.decode() for job_id in reply[1:]]

@@ -33,6 +33,7 @@ from django_rtq.core.broker.redis.speedups import TextCommand
 from django_rtq.exceptions import BrokerRefused
 
 AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes some 8,000 values
+MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches (rule 6)
 MANY_USES = 5  # of a key in a script
 
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)

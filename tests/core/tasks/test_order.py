@@ -8,8 +8,7 @@ import pytest
 from django_rtq import task
 from django_rtq.core.broker import enqueue_calls
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.core.broker.scripts import AT_ONCE
+from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE
 from django_rtq.core.tasks import calls
 from tests.support.jobs import QUEUE
 from tests.support.single_steps import promote

@@ -12,7 +12,7 @@ from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.inspector.jobs.job_page import DEPTH, JobPage
 from django_rtq.console.inspector.jobs.walk import JobWalk, List, Shown
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE
 from django_rtq.core.jobs.details import JobDetails
 
 

@@ -24,9 +24,8 @@ from django_rtq.console.inspector.jobs.job_page import (
     encode_cursor,
 )
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.core.broker.redis.commands import Command
-from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.jobs.details import JobDetails, read_found
 
 STEP = 250  # jobs that one script looks at: some milliseconds
