@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console import permissions
 from django_rtq.console.acting.verb import Switch, Verb
-from django_rtq.exceptions import WorkerNotFound
+from django_rtq.exceptions import TooManyPausedTasks, WorkerNotFound
 
 UNKNOWN_WORKER = {
     WorkerNotFound: _("Nothing was done: worker %(name)s is unknown. It has exited or has only just started.")
@@ -32,6 +32,30 @@ SWITCHES = {
             done=_("Queue %(name)s was resumed."),
             log=_("Resumed."),
             nothing=_("Queue %(name)s is not paused."),
+        ),
+    ),
+    "task": Switch(
+        is_on=lambda task: bool(task.paused_in),
+        on=Verb(
+            name="pause",
+            label=_("Pause"),
+            permission=permissions.PAUSE_TASK,
+            do=lambda inspector, target: inspector.task_pauses.pause_task(target.name, target.queue, by=target.by),
+            done=_("Task %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start."),
+            log=_("Paused in %(queues)s."),
+            nothing=_("Task %(name)s was already paused."),
+            refused={TooManyPausedTasks: "%(error)s"},
+            applies=lambda task: not task.is_internal,
+        ),
+        off=Verb(
+            name="resume",
+            label=_("Resume"),
+            permission=permissions.PAUSE_TASK,
+            do=lambda inspector, target: inspector.task_pauses.resume_task(target.name, target.queue),
+            done=_("Task %(name)s was resumed in %(queues)s."),
+            log=_("Resumed in %(queues)s."),
+            nothing=_("Task %(name)s is not paused."),
+            applies=lambda task: not task.is_internal,
         ),
     ),
     "worker": Switch(

@@ -35,6 +35,7 @@ class Said(NamedTuple):
     text: str
     log: str = ""  # the entry of the log, if something was done
     answer: Any = None
+    problem: str = ""  # why it was not done, or only a part of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +71,16 @@ class Verb:
 
     def run(self, inspector: Inspector, target: Target) -> Said:
         """Do it. Raises RTQError."""
-        words = target.words
+        words, problem = target.words, ""
         try:
             answer = self.do(inspector, target)
         except RTQError as error:
             if type(error) not in self.refused:
                 raise
-            return Said("refused", self.refused[type(error)] % words)
+            problem = str(self.refused[type(error)] % {**words, "error": error})
+            answer = getattr(error, "paused", None)  # the queues in which it was done
+            if not answer:
+                return Said("refused", problem, problem=problem)
         if isinstance(answer, str) and answer in self.refused:
             return Said("refused", self.refused[answer] % words, answer=answer)
         if not answer and answer is not None and self.nothing:
@@ -87,14 +91,15 @@ class Verb:
             else {"count": answer}
         )
         text = self.done % words
-        return Said("done", text, self.log % words if self.log else text, answer)
+        return Said("done", text, self.log % words if self.log else text, answer, problem)
 
-    def would(self, noun: str, target: Target, how: str) -> Said:
-        """What would become of it, in English. `how`: as in Said, or why it would be refused."""
-        if how == "done":
-            return Said("done", f"Would {self.name} {noun} {target.name}.", answer=True)
-        if how == "nothing":
-            return Said("nothing", self.nothing % target.words, answer=False)
+    def would(self, noun: str, target: Target, how: str | list[str]) -> Said:
+        """What would become of it, in English. `how`: as in Said, why it would be refused, or in which queues."""
+        if how == "done" or (how and isinstance(how, list)):
+            where = f" in {', '.join(how)}" if isinstance(how, list) else ""
+            return Said("done", f"Would {self.name} {noun} {target.name}{where}.", answer=how)
+        if how == "nothing" or not isinstance(how, str):
+            return Said("nothing", self.nothing % target.words, answer=how)
         words = self.refused.get(how) or next(iter(self.refused.values()))
         return Said("refused", words % target.words, answer=how)
 

@@ -200,7 +200,7 @@ class SheetCommand(ActionCommand):
             self.print_list(options, columns(sheet, rows), rows, partial(as_dict, sheet), if_none=if_none)
 
     def run_each(
-        self, options: Options, verb: Verb, noun: str, targets: Mapping[str, Target], would: Callable[[str], str]
+        self, options: Options, verb: Verb, noun: str, targets: Mapping[str, Target], would: Callable[[str], Any]
     ) -> dict[str, Said]:
         """What became of each, by name. `would`: what would become of it, with --dry-run."""
         said: dict[str, Said] = {}

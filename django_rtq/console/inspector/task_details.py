@@ -218,7 +218,8 @@ def _read_jobs(
     jobs = TaskInQueue(
         queue=details,
         queued=sum(queued),
-        scheduled=sum(scheduled),
+        # Held jobs are counted, however few of them the search has met.
+        scheduled=max(sum(scheduled), sum(pause.held for pause in details.paused_tasks if pause.task in names)),
         retrying=sum(retrying),
         running=sum(read_head(head)[1] in names for head in held),
         dead=sum(group.count for group in groups),

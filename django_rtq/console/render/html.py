@@ -129,6 +129,22 @@ def _under(column: Column, columns: Sequence[Column]) -> list[Column]:
     return sorted(small, key=lambda other: not other.kind.is_state)
 
 
+def figures(sheet: Sheet[Row], row: Row, viewer: Viewer) -> list[dict[str, str]]:
+    """The numbers of a row, as a page about it shows them."""
+    name = sheet.columns[0].name
+    numbers = ((each, each.of(row)) for each in sheet.columns if each.kind.is_number and each.under != name)
+    return [
+        {"title": each.title, "text": _text(each, row, value, viewer), "css": _tone(each, row, value)}
+        for each, value in numbers
+    ]
+
+
+def beside_name(sheet: Sheet[Row], row: Row, viewer: Viewer) -> str:
+    """What a list shows small with the name of a row."""
+    small = _under(sheet.columns[0], sheet.columns)
+    return mark_safe("".join(_small(column, row, viewer) for column in small))
+
+
 def _permissions(sheet: Sheet[Any]) -> set[str]:
     return {verb.permission for action in sheet.actions for verb in action.verbs}
 
@@ -149,7 +165,7 @@ def _cell(column: Column, row: Any, under: Sequence[Column], viewer: Viewer, *, 
         return '<td class="rtq-zero">0</td>'
     inside = _text(column, row, value, viewer) + "".join(_small(other, row, viewer) for other in under)
     css = "rtq-n" if is_number and is_card else ""
-    if more := "rtq-zero" if is_number and not value else column.css(row) if column.css else "":
+    if more := _tone(column, row, value):
         css = f"{css} {more}".strip()
     attributes = f' class="{css}"' if css else ""
     if column.hint and (hint := column.hint(row)):
@@ -165,6 +181,11 @@ def cell_html(sheet: Sheet[Row], name: str, row: Row, url: PageUrl) -> str:
     viewer, column = Viewer(url=url, may=lambda permission: True), sheet.column(name)
     under = (_small(other, row, viewer) for other in _under(column, sheet.columns))
     return mark_safe((_text(column, row, column.of(row), viewer) or "-") + "".join(under))
+
+
+def _tone(column: Column, row: Any, value: Any) -> str:
+    """The class of a value."""
+    return "rtq-zero" if column.kind.is_number and not value else column.css(row) if column.css else ""
 
 
 def _text(column: Column, row: Any, value: Any, viewer: Viewer) -> str:

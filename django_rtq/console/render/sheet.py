@@ -79,6 +79,7 @@ class Sheet(Generic[Row]):
     is_acted_on: ClassVar[bool] = True  # whether rows have the buttons, or only the page of one
     searches: ClassVar[bool] = False  # whether there is a search by name
     empty: ClassVar[Empty]
+    about: ClassVar[Any] = ""  # above the list
     note: ClassVar[Any] = ""  # below the list, for those who may act
 
     def read(self, inspector: Inspector) -> Sequence[Row]:

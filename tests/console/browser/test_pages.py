@@ -39,7 +39,6 @@ OF_TEMPLATES = {
     "client": "client_change",
     "limits": "client_limits",
     "list": "worker_changelist",
-    "tasks": "registeredtask_changelist",
     "enqueue": "registeredtask_enqueue",
     "task": "registeredtask_change",
     "workflows": "workflow_changelist",

@@ -13,20 +13,20 @@ CHARGE = '{"task":"shop.tasks.charge"}'
 
 @pytest.fixture
 def our_inspector(inspector, monkeypatch):
-    monkeypatch.setattr("django_rtq.console.inspector.inspector.get_inspector", lambda: inspector)
+    monkeypatch.setattr("django_rtq.console.inspector.inspector.get_inspector", lambda *place: inspector)
     return inspector
 
 
 def test_the_example_of_the_page_works(broker, our_inspector):
     broker.register_queues(["default", "mail"])
-    (code,) = (block for block in re.findall(r"```python\n(.*?)```", read("docs/limits.md"), re.S) if "pause_" in block)
-    *pause, in_one_queue, resume = code.splitlines()
+    (code,) = (code for code in re.findall(r"```python\n(.*?)```", read("docs/limits.md"), re.S) if ".pause(" in code)
+    *start, pause, in_one_queue, resume = code.splitlines()
     job = queued_job(broker, queue="mail", body=CHARGE)
 
-    exec("\n".join(pause))
+    exec("\n".join([*start, pause]))
     assert claim(broker, queues=["default", "mail"]) == []
     assert [len(queue.paused_tasks) for queue in our_inspector.queues.details(["default", "mail"])] == [1, 1]
-    exec("\n".join([*pause[:1], in_one_queue, resume]))
+    exec("\n".join([*start, in_one_queue, resume]))
 
     assert claim(broker, queues=["default", "mail"]) == [job.id]
 

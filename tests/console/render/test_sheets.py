@@ -8,6 +8,8 @@ import pytest
 
 from django_rtq.console import subjects
 from django_rtq.console.inspector.details import WorkerDetails
+from django_rtq.console.inspector.metrics.reader import TaskMetrics
+from django_rtq.console.inspector.task_pauses import TaskPause
 from django_rtq.console.output import table
 from django_rtq.console.render.html import Viewer, buttons, tables
 from django_rtq.console.render.json import as_dict
@@ -16,10 +18,13 @@ from django_rtq.console.render.terminal import columns
 from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.console.subjects.queues import Queue
 from django_rtq.console.subjects.schedules import Planned
+from django_rtq.console.subjects.tasks import TaskRow
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.schedules import every
+from tests.app.tasks import note
 from tests.console.incidents.overviews import NOW, row
 
+_PAUSE = TaskPause(task="shop.tasks.charge", seconds=60.0, by="eve", held=2)
 _QUEUE = row(name="mail", queued=1, oldest_seconds=5.0, scheduled=1, retrying=1, running=1, dead=1, paused=True)
 #: A row of each sheet that has something in each column.
 ROWS = {
@@ -32,12 +37,18 @@ ROWS = {
             missed_slot=None, is_skipped=False,
         ),
     ),
+    "registeredtask": TaskRow(
+        task="shop.tasks.charge", metrics=TaskMetrics(done=9, failed=2, crashed=1), pauses=[("mail", _PAUSE)],
+        code=note,
+    ),
     "worker": WorkerDetails(
         name="web1:7", host="web1", pid=7, queues=["mail"], running=[], last_seen_seconds=1, last_claim_seconds=1,
         jobs_done=3, supervisor_name="web1:1", version="0.9", project_version="v44", other_limits=["mail"],
         memory_bytes=10**6, up_seconds=60, is_quiet=True, shard=2,
     ),
 }  # fmt: skip
+#: Rows with what the others cannot have at the same time.
+MORE_ROWS = {"registeredtask": [TaskRow(task="nobody.knows")]}
 
 
 def _sheets():
@@ -57,8 +68,9 @@ def url(name, *args, query=None):
 @pytest.mark.parametrize("sheet", SHEETS.values(), ids=list(SHEETS))
 def test_each_column_is_in_all_renderings(sheet):
     item, viewer = ROWS[sheet.model], Viewer(url=url, may=lambda permission: True, sees_all_shards=True)
-    (shown,) = tables(sheet, [item], viewer)
-    heading, _ = table(columns(sheet, [item]), [item])
+    items = [item, *MORE_ROWS.get(sheet.model, ())]
+    (shown,) = tables(sheet, items, viewer)
+    heading = table(columns(sheet, items), items)[0]
     said = as_dict(sheet, item)
 
     titles = [str(head["title"]) for head in shown.heads]

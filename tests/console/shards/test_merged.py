@@ -318,7 +318,7 @@ def test_tasks_and_clients_of_all_shards(operator, three):  # noqa: F811
     assert [client.queued for client in clients] == [3, 2, 1]
 
     task = operator.get(f"{RTQ}registeredtask/{NOTE.replace('_', '_5F')}/")
-    assert "6" in str(task.context["queue_rows"][0])
+    assert ">6</a>" in task.context["tables"][0].rows
     assert operator.get(f"{RTQ}registeredtask/").status_code == 200
 
 

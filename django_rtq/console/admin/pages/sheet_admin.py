@@ -57,6 +57,8 @@ class SheetAdmin(PageAdmin):
         if verb.question and not self._is_confirmed(request, verb, target):
             return self.ask(request, verb, target)
         said = self.run(request, verb, target)
+        if said.problem and said.how != "refused":
+            messages.error(request, said.problem)
         messages.add_message(request, _LEVELS[said.how], said.text)
         is_refused = said.how == "refused" and verb.question
         return HttpResponseRedirect(self.url_of(verb, target) if is_refused else self.back(request, verb, target))

@@ -1,0 +1,170 @@
+"""Tasks: their options, their runs in the last hours, and where they are paused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from operator import attrgetter
+from typing import Any
+
+from django.utils.html import format_html
+from django.utils.translation import gettext_lazy as _
+
+from django_rtq.console.acting.switches import SWITCHES
+from django_rtq.console.acting.verb import MAX_QUEUES_NAMED
+from django_rtq.console.formatting import names_text
+from django_rtq.console.inspector.details import QueueDetails
+from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.inspector.metrics.reader import TaskMetrics
+from django_rtq.console.inspector.task_pauses import TaskPause
+from django_rtq.console.render.column import DURATION, NUMBER, SHARE, Column, Kind, State, states
+from django_rtq.console.render.sheet import Empty, Sheet, Wanted
+from django_rtq.console.sanitize import clean_text
+from django_rtq.console.subjects.schedules import schedule_text
+from django_rtq.core.tasks.registry import all_tasks
+from django_rtq.core.tasks.task import TASK_NAMES, Task
+
+HOURS = 24  # of the metrics that are listed: see Tasks.about
+NO_RUNS = TaskMetrics()
+
+Pauses = Sequence[tuple[str, TaskPause]]  # queues with their pauses, or with those that were resumed a moment ago
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRow:
+    """A task that is registered in this process, or that Redis knows."""
+
+    task: str
+    code: Task[Any, Any] | None = None  # None: it is not registered
+    metrics: TaskMetrics = NO_RUNS
+    pauses: Pauses = ()
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is one of django_rtq's own."""
+        return self.code is not None and self.code.internal
+
+    @property
+    def paused_in(self) -> list[str]:
+        """The queues in which it is paused."""
+        return [queue for queue, pause in self.pauses if not pause.is_over]
+
+    @property
+    def options(self) -> list[str]:
+        """Its options that differ from the defaults, and its schedules."""
+        return [] if self.code is None else [*_options(self.code), *map(schedule_text, self.code.schedule)]
+
+
+def _options(task: Task[Any, Any]) -> Iterator[str]:
+    for declared in fields(task):
+        value = getattr(task, declared.name)
+        is_option = declared.name in TASK_NAMES and declared.name not in ("queue_name", "name", "schedule")
+        if is_option and value != declared.default:
+            yield f"{declared.name}={_value_text(value)}"
+
+
+def _value_text(value: Any) -> str:
+    """Functions and classes by their names."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_value_text, value))
+    return value.__name__ if hasattr(value, "__name__") else str(value)
+
+
+def pauses_by_task(queues: Iterable[QueueDetails]) -> dict[str, list[tuple[str, TaskPause]]]:
+    """The pauses of tasks in these queues, by name."""
+    pauses: dict[str, list[tuple[str, TaskPause]]] = {}
+    for queue in queues:
+        for pause in queue.paused_tasks:
+            pauses.setdefault(pause.task, []).append((queue.name, pause))
+    return pauses
+
+
+def _name_html(name: str) -> str:
+    module, _dot, short = clean_text(name, 300).rpartition(".")
+    return format_html('{}<div class="rtq-soft">{}</div>', short, module) if module else short
+
+
+def _pauses_html(pauses: Pauses) -> str:
+    """For how long it has been paused, and by whom, in the first queue; and all of them."""
+    paused = [(queue, clean_text(pause.text, 200)) for queue, pause in pauses if not pause.is_over]
+    if not paused:
+        return ""
+    label = '<span class="rtq-state rtq-state-paused">{}</span> <span class="rtq-soft">{}</span>'
+    return format_html(label, paused[0][1], names_text([queue for queue, _ in paused], MAX_QUEUES_NAMED))
+
+
+def _pauses_text(pauses: Pauses) -> str:
+    resumed = "resumed: its jobs go back to their lanes"
+    return "; ".join(f"{queue}: {resumed if pause.is_over else pause.text}" for queue, pause in pauses)
+
+
+NAME = Kind(html=_name_html, plain=str)
+OPTIONS = Kind(html=", ".join, plain=", ".join)
+PAUSES = Kind(
+    html=_pauses_html,
+    plain=_pauses_text,
+    raw=lambda pauses: [{"queue": queue, **asdict(pause)} for queue, pause in pauses],
+    is_state=True,
+)
+STATES = {"not_registered": State(_("not registered in this process"), "unknown")}
+
+
+def _metric(name: str, title: Any, kind: Kind = DURATION, **more: Any) -> Column:
+    return Column(name, title, attrgetter(f"metrics.{name}"), kind, is_sortable=True, **more)
+
+
+class Tasks(Sheet[TaskRow]):
+    """The list of tasks."""
+
+    model, title, key, order, searches = "registeredtask", _("Tasks"), "task", "task", True
+    columns = (
+        Column(
+            "task",
+            _("Task"),
+            kind=NAME,
+            link=lambda row, url: url("registeredtask_change", row.task),
+            css=lambda row: "rtq-path",
+            hint=lambda row: row.task,
+            is_sortable=True,
+        ),
+        Column("state", _("State"), lambda row: "" if row.code else "not_registered", states(STATES), under="task"),
+        Column("queue", _("Queue"), lambda row: row.code and row.code.queue,
+               link=lambda row, url: url("queue_change", row.code.queue)),
+        _metric("done", _("Done"), NUMBER),
+        _metric("failed", _("Failed"), NUMBER, css=lambda row: "rtq-is-bad"),
+        _metric("crashed", _("Crashed"), NUMBER, css=lambda row: "rtq-is-bad", under="failed"),
+        _metric("failure_rate", _("Failure rate"), SHARE),
+        _metric("run_p50", _("Run p50")),
+        _metric("run_p95", _("Run p95")),
+        _metric("wait_p50", _("Wait p50")),
+        _metric("wait_p95", _("Wait p95")),
+        Column("held", _("Held"), lambda row: sum(pause.held for _, pause in row.pauses), NUMBER, under="task"),
+        Column("paused", _("Paused"), attrgetter("pauses"), PAUSES, under="task"),
+        Column("options", _("Options"), kind=OPTIONS, under="task"),
+    )  # fmt: skip
+    actions = (SWITCHES["task"],)
+    about = _("Metrics of the last 24 hours.")
+    empty = Empty(
+        _("No task is registered."),
+        _("Decorate a function in the tasks.py of an app:"),
+        "from django_rtq import task\n\n@task\ndef send_invoice(invoice_id): ...",
+    )
+
+    def read(self, inspector: Inspector) -> Sequence[TaskRow]:
+        """By name, ours behind the project's."""
+        metrics, queues = inspector.tasks.all(HOURS)
+        known, pauses = all_tasks(), pauses_by_task(queues)
+        rows = [
+            TaskRow(task=name, code=known.get(name), metrics=metrics.get(name, NO_RUNS), pauses=pauses.get(name, ()))
+            for name in {*known, *metrics, *pauses}
+        ]
+        return sorted(rows, key=lambda row: (row.is_internal, row.task))
+
+    def sorted(self, rows: Sequence[TaskRow], wanted: Wanted) -> list[TaskRow]:
+        """The rows in that order; by name, as they are read."""
+        if wanted.sort == self.order:
+            return list(rows[::-1] if wanted.is_reversed else rows)
+        return super().sorted(rows, wanted)
+
+
+TASKS = Tasks()
