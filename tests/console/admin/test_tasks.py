@@ -170,6 +170,6 @@ def test_the_list_is_searched_and_sorted_and_our_own_tasks_come_last(broker, vie
     assert listed(viewer, search="MANY_", sort="-task") == ["shop.many_2", "shop.many_1", "shop.many_0"]
     assert listed(viewer, search="many_", sort="done") == ["shop.many_0", "shop.many_1", "shop.many_2"]
     assert listed(viewer, sort="failure_rate")[:3] == ["shop.many_2", "shop.many_1", "shop.many_0"]
-    own = [name.startswith("django_rtq.") for name in listed(viewer)]
+    own = [name.startswith("django_rtq.internal_tasks.") for name in listed(viewer)]
     assert own == sorted(own)
     assert own[-1]
