@@ -179,7 +179,7 @@ class RTQBackend(BaseTaskBackend):
     def _result_of(self, details: JobDetails) -> DjangoResult:
         task = registry.get_task(details.task)
         django_task = task.django_task if isinstance(task, WorkerTask) else self.adopt(task)
-        priority = details.priority if details.record else django_task.priority
+        priority = django_task.priority if details.ready_at is None else details.priority
         called = _as_called(django_task, queue_name=details.queue, priority=priority, backend=self.alias)
         return result_of(called, details)
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.console.formatting import format_duration, format_moment, format_number, format_percent
-from django_rtq.console.output import ago, duration, number
+from django_rtq.console.output import duration, number
 from django_rtq.console.render.sparkline import sparkline
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.clocks import utc_now
@@ -96,7 +96,6 @@ def _meter(part: float) -> str:
 
 TEXT = Kind(html=lambda text: clean_text(text, 200), plain=str)
 TASK = Kind(html=lambda name: clean_text(name, 300).rpartition(".")[2], plain=str)
-YES = Kind(html=lambda yes: _("yes") if yes else _("no"), plain=lambda yes: "yes" if yes else "no")
 NAMES = Kind(html=", ".join, plain=",".join)  # several; a link is made for each
 NUMBER = Kind(html=format_number, plain=number, is_number=True)
 DURATION = Kind(html=format_duration, plain=duration, is_number=True)  # of seconds
@@ -110,7 +109,6 @@ LINE = Kind(
     plain=lambda steps: number(sum(steps.counts)),
     raw=lambda steps: list(steps.counts),
 )
-MOMENT = Kind(html=ago_html, plain=ago)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from django_rtq.core.jobs.job import JobState, held_since, made_at, moment
 from django_rtq.core.jobs.outcome import read_outcome
 from django_rtq.core.jobs.record import Header, HeldEntry, Wait, read_leniently
 
-MAX_RECORD_SHOWN = 65_536  # bytes of a record that are shown as stored
 #: A time that is later than another one by no more than this need not be later: each machine has its own clock.
 CLOCKS_DIFFER = timedelta(seconds=1)
 
@@ -83,8 +82,6 @@ class JobDetails:
     forgotten_at: datetime | None = None  # when its outcome expires
     log: Sequence[Any] = ()  # the last lines that it logged, the newest last; only with Inspector.find_with_position()
     steps: Sequence[Any] = ()  # finished ones, in the order in which they ended; likewise
-    record: str = ""  # the beginning of the stored record
-    record_bytes: int = 0  # the full length of the record
     shard: int | None = None  # where it is, if all shards are read at once
 
     @property
@@ -156,8 +153,6 @@ class RawJob:
             made_at=made_at(self.id),
             claimed_at=moment(held.claimed_ms),
             lease_left_seconds=(float(self.lease) - self.now_ms) / 1000 if self.lease else None,
-            record=self.record[:MAX_RECORD_SHOWN].decode(errors="replace"),
-            record_bytes=len(self.record),
         )
 
     def _state(self, *, has_failed: bool) -> JobState:
