@@ -144,6 +144,7 @@ class Queue(State):
             self.running[worker][job_id] = f"{jobs[job_id]} {self.clock.now}{owner}"
             self.spent.charge_start(lane[1])
             self.places.leave_lane(lane)
+            self.order.drop_debts()  # before others are placed, in a ring that is left without work
         self.order.drop_debts()
         self.signal_work()
         return "suspect" if self.crashes.keys() & jobs.keys() else status, jobs

@@ -37,6 +37,9 @@ class Turns:
                     self.queue.caps.block(band, client)
             if not self.queue.rings[band]:
                 self.queue.bands.discard(band)
+            self.drop_debts()
+            if not self.queue.bands:
+                break
         return None
 
     def _first_of(self, band: int) -> str | None:
