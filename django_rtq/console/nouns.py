@@ -16,11 +16,12 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.console.incidents import Incident, read_incidents
+from django_rtq.console.incidents import Incident, of_shards, read_incidents
 from django_rtq.console.inspector.actions import ACTIONS, Verb
 from django_rtq.console.inspector.clients.client_states import ClientInQueue
 from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.members import recent_in
 from django_rtq.console.inspector.selection import Selection, field_text
 from django_rtq.console.inspector.sweep import Sweep
@@ -115,8 +116,11 @@ class Place:
 
     def incidents(self) -> list[Incident]:
         """What is wrong at this moment, the worst first."""
-        with view_backend(self._name):
-            return read_incidents()
+        found: dict[int, list[Incident]] = {}
+        for number, place in enumerate(self._places):
+            with view_backend(place):
+                found[number] = read_incidents()
+        return of_shards(found) if len(found) > 1 else found[0]
 
     aworkflows = _awaited(workflows)
     aschedules = _awaited(schedules)
@@ -172,10 +176,9 @@ class Jobs:
         return self._act("requeue", target=to)
 
     def cancel(self, *, terminate: bool = False) -> int:
-        """Cancel those that wait, and ask running ones to stop. Returns how many of both.
+        """Cancel those that wait; if they are selected by state="running", ask running ones to stop. Returns how many.
 
-        `terminate`: the processes of running ones are killed if they do not stop. Only with state="running", running
-        jobs are meant.
+        `terminate`: the processes of running ones are killed if they do not stop.
         """
         return self._act("cancel", terminates=terminate)
 
@@ -364,8 +367,9 @@ class Client(_Named):
 
     def limit(self, queue: str | None = None, **limits: Any) -> None:
         """Change its limits: see Queue.limit()."""
+        editor = self._inspector.limits
         for name in self._queues(queue):
-            self._inspector.limits.set_client(name, self.name, **limits)
+            editor.set_client(name, self.name, **limits)
 
     def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
         """Start no more of its jobs. Returns the queues where it was not paused. `by`: who does it."""
@@ -379,9 +383,8 @@ class Client(_Named):
 
     def purge(self, queue: str | None = None) -> int:
         """Delete its waiting jobs. Running jobs and dead letters stay. Returns how many."""
-        queues = self._queues(queue)
-        selection = self._place.jobs.filter(client=self.name, queue=queues)._selection
-        return _sweep(self._place, Sweep(verb="purge", selection=selection)) if queues else 0
+        selection = Selection(queues=self._queues(queue), filter=JobFilter(client=self.name))
+        return _sweep(self._place, Sweep(verb="purge", selection=selection))
 
     alimit = _awaited(limit)
     apause = _awaited(pause)

@@ -100,6 +100,14 @@ def test_a_client_is_paused_limited_and_purged(broker):
     assert (client.jobs.count(), client.purge(), rtq.jobs.count()) == (2, 2, 1)
 
 
+def test_a_client_is_purged_in_however_many_queues(broker):
+    names = [f"a-queue-with-a-long-name-{number}" for number in range(40)]
+    broker.register_queues(names)
+    queued_job(broker, client="acme", queue=names[-1])
+
+    assert rtq.clients["acme"].purge() == 1
+
+
 def test_a_task_is_paused_and_a_worker_asked(broker):
     task = rtq.tasks["tests.app.tasks.note"]
     claimed_job(broker)

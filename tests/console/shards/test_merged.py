@@ -569,3 +569,14 @@ def test_all_shards_are_one_place_and_each_is_one(three, places):
     finally:
         places[1].resume()
     wait_until_nobody_asks()
+
+
+def test_incidents_of_all_shards_are_told_once(three):
+    queued(0), queued(1), queued(2)
+    for shard in (1, 2):
+        get_inspector(shard_place(shard)).pause("default")
+
+    (paused,) = [incident for incident in rtq.incidents() if incident.kind == "queue_paused"]
+
+    assert paused.shards == (1, 2)
+    assert [kind for kind in ("queue_paused",) for each in rtq.at("#0").incidents() if each.kind == kind] == []
