@@ -61,7 +61,7 @@ def is_unknown(task: str) -> bool:
 
 
 def redacted(job: JobDetails, *, shows_unknown: bool = False) -> JobDetails:
-    """A job with its secrets redacted, except in texts and in its stored record."""
+    """A job with its secrets redacted, except in texts."""
     return replace(
         job,
         args=hidden_args(job.task, job.args, shows_unknown=shows_unknown),
