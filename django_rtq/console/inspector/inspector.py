@@ -63,7 +63,7 @@ class Inspector(JobAccess):
         self._redis, self._keys = broker.redis, broker.keys
         self.queues = QueueReader(broker)
         self.overview = OverviewReader(broker)
-        self.shared_overview = SharedOverview(broker, self.overview)
+        self.shared_overview = SharedOverview(self.overview)
         self.job_list = JobListReader(broker)
         self.metrics = MetricsReader(broker)
         self.dead_letters = DeadLetters(broker)

@@ -172,40 +172,15 @@ class OverviewReader:
         names, known, info, replies_to_also = self.read_names(with_info=True, also=also)
         if minutes > AT_ONCE:  # these are cached then, and only the last steps are read below
             self.series.read_many(names, minutes, step, info.now_ms)
-        replies, notes = self.read_queues(names, known, (minutes, step), info.now_ms, with_totals=with_totals)
-        series = [
-            self.series.read(name, minutes, step, reply) for name, reply in zip(names, replies["history"], strict=True)
-        ]
-        replies["workflows"], replies["deploys"] = replies_to_also[: len(flows)], replies_to_also[len(flows) :]
-        return self.make_overview(names, info, replies, notes, series)
-
-    def read_queues(
-        self,
-        names: Sequence[str],
-        known: Sequence[str],
-        period: tuple[int, int],
-        now_ms: int,
-        *,
-        with_totals: bool = False,
-        processing: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, list[Any]], Notes]:
-        """The replies about these queues, by kind, and the notes about all workers, in one round trip.
-
-        `period`: the minutes and the step of the counters. `processing`: what is known of the jobs that run, by queue.
-        Then no worker is asked about.
-        """
-        packet, hour = Packet(), now_ms // HOUR_MS
+        packet, hour = Packet(), info.now_ms // HOUR_MS
         kept_hour, kept = self._last_hour  # it does not change any more
         last_hour = dict(kept) if kept_hour == hour - 1 and not with_totals else {}
         unread = [name for name in names if name not in last_hour]
         for name in names:
-            packet.add("history", self.series.command(name, *period, now_ms))
+            packet.add("history", self.series.command(name, minutes, step, info.now_ms))
             _add_queue(packet, self._keys.of(name), hour, with_totals=with_totals, with_past=name in unread)
-        if processing is None:
-            self._add_workers(packet, names, known)
+        self._add_workers(packet, names, known)
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-        if processing is not None:
-            known, replies["processing"] = (), [processing[name] for name in names]
         without = b"" if with_totals else b"w"
         for name, flat in zip(unread, replies["past_tasks"], strict=True):
             last_hour[name] = {}
@@ -214,55 +189,16 @@ class OverviewReader:
             self._last_hour = (hour - 1, last_hour)
         flats = replies["tasks"] or [*chain(*zip(replies["this_hour"], replies["next_hour"], strict=True))]
         pairs = zip(flats[::2], flats[1::2], strict=True)
-        replies["tasks"] = [
-            read_task_metrics(pair, last_hour[name], without if with_totals or _is_running(processing) else b"rw")
+        tasks = {
+            name: read_task_metrics(pair, last_hour[name], without if with_totals or _is_running(processing) else b"rw")
             for name, pair, processing in zip(names, pairs, replies["processing"], strict=True)
+        }
+        series = [
+            self.series.read(name, minutes, step, reply) for name, reply in zip(names, replies["history"], strict=True)
         ]
-        return replies, _notes(known, replies)
-
-    def make_overview(
-        self,
-        names: Sequence[str],
-        info: ServerDetails,
-        replies: Replies,
-        notes: Notes,
-        series: Sequence[Series],
-        *,
-        workers: list[WorkerDetails] | None = None,
-    ) -> Overview:
-        """The overview from replies about these queues; with these workers, if they are known."""
-        details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
-        tasks = dict(zip(names, replies["tasks"], strict=True))
-        if workers is None:
-            workers = _with_usual(_read_workers(names, notes, replies["processing"]), tasks)
-        slots: Counter[str] = Counter()
-        for worker in workers:
-            slots.update(dict.fromkeys(worker.queues, worker.slots))
-        totals = list(zip(*(replies.get(kind, ()) for kind in TOTALS), strict=True))  # of all queues, or of none
-        rows = [
-            _row(
-                queue,
-                of_queue,
-                slots[queue.name],
-                tasks=tasks[queue.name],
-                failures=_read_failures(queue.name, failures, overview[0]),
-                busiest=busiest,
-            )
-            for queue, of_queue, failures, busiest, overview in zip(
-                details, series, replies["failures"], replies["busiest"], replies["overview"], strict=True
-            )
-        ]
-        rows = [
-            replace(row, task_failures=read_task_failures(reply))
-            for row, reply in zip(rows, replies["task_failures"], strict=True)
-        ]
-        if totals:
-            hour = info.now_ms // HOUR_MS
-            rows = [replace(row, totals=read_totals(hour, each)) for row, each in zip(rows, totals, strict=True)]
-        now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
-        facts = {**_liveness(details), "deploys": read_deploys(replies["deploys"])}
-        facts["workflows"] = read_workflow_states(replies["workflows"])
-        return Overview(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **facts)
+        replies["workflows"], replies["deploys"] = replies_to_also[: len(flows)], replies_to_also[len(flows) :]
+        workers = _with_usual(_read_workers(names, _notes(known, replies), replies["processing"]), tasks)
+        return _overview(names, info, replies, tasks, series, workers)
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """The workers of these queues and the jobs that they run. See Inspector.workers()."""
@@ -330,6 +266,45 @@ class OverviewReader:
             packet.add("left", ("PTTL", self._keys.worker(worker)))
 
 
+def _overview(
+    names: Sequence[str],
+    info: ServerDetails,
+    replies: Replies,
+    tasks: Mapping[str, Mapping[str, TaskMetrics]],
+    series: Sequence[Series],
+    workers: list[WorkerDetails],
+) -> Overview:
+    details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
+    slots: Counter[str] = Counter()
+    for worker in workers:
+        slots.update(dict.fromkeys(worker.queues, worker.slots))
+    hour = info.now_ms // HOUR_MS
+    totals = [read_totals(hour, each) for each in zip(*(replies.get(kind, ()) for kind in TOTALS), strict=True)]
+    rows = [
+        _row(
+            queue,
+            of_queue,
+            slots[queue.name],
+            busiest,
+            tasks=tasks[queue.name],
+            task_failures=read_task_failures(of_tasks),
+            totals=of_totals,
+            **_failures(queue.name, failures, overview[0]),
+        )
+        for queue, of_queue, failures, of_tasks, busiest, overview, of_totals in zip(
+            details,
+            series,
+            *(replies[kind] for kind in ("failures", "task_failures", "busiest", "overview")),
+            totals or [[]] * len(names),
+            strict=True,
+        )
+    ]
+    now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
+    facts = {**_liveness(details), "deploys": read_deploys(replies["deploys"])}
+    facts["workflows"] = read_workflow_states(replies["workflows"])
+    return Overview(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **facts)
+
+
 def _notes(known: Sequence[str], replies: Replies) -> Notes:
     return {
         name: (as_dict(note), left) for name, note, left in zip(known, replies["note"], replies["left"], strict=True)
@@ -363,10 +338,8 @@ def _row(
     details: QueueDetails,
     series: Series,
     slots: int,
-    *,
-    tasks: Mapping[str, TaskMetrics],
-    failures: _Failures,
     busiest: list[Any],
+    **facts: Any,
 ) -> QueueRow:
     steps = max(1, LATELY * 60 // series.step_seconds)
     minutes = steps * series.step_seconds / 60
@@ -378,26 +351,22 @@ def _row(
         done_per_minute=series.total("succeeded", steps) / minutes,
         failed_per_minute=series.total("failed", steps) / minutes,
         busy_slots=min(float(slots), busy_ms / (minutes * 60_000)),
-        tasks=tasks,
-        **failures._asdict(),
+        **facts,
         busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2], busiest[3] / 1000)
         if busiest and busiest[2]
         else None,
     )
 
 
-class _Failures(NamedTuple):
+def _failures(queue: str, reply: list[Any], now_ms: int) -> dict[str, Any]:
     """What the script latest_failures returns, as fields of QueueRow."""
-
-    newest_dead: JobDetails | None
-    newest_retrying: JobDetails | None
-    unknown_tasks: Sequence[UnknownTask]
-
-
-def _read_failures(queue: str, reply: list[Any], now_ms: int) -> _Failures:
     dead, retrying, noted = reply
     lately = (UnknownTask.read(task, line, now_ms) for task, line in sorted(as_dict(noted).items()))
-    return _Failures(_latest(queue, dead), _latest(queue, retrying), [task for task in lately if task is not None])
+    return {
+        "newest_dead": _latest(queue, dead),
+        "newest_retrying": _latest(queue, retrying),
+        "unknown_tasks": [task for task in lately if task is not None],
+    }
 
 
 def _latest(queue: str, found: list[bytes]) -> JobDetails | None:

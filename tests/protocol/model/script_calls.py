@@ -335,7 +335,6 @@ SCRIPT_CALLS = {
     "note_version": ScriptCall(of_console.run_old_version, lambda broker, jobs: of_console.report_version(broker, "2")),
     "update_totals": ScriptCall(of_console.count_in_the_past, lambda broker, jobs: of_console.update_totals(broker)),
     "roll_up": ScriptCall(of_console.count_hours_ago, lambda broker, jobs: of_console.roll_up(broker)),
-    "pulse": ScriptCall(_queued, lambda broker, jobs: [Inspector(broker).shared_overview.read() for _ in range(2)]),
     "task_failures": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),

@@ -56,8 +56,7 @@ def half_moved(broker, movable):
 
 def command_of(script, keys):
     """A call of a script: nobody looks at its arguments."""
-    several = script.name in ("claim", "pulse")
-    return script.call_many([keys], ()) if several else script.call(keys, (), worker=WORKER)
+    return script.call_many([keys], ()) if script.name == "claim" else script.call(keys, (), worker=WORKER)
 
 
 def ask_the_target(server, command):
@@ -74,7 +73,7 @@ def test_neither_master_runs_a_script_while_the_slot_moves(broker, half_moved, s
     commands = [command_of(script, keys) for script in SCRIPTS.values()]
     if several:
         queues = [keys, broker.keys.of("low")]
-        commands = [SCRIPTS[name].call_many(queues, ()) for name in ("claim", "requeue_elsewhere", "pulse")]
+        commands = [SCRIPTS[name].call_many(queues, ()) for name in ("claim", "requeue_elsewhere")]
 
     for command in commands:
         with pytest.raises((AskError, TryAgainError)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import chain, pairwise
 from typing import Any
 
@@ -73,15 +73,6 @@ class TimeSeriesReader:
         # The last step was not over then, and another may begin before the command arrives.
         return min(minutes, max(2, now_ms // 60_000 // step - cached.last + 2) * step)
 
-    def later(self, queue: str, minutes: int, step: int, now_ms: int) -> Series | None:
-        """The series if nothing was counted since it was read; None: it is not cached."""
-        key = (queue, minutes, step)
-        cached = self._cache.get(key)
-        if cached is None or (passed := now_ms // 60_000 // step - cached.last) < 0:
-            return None
-        series = self._cache[key] = _shifted(cached, min(passed, cached.steps))
-        return series
-
     def read_many(self, queues: Sequence[str], minutes: int, step: int, now_ms: int) -> list[Series]:
         """The series of some queues, in one round trip. `now_ms` is the server's time."""
         minutes, step = read_period(minutes, step)
@@ -120,16 +111,6 @@ class TimeSeriesReader:
         if first < oldest:
             cuts[1:1] = [*range(first + AT_ONCE * 60, oldest, AT_ONCE * 60), oldest]
         return [self._call(queue, minutes, step, begins, ends) for begins, ends in pairwise(cuts)]
-
-
-def _shifted(cached: Series, passed: int) -> Series:
-    """The series so many steps later, if nothing has happened since."""
-    return Series(
-        begins_at=cached.begins_at + timedelta(seconds=passed * cached.step_seconds),
-        step_seconds=cached.step_seconds,
-        steps=cached.steps,
-        counts={name: [*numbers, *[0] * passed][passed:] for name, numbers in cached.counts.items()},
-    )
 
 
 def read_period(minutes: int, step: int | None) -> tuple[int, int]:
