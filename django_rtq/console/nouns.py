@@ -23,7 +23,7 @@ from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.members import recent_in
-from django_rtq.console.inspector.selection import Selection, field_text
+from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Sweep
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
 from django_rtq.console.search import STATES
@@ -143,11 +143,8 @@ class Jobs:
         id (or its beginning), task, client ("": none), workflow (its id), error, error_class, queue, state, since and
         before. Several states, or queues: any of them. Raises ValueError.
         """
-        words = [str(self._selection), query]
-        for name, value in fields.items():
-            values = [value] if isinstance(value, str | datetime) else value
-            words += [field_text("class" if name == "error_class" else name, each) for each in values]
-        return Jobs(self._place, Selection.parse(" ".join(filter(None, words))))
+        words = {"class" if name == "error_class" else name: value for name, value in fields.items()}
+        return Jobs(self._place, self._selection.narrowed(query, **words))
 
     def __iter__(self) -> Iterator[JobDetails]:
         """In the order of the states that are asked for, or else the running first, then dead ones from the newest."""

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.jobs.job_page import LISTS, LONGEST_PAGE, JobPage
 from django_rtq.console.inspector.jobs.walk import list_sizes
-from django_rtq.console.inspector.selection import Selection, query_error
+from django_rtq.console.inspector.selection import LONGEST, QueryError, Selection, query_error
 from django_rtq.console.redaction import redacted
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.validation import did_you_mean
@@ -29,6 +29,8 @@ class Found:
 
 def read_query(text: str) -> Selection:
     """Read a query, and look up the workflows of a name. Raises QueryError, and for names of workflows BrokerError."""
+    if len(text) > LONGEST:
+        raise QueryError(_("The query is longer than %(most)s characters.") % {"most": LONGEST})
     query = Selection.parse(text)
     flows = _workflow_ids(query.filter.workflow) if query.filter.workflow else ()
     return replace(query, filter=replace(query.filter, workflow_ids=flows))

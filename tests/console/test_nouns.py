@@ -105,6 +105,7 @@ def test_a_client_is_purged_in_however_many_queues(broker):
     broker.register_queues(names)
     queued_job(broker, client="acme", queue=names[-1])
 
+    assert rtq.jobs.filter(queue=names).filter(client="acme").count() == 1
     assert rtq.clients["acme"].purge() == 1
 
 

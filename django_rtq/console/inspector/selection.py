@@ -7,7 +7,7 @@ only parser of that text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -50,11 +50,12 @@ class QueryError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The jobs of these queues and states that match a filter."""
+    """Some jobs: those of these queues and states that match a filter, or those with these ids."""
 
     queues: Sequence[str] = ()  # empty: all
     states: Sequence[str] = ()  # of LISTS; empty: all
     filter: JobFilter = ALL_JOBS
+    ids: Sequence[str] = ()  # then the filter is not asked
     #: The moment of a snapshot. Dead letters that died later, and other jobs that were made later, are left out.
     until_ms: int | None = None
 
@@ -65,12 +66,17 @@ class Selection:
         What is left of it without each ``field:value`` is one text to search for, its words with a space between them.
         Quotes keep spaces, and make text of what looks like a field: ``client:"Big Corp" "https://example.com"``.
         """
-        if len(text) > LONGEST:
-            raise QueryError(_("The query is longer than %(most)s characters.") % {"most": LONGEST})
-        draft = _Draft()
+        return cls().narrowed(text)
+
+    def narrowed(self, text: str = "", **fields: str | datetime | Iterable[str]) -> Selection:
+        """Those of them that match a query, and have these fields of one. Raises QueryError."""
+        draft = _Draft.of(self)
         for word in _words_of(text):
-            draft.add(word)
-        return draft.selection()
+            draft.read(word)
+        for name, value in fields.items():
+            for each in [value] if isinstance(value, str | datetime) else value:
+                draft.add(name, each, f"{name}:{each}")
+        return draft.selection(self)
 
     def __str__(self) -> str:
         """The query, without the moment of the snapshot: parse() reads it as the same selection."""
@@ -98,16 +104,6 @@ class Selection:
         (queue,) = self.queues
         stored_filter = asdict(self.filter)
         return {"queue": queue, "state": ",".join(self.states), "filter": stored_filter, "until_ms": self.until_ms}
-
-    @property
-    def is_filtered(self) -> bool:
-        """Whether it leaves out some jobs."""
-        return self != Selection(until_ms=self.until_ms)
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether it is about all jobs that wait, in whichever way."""
-        return set(self.states) == set(WAITING)
 
     @property
     def only_text(self) -> str:
@@ -144,41 +140,59 @@ class _Draft:
     text: list[str] = field(default_factory=list)  # words that are no fields
     single: dict[str, Any] = field(default_factory=dict)  # attribute of JobFilter -> value
 
-    def add(self, word: str) -> None:
+    @classmethod
+    def of(cls, selection: Selection) -> _Draft:
+        """Another one that goes on from a selection."""
+        wanted = selection.filter
+        given = {name: getattr(wanted, name) for name in _SINGLE.values()}
+        return cls(
+            queues=list(selection.queues),
+            states=[wanted.outcome] if wanted.outcome else list(selection.states),
+            text=[wanted.text] if wanted.text else [],
+            single={name: value for name, value in given.items() if value != getattr(ALL_JOBS, name)},
+        )
+
+    def read(self, word: str) -> None:
+        """Add a word of a query."""
         parts = _FIELD.fullmatch(word)
         if parts is None:
             self.text.append(_unquoted(word))
-            return
-        name, value = parts[1], _unquoted(parts[2])
+        else:
+            self.add(parts[1], _unquoted(parts[2]), word)
+
+    def add(self, name: str, value: str | datetime, word: str) -> None:
+        """Add a field. `word`: it and its value, for errors."""
         if not value and name != "client":
             raise query_error(word, _("a value is missing behind the colon"))
+        if name in ("since", "before"):
+            value = _moment(word, value)
+        elif isinstance(value, datetime):
+            value = value.isoformat()
         if name == "queue":
             if not is_queue_name(value):
                 raise query_error(word, _("no queue can have this name"))
-            self.queues.append(value)
+            self.queues.append(str(value))
         elif name == "state":
-            self.states.append(_state(word, value))
+            self.states.append(_state(word, str(value)))
         elif name in _SINGLE:
-            self._add_single(word, name, value)
+            if _SINGLE[name] in self.single:
+                raise query_error(word, _("%(field)s is given twice") % {"field": name})
+            self.single[_SINGLE[name]] = value
         else:
             raise _unknown_field(word, name)
 
-    def selection(self) -> Selection:
+    def selection(self, before: Selection) -> Selection:
+        """The selection, of those before."""
         outcomes = [state for state in self.states if state in OUTCOMES]
         if outcomes and len(self.states) > 1:
             hint = _("it cannot be combined with another state")
             raise query_error(f"state:{outcomes[0]}", hint)
-        wanted = JobFilter(text=" ".join(self.text), outcome="".join(outcomes))
-        return Selection(
-            filter=replace(wanted, **self.single),
+        return replace(
+            before,
+            filter=replace(before.filter, text=" ".join(self.text), outcome="".join(outcomes), **self.single),
             queues=tuple(dict.fromkeys(self.queues)),
             states=("finished",) if outcomes else tuple(dict.fromkeys(self.states)),
         )
-
-    def _add_single(self, word: str, name: str, value: str) -> None:
-        if _SINGLE[name] in self.single:
-            raise query_error(word, _("%(field)s is given twice") % {"field": name})
-        self.single[_SINGLE[name]] = _moment(word, value) if name in ("since", "before") else value
 
 
 def query_error(word: str, reason: str, hint: str = "") -> QueryError:
@@ -199,8 +213,8 @@ def _words_of(text: str) -> Iterator[str]:
         at = word.end()
 
 
-def _moment(word: str, value: str) -> datetime:
-    moment = past_moment(value)
+def _moment(word: str, value: str | datetime) -> datetime:
+    moment = past_moment(value if isinstance(value, str) else value.isoformat())
     if moment is None:
         raise query_error(word, _("this is not a time; write for example 90s, 30min, 2h, 7d or 2026-01-31T08:00"))
     return moment
@@ -219,11 +233,6 @@ def _unknown_field(word: str, name: str) -> QueryError:
         "fields": ", ".join(FIELDS)
     }
     return query_error(word, reason, did_you_mean(name, FIELDS))
-
-
-def field_text(name: str, value: str | datetime) -> str:
-    """A field and its value as a part of a query."""
-    return f"{name}:{_quoted(_value_text(value) or '')}"
 
 
 def _value_text(value: str | datetime | None) -> str | None:
