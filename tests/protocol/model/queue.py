@@ -65,8 +65,9 @@ class Queue(State):
 
     def enqueue(self, jobs: Iterable[NewJob], all_or_none: bool = False) -> list[str]:
         answers, jobs, before = [], list(jobs), self.copied()
+        is_alone = len(jobs) == 1 and not any("max_waiting=" in text for text in self.set_limits.values())
         for job in jobs:
-            self.is_bulk = not job.digest and (len(jobs) != 1 or bool(job.due))
+            self.is_bulk = not job.digest and (not is_alone or bool(job.due))
             answers.append(self._enqueue_one(job))
         self.is_bulk = False
         return self._all_or_none(jobs, answers, before) if all_or_none else answers

@@ -157,6 +157,22 @@ def light_clients_keep_their_turns(parallel: ParallelRun) -> None:
         parallel.claim("w0", ("mail",), wanted)
 
 
+def a_paused_client_stays_blocked_when_nothing_waits(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": "weight=2", "paused:x": "1 me"})
+    blocked = send(parallel, "a", client="x")
+    send(parallel, "b", client="y")  # it stays in the ring without work
+    waiting = send(parallel, "c", client="z")
+    parallel.claim("w0", ("mail",))
+    for job_id in (*blocked, *waiting):
+        parallel.cancel("mail", job_id)
+    parallel.claim("w0", ("mail",))
+    send(parallel, *"def", client="x")
+    parallel.claim("w0", ("mail",))
+    parallel.change_limits("mail", {"paused:x": ""})
+    send(parallel, *"gh", client="y")
+    parallel.claim("w0", ("mail",), 4)
+
+
 WEIGHT_SCENARIOS = (
     heavy_clients_start_more_often,
     strides_follow_the_default,
@@ -171,4 +187,5 @@ WEIGHT_SCENARIOS = (
     a_cancelled_job_costs_no_turn,
     two_light_clients_become_heavy,
     light_clients_keep_their_turns,
+    a_paused_client_stays_blocked_when_nothing_waits,
 )

@@ -116,10 +116,11 @@ local function charge_ended(q, owners, held, are_unrun)
   end
 end
 
--- If no job waits, nobody is behind anybody. Returns whether any waits.
+-- If no job waits, nobody is behind anybody, but who is blocked stays so. Returns whether any waits.
 local function has_waiting(q)
   if redis.call("EXISTS", q.lanes) == 1 then return true end
-  for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, -1)) do redis.call("DEL", q.ring .. band) end
+  local bands = redis.call("ZRANGE", q.bands, 0, -1)
+  for _, band in ipairs(bands) do redis.call("ZREMRANGEBYSCORE", q.ring .. band, "-inf", "(inf") end
   redis.call("DEL", q.bands)
   return false
 end
