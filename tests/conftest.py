@@ -1,8 +1,10 @@
 """What the tests share: a Redis server of their own, and checks of what they leave behind."""
 
 import os
+import re
 import threading
 import uuid
+from functools import cache
 
 import pytest
 from django.test import override_settings
@@ -14,6 +16,7 @@ from hatch_build import compile_catalogs
 from testproject.mariadb_server import MariaDBUnavailable, PrivateMariaDB
 from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
 from testproject.redis_server import PrivateRedis
+from tests.markdown import ROOT
 from tests.support import second_try
 from tests.support.databases import as_default, sqlite_settings
 from tests.support.fault_proxy import FaultProxy
@@ -70,6 +73,29 @@ OF_ONE_SERVER = (  # sweeps, and what reads the text of scripts
 # They take most of a minute or more, and come first: the other processes share the rest.
 SLOWEST = ("tests/test_tutorial.py::test_the_tutorial", "tests/upgrade/", "tests/workflows/test_torture.py::")
 
+_ALL_ARE_LONG = re.compile(r"^pytestmark = .*pytest\.mark\.long\b", re.M)
+_SOME_ARE_LONG = re.compile(r"\bmark\.long\b|\brtq_worker\b")
+
+
+@cache
+def has_wanted(path, wanted):
+    """Whether tests of a module may be among those of "-m": its text says so, which is faster than a look at each."""
+    name = path.relative_to(ROOT).as_posix()
+    is_long_folder = name.startswith(LONG_FOLDERS)
+    if wanted == "not long":
+        return not is_long_folder and not _ALL_ARE_LONG.search(path.read_text())
+    if wanted == "long or server":
+        is_of_servers = name.startswith(OF_SERVERS) and not f"{name}::".startswith(OF_ONE_SERVER)
+        return is_long_folder or is_of_servers or bool(_SOME_ARE_LONG.search(path.read_text()))
+    return True
+
+
+def pytest_ignore_collect(collection_path, config):
+    """A run of all tests that wants only some kinds does not look into each module."""
+    if config.args != config.getini("testpaths") or not collection_path.name.startswith("test_"):
+        return None
+    return None if has_wanted(collection_path, config.option.markexpr) else True
+
 
 def pytest_collection_modifyitems(items):
     """Mark tests of some folders or with real workers as long, as slow modules mark themselves; those of servers and of
@@ -81,6 +107,8 @@ def pytest_collection_modifyitems(items):
         is_long = item.nodeid.startswith(LONG_FOLDERS) or "rtq_worker" in item.fixturenames
         if is_long and not item.nodeid.startswith(A_FEW_WORKERS):
             item.add_marker("long")
+        if item.get_closest_marker("long") and not has_wanted(item.path, "long or server"):
+            raise pytest.UsageError(f"{item.nodeid} is long, and has_wanted() does not see that in its module")
         if {"database", "postgres", "mariadb"}.intersection(item.fixturenames):
             item.add_marker("databases")
 
