@@ -1,6 +1,44 @@
 import django.core.validators
 from django.db import migrations, models
 
+PERMISSIONS = [
+    ("requeue_job", "Can requeue dead letters and run waiting jobs now"),
+    ("cancel_job", "Can cancel and stop jobs"),
+    ("discard_job", "Can discard dead letters"),
+    ("pause_queue", "Can pause and resume queues"),
+    ("purge_queue", "Can purge queues"),
+    ("enqueue_job", "Can enqueue jobs by hand"),
+    ("edit_job", "Can change the arguments of jobs"),
+    ("control_worker", "Can quiet, wake and stop workers"),
+    ("pause_task", "Can pause and resume tasks"),
+    ("pause_client", "Can pause and resume clients"),
+    ("change_limits", "Can change the limits of queues and clients"),
+]
+#: Entries of the admin menu, whose tables do not exist: name, in words, and of several.
+ENTRIES = [
+    ("Client", "client", "clients"),
+    ("DeadLetter", "dead letter", "dead letters"),
+    ("Job", "job", "running jobs"),
+    ("Queue", "queue", "queues"),
+    ("RegisteredTask", "task", "tasks"),
+    ("Worker", "worker", "workers"),
+    ("Workflow", "workflow", "workflows"),
+]
+
+
+def entry(name, verbose_name, verbose_name_plural):
+    options = {
+        "verbose_name": verbose_name,
+        "verbose_name_plural": verbose_name_plural,
+        "managed": False,
+        "default_permissions": ("view",) if name == "Queue" else (),
+        "base_manager_name": "objects",
+    }
+    if name == "Queue":
+        options["permissions"] = PERMISSIONS
+    fields = [("name", models.CharField(max_length=255, primary_key=True, serialize=False))]
+    return migrations.CreateModel(name=name, fields=fields, options=options)
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -8,117 +46,7 @@ class Migration(migrations.Migration):
     dependencies = []
 
     operations = [
-        migrations.CreateModel(
-            name="Client",
-            fields=[
-                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
-            ],
-            options={
-                "verbose_name": "client",
-                "verbose_name_plural": "clients",
-                "abstract": False,
-                "managed": False,
-                "default_permissions": (),
-                "base_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="DeadLetter",
-            fields=[
-                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
-            ],
-            options={
-                "verbose_name": "dead letter",
-                "verbose_name_plural": "dead letters",
-                "abstract": False,
-                "managed": False,
-                "default_permissions": (),
-                "base_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="Job",
-            fields=[
-                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
-            ],
-            options={
-                "verbose_name": "job",
-                "verbose_name_plural": "running jobs",
-                "abstract": False,
-                "managed": False,
-                "default_permissions": (),
-                "base_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="Queue",
-            fields=[
-                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
-            ],
-            options={
-                "verbose_name": "queue",
-                "verbose_name_plural": "queues",
-                "permissions": [
-                    ("requeue_job", "Can requeue dead letters and run waiting jobs now"),
-                    ("cancel_job", "Can cancel and stop jobs"),
-                    ("discard_job", "Can discard dead letters"),
-                    ("pause_queue", "Can pause and resume queues"),
-                    ("purge_queue", "Can purge queues"),
-                    ("enqueue_job", "Can enqueue jobs by hand"),
-                    ("edit_job", "Can change the arguments of jobs"),
-                    ("control_worker", "Can quiet, wake and stop workers"),
-                    ("pause_task", "Can pause and resume tasks"),
-                    ("pause_client", "Can pause and resume clients"),
-                    ("change_limits", "Can change the limits of queues and clients"),
-                ],
-                "abstract": False,
-                "managed": False,
-                "default_permissions": ("view",),
-                "base_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="RegisteredTask",
-            fields=[
-                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
-            ],
-            options={
-                "verbose_name": "task",
-                "verbose_name_plural": "tasks",
-                "abstract": False,
-                "managed": False,
-                "default_permissions": (),
-                "base_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="Worker",
-            fields=[
-                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
-            ],
-            options={
-                "verbose_name": "worker",
-                "verbose_name_plural": "workers",
-                "abstract": False,
-                "managed": False,
-                "default_permissions": (),
-                "base_manager_name": "objects",
-            },
-        ),
-        migrations.CreateModel(
-            name="Workflow",
-            fields=[
-                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
-            ],
-            options={
-                "verbose_name": "workflow",
-                "verbose_name_plural": "workflows",
-                "abstract": False,
-                "managed": False,
-                "default_permissions": (),
-                "base_manager_name": "objects",
-            },
-        ),
+        *(entry(*words) for words in ENTRIES),
         migrations.CreateModel(
             name="Schedule",
             fields=[
