@@ -153,7 +153,7 @@ OF_HANDLES = {
     **dict.fromkeys(("revoke", "abort", "delete", "stop"), _CANCEL),
     **dict.fromkeys(("task_id", "job_id", "get_id", "message_id"), "Its id is `id`."),
     "forget": "Results are deleted by themselves, as result_ttl says.",
-    "requeue": "Call get_inspector().requeue(job_id).",
+    "requeue": "Call rtq.jobs.filter(id=…).requeue(), with rtq of django_rtq.",
 }
 _DECORATOR = "Import `task`, and write @task."
 _SEND = "Import your task, and call its delay()."

@@ -80,7 +80,7 @@ class JobDetails:
     lease_left_seconds: float | None = None  # of its worker; below 0: it is about to be reclaimed
     finished_at: datetime | None = None
     forgotten_at: datetime | None = None  # when its outcome expires
-    log: Sequence[Any] = ()  # the last lines that it logged, the newest last; only with Inspector.find_with_position()
+    log: Sequence[Any] = ()  # the last lines that it logged, the newest last; only where it is asked for
     steps: Sequence[Any] = ()  # finished ones, in the order in which they ended; likewise
     shard: int | None = None  # where it is, if all shards are read at once
 
