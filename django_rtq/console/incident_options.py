@@ -15,7 +15,16 @@ from django_rtq.exceptions import ConfigurationError
 KINDS = (
     *("no_worker", "queue_unserved", "queues_without_worker", "host_without_worker", "several_projects"),
     *("workers_quiet", "worker_lost", "worker_silent", "worker_crash_loop", "job_hung", "task_unknown"),
-    *("task_failing", "dead_letters", "long_wait", "falling_behind", "limit_zero", "busy_client", "no_scheduler"),
+    *(
+        "task_failing",
+        "version_fails_more",
+        "dead_letters",
+        "long_wait",
+        "falling_behind",
+        "limit_zero",
+        "busy_client",
+        "no_scheduler",
+    ),
     *("queue_paused", "task_paused", "client_paused", "jobs_lost_place", "workflow_blocked", "workflow_stuck"),
     *("schedule_missed", "schedule_invalid", "outbox_lag", "outbox_unknown", "clock_behind", "data_lost"),
     *("redis_evicts", "redis_volatile", "redis_full", "redis_nearly_full", "redis_connections", "redis_log_failed"),

@@ -63,7 +63,7 @@ def test_what_follows_and_nobody_has_enqueued_is_found_by_a_heartbeat(rtq_worker
     """The worker has died between the end of the last member and the start of what follows."""
     handle = group(5, app_tasks.note)
     ended = settlement("ack", *claim_members(broker))
-    for _, command in ended.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=100, logs_ms=1):
+    for _, command in ended.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, broker.config):
         broker.redis.execute_one(command)
     broker.sign_off([QUEUE], WORKER)
     assert handle.progress().done == 5

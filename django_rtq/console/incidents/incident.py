@@ -48,7 +48,7 @@ def _sum_of_values(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The values of one incident in several shards: numbers add up, names of queues are joined."""
     sums = dict(found[0])
     for name, value in (pair for values in found[1:] for pair in values.items()):
-        if name not in sums or name in ("duration", "share"):
+        if name not in sums or name in ("duration", "share", "share_before"):
             sums[name] = max(sums.get(name, value), value)
         elif isinstance(value, int | float):
             sums[name] += value

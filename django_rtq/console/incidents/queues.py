@@ -142,6 +142,34 @@ def version_before(overview: Overview, since: datetime | None) -> str | None:
 
 @detector(
     Severity.WARNING,
+    _(
+        "%(task)s in queue %(name)s fails more often since a deploy. %(version)s: %(share)s %%, %(before)s: "
+        "%(share_before)s %%."
+    ),
+    Action.SHOW_RETRYING,
+)
+def version_fails_more(seen: Seen) -> Iterator[Incident]:
+    """Tasks of which more runs fail with the latest version of the project than with the one before."""
+    latest = seen.overview.deploys[0].version if seen.overview.deploys else ""
+    for row in seen.overview.queues:
+        for task, failures in row.task_failures.items():
+            (version, runs), (before, than), *_ = (*failures.versions.items(), ("", Runs()), ("", Runs()))
+            is_worse = version == latest and runs.is_worse(than)
+            # Also where it has been well again for minutes: then the version had nothing to do with it.
+            if not is_worse or runs.is_worse(failures.lately(seen.overview.now, LATELY)):
+                continue
+            if not failing_runs(seen.overview.now, row, task, failures).runs:  # that is told alone
+                shares = {"share": 100 * runs.rate, "share_before": 100 * than.rate}
+                yield version_fails_more.incident(
+                    since=seen.overview.deploys[0].at,
+                    queue=row.details.name,
+                    task=task,
+                    values={"task": short_name(task), "version": version, "before": before, **shares},
+                )
+
+
+@detector(
+    Severity.WARNING,
     ngettext_lazy(
         "Queue %(name)s: %(count)s job died in the last hour. Dead letters now: %(dead)s.",
         "Queue %(name)s: %(count)s jobs died in the last hour. Dead letters now: %(dead)s.",

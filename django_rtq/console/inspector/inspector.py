@@ -18,7 +18,7 @@ from django_rtq.console.inspector.jobs.job_list import JobListReader
 from django_rtq.console.inspector.jobs.job_page import JobPage
 from django_rtq.console.inspector.jobs.queue_position import QueuePosition, find_with_position
 from django_rtq.console.inspector.jobs.walk import JobWalk
-from django_rtq.console.inspector.metrics.reader import Clients, MetricsReader
+from django_rtq.console.inspector.metrics.reader import Clients, MetricsReader, VersionRuns
 from django_rtq.console.inspector.overview import OverviewReader
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
 from django_rtq.console.inspector.shared_overview import SharedOverview
@@ -50,6 +50,7 @@ class QueuePage:
     details: QueueDetails
     page: JobPage
     clients: Clients
+    versions: list[VersionRuns]  # of the project, the newest first; none without RTQ["VERSION"]
 
 
 class Inspector(JobAccess):
@@ -106,15 +107,18 @@ class Inspector(JobAccess):
         clients: int = 20,
     ) -> QueuePage:
         """queues.get(), job_list.page() and metrics.clients() at once: one round trip, more with some filters."""
-        also = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()), self.metrics.clients_command(queue, clients)]
+        keys = self._keys.of(queue)
+        also = [SCRIPTS["queue_overview"].call(keys, ()), self.metrics.clients_command(queue, clients)]
+        also.append(SCRIPTS["task_history"].call(keys, (0, "", "")))
         walk = JobWalk(self._broker, [(queue, state)], filter)
         walk.also = also
         page = walk.page(cursor, limit)
-        details, served = walk.replies
+        details, served, (_mark, _now, versions, *_lines) = walk.replies
         return QueuePage(
             details=read_queue_details(queue, details),
             page=page,
             clients=self.metrics.read_clients(served, clients, by="queued"),
+            versions=VersionRuns.read_all(versions),
         )
 
     def server(self) -> ServerDetails:

@@ -16,6 +16,8 @@ from django_rtq.console.inspector.metrics.reader import (
     MAX_HOURS,
     TaskCounts,
     TaskMetrics,
+    VersionRuns,
+    merged_versions,
 )
 from django_rtq.console.inspector.metrics.task_hours import TaskHours
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
@@ -89,6 +91,7 @@ class TaskDetails:
     waits: Mapping[int, int] = field(metadata=COUNTS)  # bucket of the wait in ms -> jobs
     queues: list[TaskInQueue] = field(metadata=rows_by("queue.name"))  # every queue
     deploys: list[Deploy]  # the newest first; none without RTQ["VERSION"]
+    versions: list[VersionRuns] = field(metadata=by(merged_versions))  # the same
     groups: list[tuple[str, DeadGroup]]  # the queue and its dead letters of one error, the latest first
 
     @property
@@ -153,6 +156,7 @@ class TaskReader:
             waits=total.waits,
             queues=in_queues,
             deploys=read_deploys(deploys),
+            versions=merged_versions(VersionRuns.read_all(history[2]) for history, *_ in of_places),
             groups=sorted(groups, key=lambda pair: pair[1].last_at, reverse=True),
         )
 
@@ -183,7 +187,7 @@ class TaskReader:
 def _add_up(past: ByHours, replies: Replies, *, is_past: bool) -> ByHours:
     """The counters of all queues before the present hour, or of that, added to others."""
     by_hour = {hour: dict(numbers) for hour, numbers in past.items()}
-    for (_mark, now_ms, *lines), *_ in replies:
+    for (_mark, now_ms, _versions, *lines), *_ in replies:
         for line in lines:
             hour, *words = line.split(b" ")
             if (int(hour) < now_ms // HOUR_MS) is is_past:

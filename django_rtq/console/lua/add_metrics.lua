@@ -1,20 +1,46 @@
 -- add_metrics: add counters of a worker: how runs of tasks ended, how long they took, and which clients they were for.
 -- uses: prelude metrics
--- keys: clock scratch stats tasks client_runs client_time done_runs failed_runs failing
--- ARGV[1] run_ms      how long the jobs that succeeded ran, together
--- ARGV[2] wait_ms     how long these had waited, together
--- ARGV[3] counters    how many there are
+-- keys: clock scratch stats tasks client_runs client_time done_runs failed_runs failing run_versions
+-- ARGV[1] version     of the project; "": it has none
+-- ARGV[2] run_ms      how long the jobs that succeeded ran, together
+-- ARGV[3] wait_ms     how long these had waited, together
+-- ARGV[4] counters    how many there are
 -- ARGV[...] counted   of each counter: name, number; then of each client: its name, runs, µs
 --
 -- returns {}
 -- sent twice: counts twice
 
-local q, run_ms, wait_ms, counters, counted = named(), ARGV[1], ARGV[2], tonumber(ARGV[3]), { select(4, unpack(ARGV)) }
-local CLIENTS_SECONDS = 4200
+local q, version, run_ms, wait_ms, counters = named(), ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local counted = { select(5, unpack(ARGV)) }
+local CLIENTS_SECONDS, VERSION_SECONDS, MOST_VERSIONS = 4200, 604800, 5 -- versions: the newest
 local now = now_ms(q.clock)
 local tasks = task_counters(q, now)
 local slice = string.format("%.0f", math.floor(now / SLICE_MS))
 local served, busy = q.client_runs .. slice, q.client_time .. slice
+
+-- Count runs by the version of the project: those of each task, and those of the queue, as of a task without a name.
+local function count_version()
+  if redis.call("ZADD", q.run_versions, "NX", now, version) == 1 then
+    for _, old in ipairs(redis.call("ZRANGE", q.run_versions, 0, -MOST_VERSIONS - 1)) do
+      redis.call("UNLINK", q.tasks .. "v" .. old, q.failed_runs .. "v" .. old)
+      redis.call("ZREM", q.run_versions, old)
+    end
+  end
+  local key, failed, sums = q.tasks .. "v" .. version, q.failed_runs .. "v" .. version, {}
+  local function add(hash, name, number)
+    if has_room(hash, name) then redis.call("HINCRBY", hash, name, number) end
+  end
+  for i = 1, 2 * counters, 2 do
+    local kind, task = string.match(counted[i], "^(%S+) (.*)$")
+    if kind == "done" or kind == "failed" or string.find(kind or "", "^r%-?%d") then
+      add(key, counted[i], counted[i + 1])
+      sums[kind] = (sums[kind] or 0) + counted[i + 1]
+    end
+    if kind == "failed" then add(failed, task, counted[i + 1]) end
+  end
+  for kind, number in pairs(sums) do add(key, kind .. " ", string.format("%.0f", number)) end
+  for _, each in ipairs({ q.run_versions, key, failed }) do redis.call("EXPIRE", each, VERSION_SECONDS) end
+end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if run_ms ~= "0" then count(q.stats, now, "run_ms", run_ms) end
@@ -31,6 +57,7 @@ for i = 1, 2 * counters, 2 do
   end
 end
 for task, runs in pairs(ended) do count_runs(q, now, task, runs.done, runs.failed) end
+if version ~= "" and counters > 0 then count_version() end
 local all_runs, all_us = 0, 0
 for i = 2 * counters + 1, #counted, 3 do
   local client, runs, us = counted[i], counted[i + 1], counted[i + 2]

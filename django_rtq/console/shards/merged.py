@@ -22,7 +22,7 @@ from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.inspector.jobs.job_list import JobListReader
 from django_rtq.console.inspector.jobs.job_page import DEPTH, JobPage
 from django_rtq.console.inspector.jobs.walk import JobWalk, List
-from django_rtq.console.inspector.metrics.reader import TaskMetrics
+from django_rtq.console.inspector.metrics.reader import TaskMetrics, merged_versions
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import QueueReader
 from django_rtq.console.inspector.shared_overview import SharedOverview
@@ -184,6 +184,7 @@ class AllShards(Inspector):
             details=merge(page.details for page in pages.values()),
             page=merged_page(unfinished, begun, limit, lambda place: 0),
             clients=merged_clients([page.clients for page in pages.values()], clients),
+            versions=merged_versions(page.versions for page in pages.values()),
         )
 
     # -- act

@@ -148,10 +148,13 @@ class QueueKeys:
     # Metrics; all but `totals` expire
     stats = Key("hash", "counters of the queue", per="minute")
     hours = Key("hash", "the same, added up", per="hour")
-    tasks = Key("hash", "counters of each task, and its histograms", per="hour")
+    tasks = Key("hash", "counters of each task, and its histograms", per="hour, or v and version")
     done_runs = Key("hash", "task -> number of runs that succeeded", per="minute")
-    failed_runs = Key("hash", "task -> number of runs that failed", per="minute")
+    failed_runs = Key("hash", "task -> number of runs that failed", per="minute, or v and version")
     failing = Key("hash", "task -> how many of its runs failed in a row, since when (ms), and how many succeeded since")
+    run_versions = Key(
+        "zset", 'version of the project -> when its first runs were counted, ms; the newest, only with RTQ["VERSION"]'
+    )
     totals = Key("hash", "counter of the queue or of a task -> sum; minute, hour -> the first that is not in the sums")
     client_runs = Key("hash", "client -> number of runs; and the number and time (µs) of all runs", per="slice")
     client_time = Key("zset", "client -> how long its runs took together, µs", per="slice")

@@ -82,7 +82,7 @@ class Settlement:
         return {as_bytes(job_id) for job_id in chain(self.ack[::_ACK_WIDTH], (one.job_id for one in self.reports))}
 
     def commands(
-        self, keys: QueueKeys, home: QueueKeys, worker: str, *, max_results: int, logs_ms: int, with_acks: bool = True
+        self, keys: QueueKeys, home: QueueKeys, worker: str, config: Config, *, with_acks: bool = True
     ) -> Iterator[tuple[Sequence[Any], Command]]:
         """What each call that is needed sends of `reports` and `metrics`, and its command.
 
@@ -90,7 +90,10 @@ class Settlement:
         """
         for start in range(0, len(self.logs), LOGS_AT_ONCE):  # first: who lost a job cannot add lines to it
             parts = chain.from_iterable(self.logs[start : start + LOGS_AT_ONCE])
-            yield (), SCRIPTS["append_log"].call(keys, (logs_ms, max_results, *parts), worker=worker)
+            yield (
+                (),
+                SCRIPTS["append_log"].call(keys, (config.dead_letter_ms, config.max_results, *parts), worker=worker),
+            )
         if with_acks:
             acks = map(Report, repeat("ack"), *(self.ack[place::_ACK_WIDTH] for place in range(_ACK_WIDTH)))
             self.reports = [*acks, *self.reports]
@@ -100,11 +103,11 @@ class Settlement:
             yield part, SCRIPTS["note_times"].call(keys, times, worker=worker)
         for part in _of_few_workflows([report for report in self.reports if report.verb == ACK_MEMBER]):
             ends = chain.from_iterable(report[1:4] for report in part)
-            yield part, SCRIPTS["finish_members"].call_many([keys, home], (max_results, *ends), worker=worker)
+            yield part, SCRIPTS["finish_members"].call_many([keys, home], (config.max_results, *ends), worker=worker)
         for part in _parts([report for report in self.reports if report.verb not in (NOTE_TIME, ACK_MEMBER)]):
-            yield part, SCRIPTS["settle"].call(keys, (max_results, *chain.from_iterable(part)), worker=worker)
+            yield part, SCRIPTS["settle"].call(keys, (config.max_results, *chain.from_iterable(part)), worker=worker)
         for arguments in self.metrics:
-            yield [arguments], SCRIPTS["add_metrics"].call(keys, arguments)
+            yield [arguments], SCRIPTS["add_metrics"].call(keys, (config.version or "", *arguments))
 
     def remove(self, sent: Sequence[Any]) -> None:
         """Remove reports or metrics, which Redis has stored."""
@@ -165,9 +168,9 @@ def settlement_calls(
 
     Without the acknowledgements of the queues in `but`, which travel with a claim.
     """
-    home, numbers = keys.of(config.default_queue), {"max_results": config.max_results, "logs_ms": config.dead_letter_ms}
+    home = keys.of(config.default_queue)
     return [
         ((settlement, sent), command)
         for queue, settlement in settlements.items()
-        for sent, command in settlement.commands(keys.of(queue), home, worker, **numbers, with_acks=queue not in but)
+        for sent, command in settlement.commands(keys.of(queue), home, worker, config, with_acks=queue not in but)
     ]

@@ -25,11 +25,13 @@ def minutes(*last):
     return [0] * (60 - len(last)) + list(last)
 
 
-def last_runs(*minutes, in_a_row=0, since=None):
+def last_runs(*minutes, in_a_row=0, since=None, **versions):
     """The last runs of a task, of each minute how many failed and how many there were; the present one last."""
     present = int(NOW.timestamp()) // 60
     numbers = {present - ago: Runs(*runs) for ago, runs in enumerate(reversed(minutes))}
-    return TaskFailures(in_a_row=in_a_row, since=since, minutes={at: runs for at, runs in numbers.items() if runs.runs})
+    known = {at: runs for at, runs in numbers.items() if runs.runs}
+    of_versions = {version: Runs(*runs) for version, runs in versions.items()}
+    return TaskFailures(in_a_row=in_a_row, since=since, minutes=known, versions=of_versions)
 
 
 def row(

@@ -157,6 +157,42 @@ def test_a_failing_task_is_told_with_the_version_that_was_deployed_before(minute
     assert "v1." not in found.text
 
 
+DEPLOYED = [Deploy(at=START, version="v44"), Deploy(at=START - timedelta(days=1), version="v43")]
+
+
+def by_version(new, old, *minutes, deploys=DEPLOYED):
+    """What is wrong with a task of which so many runs failed with v44 and v43, and lately."""
+    failures = {CHARGE: last_runs(*minutes, v44=new, v43=old)}
+    return incidents(row(failures=failures), deploys=deploys)
+
+
+def test_a_task_fails_more_often_with_a_new_version():
+    (found,) = by_version((103, 1000), (50, 1000), (10, 100))
+
+    text = "charge_order in queue mail fails more often since a deploy. v44: 10.3 %, v43: 5 %."
+    assert (found.kind, found.severity, found.text) == ("version_fails_more", "warning", text)
+    assert (found.since, found.task, found.queue) == (START, CHARGE, "mail")
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "lately"),
+    [
+        ((60, 1000), (50, 1000), (6, 100)),  # by a fifth
+        ((10, 49), (0, 1000), (1, 10)),  # too few runs
+        ((6, 60), (3, 60), (6, 60)),  # by chance
+        ((1500, 100_000), (500, 100_000), (2, 100)),  # three times as often, but still seldom
+        ((300, 3000), (30, 3000), (2, 500)),  # it is well again
+        ((500, 1000), (50, 1000), (30, 60)),  # it is failing: that is told
+    ],
+)
+def test_another_share_of_failures_is_not_always_that_of_a_version(new, old, lately):
+    assert "version_fails_more" not in [each.kind for each in by_version(new, old, lately)]
+
+
+def test_after_a_rollback_the_version_that_failed_does_not_count():
+    assert by_version((103, 1000), (50, 1000), (10, 100), deploys=DEPLOYED[::-1]) == []
+
+
 def test_a_task_some_of_whose_runs_always_fail_fails_since_more_of_them_did():
     counts = {"failed": [3] * 57 + [3, 50, 60], "succeeded": [97] * 58 + [50, 40]}
     tasks = {CHARGE: TaskMetrics(done=5000, failed=300)}

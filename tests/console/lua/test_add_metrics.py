@@ -1,5 +1,7 @@
 """What workers count is added up, with a time limit and no more names than there is room for."""
 
+from dataclasses import replace
+
 import pytest
 
 from django_rtq.core.broker.settlement import Settlement
@@ -59,3 +61,48 @@ def test_run_times_and_wait_times_of_the_queue_are_added_up(redis, broker):
         broker.settle("w1", QUEUE, Settlement(metrics=[call]))
 
     assert snapshot(redis)["stats"] == {"run_ms": 13, "wait_ms": 7}
+
+
+@pytest.fixture
+def run_by(broker, monkeypatch):
+    """Counts runs of a task with a version of the project: done, failed."""
+
+    def count_runs(version, done, failed, task="ship"):
+        monkeypatch.setattr(broker, "config", replace(broker.config, version=version))
+        tell(broker, (4, f"done {task}", done, f"failed {task}", failed, f"r12 {task}", done, f"w12 {task}", done))
+
+    return count_runs
+
+
+def test_runs_are_counted_by_the_version_of_the_project(redis, broker, inspector, run_by):
+    broker.register_queues([QUEUE])
+    for version, failed in (("v43", 5), ("v44", 10)):
+        run_by(version, 100 - failed, failed)
+    run_by("v44", 40, 0, task="pay")
+
+    ship, of_queue = inspector.tasks.get("ship").versions, inspector.queue_page(QUEUE, "queued").versions
+
+    numbers = {each.version: (each.metrics.done, each.metrics.failed, each.metrics.runs) for each in ship}
+    assert numbers == {"v44": (90, 10, {12: 90}), "v43": (95, 5, {12: 95})}
+    assert [(each.version, each.metrics.done, each.metrics.failed) for each in of_queue] == [
+        ("v44", 130, 10),
+        ("v43", 95, 5),
+    ]
+    assert {6 * 86_400 < redis.ttl(key) <= 7 * 86_400 for key in redis.keys("*:vv4?")} == {True}
+
+
+def test_only_the_newest_versions_are_kept(redis, broker, inspector, run_by):
+    broker.register_queues([QUEUE])
+    for number in range(7):
+        run_by(f"v{number}", 1, 1)
+        redis.zadd(broker.keys.of(QUEUE).run_versions, {f"v{number}": number})
+
+    assert [each.version for each in inspector.tasks.get("ship").versions] == ["v6", "v5", "v4", "v3", "v2"]
+    assert len(redis.keys("*:vv?")) == 10
+
+
+def test_without_a_version_nothing_is_counted_by_it(redis, broker):
+    tell(broker, (2, "done ship", 3, "failed ship", 1))
+
+    assert not [key for key in snapshot(redis) if "version" in key]
+    assert not redis.keys("*:vv*")

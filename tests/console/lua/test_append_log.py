@@ -139,6 +139,6 @@ def test_one_call_takes_the_lines_of_many_jobs(redis, broker, inspector):
 def test_the_lines_of_very_many_jobs_are_several_calls(broker):
     parts = [(str(number), f"a-{number}", "", 0) for number in range(2 * LOGS_AT_ONCE + 1)]
 
-    calls = Settlement(logs=parts).commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=1, logs_ms=1)
+    calls = Settlement(logs=parts).commands(*[broker.keys.of(QUEUE)] * 2, WORKER, broker.config)
 
     assert [sent for sent, _ in calls] == [()] * 3

@@ -1,5 +1,7 @@
 """The runs of tasks that failed lately: by the minute, and in a row."""
 
+from dataclasses import replace
+
 import pytest
 
 from django_rtq.core.broker.settlement import Settlement
@@ -128,4 +130,15 @@ def test_of_very_many_tasks_the_later_ones_are_not_counted(redis, broker, report
 
     assert redis.hlen(failed) == redis.hlen(keys.failing) == 10_001
     assert failures()["ship"].in_a_row == 13
+    assert "pay" not in failures()
+
+
+def test_tasks_that_failed_with_the_two_newest_versions_are_told_with_both(broker, report, failures, monkeypatch):
+    for version, failed in (("v42", 9), ("v43", 0), ("v44", 3)):
+        monkeypatch.setattr(broker, "config", replace(broker.config, version=version))
+        report(20, failed)
+        report(20, 0, task="pay")
+
+    assert failures()["ship"].versions == {"v44": (3, 23), "v43": (0, 20)}
+    assert failures()["ship"].in_a_row == 0
     assert "pay" not in failures()

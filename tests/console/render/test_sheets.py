@@ -8,7 +8,7 @@ import pytest
 
 from django_rtq.console import subjects
 from django_rtq.console.inspector.details import WorkerDetails
-from django_rtq.console.inspector.metrics.reader import TaskMetrics
+from django_rtq.console.inspector.metrics.reader import TaskMetrics, VersionRuns
 from django_rtq.console.inspector.task_pauses import TaskPause
 from django_rtq.console.output import table
 from django_rtq.console.render.html import Viewer, buttons, tables
@@ -41,6 +41,7 @@ ROWS = {
         task="shop.tasks.charge", metrics=TaskMetrics(done=9, failed=2, crashed=1), pauses=[("mail", _PAUSE)],
         code=note,
     ),
+    "version": VersionRuns(version="v44", since=NOW, metrics=TaskMetrics(done=9, failed=1, runs={12: 10})),
     "worker": WorkerDetails(
         name="web1:7", host="web1", pid=7, queues=["mail"], running=[], last_seen_seconds=1, last_claim_seconds=1,
         jobs_done=3, supervisor_name="web1:1", version="0.9", project_version="v44", other_limits=["mail"],

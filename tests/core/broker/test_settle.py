@@ -1,5 +1,7 @@
 """What becomes of jobs whose runs a worker ends. That only their worker may end them: test_settlement.py."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,7 +42,7 @@ def test_the_outcome_is_all_that_is_left(redis, broker):
 def ack_one(broker, job, *, most, keep_ms=3_600_000, outcome='"done"'):
     """With another limit than that of the settings."""
     told = settlement("ack", job, keep_ms=keep_ms, outcome=outcome)
-    ((_, command),) = told.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=most, logs_ms=0)
+    ((_, command),) = told.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, replace(broker.config, max_results=most))
     broker.redis.execute_one(command)
 
 

@@ -8,6 +8,7 @@ import pytest
 from django_rtq.core.broker.keys import Keys
 from django_rtq.core.broker.redis.commands import script_of
 from django_rtq.core.broker.settlement import ACK_MEMBER, NOTE_TIME, Report, Settlement
+from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.record import write_record
 from django_rtq.core.worker.outcome import (
     COUNTED_AS,
@@ -49,7 +50,7 @@ def test_each_verb_is_kept_sent_and_removed(broker, verb):
 
     assert joined.job_ids() == {b"first", b"later"}
     assert joined.any_outcome_id() == (b"first" if is_outcome else b"")
-    ((sent, command),) = joined.commands(*[Keys("").of(QUEUE)] * 2, WORKER, max_results=1, logs_ms=1)
+    ((sent, command),) = joined.commands(*[Keys("").of(QUEUE)] * 2, WORKER, get_config())
     assert script_of(command)[0] == ALL[verb]
     joined.remove(sent)
     assert not joined

@@ -51,7 +51,7 @@ def finish(broker: Any, jobs: Any) -> None:
 
 def _settle(broker: Any, verb: str, jobs: Any) -> None:
     made = settlement(verb, *jobs)
-    for _, command in made.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=100, logs_ms=0):
+    for _, command in made.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, broker.config):
         broker.redis.execute_one(command)
 
 

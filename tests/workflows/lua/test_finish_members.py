@@ -81,7 +81,7 @@ def test_how_long_they_ran_is_noted_before(broker):
     done = settlement("ack", member)
     done.add_time(member.id, 0.5)
 
-    calls = done.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=9, logs_ms=0)
+    calls = done.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, broker.config)
 
     assert [sent[0].verb for sent, _ in calls] == [NOTE_TIME, ACK_MEMBER]
 
@@ -231,7 +231,7 @@ def test_it_tells_of_each_workflow_once(redis, broker):
     """Also if other steps take the results of some of its jobs."""
     begun_flow(broker, {"size": 1, "keep": True}, {"size": 1})
     done = settlement("ack", *claim_members(broker))
-    ((_, command),) = done.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, max_results=9, logs_ms=0)
+    ((_, command),) = done.commands(*[broker.keys.of(QUEUE)] * 2, WORKER, broker.config)
 
     assert broker.redis.execute_one(command) == [[], FLOW.encode(), [b"ended", b"flow"]]
 

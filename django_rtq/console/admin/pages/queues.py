@@ -32,6 +32,7 @@ from django_rtq.console.inspector.places import shard_place, view_backend, views
 from django_rtq.console.render.html import buttons, tables
 from django_rtq.console.render.sheet import Found
 from django_rtq.console.subjects.queues import QUEUES, Queue
+from django_rtq.console.subjects.versions import VERSIONS
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.databases.outbox import OutboxLag, outbox_lag
@@ -123,14 +124,15 @@ class QueueAdmin(SheetAdmin, BulkPages):
             filter=table.filter,
             clients=MAX_CLIENTS,
         )
-        details = queue_page.details
+        details, viewer = queue_page.details, self.viewer(request)
         context = {
             "title": _("Queue %(name)s") % {"name": name},
             "row": details,
             **table.context(queue_page.page, details, self.url),
             "clients": queue_page.clients.clients,
+            "version_tables": tables(VERSIONS, queue_page.versions, viewer),
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
-            "buttons": buttons(QUEUES, Queue(details), self.viewer(request)),
+            "buttons": buttons(QUEUES, Queue(details), viewer),
             **_state_of(details),
         }
         return self.render(request, "queue.html", context)

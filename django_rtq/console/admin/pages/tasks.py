@@ -34,6 +34,7 @@ from django_rtq.console.render.html import Table, action_html, beside_name, figu
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.console.subjects.tasks import TASKS, TaskRow, pauses_by_task
+from django_rtq.console.subjects.versions import VERSIONS
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.exceptions import ConfigurationError, InvalidTask, PayloadError
 
@@ -85,6 +86,7 @@ class TaskAdmin(SheetAdmin, BulkPages):
             "groups": [group_row(queue, group, self.url) for queue, group in details.groups[:MAX_GROUPS]],
             "older_groups": max(0, len(details.groups) - MAX_GROUPS),
             "charts": charts(details),
+            "version_tables": tables(VERSIONS, details.versions, viewer),
             "schedule_tables": self._schedules(request, name),
         }
         return self.render(request, "task.html", context)

@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
-from django_rtq.console.merging import COUNTS, MOST, SUM
+from django_rtq.console.merging import COUNTS, LEAST, MOST, ONE, SUM, merge_by
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.histogram import percentile
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.jobs.job import clock_moment
 
 HOUR_MS = 3_600_000
 MAX_HOURS = 48  # before the present one
@@ -65,6 +69,33 @@ class TaskMetrics:
         """Failed runs as a share of all runs, 0 to 1; None: there was none."""
         runs = self.done + self.failed
         return self.failed / runs if runs else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRuns:
+    """The runs of a task, or of a queue, with one version of the project."""
+
+    version: str
+    since: datetime = field(metadata=LEAST)  # when the first of these runs were counted, by the clock of Redis
+    metrics: TaskMetrics = field(metadata=ONE)
+
+    @classmethod
+    def read_all(cls, flat: Sequence[bytes]) -> list[VersionRuns]:
+        """From the versions in the reply to task_history."""
+        return [
+            cls(
+                version=version.decode(errors="replace"),
+                since=clock_moment(int(since)),
+                metrics=TaskCounts.of(dict(zip(words[::2], map(int, words[1::2]), strict=True))).metrics(),
+            )
+            for version, since, text in zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+            for words in [text.split()]
+        ]
+
+
+def merged_versions(lists: Iterable[Iterable[VersionRuns]]) -> list[VersionRuns]:
+    """Those of several queues or shards, the newest first."""
+    return sorted(merge_by("version", chain.from_iterable(lists)), key=attrgetter("since"), reverse=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import sqrt
 from typing import Any, NamedTuple
 
 from django_rtq.core.broker.keys import QueueKeys
@@ -13,6 +14,7 @@ from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
 LATELY = 5  # minutes that rates are averaged over
+LEAST_COMPARED = 50  # runs; fewer say nothing about another share
 LEAST_IN_A_ROW = 10  # with fewer, it is not told how many failed in a row
 
 
@@ -27,6 +29,14 @@ class Runs(NamedTuple):
         """The share that failed, 0 to 1."""
         return self.failed / self.runs if self.runs else 0.0
 
+    def is_worse(self, than: Runs) -> bool:
+        """Whether clearly more of these failed, and not by chance: by half of the share, 2 % and four deviations."""
+        if min(self.runs, than.runs) < LEAST_COMPARED:
+            return False
+        together = self + than
+        deviation = sqrt(together.rate * (1 - together.rate) * (1 / self.runs + 1 / than.runs))
+        return self.rate - than.rate >= max(0.5 * than.rate, 0.02, 4 * deviation)
+
     def __add__(self, other: Any) -> Runs:
         return Runs(self.failed + other.failed, self.runs + other.runs)
 
@@ -37,7 +47,9 @@ class TaskFailures:
 
     in_a_row: int = 0  # runs that failed since the last that succeeded; 0: fewer than LEAST_IN_A_ROW
     since: datetime | None = None  # when the first of these failed
-    minutes: Mapping[int, Runs] = field(default_factory=dict)  # minute since 1970 -> its runs; the last LATELY at most
+    minutes: dict[int, Runs] = field(default_factory=dict)  # minute since 1970 -> its runs; the last LATELY at most
+    #: The two newest versions of the project -> its runs with them, the newest first, if there are two.
+    versions: dict[str, Runs] = field(default_factory=dict)
 
     def lately(self, now: datetime, minutes: int) -> Runs:
         """Its runs in the last minutes, the present one included."""
@@ -53,13 +65,17 @@ def task_failures_call(keys: QueueKeys) -> Command:
 
 def read_task_failures(reply: Any) -> dict[str, TaskFailures]:
     """Read the reply to task_failures_call(), by task."""
-    (streaks, *entries), minutes = reply, dict[str, dict[int, Runs]]()
+    streaks, *entries = reply
+    failures: defaultdict[str, TaskFailures] = defaultdict(TaskFailures)
     for minute, numbers in entries:
         for task, failed, done in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
-            of_task = minutes.setdefault(task.decode(errors="replace"), {})
-            of_task[minute] = Runs(int(failed), int(failed) + int(done))
-    failures = {task: TaskFailures(minutes=of_task) for task, of_task in minutes.items()}
+            of_task = failures[task.decode(errors="replace")]
+            runs = Runs(int(failed), int(failed) + int(done))
+            if isinstance(minute, int):
+                of_task.minutes[minute] = runs
+            else:
+                of_task.versions[minute.decode(errors="replace")] = runs
     for name, streak in zip(streaks[::2], streaks[1::2], strict=True):
         task, (number, since, _good) = name.decode(errors="replace"), map(int, streak.split())
-        failures[task] = TaskFailures(in_a_row=number, since=clock_moment(since), minutes=minutes.get(task, {}))
-    return failures
+        failures[task] = replace(failures[task], in_a_row=number, since=clock_moment(since))
+    return dict(failures)
